@@ -1,0 +1,299 @@
+"""Pod and Node, as the scheduler reads them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from mooring.api.meta import Condition, KubeObject, LabelSelector, ResourceList, Struct, Value
+
+# ---- scheduling constraints -------------------------------------------------------------------
+
+
+class Taint(Value):
+    key: str
+    value: str = ""
+    effect: str = ""
+
+
+class Toleration(Value):
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+
+class NodeSelectorRequirement(Value):
+    key: str
+    operator: str
+    values: list[str] = []
+
+
+class NodeSelectorTerm(Value):
+    match_expressions: list[NodeSelectorRequirement] = []
+    match_fields: list[NodeSelectorRequirement] = []
+
+
+class NodeSelector(Value):
+    node_selector_terms: list[NodeSelectorTerm] = []
+
+
+class PreferredSchedulingTerm(Value):
+    weight: int
+    preference: NodeSelectorTerm = NodeSelectorTerm()
+
+
+class NodeAffinity(Value):
+    required: NodeSelector | None = msgspec.field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: list[PreferredSchedulingTerm] | None = msgspec.field(
+        default=None, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class PodAffinityTerm(Value):
+    topology_key: str = ""
+    label_selector: LabelSelector | None = None
+    namespaces: list[str] = []
+    namespace_selector: LabelSelector | None = None
+
+
+class WeightedPodAffinityTerm(Value):
+    weight: int
+    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
+
+
+class PodAffinity(Value):
+    """Both podAffinity and podAntiAffinity have this form."""
+
+    required: list[PodAffinityTerm] = msgspec.field(
+        default_factory=list, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: list[WeightedPodAffinityTerm] = msgspec.field(
+        default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class Affinity(Value):
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class TopologySpreadConstraint(Value):
+    max_skew: int = 0
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: list[str] = []
+
+
+# ---- containers and volumes -------------------------------------------------------------------
+
+
+class ResourceRequirements(Value):
+    requests: ResourceList = {}
+    limits: ResourceList = {}
+
+
+class ContainerPort(Value):
+    container_port: int = 0
+    host_port: int = 0
+    host_ip: str = msgspec.field(default="", name="hostIP")
+    protocol: str = ""
+
+
+class RestartPolicyRule(Value):
+    action: str = ""
+
+
+class Container(Value):
+    name: str = ""
+    image: str = ""
+    resources: ResourceRequirements = ResourceRequirements()
+    ports: list[ContainerPort] = []
+    restart_policy: str | None = None
+    restart_policy_rules: list[RestartPolicyRule] = []
+
+
+class PersistentVolumeClaimSource(Value):
+    claim_name: str = ""
+    read_only: bool = False
+
+
+class GCEPersistentDisk(Value):
+    pd_name: str = ""
+    read_only: bool = False
+
+
+class AWSElasticBlockStore(Value):
+    volume_id: str = msgspec.field(default="", name="volumeID")
+    read_only: bool = False
+
+
+class AzureDisk(Value):
+    disk_name: str = ""
+    disk_uri: str = msgspec.field(default="", name="diskURI")
+
+
+class AzureFile(Value):
+    secret_name: str = ""
+    share_name: str = ""
+
+
+class Cinder(Value):
+    volume_id: str = msgspec.field(default="", name="volumeID")
+
+
+class PortworxVolume(Value):
+    volume_id: str = msgspec.field(default="", name="volumeID")
+
+
+class VsphereVolume(Value):
+    volume_path: str = ""
+
+
+class ISCSI(Value):
+    iqn: str = ""
+    lun: int = 0
+    target_portal: str = ""
+    read_only: bool = False
+
+
+class RBD(Value):
+    monitors: list[str] = []
+    image: str = ""
+    pool: str = "rbd"
+    read_only: bool = False
+
+
+class CSIVolume(Value):
+    driver: str = ""
+
+
+class ImageVolume(Value):
+    reference: str = ""
+
+
+class EphemeralVolume(Value):
+    volume_claim_template: Any = None
+
+
+class Volume(Value):
+    """A volume of a pod; the sources that no scheduler plugin looks at are passed over."""
+
+    name: str = ""
+    persistent_volume_claim: PersistentVolumeClaimSource | None = None
+    ephemeral: EphemeralVolume | None = None
+    gce_persistent_disk: GCEPersistentDisk | None = None
+    aws_elastic_block_store: AWSElasticBlockStore | None = None
+    azure_disk: AzureDisk | None = None
+    azure_file: AzureFile | None = None
+    cinder: Cinder | None = None
+    portworx_volume: PortworxVolume | None = None
+    vsphere_volume: VsphereVolume | None = None
+    iscsi: ISCSI | None = None
+    rbd: RBD | None = None
+    csi: CSIVolume | None = None
+    image: ImageVolume | None = None
+
+
+# ---- pods ---------------------------------------------------------------------------------------
+
+
+class PodSchedulingGate(Value):
+    name: str = ""
+
+
+class PodResourceClaim(Value):
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodSpec(Struct):
+    node_name: str = ""
+    scheduler_name: str = "default-scheduler"
+    containers: list[Container] = []
+    init_containers: list[Container] = []
+    volumes: list[Volume] = []
+    node_selector: dict[str, str] | None = None
+    affinity: Affinity | None = None
+    tolerations: list[Toleration] = []
+    topology_spread_constraints: list[TopologySpreadConstraint] = []
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: str | None = None
+    overhead: ResourceList = {}
+    resources: ResourceRequirements | None = None
+    host_network: bool = False
+    host_users: bool | None = None
+    scheduling_gates: list[PodSchedulingGate] = []
+    resource_claims: list[PodResourceClaim] = []
+
+
+class ContainerStatus(Value):
+    name: str = ""
+    allocated_resources: ResourceList = {}
+    resources: ResourceRequirements | None = None
+
+
+class PodStatus(Struct):
+    phase: str = ""
+    conditions: list[Condition] = []
+    nominated_node_name: str = ""
+    start_time: str | None = None
+    container_statuses: list[ContainerStatus] = []
+    init_container_statuses: list[ContainerStatus] = []
+    allocated_resources: ResourceList = {}
+    resources: ResourceRequirements | None = None
+
+
+class Pod(KubeObject):
+    spec: PodSpec = msgspec.field(default_factory=PodSpec)
+    status: PodStatus = msgspec.field(default_factory=PodStatus)
+
+    @property
+    def priority(self) -> int:
+        return self.spec.priority or 0
+
+    @property
+    def terminating(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the pod ran to its end; the scheduler sees it no more."""
+        return self.status.phase in ("Succeeded", "Failed")
+
+
+# ---- nodes --------------------------------------------------------------------------------------
+
+
+class NodeSpec(Struct):
+    unschedulable: bool = False
+    taints: list[Taint] = []
+
+
+class ContainerImage(Value):
+    names: list[str] = []
+    size_bytes: int = 0
+
+
+class NodeStatus(Struct):
+    allocatable: ResourceList = {}
+    capacity: ResourceList = {}
+    conditions: list[Condition] = []
+    images: list[ContainerImage] = []
+    declared_features: list[str] = []
+
+
+class Node(KubeObject):
+    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
+    status: NodeStatus = msgspec.field(default_factory=NodeStatus)

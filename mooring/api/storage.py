@@ -1,0 +1,141 @@
+"""Volumes, claims, classes and CSI objects, as the volume plugins read them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from mooring.api.meta import KubeObject, LabelSelector, Quantity, ResourceList, Struct, Value
+from mooring.api.objects import (
+    AWSElasticBlockStore,
+    AzureDisk,
+    AzureFile,
+    Cinder,
+    GCEPersistentDisk,
+    NodeSelector,
+    PortworxVolume,
+    ResourceRequirements,
+    VsphereVolume,
+)
+
+
+class ObjectReference(Value):
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class VolumeNodeAffinity(Value):
+    required: NodeSelector | None = None
+
+
+class CSIPersistentVolumeSource(Value):
+    driver: str = ""
+    volume_handle: str = ""
+
+
+class PersistentVolumeSpec(Struct):
+    capacity: ResourceList = {}
+    access_modes: list[str] = []
+    claim_ref: ObjectReference | None = None
+    storage_class_name: str = ""
+    volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
+    node_affinity: VolumeNodeAffinity | None = None
+    csi: CSIPersistentVolumeSource | None = None
+    gce_persistent_disk: GCEPersistentDisk | None = None
+    aws_elastic_block_store: AWSElasticBlockStore | None = None
+    azure_disk: AzureDisk | None = None
+    azure_file: AzureFile | None = None
+    cinder: Cinder | None = None
+    portworx_volume: PortworxVolume | None = None
+    vsphere_volume: VsphereVolume | None = None
+
+
+class PersistentVolumeStatus(Struct):
+    phase: str = ""
+
+
+class PersistentVolume(KubeObject):
+    spec: PersistentVolumeSpec = msgspec.field(default_factory=PersistentVolumeSpec)
+    status: PersistentVolumeStatus = msgspec.field(default_factory=PersistentVolumeStatus)
+
+
+class PersistentVolumeClaimSpec(Struct):
+    access_modes: list[str] = []
+    resources: ResourceRequirements = ResourceRequirements()
+    selector: LabelSelector | None = None
+    storage_class_name: str | None = None
+    volume_name: str = ""
+    volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
+
+
+class PersistentVolumeClaimStatus(Struct):
+    phase: str = ""
+
+
+class PersistentVolumeClaim(KubeObject):
+    spec: PersistentVolumeClaimSpec = msgspec.field(default_factory=PersistentVolumeClaimSpec)
+    status: PersistentVolumeClaimStatus = msgspec.field(default_factory=PersistentVolumeClaimStatus)
+
+
+class TopologySelectorRequirement(Value):
+    key: str
+    values: list[str] = []
+
+
+class TopologySelectorTerm(Value):
+    match_label_expressions: list[TopologySelectorRequirement] = []
+
+
+class StorageClass(KubeObject):
+    provisioner: str = ""
+    volume_binding_mode: str | None = None
+    allowed_topologies: list[TopologySelectorTerm] = []
+
+
+class VolumeNodeResources(Value):
+    count: int | None = None
+
+
+class CSINodeDriver(Value):
+    name: str
+    allocatable: VolumeNodeResources | None = None
+
+
+class CSINodeSpec(Struct):
+    drivers: list[CSINodeDriver] = []
+
+
+class CSINode(KubeObject):
+    spec: CSINodeSpec = msgspec.field(default_factory=CSINodeSpec)
+
+
+class CSIDriverSpec(Struct):
+    storage_capacity: bool | None = None
+
+
+class CSIDriver(KubeObject):
+    spec: CSIDriverSpec = msgspec.field(default_factory=CSIDriverSpec)
+
+
+class CSIStorageCapacity(KubeObject):
+    node_topology: LabelSelector | None = None
+    storage_class_name: str = ""
+    capacity: Quantity | None = None
+    maximum_volume_size: Quantity | None = None
+
+
+class VolumeAttachmentSource(Value):
+    persistent_volume_name: str | None = None
+
+
+class VolumeAttachmentSpec(Struct):
+    attacher: str = ""
+    node_name: str = ""
+    source: VolumeAttachmentSource = VolumeAttachmentSource()
+
+
+class VolumeAttachment(KubeObject):
+    spec: VolumeAttachmentSpec = msgspec.field(default_factory=VolumeAttachmentSpec)
