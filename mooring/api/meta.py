@@ -20,7 +20,7 @@ class Value(msgspec.Struct, rename="camel", omit_defaults=True, kw_only=True, fr
     """The base of the structs inside them that are compared and shared as values."""
 
 
-class OwnerReference(Value):
+class OwnerReference(Value, frozen=True):
     api_version: str = ""
     kind: str = ""
     name: str = ""
@@ -47,13 +47,13 @@ class ObjectMeta(Struct):
         return next((owner for owner in self.owner_references if owner.controller), None)
 
 
-class LabelSelectorRequirement(Value):
+class LabelSelectorRequirement(Value, frozen=True):
     key: str
     operator: str
     values: list[str] = []
 
 
-class LabelSelector(Value):
+class LabelSelector(Value, frozen=True):
     match_labels: dict[str, str] = {}
     match_expressions: list[LabelSelectorRequirement] = []
 

@@ -11,13 +11,13 @@ from mooring.api.meta import Condition, KubeObject, LabelSelector, ResourceList,
 # ---- scheduling constraints -------------------------------------------------------------------
 
 
-class Taint(Value):
+class Taint(Value, frozen=True):
     key: str
     value: str = ""
     effect: str = ""
 
 
-class Toleration(Value):
+class Toleration(Value, frozen=True):
     key: str = ""
     operator: str = ""
     value: str = ""
@@ -25,27 +25,27 @@ class Toleration(Value):
     toleration_seconds: int | None = None
 
 
-class NodeSelectorRequirement(Value):
+class NodeSelectorRequirement(Value, frozen=True):
     key: str
     operator: str
     values: list[str] = []
 
 
-class NodeSelectorTerm(Value):
+class NodeSelectorTerm(Value, frozen=True):
     match_expressions: list[NodeSelectorRequirement] = []
     match_fields: list[NodeSelectorRequirement] = []
 
 
-class NodeSelector(Value):
+class NodeSelector(Value, frozen=True):
     node_selector_terms: list[NodeSelectorTerm] = []
 
 
-class PreferredSchedulingTerm(Value):
+class PreferredSchedulingTerm(Value, frozen=True):
     weight: int
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
-class NodeAffinity(Value):
+class NodeAffinity(Value, frozen=True):
     required: NodeSelector | None = msgspec.field(
         default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
     )
@@ -54,19 +54,19 @@ class NodeAffinity(Value):
     )
 
 
-class PodAffinityTerm(Value):
+class PodAffinityTerm(Value, frozen=True):
     topology_key: str = ""
     label_selector: LabelSelector | None = None
     namespaces: list[str] = []
     namespace_selector: LabelSelector | None = None
 
 
-class WeightedPodAffinityTerm(Value):
+class WeightedPodAffinityTerm(Value, frozen=True):
     weight: int
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
-class PodAffinity(Value):
+class PodAffinity(Value, frozen=True):
     """Both podAffinity and podAntiAffinity have this form."""
 
     required: list[PodAffinityTerm] = msgspec.field(
@@ -77,13 +77,13 @@ class PodAffinity(Value):
     )
 
 
-class Affinity(Value):
+class Affinity(Value, frozen=True):
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAffinity | None = None
 
 
-class TopologySpreadConstraint(Value):
+class TopologySpreadConstraint(Value, frozen=True):
     max_skew: int = 0
     topology_key: str = ""
     when_unsatisfiable: str = ""
@@ -97,23 +97,23 @@ class TopologySpreadConstraint(Value):
 # ---- containers and volumes -------------------------------------------------------------------
 
 
-class ResourceRequirements(Value):
+class ResourceRequirements(Value, frozen=True):
     requests: ResourceList = {}
     limits: ResourceList = {}
 
 
-class ContainerPort(Value):
+class ContainerPort(Value, frozen=True):
     container_port: int = 0
     host_port: int = 0
     host_ip: str = msgspec.field(default="", name="hostIP")
     protocol: str = ""
 
 
-class RestartPolicyRule(Value):
+class RestartPolicyRule(Value, frozen=True):
     action: str = ""
 
 
-class Container(Value):
+class Container(Value, frozen=True):
     name: str = ""
     image: str = ""
     resources: ResourceRequirements = ResourceRequirements()
@@ -122,70 +122,70 @@ class Container(Value):
     restart_policy_rules: list[RestartPolicyRule] = []
 
 
-class PersistentVolumeClaimSource(Value):
+class PersistentVolumeClaimSource(Value, frozen=True):
     claim_name: str = ""
     read_only: bool = False
 
 
-class GCEPersistentDisk(Value):
+class GCEPersistentDisk(Value, frozen=True):
     pd_name: str = ""
     read_only: bool = False
 
 
-class AWSElasticBlockStore(Value):
+class AWSElasticBlockStore(Value, frozen=True):
     volume_id: str = msgspec.field(default="", name="volumeID")
     read_only: bool = False
 
 
-class AzureDisk(Value):
+class AzureDisk(Value, frozen=True):
     disk_name: str = ""
     disk_uri: str = msgspec.field(default="", name="diskURI")
 
 
-class AzureFile(Value):
+class AzureFile(Value, frozen=True):
     secret_name: str = ""
     share_name: str = ""
 
 
-class Cinder(Value):
+class Cinder(Value, frozen=True):
     volume_id: str = msgspec.field(default="", name="volumeID")
 
 
-class PortworxVolume(Value):
+class PortworxVolume(Value, frozen=True):
     volume_id: str = msgspec.field(default="", name="volumeID")
 
 
-class VsphereVolume(Value):
+class VsphereVolume(Value, frozen=True):
     volume_path: str = ""
 
 
-class ISCSI(Value):
+class ISCSI(Value, frozen=True):
     iqn: str = ""
     lun: int = 0
     target_portal: str = ""
     read_only: bool = False
 
 
-class RBD(Value):
+class RBD(Value, frozen=True):
     monitors: list[str] = []
     image: str = ""
     pool: str = "rbd"
     read_only: bool = False
 
 
-class CSIVolume(Value):
+class CSIVolume(Value, frozen=True):
     driver: str = ""
 
 
-class ImageVolume(Value):
+class ImageVolume(Value, frozen=True):
     reference: str = ""
 
 
-class EphemeralVolume(Value):
+class EphemeralVolume(Value, frozen=True):
     volume_claim_template: Any = None
 
 
-class Volume(Value):
+class Volume(Value, frozen=True):
     """A volume of a pod; the sources that no scheduler plugin looks at are passed over."""
 
     name: str = ""
@@ -207,11 +207,11 @@ class Volume(Value):
 # ---- pods ---------------------------------------------------------------------------------------
 
 
-class PodSchedulingGate(Value):
+class PodSchedulingGate(Value, frozen=True):
     name: str = ""
 
 
-class PodResourceClaim(Value):
+class PodResourceClaim(Value, frozen=True):
     name: str = ""
     resource_claim_name: str | None = None
     resource_claim_template_name: str | None = None
@@ -238,7 +238,7 @@ class PodSpec(Struct):
     resource_claims: list[PodResourceClaim] = []
 
 
-class ContainerStatus(Value):
+class ContainerStatus(Value, frozen=True):
     name: str = ""
     allocated_resources: ResourceList = {}
     resources: ResourceRequirements | None = None
@@ -281,7 +281,7 @@ class NodeSpec(Struct):
     taints: list[Taint] = []
 
 
-class ContainerImage(Value):
+class ContainerImage(Value, frozen=True):
     names: list[str] = []
     size_bytes: int = 0
 

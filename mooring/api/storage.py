@@ -18,18 +18,18 @@ from mooring.api.objects import (
 )
 
 
-class ObjectReference(Value):
+class ObjectReference(Value, frozen=True):
     kind: str = ""
     namespace: str = ""
     name: str = ""
     uid: str = ""
 
 
-class VolumeNodeAffinity(Value):
+class VolumeNodeAffinity(Value, frozen=True):
     required: NodeSelector | None = None
 
 
-class CSIPersistentVolumeSource(Value):
+class CSIPersistentVolumeSource(Value, frozen=True):
     driver: str = ""
     volume_handle: str = ""
 
@@ -80,12 +80,12 @@ class PersistentVolumeClaim(KubeObject):
     status: PersistentVolumeClaimStatus = msgspec.field(default_factory=PersistentVolumeClaimStatus)
 
 
-class TopologySelectorRequirement(Value):
+class TopologySelectorRequirement(Value, frozen=True):
     key: str
     values: list[str] = []
 
 
-class TopologySelectorTerm(Value):
+class TopologySelectorTerm(Value, frozen=True):
     match_label_expressions: list[TopologySelectorRequirement] = []
 
 
@@ -95,11 +95,11 @@ class StorageClass(KubeObject):
     allowed_topologies: list[TopologySelectorTerm] = []
 
 
-class VolumeNodeResources(Value):
+class VolumeNodeResources(Value, frozen=True):
     count: int | None = None
 
 
-class CSINodeDriver(Value):
+class CSINodeDriver(Value, frozen=True):
     name: str
     allocatable: VolumeNodeResources | None = None
 
@@ -127,7 +127,7 @@ class CSIStorageCapacity(KubeObject):
     maximum_volume_size: Quantity | None = None
 
 
-class VolumeAttachmentSource(Value):
+class VolumeAttachmentSource(Value, frozen=True):
     persistent_volume_name: str | None = None
 
 
