@@ -1,0 +1,209 @@
+"""From JSON and YAML to objects.
+
+`from_dict` decodes what an API server sends. `load_manifests` reads files that people write: it also does
+what an API server would have done to them on the way (defaults, priorities, uids), and it goes on after a
+bad object, so that all problems of a file are told at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from mooring.api.complaints import key_of, malformed, text_or_empty
+from mooring.api.defaults import defaulted, identified, prioritised
+from mooring.api.documents import DocumentError, read_documents
+from mooring.api.errors import MalformedObject, ObjectError, UnknownKind, show
+from mooring.api.meta import KubeObject
+from mooring.api.objects import Node, Pod
+from mooring.api.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from mooring.api.validation import validate
+from mooring.api.workloads import (
+    Namespace,
+    PodDisruptionBudget,
+    PriorityClass,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
+
+__all__ = [
+    "API_GROUPS",
+    "KINDS",
+    "NAMESPACED",
+    "DocumentError",
+    "Ignored",
+    "MalformedObject",
+    "Manifests",
+    "ObjectError",
+    "Problem",
+    "UnknownKind",
+    "from_dict",
+    "is_known",
+    "load_manifests",
+    "load_sources",
+    "strip_nulls",
+    "validate",
+]
+
+KINDS: dict[str, type[KubeObject]] = {
+    "Pod": Pod,
+    "Node": Node,
+    "Namespace": Namespace,
+    "Service": Service,
+    "ReplicationController": ReplicationController,
+    "PersistentVolume": PersistentVolume,
+    "PersistentVolumeClaim": PersistentVolumeClaim,
+    "ReplicaSet": ReplicaSet,
+    "StatefulSet": StatefulSet,
+    "StorageClass": StorageClass,
+    "CSINode": CSINode,
+    "CSIDriver": CSIDriver,
+    "CSIStorageCapacity": CSIStorageCapacity,
+    "VolumeAttachment": VolumeAttachment,
+    "PodDisruptionBudget": PodDisruptionBudget,
+    "PriorityClass": PriorityClass,
+}
+
+API_GROUPS: dict[str, str] = {
+    "ReplicaSet": "apps",
+    "StatefulSet": "apps",
+    "StorageClass": "storage.k8s.io",
+    "CSINode": "storage.k8s.io",
+    "CSIDriver": "storage.k8s.io",
+    "CSIStorageCapacity": "storage.k8s.io",
+    "VolumeAttachment": "storage.k8s.io",
+    "PodDisruptionBudget": "policy",
+    "PriorityClass": "scheduling.k8s.io",
+}
+"""The API group of each kind that is not in the core group."""
+
+NAMESPACED = frozenset(
+    "Pod Service ReplicationController PersistentVolumeClaim ReplicaSet StatefulSet CSIStorageCapacity "
+    "PodDisruptionBudget".split()
+)
+
+
+def is_known(kind: str, api_version: str) -> bool:
+    """Whether the scheduler reads this kind. A `Service` of another API group is another thing altogether."""
+    group = api_version.rpartition("/")[0]
+    return kind in KINDS and (not api_version or group == API_GROUPS.get(kind, ""))
+
+
+def from_dict(obj: dict[str, Any]) -> KubeObject:
+    """Decode one object by its kind. Raises MalformedObject, or UnknownKind for what scheduling ignores."""
+    kind, api_version = text_or_empty(obj.get("kind")), text_or_empty(obj.get("apiVersion"))
+    if not is_known(kind, api_version):
+        raise UnknownKind(kind, key_of(obj), api_version)
+    stripped = strip_nulls(obj)
+    try:
+        return msgspec.convert(stripped, KINDS[kind])
+    except msgspec.ValidationError as error:
+        raise malformed(kind, stripped, str(error)) from None
+
+
+def strip_nulls(tree: Any) -> Any:
+    """The tree without its nulls, which Kubernetes reads as absent fields."""
+    if isinstance(tree, dict):
+        return {name: strip_nulls(member) for name, member in tree.items() if member is not None}
+    if isinstance(tree, list):
+        return [strip_nulls(item) for item in tree if item is not None]
+    return tree
+
+
+# ---- manifests ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why something in a source could not be used."""
+
+    source: str
+    error: ValueError
+
+    def __str__(self) -> str:
+        return f"{self.source}: {self.error}"
+
+
+@dataclass(frozen=True)
+class Ignored:
+    """An object of a kind that the scheduler does not read."""
+
+    source: str
+    kind: str
+    key: str
+
+
+@dataclass
+class Manifests:
+    """What was found: usable objects, problems with others, and objects that scheduling has no use for."""
+
+    objects: list[KubeObject] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    ignored: list[Ignored] = field(default_factory=list)
+
+
+def load_manifests(text: str, source: str) -> Manifests:
+    """Read the objects of one manifest; `source` names it in problems."""
+    return load_sources([(text, source)])
+
+
+def load_sources(sources: Iterable[tuple[str, str]]) -> Manifests:
+    """Read several (text, source) together, so that pods find the priority classes of other files."""
+    result = Manifests()
+    found: dict[tuple[str, str], tuple[KubeObject, str]] = {}
+    for text, source in sources:
+        for tree in read_documents(text):
+            for item in _flatten(tree):
+                try:
+                    _collect(item, source, found)
+                except UnknownKind as error:
+                    result.ignored.append(Ignored(source, error.kind, error.key))
+                except ValueError as error:
+                    result.problems.append(Problem(source, error))
+    classes = {obj.name: obj for obj, _ in found.values() if isinstance(obj, PriorityClass)}
+    for obj, source in found.values():
+        try:
+            result.objects.append(prioritised(obj, classes) if isinstance(obj, Pod) else obj)
+        except MalformedObject as error:
+            result.problems.append(Problem(source, error))
+    return result
+
+
+def _collect(tree: Any, source: str, found: dict[tuple[str, str], tuple[KubeObject, str]]) -> None:
+    """Decode, check and default one object into `found`. Raises what is wrong with it."""
+    if isinstance(tree, ValueError):
+        raise tree
+    if not isinstance(tree, dict) or not isinstance(tree.get("kind"), str):
+        raise DocumentError(f"found {show(tree)}, expected an object with apiVersion and kind")
+    obj = from_dict(tree)
+    if obj.metadata.name:
+        obj = identified(obj, namespaced=obj.kind in NAMESPACED)
+    validate(obj)
+    obj = defaulted(obj)
+    other, where = found.setdefault((obj.kind, obj.key), (obj, source))
+    if other != obj:
+        raise ObjectError(obj.kind, obj.key, f"described twice, and differently (first in {where})")
+
+
+def _flatten(tree: Any) -> Iterator[Any]:
+    """The objects in a document: the items of a List or of a PodList and the like, or the document itself."""
+    kind = tree.get("kind") if isinstance(tree, dict) else None
+    if not isinstance(kind, str) or not kind.endswith("List") or not isinstance(tree.get("items"), list):
+        yield tree
+        return
+    own = {"apiVersion": tree.get("apiVersion"), "kind": kind.removesuffix("List")} if kind != "List" else {}
+    for item in tree["items"]:
+        yield from _flatten({**own, **item} if isinstance(item, dict) else item)

@@ -1,0 +1,95 @@
+"""Manifest text to plain trees: YAML or JSON, one document or many."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import yaml
+
+_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_START = re.compile(r"^---(?=\s|$)", re.MULTILINE)
+
+_SPACE = re.compile(r"\s*")
+
+
+class _Loader(_Base):  # type: ignore[misc]
+    """YAML as Kubernetes' tools read it: no dates, and no numbers in base sixty such as 12:30."""
+
+
+_UNWANTED = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, form) for tag, form in resolvers if tag not in _UNWANTED]
+    for first, resolvers in _Base.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:int",
+    re.compile(r"[-+]?(?:0b[01_]+|0[0-7_]*|[1-9][0-9_]*|0x[0-9a-fA-F_]+)\Z"),
+    list("-+0123456789"),
+)
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+\.[0-9]*|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?\Z"),
+    list("-+0123456789."),
+)
+
+
+class DocumentError(ValueError):
+    """A document that is neither YAML nor JSON."""
+
+
+def read_documents(text: str) -> Iterator[Any | DocumentError]:
+    """Every document of the text that is not empty; one that cannot be read is yielded as its error.
+
+    Documents are told apart by their `---` lines before they are parsed, so that a broken one does not take
+    along those after it.
+    """
+    if text.lstrip()[:1] in ("{", "["):
+        trees = _json(text)
+        if trees is not None:
+            yield from trees
+            return
+    start, line = 0, 1
+    for end in [*(mark.start() for mark in _START.finditer(text) if mark.start()), len(text)]:
+        chunk = text[start:end]
+        yield from _yaml(chunk, line)
+        line += chunk.count("\n")
+        start = end
+
+
+def _json(text: str) -> list[Any] | None:
+    """The JSON values of the text, one after another; None where it is not JSON."""
+    try:
+        return [msgspec.json.decode(text)]
+    except msgspec.DecodeError:
+        pass
+    decoder, trees, at = json.JSONDecoder(), [], _skip_space(text, 0)
+    try:
+        while at < len(text):
+            tree, at = decoder.raw_decode(text, at)
+            trees.append(tree)
+            at = _skip_space(text, at)
+    except ValueError:
+        return None
+    return trees
+
+
+def _skip_space(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
+
+
+def _yaml(chunk: str, line: int) -> Iterator[Any | DocumentError]:
+    try:
+        for tree in yaml.load_all(chunk, Loader=_Loader):
+            if tree is not None:
+                yield tree
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"line {line + mark.line}, column {mark.column + 1}" if mark else f"document at line {line}"
+        yield DocumentError(f"{where}: not YAML: {getattr(error, 'problem', None) or error}")
+    except (ValueError, RecursionError) as error:
+        yield DocumentError(f"document at line {line}: not YAML: {error}")

@@ -1,0 +1,293 @@
+"""Label selectors and node selectors.
+
+A selector is compiled once into `Selector`: a sorted set of `Requirement`s, interned by content. Two equal
+selectors are therefore one object, so that caches may key on it, and the requirements are plain data, so
+that other code may evaluate them over whole columns of labels.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+from weakref import WeakValueDictionary
+
+from mooring.api.meta import LabelSelector
+from mooring.api.objects import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from mooring.api.quantity import INT64_MAX, INT64_MIN
+
+IN = "In"
+NOT_IN = "NotIn"
+EXISTS = "Exists"
+DOES_NOT_EXIST = "DoesNotExist"
+GT = "Gt"
+LT = "Lt"
+
+LABEL_OPERATORS = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST)
+NODE_OPERATORS = (*LABEL_OPERATORS, GT, LT)
+FIELD_OPERATORS = (IN, NOT_IN)
+
+_INT = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]", re.ASCII)
+_DNS = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
+
+
+class SelectorError(ValueError):
+    """A selector that Kubernetes would not parse."""
+
+
+def parse_int64(text: str) -> int | None:
+    """The number that Go's ParseInt(text, 10, 64) reads, or None where it fails."""
+    if len(text) > 64 or not _INT.fullmatch(text):
+        return None
+    number = int(text)
+    return number if INT64_MIN <= number <= INT64_MAX else None
+
+
+def is_qualified_name(name: str) -> bool:
+    """Whether `name` may be the key of a label or the name of a resource: `[prefix/]name`."""
+    prefix, slash, rest = name.rpartition("/")
+    if slash and (len(prefix) > 253 or not _DNS.fullmatch(prefix)):
+        return False
+    return len(rest) <= 63 and _NAME.fullmatch(rest) is not None
+
+
+def is_label_value(value: str) -> bool:
+    return not value or (len(value) <= 63 and _NAME.fullmatch(value) is not None)
+
+
+class Requirement(NamedTuple):
+    """One condition on one label. `values` are sorted and distinct, so equal conditions are equal tuples."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        found = labels.get(self.key)
+        operator = self.operator
+        if operator == IN:
+            return found is not None and found in self.values
+        if operator == NOT_IN:
+            return found is None or found not in self.values
+        if operator == EXISTS:
+            return found is not None
+        if operator == DOES_NOT_EXIST:
+            return found is None
+        return found is not None and self._compares(found)
+
+    def _compares(self, found: str) -> bool:
+        left, right = parse_int64(found), parse_int64(self.values[0])
+        if left is None or right is None:
+            return False
+        return left > right if self.operator == GT else left < right
+
+
+def requirement(key: str, operator: str, values: Iterable[str] = ()) -> Requirement:
+    """A requirement in canonical form; nothing is checked."""
+    return Requirement(key, operator, tuple(sorted(set(values))))
+
+
+def operator_problem(operator: str, values: Sequence[str], known: Sequence[str]) -> str | None:
+    """What is wrong with an operator and its values, in words that follow "expected"."""
+    if operator not in known:
+        return f"one of the operators {', '.join(known)}"
+    if operator in (IN, NOT_IN) and not values:
+        return f"at least one value for operator {operator}"
+    if operator in (EXISTS, DOES_NOT_EXIST) and values:
+        return f"no values for operator {operator}"
+    if operator in (GT, LT) and (len(values) != 1 or parse_int64(values[0]) is None):
+        return f"exactly one value, an integer, for operator {operator}"
+    return None
+
+
+def _checked(key: str, operator: str, values: Sequence[str], known: Sequence[str]) -> Requirement:
+    problem = operator_problem(operator, values, known)
+    if problem is not None:
+        shown = f"[{' '.join(values)}]" if operator in known else f'"{operator}"'
+        raise SelectorError(f'key "{key}": found {shown}, expected {problem}')
+    if not is_qualified_name(key):
+        raise SelectorError(f'key "{key}": expected the name of a label')
+    for value in values:
+        if not is_label_value(value):
+            raise SelectorError(f'key "{key}": found "{value}", expected the value of a label')
+    return requirement(key, operator, values)
+
+
+# ---- label selectors ----------------------------------------------------------------------------
+
+
+class Selector:
+    """A conjunction of requirements, or the selector that matches nothing.
+
+    Made by `compile_selector`, `from_map`, `from_requirements`; never by hand, since the constructor does
+    not intern. Equality and hash are those of identity.
+    """
+
+    __slots__ = ("__weakref__", "_equal", "_others", "empty", "nothing", "requirements")
+
+    def __init__(self, requirements: tuple[Requirement, ...], nothing: bool) -> None:
+        self.requirements = requirements
+        self.nothing = nothing
+        self.empty = not requirements and not nothing
+        single = [r for r in requirements if r.operator == IN and len(r.values) == 1]
+        self._equal = tuple((r.key, r.values[0]) for r in single)
+        self._others = tuple(r for r in requirements if r not in single)
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        if self.nothing:
+            return False
+        for key, value in self._equal:
+            if labels.get(key) != value:
+                return False
+        return all(other.matches(labels) for other in self._others)
+
+    def conjoin(self, other: Selector) -> Selector:
+        """The selector that matches what both match."""
+        if self.nothing or other.nothing:
+            return NOTHING
+        return from_requirements(self.requirements + other.requirements)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _intern, (self.requirements, self.nothing)
+
+    def __repr__(self) -> str:
+        return "Selector(nothing)" if self.nothing else f"Selector({self})"
+
+    def __str__(self) -> str:
+        """As kubectl prints it: `app=web,tier in (a,b),!canary`."""
+        return "<nothing>" if self.nothing else ",".join(_show(r) for r in self.requirements)
+
+
+def _show(requirement: Requirement) -> str:
+    key, operator, values = requirement
+    joined = ",".join(values)
+    if operator == IN:
+        return f"{key}={joined}" if len(values) == 1 else f"{key} in ({joined})"
+    return {
+        NOT_IN: f"{key} notin ({joined})",
+        EXISTS: key,
+        DOES_NOT_EXIST: f"!{key}",
+        GT: f"{key}>{joined}",
+        LT: f"{key}<{joined}",
+    }[operator]
+
+
+_interned: WeakValueDictionary[tuple[tuple[Requirement, ...], bool], Selector] = WeakValueDictionary()
+
+
+def _intern(requirements: tuple[Requirement, ...], nothing: bool) -> Selector:
+    key = (requirements, nothing)
+    found = _interned.get(key)
+    if found is None:
+        found = _interned.setdefault(key, Selector(requirements, nothing))
+    return found
+
+
+def from_requirements(requirements: Iterable[Requirement]) -> Selector:
+    return _intern(tuple(sorted(set(requirements))), False)
+
+
+NOTHING = _intern((), True)
+EVERYTHING = from_requirements(())
+
+
+def from_map(labels: Mapping[str, str]) -> Selector:
+    """All these labels, with these values; an empty map selects everything. Nothing is checked."""
+    return from_requirements(Requirement(key, IN, (value,)) for key, value in labels.items())
+
+
+def compile_selector(selector: LabelSelector | None) -> Selector:
+    """The compiled form; None selects nothing and `{}` everything. Raises SelectorError."""
+    if selector is None:
+        return NOTHING
+    found = [_checked(key, IN, (value,), LABEL_OPERATORS) for key, value in selector.match_labels.items()]
+    found += [_checked(e.key, e.operator, e.values, LABEL_OPERATORS) for e in selector.match_expressions]
+    return from_requirements(found)
+
+
+def matches(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
+    """Whether a selector matches, for a single question; compile it to ask many."""
+    return compile_selector(selector).matches(labels)
+
+
+# ---- node selectors -----------------------------------------------------------------------------
+
+
+class NodeTerm(NamedTuple):
+    """A compiled term of a node selector. `selector` is NOTHING where the term is empty or did not parse."""
+
+    selector: Selector
+    fields: tuple[Requirement, ...] = ()
+
+    def matches(self, labels: Mapping[str, str], name: str) -> bool:
+        if self.fields and not self.fields_match(name):
+            return False
+        return self.selector.matches(labels)
+
+    def fields_match(self, name: str) -> bool:
+        """Whether the node's name passes; `metadata.name` is the only field that nodes have."""
+        for key, operator, values in self.fields:
+            found = name if key == "metadata.name" else ""
+            if (found == values[0]) != (operator == IN):
+                return False
+        return True
+
+
+NEVER = NodeTerm(NOTHING)
+
+
+def parse_node_term(term: NodeSelectorTerm) -> NodeTerm:
+    """The compiled term; raises SelectorError where Kubernetes would fail to parse it."""
+    if not term.match_expressions and not term.match_fields:
+        return NEVER
+    labels = [
+        _in_term("matchExpressions", i, e, NODE_OPERATORS) for i, e in enumerate(term.match_expressions)
+    ]
+    fields = [_in_term("matchFields", i, e, FIELD_OPERATORS) for i, e in enumerate(term.match_fields)]
+    return NodeTerm(from_requirements(labels), tuple(fields))
+
+
+def _in_term(where: str, index: int, item: NodeSelectorRequirement, known: Sequence[str]) -> Requirement:
+    try:
+        if known is not FIELD_OPERATORS:
+            return _checked(item.key, item.operator, item.values, known)
+        problem = field_problem(item.operator, item.values)
+        if problem is not None:
+            raise SelectorError(f'key "{item.key}": expected {problem}')
+        return requirement(item.key, item.operator, item.values)
+    except SelectorError as error:
+        raise SelectorError(f"{where}[{index}]: {error}") from None
+
+
+def field_problem(operator: str, values: Sequence[str]) -> str | None:
+    """What is wrong with a requirement on a field, in words that follow "expected"."""
+    if operator not in FIELD_OPERATORS:
+        return f"one of the operators {', '.join(FIELD_OPERATORS)}"
+    return None if len(values) == 1 else f"exactly one value for operator {operator}"
+
+
+def compile_node_term(term: NodeSelectorTerm) -> NodeTerm:
+    """The compiled term; one that does not parse matches no node, as in kube-scheduler's filter."""
+    try:
+        return parse_node_term(term)
+    except SelectorError:
+        return NEVER
+
+
+def parse_problem(term: NodeSelectorTerm) -> str | None:
+    """Why a term does not parse, or None."""
+    try:
+        parse_node_term(term)
+    except SelectorError as error:
+        return str(error)
+    return None
+
+
+def node_term_matches(term: NodeSelectorTerm, labels: Mapping[str, str], name: str) -> bool:
+    return compile_node_term(term).matches(labels, name)
+
+
+def node_selector_matches(selector: NodeSelector, labels: Mapping[str, str], name: str) -> bool:
+    """Whether any term matches; without terms nothing does."""
+    return any(node_term_matches(term, labels, name) for term in selector.node_selector_terms)

@@ -1,0 +1,62 @@
+"""Times and durations, in and out of the texts that Kubernetes uses for them."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+
+_RFC3339 = re.compile(
+    r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:[.,](\d+))?([Zz]|([+-])(\d\d):(\d\d))", re.ASCII
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def parse_time(text: str) -> float:
+    """Unix seconds of an RFC 3339 time; fractions of any length are accepted."""
+    match = _RFC3339.fullmatch(text)
+    if match is None:
+        raise ValueError(f'time "{text}": expected a form such as 2006-01-02T15:04:05Z')
+    day, clock, fraction, _, sign, hours, minutes = match.groups()
+    try:
+        zone = UTC
+        if sign:
+            offset = timedelta(hours=int(hours), minutes=int(minutes))
+            zone = timezone(-offset if sign == "-" else offset)
+        moment = datetime.fromisoformat(f"{day}T{clock}").replace(tzinfo=zone)
+    except ValueError as error:
+        raise ValueError(f'time "{text}": {error}') from None
+    seconds = (moment - _EPOCH) // timedelta(seconds=1)
+    return seconds + float(f"0.{fraction or 0}")
+
+
+def format_time(seconds: float, *, micro: bool = False) -> str:
+    """The RFC 3339 text of Unix seconds: whole seconds as metav1.Time, or six digits as MicroTime."""
+    if micro:
+        moment = _EPOCH + timedelta(microseconds=round(seconds * 1_000_000))
+        return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return (_EPOCH + timedelta(seconds=seconds // 1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def go_duration(seconds: float) -> str:
+    """Seconds as Go prints a time.Duration: `1h0m0s`, `5m0s`, `1.5s`, `100ms`, `0s`."""
+    nanos = round(seconds * 1_000_000_000)
+    sign, nanos = ("-", -nanos) if nanos < 0 else ("", nanos)
+    if nanos == 0:
+        return "0s"
+    if nanos < 1_000_000_000:
+        for unit, size in (("ms", 1_000_000), ("µs", 1_000), ("ns", 1)):
+            if nanos >= size:
+                return f"{sign}{_decimal(nanos, size)}{unit}"
+    minutes, rest = divmod(nanos, 60_000_000_000)
+    text = f"{_decimal(rest, 1_000_000_000)}s"
+    if minutes:
+        hours, minutes = divmod(minutes, 60)
+        text = f"{hours}h{minutes}m{text}" if hours else f"{minutes}m{text}"
+    return sign + text
+
+
+def _decimal(number: int, size: int) -> str:
+    """number / size without trailing zeros; size is a power of ten."""
+    whole, rest = divmod(number, size)
+    digits = len(str(size)) - 1
+    return f"{whole}.{rest:0{digits}d}".rstrip("0") if rest else str(whole)

@@ -1,0 +1,55 @@
+"""The plugins a profile has unless it says otherwise, and how its own are merged into them."""
+
+from __future__ import annotations
+
+from mooring.config.types import PluginRef, PluginSet
+
+# In kube-scheduler's order, with the weights of its default feature gates.
+DEFAULT_MULTI_POINT: tuple[tuple[str, int], ...] = (
+    ("SchedulingGates", 0),
+    ("PrioritySort", 0),
+    ("NodeUnschedulable", 0),
+    ("NodeName", 0),
+    ("TaintToleration", 3),
+    ("NodeAffinity", 2),
+    ("NodePorts", 0),
+    ("NodeResourcesFit", 1),
+    ("VolumeRestrictions", 0),
+    ("NodeVolumeLimits", 0),
+    ("VolumeBinding", 0),
+    ("VolumeZone", 0),
+    ("PodTopologySpread", 2),
+    ("InterPodAffinity", 2),
+    ("DynamicResources", 2),
+    ("DefaultPreemption", 0),
+    ("NodeResourcesBalancedAllocation", 1),
+    ("ImageLocality", 1),
+    ("DefaultBinder", 0),
+    ("NodeDeclaredFeatures", 0),
+)
+
+
+def merge_multi_point(given: PluginSet) -> tuple[PluginSet, list[int | None]]:
+    """The defaults with `given` merged in, and for each enabled plugin its index in `given`.
+
+    A default that is enabled again is replaced where it stands, weight included: leaving the weight
+    out then means 1, not the default weight. Disabled names are kept, so that merging twice changes
+    nothing.
+    """
+    disabled = {plugin.name for plugin in given.disabled}
+    position: dict[str, int] = {}
+    for index, plugin in enumerate(given.enabled):
+        position.setdefault(plugin.name, index)
+    enabled: list[PluginRef] = []
+    origins: list[int | None] = []
+    for name, weight in DEFAULT_MULTI_POINT:
+        if name in disabled or "*" in disabled:
+            continue
+        index = position.get(name)
+        enabled.append(PluginRef(name=name, weight=weight) if index is None else given.enabled[index])
+        origins.append(index)
+    for added, plugin in enumerate(given.enabled):
+        if added not in origins:
+            enabled.append(plugin)
+            origins.append(added)
+    return PluginSet(enabled=enabled, disabled=given.disabled), origins

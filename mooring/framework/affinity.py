@@ -1,0 +1,65 @@
+"""Inter-pod affinity terms, compiled: who they select and where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from mooring.api.objects import Pod, PodAffinity, PodAffinityTerm
+from mooring.api.selectors import Selector, compile_selector
+
+
+class AffinityTerm(NamedTuple):
+    """One term of podAffinity or podAntiAffinity. Weight 0 marks a required term."""
+
+    anti: bool
+    weight: int
+    topology_key: str
+    selector: Selector
+    namespaces: frozenset[str]
+    namespace_selector: Selector  # selects nothing where the term has none
+
+    @property
+    def required(self) -> bool:
+        return self.weight == 0
+
+    def selects(self, namespace: str, namespace_labels: Mapping[str, str], labels: Mapping[str, str]) -> bool:
+        """Whether a pod with these labels, in that namespace, is one the term speaks of."""
+        in_namespace = namespace in self.namespaces or self.namespace_selector.matches(namespace_labels)
+        return in_namespace and self.selector.matches(labels)
+
+
+def terms_of(pod: Pod) -> tuple[AffinityTerm, ...]:
+    """All inter-pod affinity terms of a pod: affinity before anti-affinity, required before preferred."""
+    affinity = pod.spec.affinity
+    if affinity is None:
+        return ()
+    namespace = pod.metadata.namespace
+    return (
+        *_compile(affinity.pod_affinity, anti=False, namespace=namespace),
+        *_compile(affinity.pod_anti_affinity, anti=True, namespace=namespace),
+    )
+
+
+def _compile(affinity: PodAffinity | None, *, anti: bool, namespace: str) -> Iterator[AffinityTerm]:
+    if affinity is None:
+        return
+    for term in affinity.required:
+        yield _term(term, anti, 0, namespace)
+    for weighted in affinity.preferred:
+        if weighted.weight:  # kube-scheduler ignores a preference without weight
+            yield _term(weighted.pod_affinity_term, anti, weighted.weight, namespace)
+
+
+def _term(term: PodAffinityTerm, anti: bool, weight: int, namespace: str) -> AffinityTerm:
+    namespaces = frozenset(term.namespaces)
+    if not namespaces and term.namespace_selector is None:
+        namespaces = frozenset((namespace,))
+    return AffinityTerm(
+        anti,
+        weight,
+        term.topology_key,
+        compile_selector(term.label_selector),
+        namespaces,
+        compile_selector(term.namespace_selector),
+    )

@@ -1,0 +1,62 @@
+"""Go's integer arithmetic over arrays, and the score formulas that several plugins share.
+
+Scores must equal kube-scheduler's to the last digit, so divisions truncate toward zero (NumPy's floor) and
+halves round away from zero (NumPy's round to even). Most calls come with a handful of rows, where the
+number of NumPy calls is the cost: each function makes as few as it can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import overload
+
+import numpy as np
+import numpy.typing as npt
+
+from mooring.framework.nodes import IntArray
+
+MAX_SCORE = 100
+
+
+def default_normalize(scores: IntArray, *, reverse: bool = False) -> IntArray:
+    """Scale so that the highest score becomes 100; `reverse` makes the lowest the best.
+
+    All scores 0 stay so, or become 100 when reversed.
+    """
+    if not len(scores):
+        return scores
+    highest = int(scores.max())
+    if highest == 0:
+        return np.full_like(scores, MAX_SCORE) if reverse else scores
+    scaled = truncating_divide(scores * MAX_SCORE, highest)
+    return MAX_SCORE - scaled if reverse else scaled
+
+
+@overload
+def truncating_divide(a: int, b: int) -> int: ...
+@overload
+def truncating_divide(a: IntArray, b: IntArray | int) -> IntArray: ...
+@overload
+def truncating_divide(a: int, b: IntArray) -> IntArray: ...
+def truncating_divide(a: IntArray | int, b: IntArray | int) -> IntArray | int:
+    """a / b as Go divides integers: toward zero."""
+    quotient = a // b
+    # Floor and truncation differ only where the signs do and something is left over.
+    return quotient + ((quotient < 0) & (quotient * b != a))
+
+
+def round_half_away(values: npt.NDArray[np.float64]) -> IntArray:
+    """Go's math.Round, as integers: halves go away from zero."""
+    whole = np.trunc(values)
+    # The remainder is exact, where adding 0.5 would lift the float just below a half up to the next integer.
+    return (whole + np.trunc((values - whole) * 2)).astype(np.int64)
+
+
+def broken_linear(points: Sequence[tuple[int, int]], x: IntArray) -> IntArray:
+    """The function through the points (x, y), in integers; before the first and after the last it is flat."""
+    last_x, last_y = points[-1]
+    result = np.full_like(x, last_y)
+    for (left_x, left_y), (right_x, right_y) in reversed(list(zip(points, points[1:], strict=False))):
+        sloped = left_y + truncating_divide((right_y - left_y) * (x - left_x), right_x - left_x)
+        result = np.where(x <= right_x, sloped, result)
+    return np.where(x <= points[0][0], points[0][1], result)

@@ -1,0 +1,108 @@
+"""Cluster events, and how a plugin says which of them may make a refused pod schedulable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, IntFlag
+from typing import Any
+
+from mooring.framework.pod import PodInfo
+
+
+class Action(IntFlag):
+    """What happened to an object, with kube-scheduler's bit values."""
+
+    ADD = 1
+    DELETE = 2
+    UPDATE_NODE_ALLOCATABLE = 4
+    UPDATE_NODE_LABEL = 8
+    UPDATE_NODE_TAINT = 16
+    UPDATE_NODE_CONDITION = 32
+    UPDATE_NODE_ANNOTATION = 64
+    UPDATE_NODE_DECLARED_FEATURE = 128
+    UPDATE_POD_LABEL = 256
+    UPDATE_POD_SCALE_DOWN = 512
+    UPDATE_POD_TOLERATION = 1024
+    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 2048
+    UPDATE_POD_GENERATED_RESOURCE_CLAIM = 4096
+    UPDATE = 8188
+    ALL = 8191
+
+
+class Resource:
+    """The kinds of objects that events speak of."""
+
+    POD = "Pod"  # what plugins register; incoming events are one of the next two
+    ASSIGNED_POD = "AssignedPod"
+    UNSCHEDULABLE_POD = "UnschedulablePod"
+    NODE = "Node"
+    PERSISTENT_VOLUME = "PersistentVolume"
+    PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
+    CSI_NODE = "storage.k8s.io/CSINode"
+    CSI_DRIVER = "storage.k8s.io/CSIDriver"
+    VOLUME_ATTACHMENT = "storage.k8s.io/VolumeAttachment"
+    CSI_STORAGE_CAPACITY = "storage.k8s.io/CSIStorageCapacity"
+    STORAGE_CLASS = "storage.k8s.io/StorageClass"
+    RESOURCE_CLAIM = "resource.k8s.io/ResourceClaim"
+    RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
+    DEVICE_CLASS = "resource.k8s.io/DeviceClass"
+    WILDCARD = "*"
+
+
+class Hint(Enum):
+    """A hint's answer: is the pod worth another attempt after this event?"""
+
+    QUEUE = "Queue"
+    SKIP = "QueueSkip"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEvent:
+    """A kind of object and what happened to it."""
+
+    resource: str
+    action: Action
+    label: str = ""  # how metrics name it; derived when empty
+
+    def matches(self, incoming: ClusterEvent) -> bool:
+        """Whether this registration covers an incoming event."""
+        if self.resource == Resource.WILDCARD and self.action == Action.ALL:
+            return True
+        same = self.resource == incoming.resource or (
+            self.resource == Resource.POD
+            and incoming.resource in (Resource.ASSIGNED_POD, Resource.UNSCHEDULABLE_POD)
+        )
+        return same and bool(self.action & incoming.action) and incoming.action <= self.action
+
+    @property
+    def wildcard(self) -> bool:
+        return self.resource == Resource.WILDCARD and self.action == Action.ALL
+
+    @property
+    def name(self) -> str:
+        """The metric label: "NodeAdd", "AssignedPodDelete", "UnschedulableTimeout"."""
+        return self.label or self.resource + _action_name(self.action)
+
+
+def _action_name(action: Action) -> str:
+    if action == Action.ALL:
+        return "All"
+    return "".join(part.capitalize() for part in (action.name or "Update").split("_"))
+
+
+# hint(pod, old, new): old is None for an addition, new is None for a deletion.
+QueueingHint = Callable[[PodInfo, Any, Any], Hint]
+
+
+@dataclass(frozen=True, slots=True)
+class EventHint:
+    """One registration: the event, and the hint that looks closer (None: always worth a try)."""
+
+    event: ClusterEvent
+    hint: QueueingHint | None = None
+
+
+def on(resource: str, action: Action, hint: QueueingHint | None = None) -> EventHint:
+    """Shorthand for a registration: `on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)`."""
+    return EventHint(ClusterEvent(resource, action), hint)

@@ -1,0 +1,95 @@
+"""What the framework lends to plugins: the cluster as it is now, other pods in flight, clock and client."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol, TypeVar
+
+from mooring.api.meta import KubeObject
+from mooring.framework.nodes import NodeInfo, Nodes
+from mooring.framework.pod import PodInfo
+from mooring.framework.status import Status
+
+Obj = TypeVar("Obj", bound=KubeObject)
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Snapshot(Protocol):
+    """The nodes and the pods on them, as of this cycle."""
+
+    @property
+    def nodes(self) -> Nodes: ...
+    def node(self, name: str) -> NodeInfo | None: ...
+    def pods(self) -> Iterator[PodInfo]: ...
+    def claim_users(self, claim: str) -> int:
+        """How many pods on nodes use the PersistentVolumeClaim "namespace/name"."""
+        ...
+
+
+class Listers(Protocol):
+    """The other objects the scheduler watches: claims, volumes, services, budgets, namespaces and so on."""
+
+    def get(self, kind: type[Obj], name: str, namespace: str = "") -> Obj | None: ...
+    def list(self, kind: type[Obj], namespace: str | None = None) -> Sequence[Obj]: ...
+    def version(self, kind: type[KubeObject]) -> int:
+        """Changes whenever an object of this kind does; compare it to know whether to look again."""
+        ...
+
+
+class WaitingPod(Protocol):
+    """A pod that permit plugins hold."""
+
+    @property
+    def pod(self) -> PodInfo: ...
+    @property
+    def node_name(self) -> str: ...
+    @property
+    def pending_plugins(self) -> Sequence[str]: ...
+    def allow(self, plugin: str) -> None: ...
+    def reject(self, plugin: str, message: str) -> None: ...
+
+
+class Client(Protocol):
+    """Writes to the cluster. In memory they are done at once; on an API server they are requests."""
+
+    async def bind(self, pod: PodInfo, node_name: str) -> None: ...
+    async def patch_pod_status(self, pod: PodInfo, patch: dict[str, Any]) -> None: ...
+    async def delete_pod(self, pod: PodInfo) -> None: ...
+    async def update(self, obj: KubeObject) -> None: ...
+
+
+class Handle(Protocol):
+    """Given to every plugin as `self.handle`."""
+
+    @property
+    def snapshot(self) -> Snapshot: ...
+    @property
+    def listers(self) -> Listers: ...
+    @property
+    def client(self) -> Client | None: ...
+    @property
+    def logger(self) -> logging.Logger: ...
+    def now(self) -> float:
+        """The scheduler's clock, in seconds since the epoch; virtual in simulations and tests."""
+        ...
+
+    def waiting_pods(self) -> Iterable[WaitingPod]: ...
+    def waiting_pod(self, uid: str) -> WaitingPod | None: ...
+    def reject_waiting_pod(self, uid: str) -> bool: ...
+    def nominated_pods(self, node_name: str) -> Sequence[PodInfo]: ...
+    def activate(self, pods: Iterable[PodInfo]) -> None:
+        """Move pending pods to the active queue at once, without waiting for their backoff."""
+        ...
+
+    def event(self, pod: PodInfo, kind: str, reason: str, action: str, note: str) -> None:
+        """Emit a Kubernetes event about a pod; kind is "Normal" or "Warning"."""
+        ...
+
+    def parallelize(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+        """Run blocking work for each item on up to `parallelism` threads; results in the items' order."""
+        ...
+
+
+MaybeAwaitable = Status | None | Awaitable[Status | None]

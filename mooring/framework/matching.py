@@ -1,0 +1,162 @@
+"""Node selectors over columns: which rows of a table match, at the cost of the distinct label values.
+
+What a selector says about a label is decided once per distinct value of that label and then spread over
+the rows by value id; a row without the label has id -1, which is the table's last entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from mooring.api.objects import NodeSelector, NodeSelectorTerm
+from mooring.api.selectors import (
+    DOES_NOT_EXIST,
+    EXISTS,
+    GT,
+    IN,
+    NOT_IN,
+    NodeTerm,
+    Requirement,
+    Selector,
+    compile_node_term,
+    parse_int64,
+)
+from mooring.framework.nodes import BoolArray, Ids, Nodes
+from mooring.framework.pod import Shape
+
+_NAME_FIELD = "metadata.name"
+
+
+def match_requirement(nodes: Nodes, requirement: Requirement) -> BoolArray:
+    """Which rows meet one condition on one label."""
+    key, operator, values = requirement
+    column = nodes.label(key)
+    if operator == IN:
+        return _one_of(column, values)
+    if operator == NOT_IN:
+        return ~_one_of(column, values)
+    if operator == EXISTS:
+        return column.ids >= 0
+    if operator == DOES_NOT_EXIST:
+        return column.ids < 0
+    return _compares(column, operator, values[0])
+
+
+def match_selector(nodes: Nodes, selector: Selector) -> BoolArray:
+    """Which rows' labels a compiled selector matches."""
+    if selector.nothing:
+        return np.zeros(len(nodes), np.bool_)
+    return _all(nodes, [match_requirement(nodes, each) for each in selector.requirements])
+
+
+def match_labels(nodes: Nodes, labels: Mapping[str, str]) -> BoolArray:
+    """Which rows carry all these labels with these values."""
+    return _all(nodes, [_one_of(nodes.label(key), (value,)) for key, value in labels.items()])
+
+
+def match_compiled(nodes: Nodes, term: NodeTerm) -> BoolArray:
+    """Which rows a compiled term of a node selector matches."""
+    matched = match_selector(nodes, term.selector)
+    for field in term.fields:
+        matched &= _match_field(nodes, field)
+    return matched
+
+
+def match_term(nodes: Nodes, term: NodeSelectorTerm) -> BoolArray:
+    """Which rows a term matches; an empty term and one that does not parse match none."""
+    return match_compiled(nodes, compile_node_term(term))
+
+
+def match_any(nodes: Nodes, terms: Sequence[NodeTerm]) -> BoolArray:
+    """Which rows at least one of the terms matches; none without terms."""
+    matched = np.zeros(len(nodes), np.bool_)
+    for term in terms:
+        matched |= match_compiled(nodes, term)
+    return matched
+
+
+def match_node_selector(nodes: Nodes, selector: NodeSelector | None) -> BoolArray:
+    """Which rows a node selector matches; every one where there is no selector."""
+    if selector is None:
+        return np.ones(len(nodes), np.bool_)
+    return match_any(nodes, [compile_node_term(term) for term in selector.node_selector_terms])
+
+
+def match_required(nodes: Nodes, shape: Shape) -> BoolArray:
+    """Which rows satisfy the pod's nodeSelector and its required node affinity."""
+    labels, terms = _required_of(shape)
+    matched = match_labels(nodes, labels)
+    return matched if terms is None else matched & match_any(nodes, terms)
+
+
+def _required_of(shape: Shape) -> tuple[Mapping[str, str], Sequence[NodeTerm] | None]:
+    """What the pod requires of nodes, compiled once per shape; None: no required node affinity."""
+    found: tuple[Mapping[str, str], Sequence[NodeTerm] | None] | None = shape.memory.get(_required_of)
+    if found is None:
+        affinity = shape.spec.affinity.node_affinity if shape.spec.affinity is not None else None
+        required = affinity.required if affinity is not None else None
+        terms = None if required is None else [compile_node_term(t) for t in required.node_selector_terms]
+        found = shape.memory[_required_of] = (shape.spec.node_selector or {}, terms)
+    return found
+
+
+def _all(nodes: Nodes, parts: Sequence[BoolArray]) -> BoolArray:
+    if not parts:
+        return np.ones(len(nodes), np.bool_)
+    matched = parts[0]
+    for part in parts[1:]:
+        matched = matched & part
+    return matched
+
+
+def _one_of(column: Ids[str], wanted: Sequence[str]) -> BoolArray:
+    """Which rows have one of the wanted values."""
+    if len(wanted) == 1:
+        wanted_id = _find(column.values, wanted[0])
+        return np.zeros(len(column.ids), np.bool_) if wanted_id is None else column.ids == wanted_id
+    return _spread(column, frozenset(wanted).__contains__)
+
+
+def _find(values: Sequence[str], wanted: str) -> int | None:
+    try:
+        return values.index(wanted)
+    except ValueError:
+        return None
+
+
+def _compares(column: Ids[str], operator: str, text: str) -> BoolArray:
+    """Gt and Lt: both sides are numbers; what is absent or no number matches neither."""
+    bound = parse_int64(text)
+
+    def test(value: str) -> bool:
+        number = parse_int64(value)
+        if number is None or bound is None:
+            return False
+        return number > bound if operator == GT else number < bound
+
+    return _spread(column, test)
+
+
+def _spread(column: Ids[str], test: Callable[[str], bool]) -> BoolArray:
+    """The test's answer per distinct value, spread over the rows; rows without a value do not match."""
+    ids, values = column
+    table = np.zeros(len(values) + 1, np.bool_)
+    # A view of few rows does not pay for all values that the table has ever seen.
+    present = range(len(values)) if len(ids) >= len(values) else set(ids.tolist())
+    for i in present:
+        table[i] = i >= 0 and test(values[i])
+    return table[ids]
+
+
+def _match_field(nodes: Nodes, field: Requirement) -> BoolArray:
+    """matchFields. `metadata.name` is the only field that nodes have; any other is empty."""
+    key, operator, values = field
+    if key != _NAME_FIELD:
+        return np.full(len(nodes), (values[0] == "") == (operator == IN), np.bool_)
+    matched = np.zeros(len(nodes), np.bool_)
+    position = nodes.index(values[0])
+    if position is not None:
+        matched[position] = True
+    return matched if operator == IN else ~matched

@@ -1,0 +1,225 @@
+"""Nodes as plugins see them: one node, or rows of the node table as NumPy columns.
+
+A `Nodes` is a view: of the whole table, of some rows, or of some rows as they would be with pods added or
+removed (preemption and nominated pods ask such questions). A plugin computes on the columns and gives one
+answer per row; it need not know which of the three it was handed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from enum import IntEnum
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from mooring.api.objects import Node, Taint
+from mooring.framework.affinity import AffinityTerm
+from mooring.framework.pod import PodInfo, Resources, Shape
+from mooring.framework.status import Status
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Depends(IntEnum):
+    """What a plugin's answer for one node and one pod shape follows from, besides its arguments.
+
+    The framework keeps answers for pods of the same shape and asks again only where they may have changed.
+    A plugin that reads anything else (annotations, names, other nodes, the clock) is ANYTHING.
+    """
+
+    NODE = 1  # the Node object
+    PODS = 2  # the Node object and the pods on it
+    ANYTHING = 3
+
+
+class NodeInfo(Protocol):
+    """One node: its object, the pods on it and the sums over them."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def node(self) -> Node: ...
+    @property
+    def labels(self) -> Mapping[str, str]: ...
+    @property
+    def annotations(self) -> Mapping[str, str]: ...
+    @property
+    def taints(self) -> Sequence[Taint]: ...
+    @property
+    def unschedulable(self) -> bool: ...
+    @property
+    def pods(self) -> Sequence[PodInfo]: ...
+    @property
+    def allocatable(self) -> Resources: ...
+    @property
+    def requested(self) -> Resources: ...
+    @property
+    def free(self) -> Resources: ...
+
+
+class Ids(NamedTuple, Generic[T_co]):
+    """A column of interned values: `values[ids[i]]` is row i's; -1 is "has none"."""
+
+    ids: npt.NDArray[np.int32]
+    values: Sequence[T_co]
+
+
+class PodPredicate(Hashable, Protocol):
+    """A question about a pod's shape. The table counts the pods that answer yes, per node, as they come
+    and go; equal predicates share one count."""
+
+    @property
+    def count_terminating(self) -> bool:
+        """Whether pods that are being deleted count."""
+        ...
+
+    def matches(self, shape: Shape) -> bool: ...
+
+
+class DomainSums(Protocol):
+    """How many pods match a predicate in each topology domain, kept up to date at the cost of the changes.
+
+    `refresh` brings it up to date and says whether any sum or domain changed.
+    """
+
+    @property
+    def ids(self) -> npt.NDArray[np.int32]:
+        """The domain of each row of the table; -1 for rows that are not counted."""
+        ...
+
+    @property
+    def sums(self) -> IntArray:
+        """The number of matching pods by domain."""
+        ...
+
+    @property
+    def members(self) -> IntArray:
+        """The number of counted rows by domain; a domain without any does not exist."""
+        ...
+
+    @property
+    def total(self) -> int: ...
+
+    def refresh(self) -> bool: ...
+
+
+class Columns(Protocol):
+    """Amounts by resource name: `columns["cpu"]` is one number per row (zeros for an unknown resource)."""
+
+    def __getitem__(self, resource: str) -> IntArray: ...
+
+    @property
+    def matrix(self) -> IntArray:
+        """All resources at once, one line per resource in the order of `Nodes.resources`."""
+        ...
+
+
+class Nodes(Protocol):
+    """Rows of the node table."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, i: int) -> NodeInfo: ...
+    def __iter__(self) -> Iterator[NodeInfo]: ...
+
+    @property
+    def names(self) -> Sequence[str]: ...
+    @property
+    def rows(self) -> npt.NDArray[np.intp]:
+        """The row of the table that each of these is, for looking into whole-table results."""
+        ...
+
+    @property
+    def whole(self) -> Nodes:
+        """All rows of the table, as they are."""
+        ...
+
+    def take(self, rows: slice | npt.NDArray[np.intp]) -> Nodes:
+        """A view of these rows of the table, as they are."""
+        ...
+
+    def index(self, name: str) -> int | None:
+        """The position of the node of that name among these rows."""
+        ...
+
+    @property
+    def node_version(self) -> int:
+        """Changes whenever a node is added, removed or relevantly updated (not when pods come and go)."""
+        ...
+
+    # amounts
+    @property
+    def resources(self) -> Sequence[str]:
+        """The resources that have a column: cpu, memory, ephemeral-storage, then the scalar ones."""
+        ...
+
+    @property
+    def allocatable(self) -> Columns: ...
+    @property
+    def requested(self) -> Columns: ...
+    @property
+    def free(self) -> Columns: ...
+    @property
+    def nonzero_requested(self) -> IntArray:
+        """Two lines, cpu and memory, in which a container that requests none counts with a default."""
+        ...
+
+    @property
+    def pod_count(self) -> IntArray: ...
+    @property
+    def allowed_pods(self) -> IntArray: ...
+
+    # content of the Node objects
+    @property
+    def unschedulable(self) -> BoolArray: ...
+    @property
+    def taints(self) -> Ids[tuple[Taint, ...]]: ...
+    @property
+    def declared_features(self) -> Ids[frozenset[str]]: ...
+    def label(self, key: str) -> Ids[str]:
+        """The values of one label."""
+        ...
+
+    def image(self, name: str) -> tuple[BoolArray, int, int]:
+        """For a normalised image name: which rows have it, its size, and how many nodes have it."""
+        ...
+
+    # pods on the rows
+    def count(self, predicate: PodPredicate) -> IntArray:
+        """How many pods on each row match."""
+        ...
+
+    def delta(self, predicate: PodPredicate) -> IntArray | None:
+        """How many more matching pods this view has than the table; None where it is the table as it is.
+
+        Terminating pods count here whatever the predicate says, as in kube-scheduler's AddPod/RemovePod.
+        """
+        ...
+
+    def domain_sums(self, predicate: PodPredicate, key: str, eligible: BoolArray | None = None) -> DomainSums:
+        """A new count by values of label `key` over the whole table, of the eligible rows if given.
+
+        `eligible` is over the whole table; when `node_version` changes, make a new one.
+        """
+        ...
+
+    @property
+    def carried_terms(self) -> Sequence[AffinityTerm]:
+        """Every distinct inter-pod affinity term that pods on nodes have carried so far, in order of
+        first appearance; the list only grows, so a reader can remember how far it has read."""
+        ...
+
+
+class Verdicts(NamedTuple):
+    """A table-wide filter's answer: 0 where the node passes, else a code that `statuses` explains."""
+
+    codes: npt.NDArray[np.int32]
+    statuses: Mapping[int, Status]
+
+
+def refuse(refused: BoolArray, status: Status) -> Verdicts:
+    """Verdicts where all refused rows have one status."""
+    return Verdicts(refused.astype(np.int32), {1: status})

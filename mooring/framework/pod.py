@@ -1,0 +1,192 @@
+"""A pod as plugins see it, and its shape: what all its replicas share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from mooring.api import resources, times
+from mooring.api.objects import Pod, PodSpec, PodStatus, Volume
+from mooring.framework.affinity import AffinityTerm, terms_of
+
+
+class Resources(dict[str, int]):
+    """Amounts by resource name (cpu in milli); what is not there is 0."""
+
+    __slots__ = ()
+
+    def __missing__(self, name: str) -> int:
+        return 0
+
+
+class Shape:
+    """The scheduling-relevant content of a pod, compiled once for all pods that share it.
+
+    Amounts differ by who asks: `requests` is what the pod must find free, `score_requests` what scoring
+    assumes (defaults for containers that request nothing), `used` and `nonzero_used` what it counts for
+    once it is on a node, where resized containers count with their actual resources.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "affinity_terms",
+        "claims",
+        "controller",
+        "host_ports",
+        "labels",
+        "memory",
+        "namespace",
+        "nonzero_used",
+        "priority",
+        "requests",
+        "score_requests",
+        "spec",
+        "used",
+    )
+
+    def __init__(self, pod: Pod) -> None:
+        self.namespace = pod.metadata.namespace
+        self.labels: Mapping[str, str] = pod.metadata.labels
+        self.controller = pod.metadata.controller()
+        self.spec: PodSpec = pod.spec
+        self.priority = pod.priority
+        self.requests = Resources(
+            resources.pod_requests(pod, use_status=False, pod_level=True, non_missing=False)
+        )
+        self.score_requests = Resources(
+            resources.pod_requests(pod, use_status=False, pod_level=False, non_missing=True)
+        )
+        self.used = Resources(resources.pod_requests(pod, use_status=True, pod_level=True, non_missing=False))
+        self.nonzero_used: tuple[int, int] = resources.nonzero_requests(pod)
+        self.affinity_terms: tuple[AffinityTerm, ...] = terms_of(pod)
+        self.claims = tuple(
+            f"{self.namespace}/{volume.persistent_volume_claim.claim_name}"
+            for volume in pod.spec.volumes
+            if volume.persistent_volume_claim is not None
+        )
+        self.host_ports: tuple[tuple[str, str, int], ...] = resources.host_ports(pod)
+        self.memory: dict[Any, Any] = {}  # forms that plugins derive from the shape alone
+
+    @staticmethod
+    def key_of(pod: Pod) -> bytes:
+        """Equal for pods that no default plugin can tell apart, whatever their names and nodes."""
+        spec, meta = pod.spec, pod.metadata
+        volumes = [volume for volume in spec.volumes if volume != Volume(name=volume.name)]
+        claims_by_name = any(volume.ephemeral is not None for volume in volumes)
+        return msgspec.msgpack.encode(
+            (
+                meta.namespace,
+                meta.labels,
+                meta.controller() if meta.owner_references else None,
+                spec.containers,
+                spec.init_containers,
+                volumes,
+                # A generic ephemeral volume's claim is named after the pod.
+                (meta.name, meta.uid) if claims_by_name else None,
+                spec.node_selector,
+                spec.affinity,
+                spec.tolerations,
+                spec.topology_spread_constraints,
+                spec.priority,
+                spec.preemption_policy,
+                spec.overhead,
+                spec.resources,
+                (spec.host_network, spec.host_users),
+                spec.resource_claims,
+                spec.scheduler_name,
+                _resize_status(pod.status),
+            )
+        )
+
+
+def _resize_status(status: PodStatus) -> Any:
+    """The part of the status that changes what the pod counts for; None for nearly every pod."""
+    sized = [
+        s
+        for s in (*status.container_statuses, *status.init_container_statuses)
+        if s.resources is not None or s.allocated_resources
+    ]
+    if not sized and status.resources is None:
+        return None
+    resizing = [(c.reason, c.status) for c in status.conditions if c.type == "PodResizePending"]
+    return sized, status.resources, status.allocated_resources, resizing
+
+
+class Shapes:
+    """The shapes in use, so that equal pods find the same one."""
+
+    __slots__ = ("_by_key", "_limit")
+
+    def __init__(self, limit: int = 65_536) -> None:
+        self._by_key: dict[bytes, Shape] = {}
+        self._limit = limit
+
+    def of(self, pod: Pod) -> Shape:
+        key = Shape.key_of(pod)
+        shape = self._by_key.get(key)
+        if shape is None:
+            shape = Shape(pod)
+            if len(self._by_key) >= self._limit:  # forget the oldest: sharing is an economy, not a need
+                del self._by_key[next(iter(self._by_key))]
+            self._by_key[key] = shape
+        return shape
+
+
+class PodInfo:
+    """A pod with its shape; what filter, score and the other extension points receive."""
+
+    __slots__ = ("_start_time", "key", "name", "namespace", "pod", "priority", "shape", "terminating", "uid")
+
+    def __init__(self, pod: Pod, shape: Shape) -> None:
+        meta = pod.metadata
+        self.pod = pod
+        self.shape = shape
+        self.uid = meta.uid
+        self.name = meta.name
+        self.namespace = meta.namespace
+        self.key = f"{meta.namespace}/{meta.name}"
+        self.priority = shape.priority
+        self.terminating = meta.deletion_timestamp is not None
+        self._start_time: float | None = None
+
+    @property
+    def spec(self) -> PodSpec:
+        return self.pod.spec
+
+    @property
+    def status(self) -> PodStatus:
+        return self.pod.status
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return self.pod.metadata.labels
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        return self.pod.metadata.annotations
+
+    @property
+    def requests(self) -> Resources:
+        return self.shape.requests
+
+    @property
+    def node_name(self) -> str:
+        return self.pod.spec.node_name
+
+    @property
+    def scheduler_name(self) -> str:
+        return self.pod.spec.scheduler_name
+
+    def start_time(self, now: float) -> float:
+        """When the pod started; a pod that has not yet counts as starting now."""
+        if self._start_time is None:
+            text = self.pod.status.start_time
+            if text is None:
+                return now
+            self._start_time = times.parse_time(text)
+        return self._start_time
+
+    def __repr__(self) -> str:
+        return f"<PodInfo {self.key}>"

@@ -1,0 +1,185 @@
+"""The cluster as the scheduler believes it to be: nodes, pods on them, and pods it has just placed.
+
+    absent ──assume──▶ assumed ──add_pod──▶ added ──remove_pod──▶ absent
+       │                  └──────forget──────────────────────────────▲
+       └────────────────add_pod──────────▶ added
+
+A pod whose node is not known waits as a ghost and counts nowhere until the node appears.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mooring.api.objects import Node, Pod
+from mooring.framework.pod import PodInfo, Shapes
+from mooring.state.node_info import NodeRow
+from mooring.state.table import NodeTable
+from mooring.state.view import NodeView
+
+
+class _Placed:
+    """A pod on a node, assumed or confirmed by the API server."""
+
+    __slots__ = ("assumed", "node_name", "pod")
+
+    def __init__(self, pod: PodInfo, node_name: str, assumed: bool) -> None:
+        self.pod = pod
+        self.node_name = node_name
+        self.assumed = assumed
+
+
+class ClusterState:
+    """Keeps the node table in step with what is seen and what is assumed. Also the plugins' Snapshot:
+    a scheduling cycle runs without interruption, so the present is its snapshot."""
+
+    def __init__(self) -> None:
+        self.table = NodeTable()
+        self.shapes = Shapes()
+        self._placed: dict[str, _Placed] = {}
+        self._ghosts: dict[str, dict[str, PodInfo]] = {}  # node name → uid → pod
+
+    # ---- snapshot
+
+    @property
+    def nodes(self) -> NodeView:
+        return NodeView(self.table, slice(0, len(self.table)))
+
+    def node(self, name: str) -> NodeRow | None:
+        row = self.table.row_of.get(name)
+        return None if row is None else self.table.nodes[row]
+
+    def pods(self) -> Iterator[PodInfo]:
+        return self.table.pods()
+
+    def claim_users(self, claim: str) -> int:
+        return self.table.claim_users.get(claim, 0)
+
+    def info(self, pod: Pod) -> PodInfo:
+        """The pod with its shape, shared with its equals."""
+        return PodInfo(pod, self.shapes.of(pod))
+
+    # ---- nodes
+
+    def add_node(self, node: Node) -> None:
+        known = self.node(node.name)
+        if known is not None:
+            self.update_node(node)
+            return
+        info = self.table.add_node(node)
+        for pod in self._ghosts.pop(node.name, {}).values():
+            self.table.add_pod(info, pod)
+
+    def update_node(self, node: Node) -> bool:
+        """Take over a node's new version; whether anything that scheduling can see has changed."""
+        info = self.node(node.name)
+        if info is None:
+            self.add_node(node)
+            return True
+        if _same_node(info.node, node):
+            info.set_node(node)
+            return False
+        self.table.update_node(info, node)
+        return True
+
+    def remove_node(self, name: str) -> None:
+        info = self.node(name)
+        if info is None:
+            return
+        pods = info.pods
+        for pod in pods:
+            self.table.remove_pod(info, pod)
+        if pods:
+            self._ghosts[name] = {pod.uid: pod for pod in pods}
+        self.table.remove_node(info)
+
+    # ---- pods
+
+    def placed(self, uid: str) -> PodInfo | None:
+        found = self._placed.get(uid)
+        return None if found is None else found.pod
+
+    def node_of(self, uid: str) -> str:
+        return self._placed[uid].node_name
+
+    def is_assumed(self, uid: str) -> bool:
+        found = self._placed.get(uid)
+        return found is not None and found.assumed
+
+    def assumed_count(self) -> int:
+        return sum(placed.assumed for placed in self._placed.values())
+
+    def __len__(self) -> int:
+        return len(self._placed)
+
+    def assume(self, pod: PodInfo, node_name: str) -> None:
+        """Count a pod on its chosen node before the API server has confirmed it."""
+        if pod.uid in self._placed:
+            raise ValueError(f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed")
+        self._place(pod, node_name, assumed=True)
+
+    def forget(self, uid: str) -> None:
+        """Take back an assumption; nothing happens to a pod that is not assumed."""
+        if self.is_assumed(uid):
+            self._unplace(uid)
+
+    def add_pod(self, pod: PodInfo) -> None:
+        """A pod is on a node, says the API server: new to us, or one we assumed there (or elsewhere)."""
+        placed = self._placed.get(pod.uid)
+        if placed is None:
+            self._place(pod, pod.node_name, assumed=False)
+        elif placed.node_name != pod.node_name:
+            self._unplace(pod.uid)
+            self._place(pod, pod.node_name, assumed=False)
+        else:
+            self._replace(placed, pod)
+            placed.assumed = False
+
+    def update_pod(self, pod: PodInfo) -> None:
+        self.add_pod(pod)
+
+    def remove_pod(self, uid: str) -> None:
+        if uid in self._placed:
+            self._unplace(uid)
+
+    def _place(self, pod: PodInfo, node_name: str, *, assumed: bool) -> None:
+        self._placed[pod.uid] = _Placed(pod, node_name, assumed)
+        info = self.node(node_name)
+        if info is None:
+            self._ghosts.setdefault(node_name, {})[pod.uid] = pod
+        else:
+            self.table.add_pod(info, pod)
+
+    def _unplace(self, uid: str) -> None:
+        placed = self._placed.pop(uid)
+        info = self.node(placed.node_name)
+        if info is not None:
+            self.table.remove_pod(info, placed.pod)
+            return
+        ghosts = self._ghosts[placed.node_name]
+        del ghosts[uid]
+        if not ghosts:
+            del self._ghosts[placed.node_name]
+
+    def _replace(self, placed: _Placed, pod: PodInfo) -> None:
+        info = self.node(placed.node_name)
+        if info is None:
+            self._ghosts[placed.node_name][pod.uid] = pod
+        else:
+            self.table.replace_pod(info, placed.pod, pod)
+        placed.pod = pod
+
+
+def _same_node(old: Node, new: Node) -> bool:
+    """Whether nothing changed that a plugin can see; heartbeats are not seen."""
+    return (
+        old.spec == new.spec
+        and old.metadata.labels == new.metadata.labels
+        and old.metadata.annotations == new.metadata.annotations
+        and old.status.allocatable == new.status.allocatable
+        and old.status.capacity == new.status.capacity
+        and old.status.images == new.status.images
+        and old.status.declared_features == new.status.declared_features
+        and [(c.type, c.status) for c in old.status.conditions]
+        == [(c.type, c.status) for c in new.status.conditions]
+    )

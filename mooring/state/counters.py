@@ -1,0 +1,186 @@
+"""How many pods on each node match a predicate, and the sums of that by topology domain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from mooring.framework.nodes import BoolArray, IntArray, PodPredicate
+from mooring.framework.pod import Shape
+from mooring.state.columns import ChangeLog, Column
+
+
+class Counter:
+    """The number of pods per row that match one predicate, kept as pods come and go."""
+
+    __slots__ = ("column", "live", "log", "predicate", "used")
+
+    def __init__(self, predicate: PodPredicate, capacity: int) -> None:
+        self.predicate = predicate
+        self.column = Column(capacity, np.int64)
+        self.log = ChangeLog()
+        self.live = True  # False once the table dropped it as unused
+        self.used = 0  # when it was last asked for, in the table's count of requests
+
+    def add(self, row: int, count: int) -> None:
+        self.column.data[row] += count
+        self.log.add(row)
+
+
+class Counters:
+    """All counters of a table. A counter is made when a predicate is first asked about, from the pods that
+    are there, and dropped when there are many and nobody asked for long."""
+
+    LIMIT = 4096
+
+    def __init__(self) -> None:
+        self._counters: dict[PodPredicate, Counter] = {}
+        self._ordered: list[Counter] = []
+        # For each shape on some node: how many of _ordered were checked, and those that match.
+        self._matching: dict[Shape, tuple[int, list[Counter]]] = {}
+        # Pods per row by shape, apart for those that are being deleted.
+        self.running: dict[Shape, dict[int, int]] = {}
+        self.terminating: dict[Shape, dict[int, int]] = {}
+        self._requests = 0
+
+    def columns(self) -> list[Column]:
+        return [counter.column for counter in self._ordered]
+
+    def add(self, shape: Shape, row: int, count: int, terminating: bool) -> None:
+        """`count` (1 or -1) more pods of a shape on a row."""
+        groups = self.terminating if terminating else self.running
+        rows = groups.get(shape)
+        if rows is None:
+            rows = groups[shape] = {}
+        total = rows.get(row, 0) + count
+        if total:
+            rows[row] = total
+        else:
+            del rows[row]
+            if not rows:
+                del groups[shape]
+                if shape not in self.running and shape not in self.terminating:
+                    # The matches are found again if the shape comes back; forgotten ones cost no memory.
+                    matching = self._matching_counters(shape)
+                    self._matching.pop(shape, None)
+                    self._count(matching, row, count, terminating)
+                    return
+        if self._ordered:
+            self._count(self._matching_counters(shape), row, count, terminating)
+
+    def _count(self, counters: list[Counter], row: int, count: int, terminating: bool) -> None:
+        for counter in counters:
+            if not terminating or counter.predicate.count_terminating:
+                counter.add(row, count)
+
+    def _matching_counters(self, shape: Shape) -> list[Counter]:
+        checked, matching = self._matching.get(shape, (0, []))
+        if checked != len(self._ordered):
+            matching += [c for c in self._ordered[checked:] if c.predicate.matches(shape)]
+            self._matching[shape] = (len(self._ordered), matching)
+        return matching
+
+    def get(self, predicate: PodPredicate, capacity: int) -> Counter:
+        self._requests += 1
+        counter = self._counters.get(predicate)
+        if counter is None:
+            counter = self._make(predicate, capacity)
+        counter.used = self._requests
+        return counter
+
+    def _make(self, predicate: PodPredicate, capacity: int) -> Counter:
+        if len(self._ordered) >= self.LIMIT:
+            self._drop_unused()
+        counter = Counter(predicate, capacity)
+        groups = (self.running, self.terminating) if predicate.count_terminating else (self.running,)
+        for group in groups:
+            for shape, rows in group.items():
+                if predicate.matches(shape):
+                    for row, count in rows.items():
+                        counter.column.data[row] += count
+        # Each shape's matches are extended when it is next seen; this counter has counted what is there.
+        self._counters[predicate] = counter
+        self._ordered.append(counter)
+        return counter
+
+    def _drop_unused(self) -> None:
+        keep = sorted(self._ordered, key=lambda counter: counter.used)[len(self._ordered) // 2 :]
+        for counter in self._ordered:
+            counter.live = False
+        for counter in keep:
+            counter.live = True
+        self._ordered = keep
+        self._counters = {counter.predicate: counter for counter in keep}
+        self._matching.clear()
+
+    def move(self, source: int, target: int) -> None:
+        """The pods of row `source` are now on row `target` (which had none left)."""
+        for group in (self.running, self.terminating):
+            for rows in group.values():
+                if source in rows:
+                    rows[target] = rows.pop(source)
+        for counter in self._ordered:
+            counter.log.add(source)
+            counter.log.add(target)
+
+
+class TableDomainSums:
+    """Sums of a counter by the values of a label, over the eligible rows (see framework DomainSums)."""
+
+    __slots__ = ("_counter", "_counts", "_position", "_refind", "ids", "members", "sums")
+
+    def __init__(
+        self,
+        find: Callable[[], Counter],
+        label_ids: npt.NDArray[np.int32],
+        values: int,
+        eligible: BoolArray | None,
+    ) -> None:
+        self._refind = find
+        self.ids = label_ids.copy() if eligible is None else np.where(eligible, label_ids, np.int32(-1))
+        counted = self.ids[self.ids >= 0]
+        self.members: IntArray = np.bincount(counted, minlength=values)
+        self._load()
+
+    def _load(self) -> None:
+        self._counter = self._refind()
+        self._position = self._counter.log.position
+        rows = len(self.ids)
+        self._counts = self._counter.column.data[:rows].copy()
+        inside = self.ids >= 0
+        totals = np.bincount(self.ids[inside], weights=self._counts[inside], minlength=len(self.members))
+        self.sums: IntArray = totals.astype(np.int64)
+
+    @property
+    def total(self) -> int:
+        return int(self.sums.sum())
+
+    def refresh(self) -> bool:
+        counter = self._counter
+        if not counter.live:
+            self._load()
+            return True
+        position = counter.log.position
+        if position == self._position:
+            return False
+        changed = counter.log.since(self._position)
+        if changed is None:
+            self._load()
+            return True
+        self._position = position
+        return self._apply(changed, counter.column.data)
+
+    def _apply(self, changed: list[int], counts: IntArray) -> bool:
+        moved = False
+        for row in changed if len(changed) < 8 else set(changed):
+            if row < len(self._counts):
+                difference = int(counts[row] - self._counts[row])
+                if difference:
+                    self._counts[row] += difference
+                    domain = self.ids[row]
+                    if domain >= 0:
+                        self.sums[domain] += difference
+                        moved = True
+        return moved

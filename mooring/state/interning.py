@@ -1,0 +1,74 @@
+"""Columns of interned values, and the images that nodes hold."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from mooring.framework.nodes import BoolArray
+from mooring.state.columns import Column
+
+if TYPE_CHECKING:
+    from mooring.state.node_info import NodeRow
+
+V = TypeVar("V", bound=Hashable)
+
+
+class InternedColumn(Generic[V]):
+    """A column of small integers that stand for values; equal values have equal ids, -1 is "none"."""
+
+    __slots__ = ("_ids", "column", "values")
+
+    def __init__(self, capacity: int) -> None:
+        self.column = Column(capacity, np.int32, fill=-1)
+        self.values: list[V] = []
+        self._ids: dict[V, int] = {}
+
+    @property
+    def ids(self) -> npt.NDArray[np.int32]:
+        return self.column.data
+
+    def set(self, row: int, value: V | None) -> None:
+        self.column.data[row] = -1 if value is None else self.id_of(value)
+
+    def id_of(self, value: V) -> int:
+        found = self._ids.get(value)
+        if found is None:
+            found = self._ids[value] = len(self.values)
+            self.values.append(value)
+        return found
+
+
+class Images:
+    """Which nodes hold which image. An image's size is what its first reporter said, for as long as any
+    node holds it, as in kube-scheduler's cache."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, tuple[int, set[NodeRow]]] = {}
+
+    def add(self, info: NodeRow) -> None:
+        for image in info.node.status.images:
+            for name in image.names:
+                found = self._by_name.get(name)
+                if found is None:
+                    found = self._by_name[name] = (image.size_bytes, set())
+                found[1].add(info)
+
+    def remove(self, info: NodeRow) -> None:
+        for image in info.node.status.images:
+            for name in image.names:
+                _, holders = self._by_name.get(name, (0, set()))
+                holders.discard(info)
+                if not holders:
+                    self._by_name.pop(name, None)
+
+    def find(self, name: str, rows: int) -> tuple[BoolArray, int, int]:
+        """Which of the table's rows hold an image, its size, and how many hold it."""
+        held = np.zeros(rows, np.bool_)
+        size, holders = self._by_name.get(name, (0, set()))
+        if holders:
+            held[[info.row for info in holders]] = True
+        return held, size, len(holders)

@@ -1,0 +1,233 @@
+"""The node table: nodes as rows of NumPy columns, and the pods on them.
+
+Rows are dense: the table's nodes are rows 0..len-1, and removing one moves the last row into its place.
+Every change is written to one of two logs (the Node object changed; the pods on it changed), from which
+readers learn the rows they must look at again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from mooring.api import resources as amounts
+from mooring.api.objects import Node, Taint
+from mooring.framework.affinity import AffinityTerm
+from mooring.framework.nodes import BoolArray, IntArray, PodPredicate
+from mooring.framework.pod import PodInfo, Resources, Shape
+from mooring.state.columns import ChangeLog, Column
+from mooring.state.counters import Counter, Counters, TableDomainSums
+from mooring.state.interning import Images, InternedColumn
+from mooring.state.node_info import NodeRow
+
+# The lines of `usage`: what the pods on a node add up to.
+PODS, NONZERO_CPU, NONZERO_MEMORY, REQUESTED = 0, 1, 2, 3
+BASE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
+
+
+class NodeTable:
+    """All nodes. Mutated by ClusterState only; read through views."""
+
+    def __init__(self) -> None:
+        self._capacity = 64
+        self.resources: list[str] = list(BASE_RESOURCES)
+        self.resource_index = {name: i for i, name in enumerate(self.resources)}
+        capacity = self._capacity
+        self.allocatable = Column(capacity, np.int64, lines=len(self.resources))
+        self.usage = Column(capacity, np.int64, lines=REQUESTED + len(self.resources))
+        self.allowed_pods = Column(capacity, np.int64)
+        self.unschedulable = Column(capacity, np.bool_)
+        self.taints: InternedColumn[tuple[Taint, ...]] = InternedColumn(capacity)
+        self.features: InternedColumn[frozenset[str]] = InternedColumn(capacity)
+        self._labels: dict[str, InternedColumn[str]] = {}
+        self.images = Images()
+        self.counters = Counters()
+        self.nodes: list[NodeRow] = []
+        self.names: list[str] = []
+        self.row_of: dict[str, int] = {}
+        self.node_log = ChangeLog()
+        self.pod_log = ChangeLog()
+        self.node_version = 0
+        self._vectors: dict[Shape, IntArray] = {}
+        self.carried_terms: list[AffinityTerm] = []
+        self._carried: set[AffinityTerm] = set()
+        self.claim_users: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    # ---- nodes
+
+    def add_node(self, node: Node) -> NodeRow:
+        row = len(self.nodes)
+        if row == self._capacity:
+            self._grow(2 * self._capacity)
+        info = NodeRow(self, row, node)
+        self.nodes.append(info)
+        self.names.append(node.name)
+        self.row_of[node.name] = row
+        self._write(info)
+        return info
+
+    def update_node(self, info: NodeRow, node: Node) -> None:
+        self.images.remove(info)
+        info.set_node(node)
+        self._write(info)
+
+    def remove_node(self, info: NodeRow) -> None:
+        """Forget a node whose pods were removed before."""
+        self.images.remove(info)
+        row, last = info.row, len(self.nodes) - 1
+        columns = self._columns()
+        if row != last:
+            for column in columns:
+                column.move(last, row)
+            moved = self.nodes[last]
+            moved.row = row
+            self.nodes[row], self.names[row] = moved, moved.name
+            self.row_of[moved.name] = row
+            self.counters.move(last, row)
+        for column in columns:
+            column.clear(last)
+        self.nodes.pop()
+        self.names.pop()
+        del self.row_of[info.name]
+        self._node_changed(row)
+
+    def _write(self, info: NodeRow) -> None:
+        node, row = info.node, info.row
+        for name, amount in amounts.allocatable(node).items():
+            if name == "pods":
+                self.allowed_pods.data[row] = amount
+            elif (line := self._line(name)) is not None:
+                self.allocatable.data[line, row] = amount
+        missing = [line for name, line in self.resource_index.items() if name not in node.status.allocatable]
+        self.allocatable.data[missing, row] = 0
+        if "pods" not in node.status.allocatable:
+            self.allowed_pods.data[row] = 0
+        self.unschedulable.data[row] = node.spec.unschedulable
+        self.taints.set(row, tuple(node.spec.taints))
+        self.features.set(row, frozenset(node.status.declared_features))
+        for key, column in self._labels.items():
+            column.set(row, node.metadata.labels.get(key))
+        self.images.add(info)
+        self._node_changed(row)
+
+    def _node_changed(self, row: int) -> None:
+        self.node_version += 1
+        self.node_log.add(row)
+
+    def label(self, key: str) -> InternedColumn[str]:
+        """The column of one label, made when it is first asked for."""
+        column = self._labels.get(key)
+        if column is None:
+            column = self._labels[key] = InternedColumn(self._capacity)
+            for info in self.nodes:
+                column.set(info.row, info.node.metadata.labels.get(key))
+        return column
+
+    # ---- pods
+
+    def add_pod(self, info: NodeRow, pod: PodInfo) -> None:
+        info.put(pod)
+        self._count(info.row, pod, 1)
+
+    def remove_pod(self, info: NodeRow, pod: PodInfo) -> None:
+        info.drop(pod)
+        self._count(info.row, pod, -1)
+
+    def replace_pod(self, info: NodeRow, old: PodInfo, new: PodInfo) -> None:
+        """A newer version of a pod on a node; usually nothing that counts has changed."""
+        if old.shape is new.shape and old.terminating == new.terminating:
+            info.put(new)
+            if old.status.start_time != new.status.start_time:
+                self.pod_log.add(info.row)
+        else:
+            self.remove_pod(info, old)
+            self.add_pod(info, new)
+
+    def _count(self, row: int, pod: PodInfo, sign: int) -> None:
+        shape = pod.shape
+        vector = self.vector(shape)
+        usage = self.usage.data
+        if sign > 0:
+            usage[:, row] += vector
+        else:
+            usage[:, row] -= vector
+        self.counters.add(shape, row, sign, pod.terminating)
+        for term in shape.affinity_terms:
+            if term not in self._carried:
+                self._carried.add(term)
+                self.carried_terms.append(term)
+        for claim in shape.claims:
+            self.claim_users[claim] = self.claim_users.get(claim, 0) + sign
+        self.pod_log.add(row)
+
+    def vector(self, shape: Shape) -> IntArray:
+        """What one pod of a shape adds to the lines of `usage`."""
+        vector = self._vectors.get(shape)
+        if vector is None or len(vector) != len(self.usage.data):
+            lines = [(self._line(name), amount) for name, amount in shape.used.items()]
+            vector = np.zeros(len(self.usage.data), np.int64)
+            vector[PODS] = 1
+            vector[NONZERO_CPU], vector[NONZERO_MEMORY] = shape.nonzero_used
+            for line, amount in lines:
+                if line is not None:
+                    vector[REQUESTED + line] = amount
+            if len(self._vectors) > 100_000:
+                self._vectors.clear()
+            self._vectors[shape] = vector
+        return vector
+
+    def _line(self, resource: str) -> int | None:
+        """The line of a resource, made when it first appears; None for names that are not tracked."""
+        line = self.resource_index.get(resource)
+        if line is None and amounts.is_scalar(resource):
+            line = self.resource_index[resource] = len(self.resources)
+            self.resources.append(resource)
+            self.allocatable.add_line()
+            self.usage.add_line()
+        return line
+
+    # ---- counts
+
+    def counter(self, predicate: PodPredicate) -> Counter:
+        return self.counters.get(predicate, self._capacity)
+
+    def domain_sums(self, predicate: PodPredicate, key: str, eligible: BoolArray | None) -> TableDomainSums:
+        column = self.label(key)
+        ids: npt.NDArray[np.int32] = column.ids[: len(self)]
+        return TableDomainSums(partial(self.counter, predicate), ids, len(column.values), eligible)
+
+    # ---- columns
+
+    def _columns(self) -> Sequence[Column]:
+        return [
+            self.allocatable,
+            self.usage,
+            self.allowed_pods,
+            self.unschedulable,
+            self.taints.column,
+            self.features.column,
+            *(column.column for column in self._labels.values()),
+            *self.counters.columns(),
+        ]
+
+    def _grow(self, capacity: int) -> None:
+        self._capacity = capacity
+        for column in self._columns():
+            column.grow(capacity)
+
+    # ---- amounts of one row
+
+    def amounts(self, matrix: IntArray, row: int) -> Resources:
+        """One row of a resource matrix, by name, without the zeros."""
+        values = matrix[:, row].tolist()
+        return Resources({name: value for name, value in zip(self.resources, values, strict=True) if value})
+
+    def pods(self) -> Iterator[PodInfo]:
+        for info in self.nodes:
+            yield from info.pods
