@@ -90,10 +90,16 @@ API_GROUPS: dict[str, str] = {
 }
 """The API group of each kind that is not in the core group."""
 
-NAMESPACED = frozenset(
-    "Pod Service ReplicationController PersistentVolumeClaim ReplicaSet StatefulSet CSIStorageCapacity "
-    "PodDisruptionBudget".split()
-)
+NAMESPACED = frozenset(KINDS) - {
+    "Node",
+    "Namespace",
+    "PersistentVolume",
+    "StorageClass",
+    "CSINode",
+    "CSIDriver",
+    "VolumeAttachment",
+    "PriorityClass",
+}
 
 
 def is_known(kind: str, api_version: str) -> bool:
@@ -188,6 +194,9 @@ def _collect(tree: Any, source: str, found: dict[tuple[str, str], tuple[KubeObje
         raise tree
     if not isinstance(tree, dict) or not isinstance(tree.get("kind"), str):
         raise DocumentError(f"found {show(tree)}, expected an object with apiVersion and kind")
+    metadata = tree.get("metadata")
+    if isinstance(metadata, dict) and metadata.get("name") and tree["kind"] in NAMESPACED:
+        tree = {**tree, "metadata": {**metadata, "namespace": metadata.get("namespace") or "default"}}
     obj = from_dict(tree)
     if obj.metadata.name:
         obj = identified(obj, namespaced=obj.kind in NAMESPACED)

@@ -140,7 +140,7 @@ class Selector:
         for key, value in self._equal:
             if labels.get(key) != value:
                 return False
-        return all(other.matches(labels) for other in self._others)
+        return not self._others or all(other.matches(labels) for other in self._others)
 
     def conjoin(self, other: Selector) -> Selector:
         """The selector that matches what both match."""

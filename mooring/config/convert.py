@@ -32,7 +32,8 @@ def convert(tree: LocatedMap, version: str, report: Report) -> None:
     if version in ("v1alpha1", "v1alpha2"):
         _global_to_profiles(tree, report)
         _legacy_extenders(tree)
-    for profile in _profiles(tree):
+    profiles = tree.get("profiles")
+    for profile, _ in profiles.maps() if isinstance(profiles, LocatedList) else ():
         if version in ("v1alpha1", "v1alpha2"):
             rename_point(profile, "unreserve", "reserve")
         if version in ("v1alpha1", "v1alpha2", "v1beta1"):
@@ -75,6 +76,8 @@ def _flat_to_profile(tree: LocatedMap, report: Report) -> None:
 
 def _global_to_profiles(tree: LocatedMap, report: Report) -> None:
     """Settings of the whole scheduler that became a matter of plugins."""
+    if not tree.keys() & {"disablePreemption", "bindTimeoutSeconds", "algorithmSource"}:
+        return
     profiles = _profiles(tree)
     if "disablePreemption" in tree:
         disabled, place = tree.take("disablePreemption")

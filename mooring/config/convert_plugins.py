@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from mooring.config.findings import Place, Report
 from mooring.config.removed_plugins import REMOVED, SCORING_STRATEGIES
 from mooring.config.tree import LocatedList, LocatedMap
@@ -45,7 +47,7 @@ def fold_scoring_plugins(profile: LocatedMap, report: Report) -> None:
     is wanted, and its arguments count even where it is not listed.
     """
     chosen, place = _take_enabled_strategy(profile, report)
-    dropped = _drop_disabled(profile, "score", SCORING_STRATEGIES.keys())
+    dropped = _drop(_listed(profile, "score", "disabled"), SCORING_STRATEGIES)
     if chosen is None and "NodeResourcesLeastAllocated" in dropped:
         disable(profile, "score", "NodeResourcesFit", dropped["NodeResourcesLeastAllocated"])
     for plugin in SCORING_STRATEGIES:
@@ -60,11 +62,12 @@ def use_most_allocated(profile: LocatedMap, place: Place) -> None:
 
 def list_default_constraints(profile: LocatedMap) -> None:
     """Before defaultingType existed, default constraints were always the listed ones."""
-    for entry, place in profile.items_of("pluginConfig", profile.place).maps():
+    for entry, _ in _items(profile.get("pluginConfig")).maps():
         args = entry.get("args")
-        if entry.get("name") == "PodTopologySpread" and isinstance(args, LocatedMap):
-            if args.get("defaultConstraints") and not args.get("defaultingType"):
-                args.put("defaultingType", "List", args.places.get("defaultConstraints", place))
+        if entry.get("name") != "PodTopologySpread" or not isinstance(args, LocatedMap):
+            continue
+        if args.get("defaultConstraints") and not args.get("defaultingType"):
+            args.put("defaultingType", "List", args.places["defaultConstraints"])
 
 
 def refuse_removed(profile: LocatedMap, version: str, report: Report) -> None:
@@ -72,14 +75,11 @@ def refuse_removed(profile: LocatedMap, version: str, report: Report) -> None:
     plugins = profile.get("plugins")
     if not isinstance(plugins, LocatedMap):
         return
-    for point, listed in plugins.items():
-        _drop_disabled(profile, point, REMOVED.keys())
-        enabled = listed.get("enabled") if isinstance(listed, LocatedMap) else None
-        for entry, place in enabled.maps() if isinstance(enabled, LocatedList) else ():
-            name = entry.get("name")
-            if isinstance(name, str) and name in REMOVED:
-                message = f'plugin "{name}" of {version} was removed and has no equivalent by that name'
-                report.add_at(place, message, REMOVED[name])
+    for point in plugins:
+        _drop(_listed(profile, point, "disabled"), REMOVED)
+        for name, place in _drop(_listed(profile, point, "enabled"), REMOVED).items():
+            message = f'plugin "{name}" of {version} was removed and has no equivalent by that name'
+            report.add_at(place, message, REMOVED[name])
 
 
 def _args_of(profile: LocatedMap, plugin: str, place: Place) -> LocatedMap:
@@ -94,7 +94,7 @@ def _args_of(profile: LocatedMap, plugin: str, place: Place) -> LocatedMap:
 
 
 def _take_args(profile: LocatedMap, plugin: str) -> tuple[LocatedMap | None, Place]:
-    entries = profile.items_of("pluginConfig", profile.place)
+    entries = _items(profile.get("pluginConfig"))
     for index, entry in enumerate(entries):
         if isinstance(entry, LocatedMap) and entry.get("name") == plugin:
             args, place = entry.take("args")
@@ -106,8 +106,7 @@ def _take_args(profile: LocatedMap, plugin: str) -> tuple[LocatedMap | None, Pla
 def _take_enabled_strategy(profile: LocatedMap, report: Report) -> tuple[str | None, Place]:
     """The scoring plugin the profile enables, which becomes NodeResourcesFit in its list."""
     chosen, at = None, profile.place
-    score = profile.child("plugins", profile.place).child("score", profile.place)
-    for entry, place in score.items_of("enabled", profile.place).maps():
+    for entry, place in _listed(profile, "score", "enabled").maps():
         name = entry.get("name")
         if name not in SCORING_STRATEGIES:
             continue
@@ -133,16 +132,24 @@ def _set_strategy(profile: LocatedMap, strategy: str, args: LocatedMap | None, p
     set_arg(profile, "NodeResourcesFit", "scoringStrategy", scoring, place)
 
 
-def _drop_disabled(profile: LocatedMap, point: str, names: object) -> dict[str, Place]:
-    """Take the plugins in `names` out of a disabled list; give where they stood."""
-    plugins = profile.get("plugins")
-    listed = plugins.get(point) if isinstance(plugins, LocatedMap) else None
-    disabled = listed.get("disabled") if isinstance(listed, LocatedMap) else None
+def _drop(plugins: LocatedList, names: Mapping[str, str]) -> dict[str, Place]:
+    """Take the plugins in `names` out of a list; give where they stood."""
     dropped: dict[str, Place] = {}
-    if isinstance(disabled, LocatedList):
-        for index in range(len(disabled) - 1, -1, -1):
-            entry = disabled[index]
-            if isinstance(entry, LocatedMap) and entry.get("name") in names:  # type: ignore[operator]
-                dropped[entry["name"]] = disabled.places[index]
-                disabled.remove_at(index)
+    for index in range(len(plugins) - 1, -1, -1):
+        entry = plugins[index]
+        name = entry.get("name") if isinstance(entry, LocatedMap) else None
+        if isinstance(name, str) and name in names:
+            dropped[name] = plugins.places[index]
+            plugins.remove_at(index)
     return dropped
+
+
+def _listed(profile: LocatedMap, point: str, key: str) -> LocatedList:
+    """The plugins enabled or disabled at a point; an empty list where the file has none."""
+    plugins = profile.get("plugins")
+    points = plugins.get(point) if isinstance(plugins, LocatedMap) else None
+    return _items(points.get(key) if isinstance(points, LocatedMap) else None)
+
+
+def _items(value: object) -> LocatedList:
+    return value if isinstance(value, LocatedList) else LocatedList()

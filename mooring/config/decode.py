@@ -90,7 +90,7 @@ class _Walker:
                 kwargs[info.name] = found
             elif info.required:
                 complete = False
-        return cls(**kwargs) if complete else _INVALID
+        return cls(**kwargs) if complete else self._lost(path)
 
     def _union(self, value: object, kind: Any, inner: tuple[Any, ...], path: Path) -> object:
         others = [item for item in inner if item is not type(None)]
@@ -104,13 +104,13 @@ class _Walker:
         if not isinstance(value, list):
             return self._wrong(value, list, path)
         items = [self.value(item, kind, (*path, index)) for index, item in enumerate(value)]
-        return _INVALID if _INVALID in items else items
+        return self._lost(path) if _INVALID in items else items
 
     def _dict(self, value: object, kind: Any, path: Path) -> object:
         if not isinstance(value, dict):
             return self._wrong(value, dict, path)
         items = {key: self.value(item, kind, (*path, key)) for key, item in value.items()}
-        return _INVALID if _INVALID in items.values() else items
+        return self._lost(path) if _INVALID in items.values() else items
 
     def _leaf(self, value: object, kind: Any, bare: Any, path: Path) -> object:
         try:
@@ -118,12 +118,16 @@ class _Walker:
         except msgspec.ValidationError as error:
             text, place = str(error), _MSGSPEC_PLACE.search(str(error))
             below = parse_path(place["path"]) if place else ()
-            message = _MSGSPEC_PLACE.sub("", text)
+            message = _MSGSPEC_PLACE.sub("", text).replace("`int`", "an integer")
             if below or (bare in _EXPECTED and _right_type(value, bare)) or bare not in _EXPECTED:
                 found = "" if "found" in message or below else f", found {describe(value)}"
                 self.report.add(path + below, message[:1].lower() + message[1:] + found)
-                return _INVALID
+                return self._lost(path)
             return self._wrong(value, bare, path)
+
+    def _lost(self, path: Path) -> object:
+        self.report.lost.add(path)
+        return _INVALID
 
     def _wrong(self, value: object, kind: Any, path: Path) -> object:
         self.report.add(path, f"expected {_EXPECTED[kind]}, found {describe(value)}")

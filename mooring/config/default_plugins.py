@@ -45,11 +45,11 @@ def merge_multi_point(given: PluginSet) -> tuple[PluginSet, list[int | None]]:
     for name, weight in DEFAULT_MULTI_POINT:
         if name in disabled or "*" in disabled:
             continue
-        index = position.get(name)
-        enabled.append(PluginRef(name=name, weight=weight) if index is None else given.enabled[index])
-        origins.append(index)
-    for added, plugin in enumerate(given.enabled):
-        if added not in origins:
+        origin = position.get(name)
+        enabled.append(PluginRef(name=name, weight=weight) if origin is None else given.enabled[origin])
+        origins.append(origin)
+    for index, plugin in enumerate(given.enabled):
+        if index not in origins:
             enabled.append(plugin)
-            origins.append(added)
+            origins.append(index)
     return PluginSet(enabled=enabled, disabled=given.disabled), origins

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
@@ -64,11 +64,16 @@ class Places:
 
 @dataclass(slots=True)
 class Report:
-    """Collects findings by their path in the v1 configuration."""
+    """Collects findings by their path in the v1 configuration.
+
+    `lost` holds what could not be decoded and stands at its default: what later checks say about it
+    would be about the default, not about the file.
+    """
 
     places: Places
     findings: list[Finding] = field(default_factory=list)
     paths: list[Path] = field(default_factory=list)
+    lost: set[Path] = field(default_factory=set)
 
     def add(self, path: Path, message: str, hint: str | None = None) -> None:
         self.add_at(self.places.of(path), message, hint)
@@ -81,9 +86,19 @@ class Report:
         """Report a value as Kubernetes' API validation words it."""
         self.add(path, f"Invalid value: {json.dumps(found, default=str)}: {message}", hint)
 
-    def touches(self, path: Path) -> bool:
-        """Whether a finding lies at `path`, above it or below it."""
-        return any(path[: len(other)] == other[: len(path)] for other in self.paths)
+    def has_below(self, path: Path) -> bool:
+        """Whether something at `path` or below it has been reported."""
+        return any(other[: len(path)] == path for other in self.paths)
+
+    def check_further(self, check: Callable[[Report], object]) -> None:
+        """Run a later check, and keep its findings about what was decoded."""
+        later = Report(self.places)
+        check(later)
+        gone = self.lost | set(self.paths)
+        for path, finding in zip(later.paths, later.findings, strict=True):
+            if not any(path[:end] in gone for end in range(1, len(path) + 1)):
+                self.findings.append(finding)
+                self.paths.append(path)
 
     def raise_if_any(self) -> None:
         if self.findings:

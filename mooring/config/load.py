@@ -103,18 +103,9 @@ def _read_tree(tree: object, report: Report) -> LoadedConfig | None:
     config = decode(tree, KubeSchedulerConfiguration, (), report)
     _type_args(config, version, report)
     apply_defaults(config, tree, report.places)
-    add_untouched(report, lambda later: validate(config, later))
+    report.check_further(lambda later: validate(config, later))
     warnings = [] if version == "v1" else [_deprecation(report.places.file, version)]
     return LoadedConfig(config, warnings, report.places.file, version, report.places)
-
-
-def add_untouched(report: Report, check: Any) -> None:
-    """Run a later check, and keep of its findings those that no earlier one explains."""
-    later = Report(report.places)
-    check(later)
-    for path, finding in zip(later.paths, later.findings, strict=True):
-        if not report.touches(path):
-            report.findings.append(finding)
 
 
 def _version(tree: object, report: Report) -> str | None:
@@ -125,13 +116,13 @@ def _version(tree: object, report: Report) -> str | None:
     kind, api_version = tree.get("kind"), tree.get("apiVersion")
     if kind != KIND:
         place = tree.places.get("kind", Place(("kind",)))
-        found = f"{api_version}, Kind={kind}"
+        found = "no kind" if kind is None else f"{api_version}, Kind={kind}"
         report.add_at(place, f"couldn't decode as {KIND}, got {found}", _kind_hint(tree))
         return None
-    group, _, version = str(api_version).rpartition("/")
+    group, _, version = str(api_version or "").rpartition("/")
     if group != GROUP or version not in VERSIONS:
         place = tree.places.get("apiVersion", Place(("apiVersion",)))
-        message = f'no kind "{KIND}" is registered for version "{api_version}"'
+        message = f'no kind "{KIND}" is registered for version "{api_version or ""}"'
         report.add_at(place, message, f'write apiVersion: "{API_VERSION}"')
         return None
     return version
@@ -165,8 +156,5 @@ def _type_args(config: KubeSchedulerConfiguration, version: str, report: Report)
 
 
 def _deprecation(source: str, version: str) -> str:
-    changed = "" if version == "v1beta3" else ", with v1's default score weights"
-    return (
-        f'{source}: apiVersion "{GROUP}/{version}" is deprecated: '
-        f'it was read as "{API_VERSION}"{changed}; move to "{API_VERSION}"'
-    )
+    changed = "" if version == "v1beta3" else " (score weights left out are those of v1)"
+    return f'{source}: apiVersion "{GROUP}/{version}" is deprecated, move to "{API_VERSION}"{changed}'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -23,13 +24,12 @@ def decode_args(raw: object, args_type: type[Args], path: Path, report: Report) 
         body = {key: value for key, value in body.items() if key in own or key not in ("apiVersion", "kind")}
     before = len(report.findings)
     args = decode_or_none(body, args_type, path, report)
-    if args is None or len(report.findings) > before:
-        return None
-    report_problems(args, path, report)
+    if args is not None:
+        report.check_further(partial(_report_problems, args, path))
     return args if len(report.findings) == before else None
 
 
-def report_problems(args: Args, path: Path, report: Report) -> None:
+def _report_problems(args: Args, path: Path, report: Report) -> None:
     """Report what the arguments' own validation finds."""
     for problem in args.problems():
         where = path + parse_path(problem.field)

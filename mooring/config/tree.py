@@ -119,6 +119,7 @@ def parse(text: str, report: Report) -> list[Any]:
     if text.lstrip().startswith("{"):
         text = text.replace("\t", " ")  # legal between JSON tokens, not in YAML; JSON strings hold none
     try:
+        _check_depth(text)
         nodes = [node for node in yaml.compose_all(text, Loader=Loader) if node is not None]
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -129,6 +130,18 @@ def parse(text: str, report: Report) -> list[Any]:
         report.add_at(Place(), f"not valid YAML: {error}")
         return []
     return [_Builder(report).build(node, ()) for node in nodes]
+
+
+def _check_depth(text: str) -> None:
+    """Refuse nesting that would exhaust the stack, which libyaml's composer does not survive."""
+    depth = 0
+    for event in yaml.parse(text, Loader=Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > MAX_DEPTH:
+            raise yaml.MarkedYAMLError(problem="nested too deeply", problem_mark=event.start_mark)
 
 
 class _Builder:
@@ -164,10 +177,13 @@ class _Builder:
             if key.tag == "tag:yaml.org,2002:merge":
                 merged += value.value if isinstance(value, yaml.SequenceNode) else [value]
                 continue
-            below = Place((*place.path, str(key.value)), key.start_mark.line + 1)
+            line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
-                self.report.add_at(below, "expected a field name, found a list or mapping as a key")
-            elif key.value in mapping:
+                message = "expected a field name, found a list or mapping as a key"
+                self.report.add_at(Place(place.path, line), message)
+                continue
+            below = Place((*place.path, key.value), line)
+            if key.value in mapping:
                 first = mapping.places[key.value].line
                 hint = f"it was given before on line {first}"
                 self.report.add_at(below, f'duplicate field "{key.value}" in {_name(place)}', hint)
@@ -197,7 +213,7 @@ class _Builder:
             return self.scalars.construct_yaml_int(node)
         if kind == "float" and ":" not in node.value:
             return self.scalars.construct_yaml_float(node)
-        if kind == "str" and node.style is None and _EXPONENT.fullmatch(node.value):
+        if kind == "str" and not node.style and _EXPONENT.fullmatch(node.value):
             return float(node.value)  # a number in JSON, a string in YAML 1.1
         return node.value
 

@@ -1,0 +1,65 @@
+"""The plugin contract. `from mooring.framework import Plugin, Args, unschedulable` writes most plugins."""
+
+from mooring.framework.args import Args, Problem
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import Action, ClusterEvent, EventHint, Hint, Resource, on
+from mooring.framework.handle import Client, Handle, Listers, Snapshot, WaitingPod
+from mooring.framework.nodes import (
+    BoolArray,
+    Depends,
+    Ids,
+    IntArray,
+    NodeInfo,
+    Nodes,
+    PodPredicate,
+    Verdicts,
+    refuse,
+)
+from mooring.framework.plugin import Plugin, PostFilterResult, PreFilterResult, QueuedPod
+from mooring.framework.pod import PodInfo, Resources, Shape
+from mooring.framework.registry import RegistrationError, Registry, plugin
+from mooring.framework.status import Code, Status, error, pending, skip, unresolvable, unschedulable, wait
+
+__all__ = [
+    "Action",
+    "Args",
+    "BoolArray",
+    "Client",
+    "ClusterEvent",
+    "Code",
+    "CycleState",
+    "Depends",
+    "EventHint",
+    "Handle",
+    "Hint",
+    "Ids",
+    "IntArray",
+    "Listers",
+    "NodeInfo",
+    "Nodes",
+    "Plugin",
+    "PodInfo",
+    "PodPredicate",
+    "PostFilterResult",
+    "PreFilterResult",
+    "Problem",
+    "QueuedPod",
+    "RegistrationError",
+    "Registry",
+    "Resource",
+    "Resources",
+    "Shape",
+    "Snapshot",
+    "Status",
+    "Verdicts",
+    "WaitingPod",
+    "error",
+    "on",
+    "pending",
+    "plugin",
+    "refuse",
+    "skip",
+    "unresolvable",
+    "unschedulable",
+    "wait",
+]

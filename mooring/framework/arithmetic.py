@@ -8,6 +8,7 @@ number of NumPy calls is the cost: each function makes as few as it can.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import overload
 
 import numpy as np
@@ -21,11 +22,9 @@ MAX_SCORE = 100
 def default_normalize(scores: IntArray, *, reverse: bool = False) -> IntArray:
     """Scale so that the highest score becomes 100; `reverse` makes the lowest the best.
 
-    All scores 0 stay so, or become 100 when reversed.
+    Where no score is above 0 they stay as they are, or all become 100 when reversed.
     """
-    if not len(scores):
-        return scores
-    highest = int(scores.max())
+    highest = int(scores.max(initial=0))
     if highest == 0:
         return np.full_like(scores, MAX_SCORE) if reverse else scores
     scaled = truncating_divide(scores * MAX_SCORE, highest)
@@ -36,27 +35,28 @@ def default_normalize(scores: IntArray, *, reverse: bool = False) -> IntArray:
 def truncating_divide(a: int, b: int) -> int: ...
 @overload
 def truncating_divide(a: IntArray, b: IntArray | int) -> IntArray: ...
-@overload
-def truncating_divide(a: int, b: IntArray) -> IntArray: ...
 def truncating_divide(a: IntArray | int, b: IntArray | int) -> IntArray | int:
     """a / b as Go divides integers: toward zero."""
     quotient = a // b
-    # Floor and truncation differ only where the signs do and something is left over.
-    return quotient + ((quotient < 0) & (quotient * b != a))
+    # Floor and truncation differ only below zero, which scores hardly ever are.
+    if isinstance(quotient, int):
+        return quotient + (quotient < 0 and quotient * b != a)
+    if quotient.min(initial=0) < 0:
+        quotient += (quotient < 0) & (quotient * b != a)
+    return quotient
 
 
 def round_half_away(values: npt.NDArray[np.float64]) -> IntArray:
     """Go's math.Round, as integers: halves go away from zero."""
     whole = np.trunc(values)
-    # The remainder is exact, where adding 0.5 would lift the float just below a half up to the next integer.
+    # The remainder is exact, where adding 0.5 would lift the float just below a half to the next integer.
     return (whole + np.trunc((values - whole) * 2)).astype(np.int64)
 
 
 def broken_linear(points: Sequence[tuple[int, int]], x: IntArray) -> IntArray:
     """The function through the points (x, y), in integers; before the first and after the last it is flat."""
-    last_x, last_y = points[-1]
-    result = np.full_like(x, last_y)
-    for (left_x, left_y), (right_x, right_y) in reversed(list(zip(points, points[1:], strict=False))):
-        sloped = left_y + truncating_divide((right_y - left_y) * (x - left_x), right_x - left_x)
-        result = np.where(x <= right_x, sloped, result)
+    result = np.full_like(x, points[-1][1])
+    for (left, low), (right, high) in reversed(list(pairwise(points))):
+        sloped = low + truncating_divide((high - low) * (x - left), right - left)
+        result = np.where(x <= right, sloped, result)
     return np.where(x <= points[0][0], points[0][1], result)

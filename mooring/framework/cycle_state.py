@@ -47,7 +47,7 @@ class CycleState:
         found = self.memory.get(key)
         if found is None:
             found = self.memory[key] = make()
-        return found  # type: ignore[no-any-return]
+        return found
 
     def clone(self) -> CycleState:
         """A copy whose changes the original does not see."""

@@ -1,4 +1,4 @@
-"""Node selectors over columns: which rows of a table match, at the cost of the distinct label values.
+"""Node selectors over columns: which rows of a table match, at the cost of the distinct values.
 
 What a selector says about a label is decided once per distinct value of that label and then spread over
 the rows by value id; a row without the label has id -1, which is the table's last entry.
@@ -7,8 +7,10 @@ the rows by value id; a row without the label has id -1, which is the table's la
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from mooring.api.objects import NodeSelector, NodeSelectorTerm
 from mooring.api.selectors import (
@@ -25,6 +27,9 @@ from mooring.api.selectors import (
 )
 from mooring.framework.nodes import BoolArray, Ids, Nodes
 from mooring.framework.pod import Shape
+
+T = TypeVar("T")
+V = TypeVar("V", bool, int)
 
 _NAME_FIELD = "metadata.name"
 
@@ -116,7 +121,7 @@ def _one_of(column: Ids[str], wanted: Sequence[str]) -> BoolArray:
     if len(wanted) == 1:
         wanted_id = _find(column.values, wanted[0])
         return np.zeros(len(column.ids), np.bool_) if wanted_id is None else column.ids == wanted_id
-    return _spread(column, frozenset(wanted).__contains__)
+    return spread(column, frozenset(wanted).__contains__, np.bool_)
 
 
 def _find(values: Sequence[str], wanted: str) -> int | None:
@@ -136,17 +141,18 @@ def _compares(column: Ids[str], operator: str, text: str) -> BoolArray:
             return False
         return number > bound if operator == GT else number < bound
 
-    return _spread(column, test)
+    return spread(column, test, np.bool_)
 
 
-def _spread(column: Ids[str], test: Callable[[str], bool]) -> BoolArray:
-    """The test's answer per distinct value, spread over the rows; rows without a value do not match."""
+def spread(column: Ids[T], answer: Callable[[T], V], dtype: type[np.generic]) -> npt.NDArray[Any]:
+    """The answer for each distinct value, spread over the rows; rows without a value get zero."""
     ids, values = column
-    table = np.zeros(len(values) + 1, np.bool_)
+    table = np.zeros(len(values) + 1, dtype)
     # A view of few rows does not pay for all values that the table has ever seen.
     present = range(len(values)) if len(ids) >= len(values) else set(ids.tolist())
     for i in present:
-        table[i] = i >= 0 and test(values[i])
+        if i >= 0:
+            table[i] = answer(values[i])
     return table[ids]
 
 

@@ -68,6 +68,14 @@ class Ids(NamedTuple, Generic[T_co]):
     values: Sequence[T_co]
 
 
+class Mark(NamedTuple):
+    """A moment in the table's history."""
+
+    nodes: int
+    pods: int
+    length: int
+
+
 class PodPredicate(Hashable, Protocol):
     """A question about a pod's shape. The table counts the pods that answer yes, per node, as they come
     and go; equal predicates share one count."""
@@ -143,6 +151,31 @@ class Nodes(Protocol):
 
     def index(self, name: str) -> int | None:
         """The position of the node of that name among these rows."""
+        ...
+
+    # what changed
+    @property
+    def mark(self) -> Mark:
+        """This moment, for `changed_since`."""
+        ...
+
+    def changed_since(self, mark: Mark) -> tuple[list[int] | None, list[int] | None]:
+        """The rows of the table whose Node object changed, and those whose pods did (repeats possible);
+        None for "perhaps all"."""
+        ...
+
+    # hypothetical pods
+    @property
+    def hypothetical(self) -> bool:
+        """Whether this view has pods added or removed."""
+        ...
+
+    def changes(self, i: int) -> tuple[Sequence[PodInfo], Sequence[PodInfo]]:
+        """The pods removed from and added to row i, compared with the table."""
+        ...
+
+    def part(self, keep: npt.NDArray[np.intp]) -> Nodes:
+        """Some rows of this view, by position."""
         ...
 
     @property

@@ -62,6 +62,7 @@ class NodeTable:
     # ---- nodes
 
     def add_node(self, node: Node) -> NodeRow:
+        allocatable = amounts.allocatable(node)  # a malformed node is refused before anything changes
         row = len(self.nodes)
         if row == self._capacity:
             self._grow(2 * self._capacity)
@@ -69,13 +70,14 @@ class NodeTable:
         self.nodes.append(info)
         self.names.append(node.name)
         self.row_of[node.name] = row
-        self._write(info)
+        self._write(info, allocatable)
         return info
 
     def update_node(self, info: NodeRow, node: Node) -> None:
+        allocatable = amounts.allocatable(node)
         self.images.remove(info)
         info.set_node(node)
-        self._write(info)
+        self._write(info, allocatable)
 
     def remove_node(self, info: NodeRow) -> None:
         """Forget a node whose pods were removed before."""
@@ -97,17 +99,13 @@ class NodeTable:
         del self.row_of[info.name]
         self._node_changed(row)
 
-    def _write(self, info: NodeRow) -> None:
+    def _write(self, info: NodeRow, allocatable: dict[str, int]) -> None:
         node, row = info.node, info.row
-        for name, amount in amounts.allocatable(node).items():
-            if name == "pods":
-                self.allowed_pods.data[row] = amount
-            elif (line := self._line(name)) is not None:
+        self.allocatable.data[:, row] = 0
+        for name, amount in allocatable.items():
+            if (line := self._line(name)) is not None:
                 self.allocatable.data[line, row] = amount
-        missing = [line for name, line in self.resource_index.items() if name not in node.status.allocatable]
-        self.allocatable.data[missing, row] = 0
-        if "pods" not in node.status.allocatable:
-            self.allowed_pods.data[row] = 0
+        self.allowed_pods.data[row] = allocatable.get("pods", 0)
         self.unschedulable.data[row] = node.spec.unschedulable
         self.taints.set(row, tuple(node.spec.taints))
         self.features.set(row, frozenset(node.status.declared_features))

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from mooring.api.objects import Taint
 from mooring.framework.affinity import AffinityTerm
-from mooring.framework.nodes import BoolArray, Ids, IntArray, NodeInfo, PodPredicate
+from mooring.framework.nodes import BoolArray, Ids, IntArray, Mark, NodeInfo, PodPredicate
+from mooring.framework.pod import PodInfo
 from mooring.state.counters import TableDomainSums
 from mooring.state.table import NONZERO_CPU, PODS, REQUESTED, NodeTable
 
@@ -86,6 +87,24 @@ class NodeView:
         return int(found[0]) if len(found) else None
 
     @property
+    def mark(self) -> Mark:
+        table = self.table
+        return Mark(table.node_log.position, table.pod_log.position, len(table))
+
+    def changed_since(self, mark: Mark) -> tuple[list[int] | None, list[int] | None]:
+        return self.table.node_log.since(mark.nodes), self.table.pod_log.since(mark.pods)
+
+    @property
+    def hypothetical(self) -> bool:
+        return False
+
+    def changes(self, i: int) -> tuple[Sequence[PodInfo], Sequence[PodInfo]]:
+        return (), ()
+
+    def part(self, keep: npt.NDArray[np.intp]) -> NodeView:
+        return NodeView(self.table, self.rows[keep])
+
+    @property
     def node_version(self) -> int:
         return self.table.node_version
 
@@ -118,7 +137,8 @@ class NodeView:
 
     @property
     def pod_count(self) -> IntArray:
-        return self.usage[PODS]
+        counts: IntArray = self.usage[PODS]
+        return counts
 
     @property
     def allowed_pods(self) -> IntArray:

@@ -54,7 +54,8 @@ class WhatIf(NodeView):
 
     def has(self, j: int) -> BoolArray:
         """The rows that have a j-th pod."""
-        return self._shape_ids[:, j] != 0
+        found: BoolArray = self._shape_ids[:, j] != 0
+        return found
 
     def set_present(self, j: int, rows: BoolArray, present: bool) -> None:
         """Switch the j-th pod of the chosen rows on or off."""
@@ -70,7 +71,11 @@ class WhatIf(NodeView):
     def usage(self) -> IntArray:
         return self._usage
 
-    def restrict(self, keep: npt.NDArray[np.intp]) -> WhatIf:
+    @property
+    def hypothetical(self) -> bool:
+        return True
+
+    def part(self, keep: npt.NDArray[np.intp]) -> WhatIf:
         """The same question for some of the rows."""
         part = WhatIf.__new__(WhatIf)
         NodeView.__init__(part, self.table, self.rows[keep])
@@ -82,11 +87,16 @@ class WhatIf(NodeView):
 
     def _matching(self, predicate: PodPredicate) -> BoolArray:
         by_shape = np.array([False, *(predicate.matches(shape) for shape in self._shapes)])
-        return by_shape[self._shape_ids]
+        matching: BoolArray = by_shape[self._shape_ids]
+        return matching
 
     def delta(self, predicate: PodPredicate) -> IntArray:
-        matching = self._matching(predicate)
-        return (matching & self.present).sum(axis=1) - (matching & self._there).sum(axis=1)
+        return self._difference(self._matching(predicate))
+
+    def _difference(self, matching: BoolArray) -> IntArray:
+        now: IntArray = (matching & self.present).sum(axis=1)
+        real: IntArray = (matching & self._there).sum(axis=1)
+        return now - real
 
     def count(self, predicate: PodPredicate) -> IntArray:
         matching = self._matching(predicate)
@@ -95,8 +105,7 @@ class WhatIf(NodeView):
             for k, pods in enumerate(self.pods):
                 ending[k, : len(pods)] = [pod.terminating for pod in pods]
             matching &= ~ending
-        change = (matching & self.present).sum(axis=1) - (matching & self._there).sum(axis=1)
-        return super().count(predicate) + change
+        return super().count(predicate) + self._difference(matching)
 
     def __getitem__(self, i: int) -> NodeInfo:
         real = self.table.nodes[self.rows[i]]
@@ -106,7 +115,7 @@ class WhatIf(NodeView):
         pods += [pod for pod, present in zip(mine, self.present[i], strict=False) if present]
         return HypotheticalNode(real, pods, self._usage[:, i])
 
-    def changes(self, i: int) -> tuple[list[PodInfo], list[PodInfo]]:
+    def changes(self, i: int) -> tuple[Sequence[PodInfo], Sequence[PodInfo]]:
         """The pods that are not there but really are, and those that are there but really are not."""
         removed, added = [], []
         for pod, there, present in zip(self.pods[i], self._there[i], self.present[i], strict=False):

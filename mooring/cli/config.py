@@ -1,0 +1,67 @@
+"""`mooring config`: check and view scheduler configurations."""
+
+from __future__ import annotations
+
+import sys
+from typing import NoReturn
+
+import click
+
+from mooring.config import ConfigError, Registry, load, load_and_resolve, to_yaml
+
+
+@click.group()
+def config() -> None:
+    """Check and view KubeSchedulerConfiguration files."""
+
+
+@config.command()
+@click.argument("file", type=click.Path())
+@click.pass_context
+def check(context: click.Context, file: str) -> None:
+    """Check FILE and report everything that is wrong with it.
+
+    Exits 0 when the scheduler would start with it, 1 when it would not, 2 when FILE cannot be read.
+    """
+    try:
+        loaded, profiles = load_and_resolve(file, _registry(context))
+    except ConfigError as error:
+        _fail(str(error), 1)
+    except OSError as error:
+        _fail(f"{file}: {error.strerror}", 2)
+    for warning in (*loaded.warnings, *(text for profile in profiles for text in profile.warnings)):
+        click.echo(f"warning: {warning}", err=True)
+    names = ", ".join(profile.scheduler_name for profile in profiles)
+    count = "1 profile" if len(profiles) == 1 else f"{len(profiles)} profiles"
+    click.echo(f"{file}: ok ({loaded.version}, {count}: {names})")
+
+
+@config.command()
+@click.argument("file", type=click.Path())
+def view(file: str) -> None:
+    """Print FILE as kubescheduler.config.k8s.io/v1 with every default filled in."""
+    try:
+        loaded = load(file)
+    except ConfigError as error:
+        _fail(str(error), 1)
+    except OSError as error:
+        _fail(f"{file}: {error.strerror}", 2)
+    for warning in loaded.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    click.echo(to_yaml(loaded.config), nl=False)
+
+
+def _registry(context: click.Context) -> Registry:
+    """The plugins to check against: those the caller put into the context, else the in-tree ones."""
+    if context.obj is not None:
+        given: Registry = context.obj
+        return given
+    from mooring.plugins import in_tree_registry
+
+    in_tree: Registry = in_tree_registry()
+    return in_tree
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    click.echo(message, err=True)
+    sys.exit(code)

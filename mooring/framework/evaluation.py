@@ -1,0 +1,321 @@
+"""What the filters and scores say about every node for one pod shape, kept from cycle to cycle.
+
+For each plugin there is one column over all rows of the node table. A plugin that depends on the node (or
+on the node and its pods) is asked again only about rows that changed since; one that depends on anything
+is asked every time, and tells by returning the very same array that nothing has changed. The combined
+answer is then brought up to date on the changed rows alone. The result is exactly what asking everything
+anew would give: the tests compare the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.nodes import BoolArray, Depends, IntArray, Mark, Nodes, Verdicts
+from mooring.framework.pod import PodInfo
+from mooring.framework.runners import FilterRunner, ScoreRunner, same_statuses
+from mooring.framework.status import Status
+
+Rows = slice | npt.NDArray[np.intp]
+EVERY = slice(None)
+INFEASIBLE = -1  # the total of a node that did not pass the filters
+
+
+class Changes:
+    """The rows to look at again: those whose Node changed, and those where anything did."""
+
+    __slots__ = ("any", "node")
+
+    def __init__(self, nodes: Nodes, since: Mark | None) -> None:
+        length = len(nodes)
+        self.node: Rows | None = EVERY
+        self.any: Rows | None = EVERY
+        if since is not None and since.length == length:
+            node_rows, pod_rows = nodes.changed_since(since)
+            if node_rows is not None:
+                self.node = rows_of(node_rows, length)
+                if pod_rows is not None:
+                    self.any = rows_of(node_rows + pod_rows if node_rows else pod_rows, length)
+
+    def of(self, depends: Depends) -> Rows | None:
+        return self.node if depends is Depends.NODE else self.any
+
+
+def rows_of(changed: list[int], length: int) -> Rows | None:
+    """Changed rows as an index: nothing, one row (a slice, which copies nothing), some, or every row."""
+    if not changed:
+        return None
+    if len(changed) == 1:
+        return slice(changed[0], changed[0] + 1)
+    distinct = set(changed)
+    if len(distinct) == 1:
+        return slice(changed[0], changed[0] + 1)
+    if len(distinct) * 3 > length:
+        return EVERY
+    return np.array(sorted(distinct), np.intp)
+
+
+def view_of(nodes: Nodes, rows: Rows) -> Nodes:
+    return nodes if rows is EVERY else nodes.take(rows)
+
+
+class FilterColumn:
+    """One filter's verdict on each row."""
+
+    __slots__ = ("codes", "latest", "runner", "statuses")
+
+    def __init__(self, runner: FilterRunner, length: int) -> None:
+        self.runner = runner
+        self.codes: npt.NDArray[np.int32] = np.zeros(length, np.int32)
+        self.statuses: Mapping[int, Status] = {}
+        self.latest: Verdicts | None = None  # of the last time all rows were asked about
+
+    def put(self, rows: Rows, verdicts: Verdicts | None) -> None:
+        if verdicts is None:
+            self.codes[rows] = 0
+            return
+        if not same_statuses(verdicts.statuses, self.statuses) and verdicts.codes.any():
+            if rows is not EVERY and self.codes.any():
+                verdicts = self._translated(verdicts)
+            else:
+                self.statuses = verdicts.statuses
+        self.codes[rows] = verdicts.codes
+
+    def _translated(self, verdicts: Verdicts) -> Verdicts:
+        """The verdicts in the codes that this column already uses."""
+        known = {status: code for code, status in self.statuses.items()}
+        statuses = dict(self.statuses)
+        codes = np.zeros_like(verdicts.codes)
+        for code in np.unique(verdicts.codes[verdicts.codes != 0]).tolist():
+            status = verdicts.statuses[code]
+            mine = known.setdefault(status, max(statuses, default=0) + 1)
+            statuses[mine] = status
+            codes[verdicts.codes == code] = mine
+        self.statuses = statuses
+        return Verdicts(codes, statuses)
+
+
+class Filtering:
+    """The filters of a profile over the whole table, for one pod shape."""
+
+    def __init__(self, runners: Iterable[FilterRunner]) -> None:
+        self._runners = tuple(runners)
+        self._skipped: frozenset[str] | None = None
+        self._mark: Mark | None = None
+        self.columns: list[FilterColumn] = []
+        self.first: npt.NDArray[np.int16] = np.zeros(
+            0, np.int16
+        )  # 1 + index of the refusing column; 0 passes
+        self.feasible: BoolArray = np.zeros(0, np.bool_)
+        self.version = 0  # changes whenever `feasible` does
+
+    def refresh(
+        self, state: CycleState, pod: PodInfo, nodes: Nodes, allowed: BoolArray | None = None
+    ) -> None:
+        """Bring the verdicts up to date. After an exception everything is asked anew."""
+        changes = Changes(nodes, self._mark)
+        mark, self._mark = nodes.mark, None
+        length = len(nodes)
+        if self._skipped != state.skip_filter or changes.any is EVERY:
+            self._skipped = state.skip_filter
+            runners = [r for r in self._runners if r.name not in state.skip_filter]
+            self.columns = [FilterColumn(r, length) for r in runners]
+            self.first = np.zeros(length, np.int16)
+            self.feasible = np.ones(length, np.bool_)
+            self.version += 1
+            changes.node = changes.any = EVERY
+        stale = changes.any
+        for index, column in enumerate(self.columns):
+            if self._refresh_column(index, column, state, pod, nodes, changes, allowed):
+                stale = EVERY
+        if stale is not None:
+            self._combine(stale)
+        self._mark = mark
+
+    def _refresh_column(
+        self,
+        index: int,
+        column: FilterColumn,
+        state: CycleState,
+        pod: PodInfo,
+        nodes: Nodes,
+        changes: Changes,
+        allowed: BoolArray | None,
+    ) -> bool:
+        """Ask one plugin what must be asked; whether its verdicts on rows outside `changes` may differ."""
+        runner = column.runner
+        if runner.depends is not Depends.ANYTHING:
+            rows = changes.of(runner.depends)
+            if rows is not None:
+                column.put(rows, runner.run(state, pod, view_of(nodes, rows)))
+            return False
+        alive = self._alive(index, allowed) if runner.by_node else None
+        verdicts = runner.run(state, pod, nodes, alive)
+        if verdicts is column.latest:  # a new column starts with None and all rows passing
+            return False
+        column.latest = verdicts
+        column.put(EVERY, verdicts)
+        return True
+
+    def _alive(self, index: int, allowed: BoolArray | None) -> BoolArray:
+        """The rows that earlier filters let pass: kube-scheduler asks no further about the others."""
+        alive = np.ones(len(self.first), np.bool_) if allowed is None else allowed.copy()
+        for column in self.columns[:index]:
+            alive &= column.codes == 0
+        return alive
+
+    def _combine(self, rows: Rows) -> None:
+        first = self.first
+        if isinstance(rows, slice) and rows is not EVERY:
+            self._combine_one(rows.start)
+            return
+        before = self.feasible[rows]
+        merged = np.zeros(len(first) if rows is EVERY else len(before), np.int16)
+        for index in range(len(self.columns) - 1, -1, -1):
+            merged[self.columns[index].codes[rows] != 0] = index + 1
+        first[rows] = merged
+        after = merged == 0
+        if not np.array_equal(before, after):
+            self.feasible = self.feasible.copy()
+            self.feasible[rows] = after
+            self.version += 1
+
+    def _combine_one(self, row: int) -> None:
+        refused = 0
+        for index, column in enumerate(self.columns):
+            if column.codes[row]:
+                refused = index + 1
+                break
+        self.first[row] = refused
+        if self.feasible[row] != (refused == 0):
+            self.feasible = self.feasible.copy()
+            self.feasible[row] = refused == 0
+            self.version += 1
+
+    def status(self, row: int) -> Status | None:
+        """Why a row was refused, by the first filter that did."""
+        index = int(self.first[row])
+        if index == 0:
+            return None
+        column = self.columns[index - 1]
+        return column.statuses[int(column.codes[row])].by(column.runner.name)
+
+    def refusals(self, among: BoolArray | None = None) -> Iterator[tuple[Status, int]]:
+        """Each distinct refusal and how many rows have it."""
+        for index, column in enumerate(self.columns):
+            rows = self.first == index + 1
+            if among is not None:
+                rows &= among
+            codes, counts = np.unique(column.codes[rows], return_counts=True)
+            for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
+                yield column.statuses[code].by(column.runner.name), count
+
+
+class ScoreColumn:
+    """One plugin's score on each row: raw, and weighted after normalising."""
+
+    __slots__ = ("latest", "raw", "runner", "weighted")
+
+    def __init__(self, runner: ScoreRunner, length: int) -> None:
+        self.runner = runner
+        self.raw: IntArray = np.zeros(length, np.int64)
+        self.weighted: IntArray = np.zeros(length, np.int64)
+        self.latest: IntArray | None = None
+
+
+class Scoring:
+    """The scores of a profile over the feasible rows, for one pod shape."""
+
+    def __init__(self, runners: Iterable[ScoreRunner]) -> None:
+        self._runners = tuple(runners)
+        self._skipped: frozenset[str] | None = None
+        self._mark: Mark | None = None
+        self._version: int | None = None
+        self.columns: list[ScoreColumn] = []
+        self.total: IntArray = np.zeros(0, np.int64)
+
+    def refresh(
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        nodes: Nodes,
+        feasible: BoolArray,
+        version: int | None,
+        candidates: Nodes,
+    ) -> None:
+        """Bring the totals up to date. `candidates` are the feasible rows of `nodes`; `version` tells
+        whether `feasible` is what it was last time (None: not known)."""
+        changes = Changes(nodes, self._mark)
+        mark, self._mark = nodes.mark, None
+        same_rows = version is not None and version == self._version
+        if self._skipped != state.skip_score or changes.any is EVERY:
+            self._skipped = state.skip_score
+            runners = [r for r in self._runners if r.name not in state.skip_score]
+            self.columns = [ScoreColumn(r, len(nodes)) for r in runners]
+            same_rows = False
+            changes.node = changes.any = EVERY
+        everything = not same_rows
+        for column in self.columns:
+            if self._refresh_column(column, state, pod, nodes, candidates, feasible, changes, same_rows):
+                everything = True
+        self._sum(EVERY if everything else changes.any, feasible)
+        self._mark, self._version = mark, version
+
+    def _refresh_column(
+        self,
+        column: ScoreColumn,
+        state: CycleState,
+        pod: PodInfo,
+        nodes: Nodes,
+        candidates: Nodes,
+        feasible: BoolArray,
+        changes: Changes,
+        same_rows: bool,
+    ) -> bool:
+        """Ask one plugin what must be asked; whether scores on rows outside `changes` may differ."""
+        runner = column.runner
+        all_feasible = len(candidates) == len(nodes)
+        if runner.reuses:
+            rows = changes.of(runner.depends)
+            if rows is not None:
+                scores = runner.run(state, pod, view_of(nodes, rows))
+                column.raw[rows] = scores
+                if not runner.normalizes:
+                    self._check(runner, scores, feasible[rows])
+                    column.weighted[rows] = scores * runner.weight
+            if not runner.normalizes or (rows is None and same_rows):
+                return False
+            raw = column.raw if all_feasible else column.raw[feasible]
+        else:
+            raw = runner.run(state, pod, candidates)
+            if raw is column.latest and same_rows:
+                return False
+            column.latest = raw
+            column.raw[EVERY if all_feasible else feasible] = raw
+        scores = runner.normalize(state, pod, raw, candidates) if runner.normalizes else raw
+        runner.check_range(scores)
+        column.weighted[EVERY if all_feasible else feasible] = scores * runner.weight
+        return True
+
+    def _check(self, runner: ScoreRunner, scores: IntArray, feasible: BoolArray) -> None:
+        # Rows that did not pass the filters may have nonsense scores: nobody looks at them.
+        runner.check_range(scores if feasible.all() else scores[feasible])
+
+    def _sum(self, rows: Rows | None, feasible: BoolArray) -> None:
+        if rows is None:
+            return
+        if rows is EVERY:
+            total = np.zeros(len(feasible), np.int64)
+            for column in self.columns:
+                total += column.weighted
+            if not self.columns:
+                total += 1  # without any score plugin all nodes are equally good
+            total[~feasible] = INFEASIBLE
+            self.total = total
+            return
+        summed = sum((column.weighted[rows] for column in self.columns), start=np.int64(not self.columns))
+        self.total[rows] = np.where(feasible[rows], summed, INFEASIBLE)

@@ -1,0 +1,198 @@
+"""Calling plugins: the two grains of filter and score made one, answers checked, exceptions contained."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+import numpy as np
+
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.nodes import BoolArray, Depends, IntArray, Nodes, Verdicts
+from mooring.framework.plugin import Plugin, overrides
+from mooring.framework.pod import PodInfo
+from mooring.framework.status import Code, Status
+
+logger = logging.getLogger("mooring.framework")
+
+_REFUSALS = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
+
+
+class PluginError(Exception):
+    """A plugin failed or answered what it must not; the attempt it happened in is an error."""
+
+    def __init__(self, plugin: str, message: str) -> None:
+        super().__init__(message)
+        self.plugin = plugin
+
+
+def raised(plugin: str, where: str, exc: BaseException) -> PluginError:
+    """Turn what a plugin raised into an error of the attempt, with the traceback in the log."""
+    if isinstance(exc, PluginError):
+        return exc
+    logger.error("plugin %s raised in %s", plugin, where, exc_info=exc)
+    return PluginError(plugin, f"{type(exc).__name__}: {exc}" if str(exc) else type(exc).__name__)
+
+
+class FilterRunner:
+    """One filter plugin, asked about many nodes at once whichever grain it implements."""
+
+    def __init__(self, plugin: Plugin) -> None:
+        cls = type(plugin)
+        self.plugin = plugin
+        self.name = plugin.name
+        self.depends = plugin.depends
+        self.by_node = not overrides(cls, "filter_nodes")
+        self._extended = overrides(cls, "add_pod") or overrides(cls, "remove_pod")
+        self._codes: dict[Status, int] = {}  # statuses met so far, so that a code keeps its meaning
+        self._statuses: dict[int, Status] = {}
+
+    def run(
+        self, state: CycleState, pod: PodInfo, nodes: Nodes, alive: BoolArray | None = None
+    ) -> Verdicts | None:
+        """The plugin's verdicts; rows that are not `alive` may be left out of the question."""
+        try:
+            if nodes.hypothetical and self._extended:
+                return self._adjusted(state, pod, nodes)
+            if self.by_node:
+                return self._each(state, pod, nodes, alive)
+            return self._checked(self.plugin.filter_nodes(state, pod, nodes), len(nodes))
+        except Exception as exc:
+            error = raised(self.name, "filter", exc)
+            raise PluginError(self.name, f'running "{self.name}" filter plugin: {error}') from exc
+
+    def _each(self, state: CycleState, pod: PodInfo, nodes: Nodes, alive: BoolArray | None) -> Verdicts:
+        codes = np.zeros(len(nodes), np.int32)
+        for i in range(len(nodes)) if alive is None else np.flatnonzero(alive).tolist():
+            status = self.plugin.filter(state, pod, nodes[i])
+            if status is not None and status.code is not Code.SUCCESS:
+                codes[i] = self._code(status)
+        return Verdicts(codes, self._statuses)
+
+    def _adjusted(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts:
+        """Ask row by row, with what pre_filter wrote adjusted by the plugin's own add_pod and remove_pod."""
+        codes = np.zeros(len(nodes), np.int32)
+        for i in range(len(nodes)):
+            node, view = nodes[i], nodes.part(np.array([i]))
+            mine = state.clone()
+            removed, added = nodes.changes(i)
+            for change, pods in ((self.plugin.remove_pod, removed), (self.plugin.add_pod, added)):
+                for other in pods:
+                    failed = change(mine, pod, other, node)
+                    if failed is not None and not failed.ok:
+                        raise PluginError(self.name, failed.message)
+            if self.by_node:
+                status = self.plugin.filter(mine, pod, node)
+            else:
+                one = self._checked(self.plugin.filter_nodes(mine, pod, view), 1)
+                status = one.statuses[int(one.codes[0])] if one is not None and one.codes[0] else None
+            if status is not None and status.code is not Code.SUCCESS:
+                codes[i] = self._code(status)
+        return Verdicts(codes, self._statuses)
+
+    def _code(self, status: Status) -> int:
+        code = self._codes.get(status)
+        if code is None:
+            self._check(status)
+            code = self._codes[status] = len(self._codes) + 1
+            self._statuses[code] = status.by(self.name)
+        return code
+
+    def _check(self, status: object) -> None:
+        if not isinstance(status, Status):
+            raise PluginError(self.name, f"answered {status!r}; expected None or a Status")
+        if status.code not in _REFUSALS:
+            message = status.message or f"unexpected status {status.code.text}"
+            raise PluginError(self.name, message)
+
+    def _checked(self, verdicts: Verdicts | None, length: int) -> Verdicts | None:
+        if verdicts is None:
+            return None
+        if not isinstance(verdicts, Verdicts):
+            raise PluginError(self.name, f"filter_nodes answered {verdicts!r}; expected Verdicts or None")
+        codes = verdicts.codes
+        if not isinstance(codes, np.ndarray) or codes.dtype.kind not in "iu":
+            raise PluginError(self.name, "filter_nodes gave codes that are not an integer array")
+        if codes.shape != (length,):
+            raise PluginError(self.name, f"filter_nodes gave {codes.shape} codes for {length} nodes")
+        if type(verdicts.statuses) is dict:
+            for status in verdicts.statuses.values():
+                if status.code not in _REFUSALS and self._occurs(verdicts, status):
+                    self._check(status)
+        return verdicts
+
+    def _occurs(self, verdicts: Verdicts, status: Status) -> bool:
+        return any(
+            known is status and bool((verdicts.codes == code).any())
+            for code, known in verdicts.statuses.items()
+        )
+
+
+class ScoreRunner:
+    """One score plugin with its weight, asked about many nodes at once."""
+
+    def __init__(self, plugin: Plugin, weight: int) -> None:
+        cls = type(plugin)
+        self.plugin = plugin
+        self.name = plugin.name
+        self.weight = weight
+        self.depends = plugin.depends
+        self.normalizes = overrides(cls, "normalize_score")
+        self._by_node = not overrides(cls, "score_nodes")
+        self.reuses = self.depends is not Depends.ANYTHING
+
+    def run(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+        try:
+            if self._by_node:
+                return self._each(state, pod, nodes)
+            return self._checked(self.plugin.score_nodes(state, pod, nodes), len(nodes), "score_nodes")
+        except Exception as exc:
+            raise self._failed("score", exc) from exc
+
+    def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray, nodes: Nodes) -> IntArray:
+        try:
+            normalized = self.plugin.normalize_score(state, pod, scores, nodes)
+            return self._checked(normalized, len(nodes), "normalize_score")
+        except Exception as exc:
+            raise self._failed("normalize_score", exc) from exc
+
+    def check_range(self, scores: IntArray) -> None:
+        """After normalising, every score is within 0..100."""
+        if len(scores) and (scores.min() < 0 or scores.max() > 100):
+            worst = int(scores[(scores < 0) | (scores > 100)][0])
+            raise PluginError(
+                self.name,
+                f'applying score defaultWeights on Score plugins: plugin "{self.name}" returns an invalid '
+                f"score {worst}, it should in the range of [0, 100] after normalizing",
+            )
+
+    def _failed(self, where: str, exc: Exception) -> PluginError:
+        error = raised(self.name, where, exc)
+        return PluginError(self.name, f'running Score plugins: plugin "{self.name}" failed with: {error}')
+
+    def _each(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+        scores = []
+        for node in nodes:
+            score = self.plugin.score(state, pod, node)
+            if isinstance(score, bool) or not isinstance(score, int | np.integer):
+                raise PluginError(
+                    self.name, f"score answered {score!r} for node {node.name}; expected an integer"
+                )
+            scores.append(int(score))
+        return np.array(scores, np.int64)
+
+    def _checked(self, scores: IntArray, length: int, method: str) -> IntArray:
+        if not isinstance(scores, np.ndarray):
+            raise PluginError(self.name, f"{method} answered {type(scores).__name__}; expected a NumPy array")
+        if scores.shape != (length,):
+            raise PluginError(self.name, f"{method} gave {scores.shape} scores for {length} nodes")
+        if scores.dtype.kind not in "iu":
+            nan = scores.dtype.kind == "f" and bool(np.isnan(scores).any())
+            found = "NaN" if nan else f"{scores.dtype} values"
+            raise PluginError(self.name, f"{method} gave {found}; expected integers")
+        return scores
+
+
+def same_statuses(a: Mapping[int, Status], b: Mapping[int, Status]) -> bool:
+    """Whether two verdicts' codes mean the same, so that rows of both can stand in one column."""
+    return a is b or (type(a) is dict and a == b)

@@ -1,0 +1,19 @@
+"""PrioritySort: higher priority first, then first come, first served."""
+
+from __future__ import annotations
+
+from mooring.framework.plugin import Plugin, QueuedPod
+
+
+class PrioritySort(Plugin):
+    """Orders the queue by priority, and equal priorities by how long they have been queued."""
+
+    name = "PrioritySort"
+
+    def less(self, a: QueuedPod, b: QueuedPod) -> bool:
+        return self.sort_key(a) < self.sort_key(b)
+
+    @staticmethod
+    def sort_key(queued: QueuedPod) -> tuple[int, float]:
+        """The same order as a key, which a heap compares without calling `less` for each pair."""
+        return -queued.pod.priority, queued.timestamp

@@ -1,0 +1,1 @@
+"""Pod topology spread: the constraints, counting by domain, filtering and scoring."""
