@@ -85,6 +85,9 @@ def with_node_taint(hints: Iterable[EventHint]) -> list[EventHint]:
 # ---- pods
 
 
+_CLAIM_STATUSES = ("resource_claim_statuses", "extended_resource_claim_status")
+
+
 def _updates(resource: str, *actions: Action) -> dict[Action, ClusterEvent]:
     return {action: ClusterEvent(resource, action) for action in actions}
 
@@ -127,9 +130,9 @@ def _scaled_down(old: PodInfo, new: PodInfo) -> bool:
     return any(name not in after or after[name] < amount for name, amount in old.shape.used.items())
 
 
-def _generated_claims(pod: Pod) -> tuple[object, object]:
-    status = pod.status
-    return status.resource_claim_statuses, status.extended_resource_claim_status
+def _generated_claims(pod: Pod) -> list[object]:
+    # By name, since a PodStatus that leaves these fields out means a scheduler without resource claims.
+    return [getattr(pod.status, field, None) for field in _CLAIM_STATUSES]
 
 
 # ---- nodes

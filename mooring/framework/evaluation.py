@@ -63,6 +63,12 @@ def view_of(nodes: Nodes, rows: Rows) -> Nodes:
     return nodes if rows is EVERY else nodes.take(rows)
 
 
+def feasible_view(nodes: Nodes, feasible: BoolArray) -> Nodes:
+    """The rows that passed; the whole view where all did, which spares copying its columns."""
+    rows = np.flatnonzero(feasible)
+    return nodes if len(rows) == len(nodes) else nodes.take(rows)
+
+
 class FilterColumn:
     """One filter's verdict on each row."""
 
@@ -112,6 +118,7 @@ class Filtering:
         )  # 1 + index of the refusing column; 0 passes
         self.feasible: BoolArray = np.zeros(0, np.bool_)
         self.version = 0  # changes whenever `feasible` does
+        self._candidates: tuple[int, Nodes] | None = None
 
     def refresh(
         self, state: CycleState, pod: PodInfo, nodes: Nodes, allowed: BoolArray | None = None
@@ -196,6 +203,12 @@ class Filtering:
             self.feasible[row] = refused == 0
             self.version += 1
 
+    def candidates(self, nodes: Nodes) -> Nodes:
+        """The feasible rows as a view."""
+        if self._candidates is None or self._candidates[0] != self.version:
+            self._candidates = (self.version, feasible_view(nodes, self.feasible))
+        return self._candidates[1]
+
     def status(self, row: int) -> Status | None:
         """Why a row was refused, by the first filter that did."""
         index = int(self.first[row])
@@ -213,6 +226,37 @@ class Filtering:
             codes, counts = np.unique(column.codes[rows], return_counts=True)
             for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
                 yield column.statuses[code].by(column.runner.name), count
+
+
+class Answer:
+    """What the filters say about the rows of one view, asked once."""
+
+    __slots__ = ("_asked", "first")
+
+    def __init__(
+        self, runners: Iterable[FilterRunner], state: CycleState, pod: PodInfo, nodes: Nodes
+    ) -> None:
+        self._asked: list[tuple[FilterRunner, Verdicts]] = []
+        self.first: npt.NDArray[np.int16] = np.zeros(len(nodes), np.int16)
+        for runner in runners:
+            if runner.name in state.skip_filter:
+                continue
+            alive = self.first == 0
+            verdicts = runner.run(state, pod, nodes, alive)
+            if verdicts is not None:
+                self._asked.append((runner, verdicts))
+                self.first[alive & (verdicts.codes != 0)] = len(self._asked)
+
+    @property
+    def passed(self) -> BoolArray:
+        return self.first == 0
+
+    def status(self, i: int) -> Status | None:
+        index = int(self.first[i])
+        if index == 0:
+            return None
+        runner, verdicts = self._asked[index - 1]
+        return verdicts.statuses[int(verdicts.codes[i])].by(runner.name)
 
 
 class ScoreColumn:

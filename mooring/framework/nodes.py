@@ -178,6 +178,16 @@ class Nodes(Protocol):
         """Some rows of this view, by position."""
         ...
 
+    def what_if(
+        self,
+        rows: npt.NDArray[np.intp],
+        removable: Sequence[Sequence[PodInfo]],
+        addable: Sequence[Sequence[PodInfo]],
+    ) -> HypotheticalNodes:
+        """Rows of the table with pods that can be taken away (`removable[k]` are on row k now) and pods
+        that can be added. It begins as the plain truth."""
+        ...
+
     @property
     def node_version(self) -> int:
         """Changes whenever a node is added, removed or relevantly updated (not when pods come and go)."""
@@ -243,6 +253,25 @@ class Nodes(Protocol):
     def carried_terms(self) -> Sequence[AffinityTerm]:
         """Every distinct inter-pod affinity term that pods on nodes have carried so far, in order of
         first appearance; the list only grows, so a reader can remember how far it has read."""
+        ...
+
+
+class HypotheticalNodes(Nodes, Protocol):
+    """Rows whose pods can be switched off and on; row k's pods are `pods[k]`, removable ones first."""
+
+    @property
+    def pods(self) -> Sequence[Sequence[PodInfo]]: ...
+    @property
+    def present(self) -> BoolArray:
+        """Which pods are there: one line per row, one column per position in `pods`."""
+        ...
+
+    def has(self, j: int) -> BoolArray:
+        """The rows that have a j-th pod."""
+        ...
+
+    def set_present(self, j: int, rows: BoolArray, present: bool) -> None:
+        """Switch the j-th pod of the chosen rows on or off."""
         ...
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mooring.api.objects import PodSpec
+from mooring.api.objects import Container, PodSpec
 from mooring.framework.arithmetic import MAX_SCORE
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import IntArray, Nodes
@@ -47,15 +47,16 @@ class ImageLocality(Plugin):
 def _scores(spec: PodSpec, nodes: Nodes) -> IntArray:
     total = len(nodes.whole)
     held = np.zeros(len(nodes), np.int64)
-    for name in _images(spec):
-        present, size, holders = nodes.image(normalized_image_name(name))
+    known = [nodes.image(normalized_image_name(name)) for name in _images(spec)]
+    for present, size, holders in known:
         if holders:
             held += present * int(size * (holders / total))
-    limit = MAX_CONTAINER_THRESHOLD * len(_containers(spec))
-    above = np.clip(held, MIN_THRESHOLD, max(limit, MIN_THRESHOLD)) - MIN_THRESHOLD
-    scores: IntArray = above * MAX_SCORE // (limit - MIN_THRESHOLD)
-    scores.flags.writeable = False
-    return scores
+    if any(holders for _, _, holders in known):
+        limit = MAX_CONTAINER_THRESHOLD * len(_containers(spec))
+        above = np.maximum(np.minimum(held, limit) - MIN_THRESHOLD, 0)
+        held = above * MAX_SCORE // (limit - MIN_THRESHOLD)
+    held.flags.writeable = False
+    return held
 
 
 def _images(spec: PodSpec) -> Iterator[str]:
@@ -66,7 +67,7 @@ def _images(spec: PodSpec) -> Iterator[str]:
             yield volume.image.reference
 
 
-def _containers(spec: PodSpec) -> Sequence:
+def _containers(spec: PodSpec) -> Sequence[Container]:
     return [*spec.init_containers, *spec.containers]
 
 

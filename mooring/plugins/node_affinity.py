@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 
-from mooring.api.objects import (
-    Node,
-    NodeAffinity as NodeAffinitySpec,
-    NodeSelectorTerm,
-    PodSpec,
-    PreferredSchedulingTerm,
-)
+from mooring.api import objects
+from mooring.api.objects import Node, NodeSelectorTerm, PodSpec, PreferredSchedulingTerm
 from mooring.api.selectors import (
     IN,
     NodeTerm,
@@ -59,7 +53,7 @@ class NodeAffinity(Plugin):
 
     def __init__(self, args: NodeAffinityArgs, handle: Handle) -> None:
         super().__init__(args, handle)
-        added = args.added_affinity or NodeAffinitySpec()
+        added = args.added_affinity or objects.NodeAffinity()
         required = added.required
         self._added_required: Sequence[NodeTerm] | None = (
             None if required is None else [compile_node_term(term) for term in required.node_selector_terms]
@@ -124,12 +118,12 @@ class NodeAffinity(Plugin):
         return Hint.QUEUE if old is None or not _matches(pod.spec, old) else Hint.SKIP
 
 
-def _affinity(spec: PodSpec) -> NodeAffinitySpec:
+def _affinity(spec: PodSpec) -> objects.NodeAffinity:
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     return affinity or _NO_AFFINITY
 
 
-_NO_AFFINITY = NodeAffinitySpec()
+_NO_AFFINITY = objects.NodeAffinity()
 
 
 def _preferences(terms: Iterable[PreferredSchedulingTerm]) -> list[Preference]:
@@ -152,7 +146,7 @@ def _named_nodes(terms: Sequence[NodeSelectorTerm]) -> frozenset[str] | None:
         ]
         if not lists:
             return None
-        named = (named or frozenset()) | reduce(frozenset.intersection, lists)
+        named = (named or frozenset()) | lists[0].intersection(*lists[1:])
     return named
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from mooring.framework.args import Args
 from mooring.plugins.args import IN_TREE_ARGS
@@ -57,3 +58,8 @@ def registry(*more: FakePlugin) -> dict[str, FakePlugin]:
 
 def plugin(name: str, *points: str, args: type[Args] | None = None) -> FakePlugin:
     return FakePlugin(name, frozenset(points), args)
+
+
+def v1(**fields: object) -> dict[str, Any]:
+    """A v1 configuration with these fields."""
+    return {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", **fields}

@@ -1,0 +1,214 @@
+"""One scheduling cycle's choice: which node for this pod?
+
+    pre_filter → filter (twice where nominated pods stand in the way) → pre_score → score → normalize → pick
+
+The algorithm decides; it changes nothing in the cluster's state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from mooring.core.diagnosis import Diagnosis
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.evaluation import Answer, Scoring, feasible_view
+from mooring.framework.nodes import BoolArray, Nodes
+from mooring.framework.pod import PodInfo
+from mooring.framework.profile import Profile, ShapeMemory
+from mooring.framework.status import Code, Status
+from mooring.state.cluster import ClusterState
+
+NO_NODES = "no nodes available to schedule pods"
+
+
+class Choice:
+    """What a cycle came to. `row` is None where the pod does not fit."""
+
+    __slots__ = ("best", "diagnosis", "feasible", "node_name", "row", "scoring", "state")
+
+    def __init__(self, state: CycleState, diagnosis: Diagnosis) -> None:
+        self.state = state
+        self.diagnosis = diagnosis
+        self.row: int | None = None
+        self.node_name = ""
+        self.feasible: BoolArray | None = None
+        self.scoring: Scoring | None = None  # None where no scores were needed
+        self.best: npt.NDArray[np.intp] | None = None  # the rows with the highest total
+
+
+class Algorithm:
+    """Chooses nodes. `nominated` gives the nominated pods by node name, `pick` an index below n."""
+
+    def __init__(
+        self,
+        cluster: ClusterState,
+        nominated: Callable[[], Mapping[str, Sequence[PodInfo]]],
+        pick: Callable[[int], int],
+        percentage_of_nodes_to_score: int = 0,
+    ) -> None:
+        self._cluster = cluster
+        self._nominated = nominated
+        self._pick = pick
+        self._percentage = percentage_of_nodes_to_score
+        self._next_start = 0
+
+    def choose(self, profile: Profile, pod: PodInfo, score_anyway: bool = False) -> Choice:
+        """Find the best node for a pod; raises PluginError where a plugin fails.
+
+        `score_anyway` scores also where the choice does not need it, for explanations.
+        """
+        nodes = self._cluster.nodes
+        diagnosis = Diagnosis(self._cluster.table.row_of)
+        memory = profile.memory_of(pod.shape, len(nodes))
+        choice = Choice(CycleState(memory.memory), diagnosis)
+        if len(nodes) == 0:
+            return choice
+        if not self._pre_filter(profile, pod, nodes, choice):
+            return choice
+        self._filter(profile, pod, nodes, memory, choice)
+        if choice.row is None and choice.feasible is not None:
+            self._score(profile, pod, nodes, memory, choice, score_anyway)
+        if choice.row is not None:
+            choice.node_name = self._cluster.table.names[choice.row]
+        else:
+            diagnosis.finish()
+        return choice
+
+    def _pre_filter(self, profile: Profile, pod: PodInfo, nodes: Nodes, choice: Choice) -> bool:
+        outcome = profile.pre_filter(choice.state, pod, nodes)
+        diagnosis = choice.diagnosis
+        diagnosis.unschedulable_plugins |= outcome.restricting
+        if not outcome.status.ok:
+            diagnosis.absent = diagnosis.pre_filter = outcome.status
+            diagnosis.blame(outcome.status)
+            return False
+        if outcome.node_names is not None:
+            diagnosis.allowed = np.zeros(len(nodes), np.bool_)
+            rows = [row for name in outcome.node_names if (row := nodes.index(name)) is not None]
+            diagnosis.allowed[rows] = True
+        return True
+
+    def _filter(
+        self, profile: Profile, pod: PodInfo, nodes: Nodes, memory: ShapeMemory, choice: Choice
+    ) -> None:
+        diagnosis, filtering = choice.diagnosis, memory.filtering
+        filtering.refresh(choice.state, pod, nodes, diagnosis.allowed)
+        diagnosis.filtering = filtering
+        crowded = self._crowded(profile, pod, nodes, choice.state)
+        nominated = pod.pod.status.nominated_node_name
+        wanted = nodes.index(nominated) if nominated else None
+        if wanted is not None:
+            refusal = crowded.get(wanted) or filtering.status(wanted)
+            if refusal is None:
+                choice.row = wanted
+                choice.feasible = self._feasible(choice, filtering.feasible, crowded)
+                return
+            diagnosis.blame(refusal)
+            diagnosis.explicit[wanted] = refusal
+        if diagnosis.allowed is not None:
+            plugins = " ".join(sorted(diagnosis.unschedulable_plugins))
+            reason = f"node(s) didn't satisfy plugin(s) [{plugins}]"
+            diagnosis.absent = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reason)
+        choice.feasible = self._feasible(choice, filtering.feasible, crowded)
+
+    def _feasible(self, choice: Choice, feasible: BoolArray, crowded: Mapping[int, Status]) -> BoolArray:
+        """The rows that pass, restrictions and nominated pods considered."""
+        allowed = choice.diagnosis.allowed
+        if allowed is not None:
+            feasible = feasible & allowed
+        for row, status in crowded.items():
+            if allowed is None or allowed[row]:
+                choice.diagnosis.explicit[row] = status
+        if crowded:
+            feasible = feasible.copy()
+            feasible[list(crowded)] = False
+        return feasible
+
+    def _crowded(self, profile: Profile, pod: PodInfo, nodes: Nodes, state: CycleState) -> dict[int, Status]:
+        """The rows that refuse the pod once the pods nominated to them are counted, and why.
+
+        Those of at least its priority count; a node must pass with them and without.
+        """
+        nominated = self._nominated()
+        if not nominated:
+            return {}
+        return refusals_with(nodes, profile, pod, state, nominated)
+
+    def _score(
+        self,
+        profile: Profile,
+        pod: PodInfo,
+        nodes: Nodes,
+        memory: ShapeMemory,
+        choice: Choice,
+        score_anyway: bool,
+    ) -> None:
+        feasible = choice.feasible
+        assert feasible is not None
+        filtering = memory.filtering
+        plain = feasible is filtering.feasible
+        candidates = filtering.candidates(nodes) if plain else feasible_view(nodes, feasible)
+        percentage = profile.percentage_of_nodes_to_score
+        if percentage is None:
+            percentage = self._percentage
+        if percentage:
+            sampled = self._sample(feasible, len(nodes), percentage)
+            if sampled is not None:
+                feasible, plain = sampled, False
+                candidates = feasible_view(nodes, feasible)
+                choice.feasible = feasible
+        if len(candidates) == 0:
+            return
+        if len(candidates) == 1 and not score_anyway:
+            choice.row = int(candidates.rows[0])
+            return
+        profile.pre_score(choice.state, pod, candidates)
+        scoring = memory.scoring
+        scoring.refresh(choice.state, pod, nodes, feasible, filtering.version if plain else None, candidates)
+        choice.scoring = scoring
+        best = np.flatnonzero(scoring.total == scoring.total.max())
+        choice.best = best
+        choice.row = int(best[self._pick(len(best))] if len(best) > 1 else best[0])
+
+    def _sample(self, feasible: BoolArray, total: int, percentage: int) -> BoolArray | None:
+        """Where only a share of the nodes is to be scored: that many feasible ones, going round."""
+        wanted = max(100, total * percentage // 100)
+        if total < 100 or wanted >= total:
+            return None
+        order = np.roll(np.arange(total), -(self._next_start % total))
+        found = order[feasible[order]]
+        if len(found) <= wanted:
+            return None
+        chosen = found[:wanted]
+        self._next_start = int(found[wanted])
+        sampled = np.zeros(total, np.bool_)
+        sampled[chosen] = True
+        return sampled
+
+
+def refusals_with(
+    nodes: Nodes,
+    profile: Profile,
+    pod: PodInfo,
+    state: CycleState,
+    nominated: Mapping[str, Sequence[PodInfo]],
+) -> dict[int, Status]:
+    """The rows that do not pass with their nominated pods present, and why."""
+    rows, pods = [], []
+    for name, on_node in nominated.items():
+        row = nodes.index(name)
+        important = [p for p in on_node if p.priority >= pod.priority and p.uid != pod.uid]
+        if row is not None and important:
+            rows.append(row)
+            pods.append(important)
+    if not rows:
+        return {}
+    view = nodes.what_if(np.array(rows, np.intp), [()] * len(rows), pods)
+    everywhere = np.ones(len(rows), np.bool_)
+    for j in range(view.present.shape[1]):
+        view.set_present(j, everywhere, True)
+    answer = Answer(profile.filters, state, pod, view)
+    return {rows[i]: status for i in range(len(rows)) if (status := answer.status(i)) is not None}

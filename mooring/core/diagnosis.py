@@ -1,0 +1,120 @@
+"""Why a pod did not fit: the status of every node, and the sentence that a person reads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from mooring.framework.evaluation import Filtering
+from mooring.framework.nodes import BoolArray
+from mooring.framework.status import Code, Status
+
+
+class NodeStatuses(Mapping[str, Status]):
+    """Node name → status, for the nodes that were refused one by one, or all of them together."""
+
+    def __init__(self, diagnosis: Diagnosis) -> None:
+        self._diagnosis = diagnosis
+
+    def __getitem__(self, name: str) -> Status:
+        row = self._diagnosis.row_of.get(name)
+        status = None if row is None else self._diagnosis.status(row)
+        if status is None:
+            raise KeyError(name)
+        return status
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, row in self._diagnosis.row_of.items() if self._diagnosis.status(row))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class Diagnosis:
+    """The outcome of filtering, kept as columns; statuses of single nodes are made when asked for."""
+
+    def __init__(self, row_of: Mapping[str, int]) -> None:
+        self.row_of = row_of
+        self.filtering: Filtering | None = None
+        self.allowed: BoolArray | None = None  # rows that pre_filter left; None: all
+        self.absent: Status | None = None  # the status of nodes that were not evaluated
+        self.explicit: dict[int, Status] = {}  # rows whose refusal is not the table's: nominations, extenders
+        self.pre_filter: Status | None = None  # the rejection of the pod as a whole
+        self.unschedulable_plugins: set[str] = set()
+        self.pending_plugins: set[str] = set()
+
+    @property
+    def total(self) -> int:
+        return len(self.row_of)
+
+    def blame(self, status: Status) -> None:
+        """Remember who refused, for the queue."""
+        if status.plugin:
+            self.unschedulable_plugins.add(status.plugin)
+            if status.code is Code.PENDING:
+                self.pending_plugins.add(status.plugin)
+
+    def status(self, row: int) -> Status | None:
+        """Why a row is not feasible; None if it is."""
+        explicit = self.explicit.get(row)
+        if explicit is not None:
+            return explicit
+        if self.filtering is None or (self.allowed is not None and not self.allowed[row]):
+            return self.absent
+        return self.filtering.status(row)
+
+    def rows_with(self, code: Code) -> list[int]:
+        """The rows refused with a code, in order."""
+        return [row for row in self.row_of.values() if (s := self.status(row)) is not None and s.code is code]
+
+    def refusals(self) -> Iterator[tuple[Status, int]]:
+        """Each refusal and on how many nodes it stands."""
+        yield from ((status, 1) for status in self.explicit.values())
+        if self.filtering is None:
+            return
+        among = None if self.allowed is None else self.allowed.copy()
+        if self.explicit:
+            if among is None:
+                among = self.filtering.first >= 0
+            among[list(self.explicit)] = False
+        yield from self.filtering.refusals(among)
+
+    def finish(self) -> None:
+        """Collect the refusing plugins, once filtering is over."""
+        for status, _ in self.refusals():
+            self.blame(status)
+
+    def not_before(self) -> float | None:
+        """The earliest time at which some refusal ends by itself."""
+        statuses = [status for status, _ in self.refusals()]
+        if self.pre_filter is not None:
+            statuses.append(self.pre_filter)
+        return min((s.not_before for s in statuses if s.not_before is not None), default=None)
+
+    def message(self, post_filter: str = "") -> str:
+        """The text of the event and the condition, as kube-scheduler words it."""
+        text = f"0/{self.total} nodes are available:"
+        if self.pre_filter is not None:
+            text += f" {self.pre_filter.message}."
+        else:
+            histogram = self._histogram()
+            if histogram:
+                text += f" {histogram}."
+        return f"{text} {post_filter}" if post_filter else text
+
+    def _histogram(self) -> str:
+        counts: Counter[str] = Counter()
+        for status, count in self.refusals():
+            for reason in status.reasons:
+                counts[reason] += count
+        if self.absent is not None and self.allowed is not None:
+            outside = int((~self.allowed).sum()) - sum(not self.allowed[row] for row in self.explicit)
+            for reason in self.absent.reasons:
+                if outside:
+                    counts[reason] += outside
+        return reasons_histogram(counts)
+
+
+def reasons_histogram(counts: Mapping[str, int]) -> str:
+    """`2 Insufficient cpu, 1 node(s) were unschedulable`, sorted as plain strings."""
+    return ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))

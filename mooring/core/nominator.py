@@ -1,0 +1,88 @@
+"""Pods that are promised a node: preemption makes room for them, and others must count them as there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from mooring.framework.pod import PodInfo
+
+
+class Nominator:
+    """Which pods are nominated to which node.
+
+    It knows more than the pods' objects say: a nomination counts from the moment the scheduler makes it,
+    not from when the API server has stored it in status.nominatedNodeName.
+
+    kube-scheduler keeps references and looks the pods up in its queue; for a pod that is being scheduled
+    at that moment it finds nothing and counts one without requests and priority. Here a nomination holds
+    the pod itself, so it always counts in full.
+    """
+
+    __slots__ = ("_is_pending", "_node_of", "_pods_of", "version")
+
+    def __init__(self, is_pending: Callable[[PodInfo], bool] | None = None) -> None:
+        """`is_pending` tells whether a pod still exists and has no node; others are not nominated."""
+        self._is_pending = is_pending
+        self._node_of: dict[str, str] = {}
+        self._pods_of: dict[str, list[PodInfo]] = {}
+        self.version = 0  # changes whenever a nomination does
+
+    def add(self, pod: PodInfo, node_name: str | None = None) -> None:
+        """Nominate a pod anew. "" takes its nomination away; None goes by what its object says."""
+        self.delete(pod.uid)
+        if node_name is None:
+            node_name = pod.status.nominated_node_name
+        if not node_name or (self._is_pending is not None and not self._is_pending(pod)):
+            return
+        self._node_of[pod.uid] = node_name
+        self._pods_of.setdefault(node_name, []).append(pod)
+        self.version += 1
+
+    def update(self, old: PodInfo, new: PodInfo) -> None:
+        """A pod's object changed, and with it perhaps its nomination."""
+        kept: str | None = None
+        if not old.status.nominated_node_name and not new.status.nominated_node_name:
+            # An object written before the nomination reached the API server must not undo it.
+            kept = self._node_of.get(old.uid)
+            if kept is None and old.uid == new.uid:
+                return
+        self.delete(old.uid)
+        self.add(new, kept)
+
+    def refresh(self, pod: PodInfo) -> None:
+        """Hold the pod's newest object, and leave its nomination as it is."""
+        node_name = self._node_of.get(pod.uid)
+        if node_name is not None:
+            pods = self._pods_of[node_name]
+            pods[[each.uid for each in pods].index(pod.uid)] = pod
+            self.version += 1
+
+    def delete(self, uid: str) -> None:
+        """Forget a pod's nomination, if it has one."""
+        node_name = self._node_of.pop(uid, None)
+        if node_name is None:
+            return
+        pods = [pod for pod in self._pods_of[node_name] if pod.uid != uid]
+        if pods:
+            self._pods_of[node_name] = pods
+        else:
+            del self._pods_of[node_name]
+        self.version += 1
+
+    def node_of(self, uid: str) -> str:
+        """The node a pod is nominated to, or ""."""
+        return self._node_of.get(uid, "")
+
+    def nominated_for(self, node_name: str) -> Sequence[PodInfo]:
+        """The pods nominated to a node, in the order in which they were."""
+        return self._pods_of.get(node_name, ())
+
+    def nodes_with_nominations(self) -> Mapping[str, Sequence[PodInfo]]:
+        """Every node that has nominated pods, with them: the nominator's own, to be read only."""
+        return self._pods_of
+
+    def validate(self) -> None:
+        """Raise AssertionError where the two sides of the mapping disagree."""
+        listed = {pod.uid: node for node, pods in self._pods_of.items() for pod in pods}
+        assert listed == self._node_of, f"nominations by node {listed}, by pod {self._node_of}"
+        assert all(self._pods_of.values()), f"nodes without nominated pods are kept: {self._pods_of}"

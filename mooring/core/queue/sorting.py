@@ -1,0 +1,36 @@
+"""The order of the active queue, from a queue sort plugin."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from mooring.framework.plugin import Plugin, QueuedPod
+from mooring.framework.pod import PodInfo
+
+SortKey = Callable[[QueuedPod], Any]
+
+
+class _Sorted(NamedTuple):
+    """What a pod was when it took its place. A heap must not see keys change, and pods do."""
+
+    pod: PodInfo
+    timestamp: float
+    attempts: int
+
+
+def sort_key_of(queue_sort: Plugin) -> SortKey:
+    """A key that orders pods as the plugin does: its `sort_key` if it has one, else made of `less`."""
+    own: SortKey | None = getattr(queue_sort, "sort_key", None)
+    return own if own is not None else sort_key_from(queue_sort.less)
+
+
+def sort_key_from(less: Callable[[QueuedPod, QueuedPod], bool]) -> SortKey:
+    """A key whose comparison asks `less`, both ways: pods of which neither is less keep their order."""
+
+    def compare(a: QueuedPod, b: QueuedPod) -> int:
+        return -1 if less(a, b) else int(less(b, a))
+
+    key = functools.cmp_to_key(compare)
+    return lambda queued: key(_Sorted(queued.pod, queued.timestamp, queued.attempts))

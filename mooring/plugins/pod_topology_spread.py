@@ -1,0 +1,181 @@
+"""PodTopologySpread: spread matching pods evenly over zones, nodes or other topology domains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+from mooring.api.meta import KubeObject
+from mooring.api.objects import Node, Pod
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import Action, EventHint, Hint, Resource, on
+from mooring.framework.handle import Handle
+from mooring.framework.nodes import Depends, IntArray, Nodes, Verdicts
+from mooring.framework.plugin import Plugin
+from mooring.framework.pod import PodInfo, Shape
+from mooring.framework.status import Status, skip, unresolvable, unschedulable
+from mooring.plugins.args import PodTopologySpreadArgs
+from mooring.plugins.topology_spread.constraints import (
+    NO_CONSTRAINTS,
+    SYSTEM_DEFAULTS,
+    Constraint,
+    Constraints,
+    compile_constraints,
+    default_selector,
+    own_constraints,
+    selector_sources,
+)
+from mooring.plugins.topology_spread.filtering import MISSING_LABEL, TOO_SKEWED, HardSpread
+from mooring.plugins.topology_spread.scoring import SoftSpread
+
+_HARD = "PodTopologySpread/hard"
+_SOFT = "PodTopologySpread/soft"
+_DEFAULTED = "PodTopologySpread/defaulted"
+
+
+class _Defaulted(NamedTuple):
+    """The default constraints as they apply to one pod shape, and what that was found from."""
+
+    sources: tuple[type[KubeObject], ...]
+    versions: list[int]
+    constraints: Constraints
+
+
+class PodTopologySpread(Plugin):
+    """Hard constraints filter, soft ones score. Pods without any get the configured defaults, which spread
+    what their Services and controllers select."""
+
+    name = "PodTopologySpread"
+    depends = Depends.ANYTHING
+    args: PodTopologySpreadArgs
+
+    CONSTRAINTS_NOT_MATCHED = "node(s) didn't match pod topology spread constraints"
+    NODE_LABEL_MISSING = CONSTRAINTS_NOT_MATCHED + " (missing required label)"
+    _STATUSES: ClassVar[Mapping[int, Status]] = {
+        MISSING_LABEL: unresolvable(NODE_LABEL_MISSING),
+        TOO_SKEWED: unschedulable(CONSTRAINTS_NOT_MATCHED),
+    }
+
+    def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._system_defaulted = args.defaulting_type == "System"
+        defaults = SYSTEM_DEFAULTS if self._system_defaulted else args.default_constraints
+        self._defaults = compile_constraints(defaults, {})
+
+    # ---- constraints
+
+    def _constraints(self, state: CycleState, shape: Shape) -> Constraints:
+        """The pod's constraints; the same object for as long as nothing they follow from changes."""
+        if shape.spec.topology_spread_constraints:
+            return own_constraints(shape)
+        if self._defaults == NO_CONSTRAINTS:
+            return NO_CONSTRAINTS
+        known: _Defaulted | None = state.memory.get(_DEFAULTED)
+        sources = selector_sources(shape) if known is None else known.sources
+        versions = [self.handle.listers.version(kind) for kind in sources]
+        if known is not None and known.versions == versions:
+            return known.constraints
+        constraints = self._defaulted(shape)
+        if known is not None and known.constraints == constraints:
+            constraints = known.constraints
+        state.memory[_DEFAULTED] = _Defaulted(sources, versions, constraints)
+        return constraints
+
+    def _defaulted(self, shape: Shape) -> Constraints:
+        return self._defaults.with_selector(default_selector(shape, self.handle.listers))
+
+    # ---- filter
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        shape = pod.shape
+        if not (shape.spec.topology_spread_constraints or self._defaults.hard):
+            return skip()
+        constraints = self._constraints(state, shape).hard
+        if not constraints:
+            return skip()
+        known: HardSpread | None = state.memory.get(_HARD)
+        if known is None or known.constraints is not constraints:
+            state.memory[_HARD] = HardSpread(constraints, shape, self._STATUSES)
+        return None
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts:
+        spread: HardSpread = state.memory[_HARD]
+        return spread.verdicts(nodes)
+
+    # ---- score
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        shape = pod.shape
+        constraints = self._constraints(state, shape).soft
+        if not constraints:
+            return skip()
+        known: SoftSpread | None = state.memory.get(_SOFT)
+        if known is None or known.constraints is not constraints:
+            # System defaults spread over hostnames even where nodes have no zone.
+            require_all = bool(shape.spec.topology_spread_constraints) or not self._system_defaulted
+            known = state.memory[_SOFT] = SoftSpread(constraints, shape, require_all)
+        known.look(nodes)
+        return None
+
+    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+        spread: SoftSpread = state.memory[_SOFT]
+        return spread.score(nodes)
+
+    def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray, nodes: Nodes) -> IntArray:
+        spread: SoftSpread = state.memory[_SOFT]
+        return spread.normalize(scores)
+
+    # ---- queueing hints
+
+    def events_to_register(self) -> Iterable[EventHint]:
+        pod_actions = Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE
+        yield on(Resource.POD, pod_actions, self._after_pod_change)
+        node_actions = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
+        yield on(Resource.NODE, node_actions, self._after_node_change)
+
+    def _hard_constraints(self, pod: PodInfo) -> tuple[Constraint, ...]:
+        if pod.shape.spec.topology_spread_constraints:
+            return own_constraints(pod.shape).hard
+        return self._defaulted(pod.shape).hard if self._defaults.hard else ()
+
+    def _after_pod_change(self, pod: PodInfo, old: Pod | None, new: Pod | None) -> Hint:
+        if not all(_involved(other, pod) for other in (old, new) if other is not None):
+            return Hint.SKIP
+        constraints = self._hard_constraints(pod)
+        before = _matched(constraints, old)
+        after = _matched(constraints, new)
+        if old is None or new is None:
+            return Hint.QUEUE if any(before) or any(after) else Hint.SKIP
+        tolerates_more = new.uid == pod.uid and new.spec.tolerations != old.spec.tolerations
+        if tolerates_more and any(c.honor_taints for c in constraints):
+            return Hint.QUEUE
+        return Hint.QUEUE if before != after else Hint.SKIP
+
+    def _after_node_change(self, pod: PodInfo, old: Node | None, new: Node | None) -> Hint:
+        keys = [c.topology_key for c in self._hard_constraints(pod)]
+        before, after = _domains(keys, old), _domains(keys, new)
+        if old is None or new is None:
+            return Hint.SKIP if before is None and after is None else Hint.QUEUE
+        if before != after or (after is not None and old.spec.taints != new.spec.taints):
+            return Hint.QUEUE
+        return Hint.SKIP
+
+
+def _involved(other: Pod, pod: PodInfo) -> bool:
+    """Whether a change of another pod can matter to the spread of this one."""
+    if other.uid == pod.uid:
+        return True
+    placed = other.spec.node_name or other.status.nominated_node_name
+    return bool(placed) and other.namespace == pod.namespace
+
+
+def _matched(constraints: Iterable[Constraint], pod: Pod | None) -> list[bool]:
+    return [] if pod is None else [c.selector.matches(pod.metadata.labels) for c in constraints]
+
+
+def _domains(keys: Iterable[str], node: Node | None) -> list[Any] | None:
+    """The node's domain for each key; None where the node lacks a key and so is no part of the spread."""
+    if node is None:
+        return None
+    labels = node.metadata.labels
+    return [labels[key] for key in keys] if all(key in labels for key in keys) else None

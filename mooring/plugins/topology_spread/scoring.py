@@ -1,0 +1,198 @@
+"""Soft constraints (ScheduleAnyway): nodes in domains with fewer matching pods score higher."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from mooring.framework.arithmetic import MAX_SCORE, round_half_away
+from mooring.framework.nodes import BoolArray, IntArray, Nodes
+from mooring.framework.pod import Shape
+from mooring.plugins.topology_spread.constraints import HOSTNAME, Constraint
+from mooring.plugins.topology_spread.eligibility import Eligibility
+
+FloatArray = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.intp]
+
+
+class SoftSpread:
+    """The soft constraints of one pod shape, with what is known about them as of the last call.
+
+    With `require_all`, nodes that lack one of the topology keys are ignored: not counted, and scored 0.
+    """
+
+    def __init__(self, constraints: Sequence[Constraint], shape: Shape, require_all: bool) -> None:
+        self.constraints = constraints
+        self._shape = shape
+        self._require_all = require_all
+        self._node_version: int | None = None
+        self._parts: list[_DomainScore | _HostScore] = []
+        self._having_all: BoolArray | None = None  # None: every row is scored
+        self._rows: Rows | None = None
+        self._ignored: BoolArray | None = None  # of the rows being scored; None: no one is
+        self._raw: IntArray | None = None
+        self._normalized: IntArray | None = None
+
+    # ---- pre_score
+
+    def look(self, nodes: Nodes) -> None:
+        """Take in which rows are feasible: a constraint's weight follows from how many domains they span."""
+        whole = nodes.whole
+        if self._node_version != whole.node_version:
+            self._start(whole)
+        rows = nodes.rows
+        if self._rows is not None and np.array_equal(rows, self._rows):
+            return
+        self._rows, self._raw = rows, None
+        scored = None if self._having_all is None else self._having_all.take(rows)
+        if scored is None or scored.all():
+            self._ignored, scored = None, None
+        else:
+            self._ignored = ~scored
+        for part in self._parts:
+            part.look(rows, scored)
+
+    def _start(self, whole: Nodes) -> None:
+        eligibility = Eligibility(whole, self._shape)
+        everywhere = np.ones(len(whole), np.bool_)
+        self._having_all = None
+        if self._require_all:
+            self._having_all = everywhere = eligibility.having(c.topology_key for c in self.constraints)
+        self._parts = [
+            _HostScore(c, self._shape, whole)
+            if c.topology_key == HOSTNAME
+            else _DomainScore(c, self._shape, whole, eligibility.included(c, everywhere))
+            for c in self.constraints
+        ]
+        self._node_version = whole.node_version
+        self._rows = None
+
+    # ---- score and normalize_score
+
+    def score(self, nodes: Nodes) -> IntArray:
+        """The raw scores of the rows looked at; the same object until something changes."""
+        changed = [part.update(nodes) for part in self._parts]
+        if self._raw is None or any(changed):
+            self._raw = self._sum()
+            self._normalized = None
+        return self._raw
+
+    def _sum(self) -> IntArray:
+        first, *more = self._parts
+        if not more and isinstance(first, _DomainScore):
+            raw = round_half_away(first.table).take(first.slots)
+        else:
+            total = first.scores()
+            for part in more:  # in the pod's order, as floats do not add up the same in another
+                total = total + part.scores()
+            raw = round_half_away(total)
+        if self._ignored is not None:
+            raw[self._ignored] = 0
+        return raw
+
+    def normalize(self, scores: IntArray) -> IntArray:
+        """0 to 100, where fewer is better; ignored rows get 0."""
+        if scores is not self._raw:
+            return self._normalize(scores)
+        if self._normalized is None:
+            self._normalized = self._normalize(scores)
+        return self._normalized
+
+    def _normalize(self, scores: IntArray) -> IntArray:
+        ignored = self._ignored
+        counted = scores if ignored is None else scores[~ignored]
+        if not len(counted):
+            return np.zeros_like(scores)
+        lowest, highest = int(counted.min()), int(counted.max())
+        if highest == 0:
+            normalized = np.full_like(scores, MAX_SCORE)
+        else:
+            normalized = (highest + lowest - scores) * MAX_SCORE // highest
+        if ignored is not None:
+            normalized[ignored] = 0
+        return normalized
+
+
+def _weight(domains: int) -> float:
+    """Counts in few large domains must not drown those in many small ones."""
+    return math.log(domains + 2)
+
+
+class _DomainScore:
+    """What one constraint on a label other than the hostname adds to the scores of rows."""
+
+    def __init__(self, constraint: Constraint, shape: Shape, whole: Nodes, eligible: BoolArray) -> None:
+        self._max_skew = constraint.max_skew
+        self._predicate = constraint.counted(shape.namespace)
+        ids, values = whole.label(constraint.topology_key)
+        # By label value: a row without the label, id -1, finds the entry after the last.
+        self._all_slots = ids.astype(np.intp)
+        self._sums = whole.domain_sums(self._predicate, constraint.topology_key, eligible)
+        # Nodes without the label and nodes where it is empty are one domain.
+        self._blank = values.index("") if "" in values else None
+        self._unlabelled = eligible & (ids < 0)
+        self.slots = self._all_slots
+        self._weight = 0.0
+        self._stale = True
+        self.table: FloatArray = np.zeros(0)
+
+    def look(self, rows: Rows, scored: BoolArray | None) -> None:
+        self.slots = self._all_slots.take(rows)
+        present = np.zeros(len(self._sums.sums) + 1, np.bool_)
+        present[self.slots if scored is None else self.slots[scored]] = True
+        if self._blank is not None and present[-1]:
+            present[self._blank], present[-1] = True, False
+        weight = _weight(int(np.count_nonzero(present)))
+        if weight != self._weight:
+            self._weight, self._stale = weight, True
+
+    def update(self, nodes: Nodes) -> bool:
+        """Bring `table`, a score per domain, up to date; whether it changed."""
+        changed = self._sums.refresh()
+        if not (changed or self._stale or self._blank is not None):
+            return False
+        counts = self._sums.sums
+        if self._blank is not None:
+            counts = counts.copy()
+            counts[self._blank] += nodes.whole.count(self._predicate)[self._unlabelled].sum()
+        self.table = np.append(counts * self._weight + (self._max_skew - 1), 0.0)
+        self._stale = False
+        return True
+
+    def scores(self) -> FloatArray:
+        return self.table.take(self.slots)
+
+
+class _HostScore:
+    """What a constraint on the hostname adds: each node is taken for a domain, whatever the label's value."""
+
+    def __init__(self, constraint: Constraint, shape: Shape, whole: Nodes) -> None:
+        self._max_skew = constraint.max_skew
+        self._predicate = constraint.counted(shape.namespace)
+        self._all_labelled = whole.label(constraint.topology_key).ids >= 0
+        self._labelled: BoolArray | None = None
+        self._weight = 0.0
+        self._counts: IntArray | None = None
+
+    def look(self, rows: Rows, scored: BoolArray | None) -> None:
+        labelled = self._all_labelled.take(rows)
+        self._labelled = None if labelled.all() else labelled
+        self._weight = _weight(len(rows) if scored is None else int(np.count_nonzero(scored)))
+        self._counts = None
+
+    def update(self, nodes: Nodes) -> bool:
+        counts = nodes.count(self._predicate)
+        if self._counts is not None and np.array_equal(counts, self._counts):
+            return False
+        self._counts = counts.copy()  # the table's own column may have come
+        return True
+
+    def scores(self) -> FloatArray:
+        assert self._counts is not None
+        scores: FloatArray = self._counts * self._weight + (self._max_skew - 1)
+        if self._labelled is not None:
+            scores[~self._labelled] = 0.0
+        return scores
