@@ -26,7 +26,7 @@ def to_yaml(config: KubeSchedulerConfiguration) -> str:
 
 def to_object(config: KubeSchedulerConfiguration) -> dict[str, Any]:
     """The same as plain objects, ready for YAML or JSON."""
-    body = _without_none(msgspec.to_builtins(config, enc_hook=_hook))
+    body = _tidy(msgspec.to_builtins(config, enc_hook=_hook))
     for profile, shown in zip(config.profiles, body["profiles"], strict=True):
         for entry, item in zip(profile.plugin_config, shown["pluginConfig"], strict=True):
             if isinstance(entry.args, Args):
@@ -43,9 +43,12 @@ def _hook(value: object) -> str:
     raise NotImplementedError(type(value).__name__)
 
 
-def _without_none(value: Any) -> Any:
+def _tidy(value: Any) -> Any:
+    """Without what is not set, and with whole numbers as such, as Go writes them."""
     if isinstance(value, dict):
-        return {key: _without_none(item) for key, item in value.items() if item is not None}
+        return {key: _tidy(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
-        return [_without_none(item) for item in value]
+        return [_tidy(item) for item in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     return value

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+import numpy as np
+import numpy.typing as npt
+
 from mooring.framework.evaluation import Filtering
-from mooring.framework.nodes import BoolArray
+from mooring.framework.nodes import BoolArray, NodeStatuses
 from mooring.framework.status import Code, Status
 
 
-class NodeStatuses(Mapping[str, Status]):
-    """Node name → status, for the nodes that were refused one by one, or all of them together."""
+class DiagnosedStatuses(NodeStatuses):
+    """Node name → status, made from the columns when asked for."""
 
     def __init__(self, diagnosis: Diagnosis) -> None:
         self._diagnosis = diagnosis
@@ -28,6 +31,9 @@ class NodeStatuses(Mapping[str, Status]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+    def rows_with(self, code: Code) -> npt.NDArray[np.intp]:
+        return self._diagnosis.rows_with(code)
 
 
 class Diagnosis:
@@ -63,9 +69,18 @@ class Diagnosis:
             return self.absent
         return self.filtering.status(row)
 
-    def rows_with(self, code: Code) -> list[int]:
+    def rows_with(self, code: Code) -> npt.NDArray[np.intp]:
         """The rows refused with a code, in order."""
-        return [row for row in self.row_of.values() if (s := self.status(row)) is not None and s.code is code]
+        absent = self.absent is not None and self.absent.code is code
+        if self.filtering is None:
+            found = np.full(self.total, absent)
+        else:
+            found = self.filtering.with_code(code)
+            if self.allowed is not None:
+                found = np.where(self.allowed, found, absent)
+        for row, status in self.explicit.items():
+            found[row] = status.code is code
+        return np.flatnonzero(found)
 
     def refusals(self) -> Iterator[tuple[Status, int]]:
         """Each refusal and on how many nodes it stands."""

@@ -18,7 +18,7 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import BoolArray, Depends, IntArray, Mark, Nodes, Verdicts
 from mooring.framework.pod import PodInfo
 from mooring.framework.runners import FilterRunner, ScoreRunner, same_statuses
-from mooring.framework.status import Status
+from mooring.framework.status import Code, Status
 
 Rows = slice | npt.NDArray[np.intp]
 EVERY = slice(None)
@@ -217,6 +217,16 @@ class Filtering:
         column = self.columns[index - 1]
         return column.statuses[int(column.codes[row])].by(column.runner.name)
 
+    def with_code(self, code: Code) -> BoolArray:
+        """The rows whose refusal has a code."""
+        found = np.zeros(len(self.first), np.bool_)
+        for index, column in enumerate(self.columns):
+            rows = self.first == index + 1
+            for mine in np.unique(column.codes[rows]).tolist():
+                if column.statuses[mine].code is code:
+                    found |= rows & (column.codes == mine)
+        return found
+
     def refusals(self, among: BoolArray | None = None) -> Iterator[tuple[Status, int]]:
         """Each distinct refusal and how many rows have it."""
         for index, column in enumerate(self.columns):
@@ -249,7 +259,8 @@ class Answer:
 
     @property
     def passed(self) -> BoolArray:
-        return self.first == 0
+        passed: BoolArray = self.first == 0
+        return passed
 
     def status(self, i: int) -> Status | None:
         index = int(self.first[i])

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from mooring.api.meta import KubeObject
+from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import NodeInfo, Nodes
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status
+
+if TYPE_CHECKING:
+    from mooring.framework.evaluation import Answer
 
 Obj = TypeVar("Obj", bound=KubeObject)
 Item = TypeVar("Item")
@@ -79,11 +83,27 @@ class Handle(Protocol):
     def waiting_pod(self, uid: str) -> WaitingPod | None: ...
     def reject_waiting_pod(self, uid: str) -> bool: ...
     def nominated_pods(self, node_name: str) -> Sequence[PodInfo]: ...
+    def is_preempting(self, uid: str) -> bool:
+        """Whether the victims of this pod's preemption are still being evicted."""
+        ...
+
+    def run_filters(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Answer:
+        """Ask the profile's filters about any view of nodes, hypothetical ones included."""
+        ...
+
+    def filters_are_local(self, state: CycleState) -> bool:
+        """Whether every filter of this cycle looks at the node and its pods only."""
+        ...
+
+    def random_below(self, n: int) -> int:
+        """A random index from the scheduler's seeded generator."""
+        ...
+
     def activate(self, pods: Iterable[PodInfo]) -> None:
         """Move pending pods to the active queue at once, without waiting for their backoff."""
         ...
 
-    def event(self, pod: PodInfo, kind: str, reason: str, action: str, note: str) -> None:
+    def emit_event(self, pod: PodInfo, kind: str, reason: str, action: str, note: str) -> None:
         """Emit a Kubernetes event about a pod; kind is "Normal" or "Warning"."""
         ...
 

@@ -7,6 +7,7 @@ answer per row; it need not know which of the three it was handed.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import Generic, NamedTuple, Protocol, TypeVar
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from mooring.api.objects import Node, Taint
 from mooring.framework.affinity import AffinityTerm
 from mooring.framework.pod import PodInfo, Resources, Shape
-from mooring.framework.status import Status
+from mooring.framework.status import Code, Status
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -273,6 +274,14 @@ class HypotheticalNodes(Nodes, Protocol):
     def set_present(self, j: int, rows: BoolArray, present: bool) -> None:
         """Switch the j-th pod of the chosen rows on or off."""
         ...
+
+
+class NodeStatuses(Mapping[str, Status]):
+    """Why each node was refused, by node name."""
+
+    @abstractmethod
+    def rows_with(self, code: Code) -> npt.NDArray[np.intp]:
+        """The rows of the node table that were refused with a code, in order."""
 
 
 class Verdicts(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, ClassVar, NamedTuple
 
 from mooring.framework.args import Args
@@ -12,7 +12,7 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import EventHint
 from mooring.framework.extension_points import EXTENSION_POINTS
 from mooring.framework.handle import Handle, MaybeAwaitable
-from mooring.framework.nodes import Depends, IntArray, NodeInfo, Nodes, Verdicts
+from mooring.framework.nodes import Depends, IntArray, NodeInfo, Nodes, NodeStatuses, Verdicts
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status
 
@@ -42,6 +42,7 @@ class PostFilterResult(NamedTuple):
 
     nominated_node: str | None = None
     status: Status | None = None
+    victims: tuple[PodInfo, ...] = ()  # pods to evict from the nominated node
     detail: Any = None  # for explanations: whatever the plugin can tell about how it decided
 
 
@@ -113,7 +114,7 @@ class Plugin:
         raise NotImplementedError
 
     def post_filter(
-        self, state: CycleState, pod: PodInfo, statuses: Mapping[str, Status]
+        self, state: CycleState, pod: PodInfo, statuses: NodeStatuses
     ) -> PostFilterResult | Status | None:
         """No node passed: can something be done about it?"""
         raise NotImplementedError

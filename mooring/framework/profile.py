@@ -9,7 +9,7 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.evaluation import Filtering, Scoring
 from mooring.framework.events import EventHint
 from mooring.framework.handle import Handle
-from mooring.framework.nodes import Nodes
+from mooring.framework.nodes import Nodes, NodeStatuses
 from mooring.framework.plugin import Plugin, PostFilterResult, PreFilterResult, overrides
 from mooring.framework.pod import PodInfo, Shape
 from mooring.framework.runners import FilterRunner, PluginError, ScoreRunner, raised
@@ -167,9 +167,7 @@ class Profile:
                 raise PluginError(name, f'running PreScore plugin "{name}": {status.message}')
         state.skip_score = frozenset(skipped)
 
-    def post_filter(
-        self, state: CycleState, pod: PodInfo, statuses: Mapping[str, Status]
-    ) -> PostFilterResult:
+    def post_filter(self, state: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
         """Run post_filter until one succeeds; otherwise the reasons of all that refused."""
         reasons: list[str] = []
         last = PostFilterResult()
@@ -192,7 +190,7 @@ class Profile:
         ask: Callable[..., Any],
         state: CycleState,
         pod: PodInfo,
-        statuses: Mapping[str, Status],
+        statuses: NodeStatuses,
     ) -> PostFilterResult:
         try:
             answer = ask(state, pod, statuses)

@@ -21,11 +21,17 @@ MAX_CONTAINER_THRESHOLD = 1000 * MEBIBYTE
 
 
 class _Scored(NamedTuple):
-    """The last scores of a shape, and what they hold for."""
+    """The last scores of a shape, and what they hold for. Where no node has any of the images, all scores
+    are 0 and `rows` is None: which rows they are does not matter."""
 
     node_version: int
-    rows: npt.NDArray[np.intp]
+    rows: npt.NDArray[np.intp] | None
     scores: IntArray
+
+    def holds_for(self, nodes: Nodes) -> bool:
+        if self.node_version != nodes.node_version or len(self.scores) != len(nodes):
+            return False
+        return self.rows is None or np.array_equal(self.rows, nodes.rows)
 
 
 class ImageLocality(Plugin):
@@ -35,28 +41,28 @@ class ImageLocality(Plugin):
     name = "ImageLocality"
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        rows = nodes.rows
+        # The same object while nothing changes: who compares by identity need not look inside.
         last: _Scored | None = state.memory.get(self)
-        if last is None or last.node_version != nodes.node_version or not np.array_equal(last.rows, rows):
-            scores = _scores(pod.spec, nodes)
-            last = state.memory[self] = _Scored(nodes.node_version, rows, scores)
-        # Always the same object while nothing changes: who compares by identity need not look inside.
+        if last is None or not last.holds_for(nodes):
+            last = state.memory[self] = _score(pod.spec, nodes)
         return last.scores
 
 
-def _scores(spec: PodSpec, nodes: Nodes) -> IntArray:
+def _score(spec: PodSpec, nodes: Nodes) -> _Scored:
     total = len(nodes.whole)
-    held = np.zeros(len(nodes), np.int64)
-    known = [nodes.image(normalized_image_name(name)) for name in _images(spec)]
-    for present, size, holders in known:
+    scores = np.zeros(len(nodes), np.int64)
+    rows = None
+    for name in _images(spec):
+        present, size, holders = nodes.image(normalized_image_name(name))
         if holders:
-            held += present * int(size * (holders / total))
-    if any(holders for _, _, holders in known):
+            scores += present * int(size * (holders / total))
+            rows = nodes.rows
+    if rows is not None:
         limit = MAX_CONTAINER_THRESHOLD * len(_containers(spec))
-        above = np.maximum(np.minimum(held, limit) - MIN_THRESHOLD, 0)
-        held = above * MAX_SCORE // (limit - MIN_THRESHOLD)
-    held.flags.writeable = False
-    return held
+        above = np.maximum(np.minimum(scores, limit) - MIN_THRESHOLD, 0)
+        scores = above * MAX_SCORE // (limit - MIN_THRESHOLD)
+    scores.flags.writeable = False
+    return _Scored(nodes.node_version, rows, scores)
 
 
 def _images(spec: PodSpec) -> Iterator[str]:

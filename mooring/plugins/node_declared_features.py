@@ -13,6 +13,7 @@ from mooring.framework.matching import spread
 from mooring.framework.nodes import Depends, Nodes, Verdicts, refuse
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
+from mooring.framework.runners import PluginError
 from mooring.framework.status import SKIP, Status, unresolvable
 
 RESTART_ALL = "RestartAllContainersOnContainerExits"
@@ -38,7 +39,7 @@ class NodeDeclaredFeatures(Plugin):
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:
         required: frozenset[str] | None = state.get(self.PRE_FILTER_KEY)
         if required is None:
-            raise LookupError(f'error reading "{self.PRE_FILTER_KEY}" from cycle-state: not found')
+            raise PluginError(self.name, f'error reading "{self.PRE_FILTER_KEY}" from cycle-state: not found')
         declared = spread(nodes.declared_features, required.issubset, np.bool_)
         return None if declared.all() else refuse(~declared, unresolvable(self.MISSING))
 

@@ -10,6 +10,7 @@ from mooring.framework.events import Action, EventHint, Hint, Resource, on
 from mooring.framework.nodes import Depends, Nodes, Verdicts, refuse
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo, Shape
+from mooring.framework.runners import PluginError
 from mooring.framework.status import SKIP, Status, unschedulable
 
 ANY_IP = "0.0.0.0"
@@ -53,7 +54,7 @@ class NodePorts(Plugin):
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:
         conflicts: list[PortConflict] | None = state.get(self.PRE_FILTER_KEY)
         if conflicts is None:
-            raise LookupError(f'reading "{self.PRE_FILTER_KEY}" from cycleState: not found')
+            raise PluginError(self.name, f'reading "{self.PRE_FILTER_KEY}" from cycleState: not found')
         holders = nodes.count(conflicts[0])
         for conflict in conflicts[1:]:
             holders = holders + nodes.count(conflict)

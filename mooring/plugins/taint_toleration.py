@@ -15,6 +15,7 @@ from mooring.framework.matching import spread
 from mooring.framework.nodes import Depends, IntArray, Nodes, Verdicts, refuse
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
+from mooring.framework.runners import PluginError
 from mooring.framework.status import Status, unresolvable
 
 
@@ -41,7 +42,7 @@ class TaintToleration(Plugin):
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         tolerations = state.get(self.PRE_SCORE_KEY)
         if tolerations is None:
-            raise LookupError(f'failed to read "{self.PRE_SCORE_KEY}" from cycleState: not found')
+            raise PluginError(self.name, f'failed to read "{self.PRE_SCORE_KEY}" from cycleState: not found')
         return spread(nodes.taints, lambda taints: _count_disliked(taints, tolerations), np.int64)
 
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray, nodes: Nodes) -> IntArray:

@@ -104,9 +104,59 @@ class Rejectors:
         otherwise = Strategy.SKIP
         for plugin in sorted(plugins):
             strategy = Strategy.IMMEDIATELY if plugin in self.pending else Strategy.AFTER_BACKOFF
-            for registered, hint in _matching(self.hints.get(plugin, ()), event):
-                if hint is None:
+            for registration in self.hints.get(plugin, ()):
+                if not registration.event.matches(event):
+                    continue
+                if registration.hint is None:
                     otherwise = max(otherwise, strategy)
                 else:
-                    checks.append(Check(registered, hint, strategy)._replace(plugin=plugin))
-        return _reduced(checks, otherwise)
+                    checks.append(Check(plugin, registration.hint, strategy))
+        # A hint that could say no more than what follows anyway need not be asked.
+        checks = [check for check in checks if check.strategy > otherwise]
+        checks.sort(key=lambda check: -check.strategy)
+        return Plan(tuple(checks), otherwise)
+
+
+class Registrations:
+    """The events that the plugins of all profiles are woken by."""
+
+    __slots__ = ("_by_profile", "_interest", "_rejectors")
+
+    def __init__(self, hints: Mapping[str, ProfileHints]) -> None:
+        self._by_profile = {
+            profile: {plugin: with_node_taint(registered) for plugin, registered in plugins.items()}
+            for profile, plugins in hints.items()
+        }
+        self._interest: dict[_EventKey, frozenset[str]] = {}
+        self._rejectors: dict[tuple[str, frozenset[str], frozenset[str]], Rejectors] = {}
+
+    def interested(self, event: ClusterEvent) -> frozenset[str]:
+        """The plugins, of any profile, that registered for an event; it concerns nobody where there are none.
+
+        A wildcard event concerns all, so callers must ask about that first.
+        """
+        key = (event.resource, event.action)
+        plugins = self._interest.get(key)
+        if plugins is None:
+            plugins = self._interest[key] = frozenset(
+                plugin
+                for profile in self._by_profile.values()
+                for plugin, registered in profile.items()
+                if any(each.event.matches(event) for each in registered)
+            )
+        return plugins
+
+    def rejectors_of(self, queued: QueuedPodInfo) -> Rejectors:
+        """Who refused a pod, as the object that all pods refused by the same share."""
+        profile = queued.pod.scheduler_name
+        key = (profile, queued.unschedulable_plugins, queued.pending_plugins)
+        rejectors = self._rejectors.get(key)
+        if rejectors is None:
+            rejectors = self._rejectors[key] = Rejectors(self._by_profile.get(profile), *key[1:])
+        return rejectors
+
+    def awaited(self, queued: QueuedPodInfo) -> dict[str, list[ClusterEvent]]:
+        """The events that may bring a refused pod back, by refusing plugin."""
+        hints = self._by_profile.get(queued.pod.scheduler_name, {})
+        plugins = sorted(queued.unschedulable_plugins | queued.pending_plugins)
+        return {plugin: [each.event for each in hints.get(plugin, ())] for plugin in plugins}

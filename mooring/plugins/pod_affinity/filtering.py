@@ -6,7 +6,7 @@ codes rise in the order in which the rules are checked, a row's answer is the lo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -34,15 +34,8 @@ class RequiredTerms:
         self._tallies = Tallies()
         self._version: int | None = None
         self._by_key: list[_KeyRules] = []
-        self._first = False
+        self._self_match = False
         self._verdicts: Verdicts | None = None
-
-    @property
-    def idle(self) -> bool:
-        """Whether no term rules out anything, nor could if pods moved; valid after `update`."""
-        if self._concerns.affinity or self._concerns.anti:
-            return False
-        return not any(tally.total for rules in self._by_key for tally in rules.existing)
 
     def update(self, nodes: Nodes) -> None:
         """Take in what changed in the cluster."""
@@ -51,55 +44,70 @@ class RequiredTerms:
         if self._tallies.stale(whole) or self._version != concerns.version:
             self._version = concerns.version
             self._start(whole)
-        changed = [rules.refresh() for rules in self._by_key]
-        if any(changed) or self._verdicts is None:
-            self._judge()
+        for rules in self._by_key:
+            rules.refresh()
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to filter by; valid after `update`."""
+        if self._concerns.affinity or self._concerns.anti:
+            return False
+        return not any(tally.total for rules in self._by_key for tally in rules.existing)
 
     def _start(self, whole: Nodes) -> None:
-        """Find the rules anew: one set for each topology key."""
-        concerns = self._concerns
+        """Set up the rules anew, by topology key."""
+        concerns, tallies = self._concerns, self._tallies
         by_key: dict[str, _KeyRules] = {}
-
-        def rules(key: str) -> _KeyRules:
-            return by_key.setdefault(key, _KeyRules(whole, key))
-
         every = SelectedByAll(tuple(own.pods for own in concerns.affinity))
         for own in concerns.affinity:
-            rules(own.topology_key).affinity = self._tallies.get(whole, every, own.topology_key)
+            _rules(by_key, whole, own.topology_key).affinity = tallies.get(whole, every, own.topology_key)
         for own in concerns.anti:
-            tally = self._tallies.get(whole, own.pods, own.topology_key)
-            rules(own.topology_key).anti.append(tally)
+            tally = tallies.get(whole, own.pods, own.topology_key)
+            _rules(by_key, whole, own.topology_key).anti.append(tally)
         for term in concerns.refusing:
-            tally = self._tallies.get(whole, CarriesTerm(term), term.topology_key)
-            rules(term.topology_key).existing.append(tally)
+            tally = tallies.get(whole, CarriesTerm(term), term.topology_key)
+            _rules(by_key, whole, term.topology_key).existing.append(tally)
         self._by_key = list(by_key.values())
-        # A pod whose affinity only itself can satisfy may be the first of its kind.
         self._self_match = every.matches(self._shape)
         self._verdicts = None
-
-    def _judge(self) -> None:
-        affinities = [rules.affinity for rules in self._by_key if rules.affinity is not None]
-        first = self._self_match and not any(tally.total for tally in affinities)
-        changed = [rules.judge(first) for rules in self._by_key]
-        if any(changed) or self._verdicts is None:
-            codes = [rules.codes for rules in self._by_key]
-            self._verdicts = Verdicts(np.minimum.reduce(codes) & _CODE, self._statuses)
 
     def verdicts(self, nodes: Nodes) -> Verdicts:
         """The answer for these rows; for the whole table the same object until something changes."""
         self.update(nodes)
-        verdicts = self._verdicts
-        assert verdicts is not None
-        if nodes.whole is nodes:
-            return verdicts
-        affected = [rules.look(nodes) for rules in self._by_key]
-        if not any(affected):
-            return Verdicts(verdicts.codes.take(nodes.rows), self._statuses)
+        if nodes.whole is not nodes:
+            first_if = self._first_if(nodes)
+            return self._combine([rules.codes_if(nodes, first_if) for rules in self._by_key])
+        first = self._first()
+        changed = [rules.judge(first) for rules in self._by_key]
+        if self._verdicts is None or any(changed):
+            self._verdicts = self._combine([rules.codes for rules in self._by_key])
+        return self._verdicts
+
+    def _combine(self, codes: Sequence[Codes]) -> Verdicts:
+        lowest = codes[0] if len(codes) == 1 else np.minimum.reduce(codes)
+        return Verdicts(lowest & _CODE, self._statuses)
+
+    def _first(self) -> bool:
+        """Whether the pod may be the first of its kind: it satisfies its own affinity and no other pod does,
+        so that any domain will do."""
+        if not self._self_match:
+            return False
+        return not any(rules.affinity.total for rules in self._by_key if rules.affinity is not None)
+
+    def _first_if(self, nodes: Nodes) -> BoolArray:
+        """The same for each row, with the pods that would be there or not be there."""
         first = np.full(len(nodes), self._self_match)
         for rules in self._by_key:
-            first &= rules.nobody_matches()
-        codes = [rules.codes_if(first) for rules in self._by_key]
-        return Verdicts(np.minimum.reduce(codes) & _CODE, self._statuses)
+            if rules.affinity is not None and self._self_match:
+                first &= rules.affinity.total + rules.moved(nodes, rules.affinity) == 0
+        return first
+
+
+def _rules(by_key: dict[str, _KeyRules], whole: Nodes, key: str) -> _KeyRules:
+    rules = by_key.get(key)
+    if rules is None:
+        rules = by_key[key] = _KeyRules(whole, key)
+    return rules
 
 
 class _KeyRules:
@@ -111,27 +119,19 @@ class _KeyRules:
         self.existing: list[Tally] = []
         # By label value: a row without the label, id -1, finds the entry after the last.
         self._slots = whole.label(key).ids.astype(np.intp)
-        self._first = False
         self._stale = True
+        self._first = False
         self._table: Codes | None = None
         self.codes: Codes = np.zeros(0, np.int32)
-        self._hypothesis: _Hypothesis | None = None
 
-    def refresh(self) -> bool:
-        """Bring the tallies up to date; whether one changed."""
-        changed = [tally.refresh() for tally in (*self.anti, *self.existing)]
+    def refresh(self) -> None:
+        for tally in (*self.anti, *self.existing):
+            self._stale |= tally.refresh()
         if self.affinity is not None:
-            changed.append(self.affinity.refresh())
-        if any(changed):
-            self._stale = True
-            return True
-        return False
+            self._stale |= self.affinity.refresh()
 
     def judge(self, first: bool) -> bool:
-        """Bring `codes`, over all rows, up to date; whether they changed.
-
-        `first`: no pod matches the affinity anywhere but the pod itself would, so any domain will do.
-        """
+        """Bring `codes`, over all rows, up to date; whether they changed."""
         if not self._stale and first == self._first:
             return False
         self._stale, self._first = False, first
@@ -143,13 +143,48 @@ class _KeyRules:
         return True
 
     def _by_domain(self, first: bool) -> Codes:
-        tallies = [self.affinity] if self.affinity is not None else [*self.anti, *self.existing]
-        table = np.full(len(tallies[0].sums) + 1, _PASSED, np.int32)
-        table[:-1] = _judge(
-            None if self.affinity is None or first else self.affinity.sums > 0,
-            _total([tally.sums for tally in self.anti]),
-            _total([tally.sums for tally in self.existing]),
-        )
-        if self.affinity is not None:
-            table[-1] = AFFINITY
+        affinity = None if self.affinity is None else self.affinity.sums
+        anti = [tally.sums for tally in self.anti]
+        existing = [tally.sums for tally in self.existing]
+        domains = len(next(sums for sums in (affinity, *anti, *existing) if sums is not None))
+        table = np.empty(domains + 1, np.int32)
+        met = None if affinity is None or first else affinity > 0
+        table[:-1] = _codes(domains, met, anti, existing)
+        table[-1] = _PASSED if affinity is None else AFFINITY
         return table
+
+    # ---- with pods that would be there or not be there
+
+    def codes_if(self, nodes: Nodes, first: BoolArray) -> Codes:
+        """The codes for some rows. Each row asks about its own change alone, which therefore matters to the
+        row's own domain only."""
+        met = None
+        if self.affinity is not None:
+            labelled = self._slots.take(nodes.rows) >= 0
+            met = labelled & (first | (self._counts(nodes, self.affinity) > 0))
+        anti = [self._counts(nodes, tally) for tally in self.anti]
+        existing = [self._counts(nodes, tally) for tally in self.existing]
+        return _codes(len(nodes), met, anti, existing).astype(np.int32)
+
+    def _counts(self, nodes: Nodes, tally: Tally) -> IntArray:
+        counts: IntArray = np.append(tally.sums, 0).take(self._slots.take(nodes.rows))
+        return counts + self.moved(nodes, tally)
+
+    def moved(self, nodes: Nodes, tally: Tally) -> IntArray:
+        """How many more pods there would be that count, on each row; none on rows without the label."""
+        moved = nodes.delta(tally.predicate)
+        if moved is None:
+            return np.zeros(len(nodes), np.int64)
+        return np.where(self._slots.take(nodes.rows) >= 0, moved, 0)
+
+
+def _codes(
+    length: int, met: BoolArray | None, anti: Sequence[IntArray], existing: Sequence[IntArray]
+) -> IntArray:
+    """The first rule that is broken: affinity where it is not met, the others where a count is above 0."""
+    codes = np.full(length, _PASSED, np.int64)
+    for counts in existing:
+        codes = np.where(counts > 0, EXISTING_ANTI_AFFINITY, codes)
+    for counts in anti:
+        codes = np.where(counts > 0, ANTI_AFFINITY, codes)
+    return codes if met is None else np.where(met, codes, AFFINITY)

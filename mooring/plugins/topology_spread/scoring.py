@@ -192,7 +192,9 @@ class _HostScore:
 
     def scores(self) -> FloatArray:
         assert self._counts is not None
-        scores: FloatArray = self._counts * self._weight + (self._max_skew - 1)
+        scores = self._counts.astype(np.float64)
+        scores *= self._weight
+        scores += self._max_skew - 1
         if self._labelled is not None:
             scores[~self._labelled] = 0.0
         return scores

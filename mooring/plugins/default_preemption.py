@@ -1,0 +1,157 @@
+"""DefaultPreemption: when a pod fits nowhere, make room by evicting pods of lower priority."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from mooring.api.workloads import PodDisruptionBudget
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import Action, EventHint, Hint, Resource, on
+from mooring.framework.nodes import Mark, NodeInfo, NodeStatuses
+from mooring.framework.plugin import Plugin, PostFilterResult
+from mooring.framework.pod import PodInfo
+from mooring.framework.status import Code, Status, error, unresolvable, unschedulable
+from mooring.plugins.args import DefaultPreemptionArgs
+from mooring.plugins.preemption import Candidate, DryRun, try_rows
+
+
+class PreemptionDetail(NamedTuple):
+    """How a preemption was decided, for explanations."""
+
+    candidates: dict[str, Candidate]
+    best: tuple[str, ...]  # the nodes among which nothing but chance decides
+
+
+class _Remembered(NamedTuple):
+    """Dry runs of earlier pods of the same shape, with what they rest on."""
+
+    mark: Mark
+    budgets: int
+    dry_run: DryRun
+
+
+class DefaultPreemption(Plugin):
+    """Finds the node where evicting lower-priority pods hurts least, and nominates the pod to it."""
+
+    name = "DefaultPreemption"
+    args: DefaultPreemptionArgs
+
+    NOT_HELPFUL = "Preemption is not helpful for scheduling"
+    NEVER = unschedulable("preemption: not eligible due to preemptionPolicy=Never.")
+    TERMINATING = unschedulable("preemption: not eligible due to a terminating pod on the nominated node.")
+    EVICTING = unresolvable("waiting for the preemption for this pod to be finished")
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        return self.EVICTING if self.handle.is_preempting(pod.uid) else None
+
+    def events_to_register(self) -> Iterable[EventHint]:
+        # Never by itself: a preemptor comes back through the plugins that refused it.
+        return [on(Resource.POD, Action.DELETE, lambda pod, old, new: Hint.SKIP)]
+
+    def post_filter(self, state: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
+        refusal = self._not_eligible(pod, statuses)
+        if refusal is not None:
+            return PostFilterResult(None, refusal)
+        rows = statuses.rows_with(Code.UNSCHEDULABLE).tolist()
+        dry_run = self._dry_run(state, pod, rows)
+        mine = {row: dry_run.candidates[row] for row in rows if row in dry_run.candidates}
+        if not mine:
+            return self._hopeless(rows, dry_run)
+        return self._nominate(list(mine.values()))
+
+    def _not_eligible(self, pod: PodInfo, statuses: NodeStatuses) -> Status | None:
+        if pod.spec.preemption_policy == "Never":
+            return self.NEVER
+        nominated = pod.status.nominated_node_name
+        node = self.handle.snapshot.node(nominated) if nominated else None
+        if node is None:
+            return None
+        status = statuses.get(nominated)
+        if status is not None and status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return None
+        return self.TERMINATING if _making_room(node, pod) else None
+
+    def _dry_run(self, state: CycleState, pod: PodInfo, rows: list[int]) -> DryRun:
+        """Try the nodes from a random one on, until there are enough candidates to choose from."""
+        known = self._known(state)
+        wanted = self._wanted(len(rows))
+        start = self.handle.random_below(len(rows)) if wanted < len(rows) else 0
+        order = rows[start:] + rows[:start]
+        found, harmless = 0, False
+        position = 0
+        while position < len(order) and not (found >= wanted and harmless):
+            batch = order[position : position + max(wanted - found, 16)]
+            position += len(batch)
+            fresh = [row for row in batch if row not in known]
+            if fresh:
+                try_rows(self.handle, state, pod, fresh, known)
+            for row in batch:
+                candidate = known.candidates.get(row)
+                if candidate is not None:
+                    found += 1
+                    harmless = harmless or candidate.pdb_violations == 0
+        seen = set(order[:position])
+        return DryRun(
+            {row: c for row, c in known.candidates.items() if row in seen},
+            {row: s for row, s in known.refusals.items() if row in seen},
+        )
+
+    def _known(self, state: CycleState) -> DryRun:
+        """Dry runs that still hold: of pods of this shape, on nodes that have not changed since."""
+        nodes = self.handle.snapshot.nodes
+        budgets = self.handle.listers.version(PodDisruptionBudget)
+        if not self.handle.filters_are_local(state):
+            return DryRun()
+        remembered: _Remembered | None = state.memory.get(self.name)
+        dry_run = DryRun()
+        if remembered is not None and remembered.budgets == budgets:
+            changed = nodes.changed_since(remembered.mark)
+            if remembered.mark.length == len(nodes) and changed[0] is not None and changed[1] is not None:
+                dry_run = remembered.dry_run
+                for row in {*changed[0], *changed[1]}:
+                    dry_run.forget(row)
+        state.memory[self.name] = _Remembered(nodes.mark, budgets, dry_run)
+        return dry_run
+
+    def _wanted(self, potential: int) -> int:
+        share = potential * self.args.min_candidate_nodes_percentage // 100
+        return min(potential, max(share, self.args.min_candidate_nodes_absolute))
+
+    def _hopeless(self, rows: list[int], dry_run: DryRun) -> PostFilterResult:
+        total = len(self.handle.snapshot.nodes)
+        failures = [s for s in dry_run.refusals.values() if s.code is Code.ERROR]
+        if failures:
+            return PostFilterResult(None, error(f"preemption: {failures[0].message}"))
+        counts: Counter[str] = Counter()
+        for row in rows:
+            counts.update(dry_run.refusals[row].reasons)
+        if total > len(rows):
+            counts[self.NOT_HELPFUL] += total - len(rows)
+        histogram = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
+        message = f"preemption: 0/{total} nodes are available: {histogram}."
+        return PostFilterResult("", unschedulable(message))
+
+    def _nominate(self, candidates: list[Candidate]) -> PostFilterResult:
+        now = self.handle.now()
+        badness = [candidate.badness(now) for candidate in candidates]
+        least = min(badness)
+        best = [c for c, b in zip(candidates, badness, strict=True) if b == least]
+        chosen = best[self.handle.random_below(len(best))] if len(best) > 1 else best[0]
+        detail = PreemptionDetail(
+            {c.node_name: c for c in candidates}, tuple(sorted(c.node_name for c in best))
+        )
+        return PostFilterResult(chosen.node_name, None, chosen.victims, detail)
+
+
+def _making_room(node: NodeInfo, pod: PodInfo) -> bool:
+    """Whether a victim of an earlier preemption is still leaving this node."""
+    return any(p.terminating and p.priority < pod.priority and _preempted(p) for p in node.pods)
+
+
+def _preempted(pod: PodInfo) -> bool:
+    condition: Any = next((c for c in pod.status.conditions if c.type == "DisruptionTarget"), None)
+    return (
+        condition is not None and condition.status == "True" and condition.reason == "PreemptionByScheduler"
+    )

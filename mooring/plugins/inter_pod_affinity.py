@@ -1,0 +1,140 @@
+"""InterPodAffinity: place pods near, or away from, other pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
+
+from mooring.api.objects import Node, Pod, PodAffinity
+from mooring.framework.affinity import AffinityTerm, terms_of
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import Action, EventHint, Hint, Resource, on
+from mooring.framework.nodes import Depends, IntArray, Nodes, Verdicts
+from mooring.framework.plugin import Plugin
+from mooring.framework.pod import PodInfo, Shape
+from mooring.framework.status import Status, skip, unresolvable, unschedulable
+from mooring.plugins.args import InterPodAffinityArgs
+from mooring.plugins.pod_affinity.filtering import (
+    AFFINITY,
+    ANTI_AFFINITY,
+    EXISTING_ANTI_AFFINITY,
+    RequiredTerms,
+)
+from mooring.plugins.pod_affinity.scoring import PreferredTerms
+from mooring.plugins.pod_affinity.terms import Concerns
+
+_CONCERNS = "InterPodAffinity/concerns"
+_REQUIRED = "InterPodAffinity/required"
+_PREFERRED = "InterPodAffinity/preferred"
+
+
+class InterPodAffinity(Plugin):
+    """Required terms filter, preferred ones score; those of pods on nodes count as well as the pod's own."""
+
+    name = "InterPodAffinity"
+    depends = Depends.ANYTHING
+    args: InterPodAffinityArgs
+
+    AFFINITY_NOT_MATCHED = "node(s) didn't match pod affinity rules"
+    ANTI_AFFINITY_NOT_MATCHED = "node(s) didn't match pod anti-affinity rules"
+    EXISTING_ANTI_AFFINITY_NOT_SATISFIED = "node(s) didn't satisfy existing pods anti-affinity rules"
+    _STATUSES: ClassVar[Mapping[int, Status]] = {
+        AFFINITY: unresolvable(AFFINITY_NOT_MATCHED),
+        ANTI_AFFINITY: unschedulable(ANTI_AFFINITY_NOT_MATCHED),
+        EXISTING_ANTI_AFFINITY: unschedulable(EXISTING_ANTI_AFFINITY_NOT_SATISFIED),
+    }
+
+    def _concerns(self, state: CycleState, shape: Shape) -> Concerns:
+        return state.remember(_CONCERNS, lambda: Concerns(shape, self.handle.listers))
+
+    # ---- filter
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        required: RequiredTerms | None = state.memory.get(_REQUIRED)
+        if required is None:
+            required = RequiredTerms(self._concerns(state, pod.shape), pod.shape, self._STATUSES)
+            state.memory[_REQUIRED] = required
+        required.update(nodes)
+        return skip() if required.idle else None
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts:
+        required: RequiredTerms = state.memory[_REQUIRED]
+        return required.verdicts(nodes)
+
+    # ---- score
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        if self.args.ignore_preferred_terms_of_existing_pods and not _has_preferences(pod):
+            return skip()
+        preferred: PreferredTerms | None = state.memory.get(_PREFERRED)
+        if preferred is None:
+            hard_weight = self.args.hard_pod_affinity_weight
+            preferred = PreferredTerms(self._concerns(state, pod.shape), hard_weight)
+            state.memory[_PREFERRED] = preferred
+        preferred.update(nodes)
+        return skip() if preferred.idle else None
+
+    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+        preferred: PreferredTerms = state.memory[_PREFERRED]
+        return preferred.score(nodes)
+
+    def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray, nodes: Nodes) -> IntArray:
+        preferred: PreferredTerms = state.memory[_PREFERRED]
+        return preferred.normalize(scores)
+
+    # ---- queueing hints
+
+    def events_to_register(self) -> Iterable[EventHint]:
+        pod_actions = Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE
+        yield on(Resource.POD, pod_actions, self._after_pod_change)
+        yield on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._after_node_change)
+
+    def _after_pod_change(self, pod: PodInfo, old: Pod | None, new: Pod | None) -> Hint:
+        if old is not None and new is not None and new.uid == pod.uid:
+            return Hint.QUEUE
+        if not all(_placed(other) for other in (old, new) if other is not None):
+            return Hint.SKIP
+        affinity, anti = _required(pod.shape.affinity_terms)
+        # One pod must satisfy all terms of an affinity, so that a change helps only if all match.
+        if new is not None and _select_all(affinity, new) and not (old and _select_all(affinity, old)):
+            return Hint.QUEUE
+        if old is not None and _select_all(anti, old) and not (new and _select_all(anti, new)):
+            return Hint.QUEUE
+        if old is not None and new is None and _select_all(_required(terms_of(old))[1], pod.pod):
+            return Hint.QUEUE
+        return Hint.SKIP
+
+    def _after_node_change(self, pod: PodInfo, old: Node | None, new: Node | None) -> Hint:
+        affinity, anti = _required(pod.shape.affinity_terms)
+        before = {} if old is None else old.metadata.labels
+        after = {} if new is None else new.metadata.labels
+        for key in (term.topology_key for term in affinity):
+            if key in after and after[key] != before.get(key):
+                return Hint.QUEUE
+        for key in (term.topology_key for term in anti):
+            if old is None or (key in before and before[key] != after.get(key)):
+                return Hint.QUEUE
+        return Hint.SKIP
+
+
+def _has_preferences(pod: PodInfo) -> bool:
+    affinity = pod.spec.affinity
+    if affinity is None:
+        return False
+    both: Sequence[PodAffinity | None] = (affinity.pod_affinity, affinity.pod_anti_affinity)
+    return any(part is not None and part.preferred for part in both)
+
+
+def _placed(pod: Pod) -> bool:
+    return bool(pod.spec.node_name or pod.status.nominated_node_name)
+
+
+def _required(terms: Iterable[AffinityTerm]) -> tuple[list[AffinityTerm], list[AffinityTerm]]:
+    """The required terms: affinity, and anti-affinity."""
+    required = [term for term in terms if term.required]
+    return [term for term in required if not term.anti], [term for term in required if term.anti]
+
+
+def _select_all(terms: Sequence[AffinityTerm], pod: Pod) -> bool:
+    """Whether there are terms and all select the pod; hints do not look namespace labels up."""
+    return bool(terms) and all(t.selects(pod.namespace, {}, pod.metadata.labels) for t in terms)

@@ -1,0 +1,200 @@
+"""NodeResourcesFit: a node must have what the pod requests, and a scoring strategy says where it is best."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from mooring.api import resources
+from mooring.api.objects import Node
+from mooring.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended
+from mooring.framework.args import Args
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import Action, EventHint, Hint, Resource, on
+from mooring.framework.handle import Handle
+from mooring.framework.nodes import Depends, IntArray, Nodes, Verdicts
+from mooring.framework.plugin import Plugin
+from mooring.framework.pod import PodInfo
+from mooring.framework.runners import PluginError
+from mooring.framework.status import Status, unresolvable, unschedulable
+from mooring.plugins.args import NodeResourcesFitArgs
+from mooring.plugins.resource_columns import Lines, ScoredResources, is_tracked, lines_of, remember_for
+from mooring.plugins.scoring_strategies import Strategy
+
+TOO_MANY_PODS = "Too many pods"
+MOST_RESOURCES = 29  # that one pod can request: a code has 31 bits, two of which say something else
+
+
+def insufficient(resource: str) -> str:
+    return f"Insufficient {resource}"
+
+
+class Refusals(dict[int, Status]):
+    """Codes of refused rows and what they mean, decoded when someone asks.
+
+    Bit 0: too many pods. Bit i + 1: too little of the i-th requested resource. The bit after those: the
+    node would have too little even if it were empty, so that removing pods does not help.
+    """
+
+    __slots__ = ("names",)
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__()
+        self.names = names
+
+    def __missing__(self, code: int) -> Status:
+        reasons = [TOO_MANY_PODS] if code & 1 else []
+        reasons += [insufficient(name) for i, name in enumerate(self.names) if code & 2 << i]
+        hopeless = code & 2 << len(self.names)
+        status = self[code] = unresolvable(*reasons) if hopeless else unschedulable(*reasons)
+        return status
+
+
+class Wanted:
+    """What a pod shape must find free on a node."""
+
+    __slots__ = ("amounts", "names", "refusals")
+
+    def __init__(self, amounts: Mapping[str, int]) -> None:
+        self.names = _in_order(amounts)
+        self.amounts = [amounts[name] for name in self.names]
+        self.refusals = Refusals(self.names)
+
+
+class Aligned(NamedTuple):
+    """The same as lines of the table, and the code of what the table has no line for."""
+
+    lines: Lines
+    amounts: IntArray
+    bits: IntArray
+    missing: int
+
+
+class NodeResourcesFit(Plugin):
+    """Refuses nodes whose allocatable, less what their pods request, is not enough for the pod."""
+
+    name = "NodeResourcesFit"
+    depends = Depends.PODS
+    args: NodeResourcesFitArgs
+
+    PRE_FILTER_KEY = "PreFilterNodeResourcesFit"
+
+    def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        _refuse_invalid(args)
+        self._strategy = Strategy(args.scoring_strategy)
+
+    # ---- filter
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        state.write(self.PRE_FILTER_KEY, state.remember(self, lambda: self._wanted(pod)))
+        return None
+
+    def _wanted(self, pod: PodInfo) -> Wanted:
+        requests = pod.shape.requests.items()
+        wanted = Wanted({name: amount for name, amount in requests if amount and not self._ignored(name)})
+        if len(wanted.names) > MOST_RESOURCES:
+            problem = f"pod requests {len(wanted.names)} resources, at most {MOST_RESOURCES} can be checked"
+            raise PluginError(self.name, problem)
+        return wanted
+
+    def _ignored(self, name: str) -> bool:
+        if not is_extended(name):
+            return not is_tracked(name)
+        group = name.partition("/")[0]
+        return name in self.args.ignored_resources or group in self.args.ignored_resource_groups
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:
+        wanted: Wanted | None = state.get(self.PRE_FILTER_KEY)
+        if wanted is None:
+            raise PluginError(self.name, f'error reading "{self.PRE_FILTER_KEY}" from cycleState: not found')
+        lines, amounts, bits, missing = remember_for(
+            state, (self, "aligned"), nodes, lambda: _align(wanted, nodes.resources)
+        )
+        full = nodes.pod_count >= nodes.allowed_pods
+        allocatable = nodes.allocatable.matrix[lines]
+        short = allocatable - nodes.requested.matrix[lines] < amounts
+        if not missing and not short.any() and not full.any():
+            return None
+        hopeless = (allocatable < amounts).any(axis=0)
+        codes = full + bits @ short + hopeless * (2 << len(wanted.names)) | missing
+        return Verdicts(codes.astype(np.int32), wanted.refusals)
+
+    # ---- score
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        return None  # what score needs follows from the shape and is remembered with it
+
+    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+        scored = remember_for(state, (self, "scored"), nodes, lambda: self._scored(pod, nodes))
+        if not len(scored):
+            return np.zeros(len(nodes), np.int64)
+        requested = scored.nonzero_requested(nodes) + scored.requests
+        return self._strategy.score(requested, scored.allocatable(nodes), scored.weights)
+
+    def _scored(self, pod: PodInfo, nodes: Nodes) -> ScoredResources:
+        specs = self.args.scoring_strategy.resources
+        return ScoredResources(specs, pod.shape.score_requests, nodes.resources)
+
+    # ---- events
+
+    def events_to_register(self) -> Iterable[EventHint]:
+        yield on(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN, self._after_pod_event)
+        yield on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._after_node_change)
+
+    def _after_pod_event(self, pod: PodInfo, old: PodInfo, new: PodInfo | None) -> Hint:
+        if new is None:
+            return Hint.QUEUE if old.node_name or old.status.nominated_node_name else Hint.SKIP
+        if new.uid == pod.uid:
+            return Hint.QUEUE
+        before, after = old.shape.used, new.shape.used
+        wanted = [name for name, amount in pod.shape.used.items() if amount and is_tracked(name)]
+        released = bool(new.node_name) and any(before[name] > after[name] for name in wanted)
+        return Hint.QUEUE if released else Hint.SKIP
+
+    def _after_node_change(self, pod: PodInfo, old: Node | None, new: Node) -> Hint:
+        # As in kube-scheduler, the ignored resources are not ignored here.
+        requests = pod.shape.requests.items()
+        wanted = {name: amount for name, amount in requests if amount and is_tracked(name)}
+        offered = resources.allocatable(new)
+        if not offered.get(PODS, 0) or any(offered.get(name, 0) < n for name, n in wanted.items()):
+            return Hint.SKIP
+        if old is None:
+            return Hint.QUEUE
+        before = resources.allocatable(old)
+        rose = any(offered.get(name, 0) > before.get(name, 0) for name in (PODS, *wanted))
+        return Hint.QUEUE if rose else Hint.SKIP
+
+
+def _in_order(amounts: Mapping[str, int]) -> list[str]:
+    """The names in the order in which reasons are given."""
+    first = [name for name in (CPU, MEMORY, EPHEMERAL_STORAGE) if name in amounts]
+    return first + sorted(amounts.keys() - set(first))
+
+
+def _align(wanted: Wanted, known: Sequence[str]) -> Aligned:
+    present = [i for i, name in enumerate(wanted.names) if name in known]
+    missing = sum(2 << i for i in range(len(wanted.names)) if i not in present)
+    if missing:  # nobody offers it, so that no node can be made to fit
+        missing |= 2 << len(wanted.names)
+    return Aligned(
+        lines_of((wanted.names[i] for i in present), known),
+        np.array([[wanted.amounts[i]] for i in present], np.int64).reshape(-1, 1),
+        np.array([2 << i for i in present], np.int64),
+        missing,
+    )
+
+
+def _refuse_invalid(args: Args) -> None:
+    """kube-scheduler checks the arguments of this plugin only here, when it makes the plugin."""
+    found = [
+        f"{p.field}: {p.message}"
+        if p.found is None
+        else f"{p.field}: Invalid value: {json.dumps(p.found)}: {p.message}"
+        for p in args.problems()
+    ]
+    if found:
+        raise ValueError(found[0] if len(found) == 1 else f"[{', '.join(found)}]")

@@ -1,0 +1,114 @@
+"""Preferred terms: nodes near pods that the pod likes, or that like the pod, score higher."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from mooring.framework.arithmetic import MAX_SCORE
+from mooring.framework.nodes import IntArray, Nodes, PodPredicate
+from mooring.plugins.pod_affinity.terms import Concerns, Tallies, Tally
+from mooring.plugins.predicates import CarriesTerm
+
+Rows = npt.NDArray[np.intp]
+
+
+class PreferredTerms:
+    """What preferences say about one pod shape, as of the last call.
+
+    `hard_weight` is what the required affinity of pods on nodes counts for when it selects the pod.
+    """
+
+    def __init__(self, concerns: Concerns, hard_weight: int) -> None:
+        self._concerns = concerns
+        self._hard_weight = hard_weight
+        self._tallies = Tallies()
+        self._version: int | None = None
+        self._by_key: dict[str, _KeyScore] = {}
+        self._whole: IntArray | None = None  # the scores of all rows of the table
+        self._rows: Rows | None = None  # of which these were asked for last
+        self._raw: IntArray | None = None
+        self._normalized: IntArray | None = None
+
+    def update(self, nodes: Nodes) -> None:
+        """Take in what changed in the cluster."""
+        concerns, whole = self._concerns, nodes.whole
+        concerns.update(nodes)
+        if self._tallies.stale(whole) or self._version != concerns.version:
+            self._version = concerns.version
+            self._start(whole)
+        for score in self._by_key.values():
+            if score.refresh():
+                self._whole = None
+
+    @property
+    def idle(self) -> bool:
+        """Whether no preference meets any pod; valid after `update`."""
+        return not any(tally.total for score in self._by_key.values() for _, tally in score.weighted)
+
+    def _start(self, whole: Nodes) -> None:
+        self._by_key = {}
+        for predicate, key, weight in self._preferences():
+            score = self._by_key.get(key)
+            if score is None:
+                score = self._by_key[key] = _KeyScore(whole, key)
+            score.weighted.append((weight, self._tallies.get(whole, predicate, key)))
+        self._whole = None
+
+    def _preferences(self) -> Iterator[tuple[PodPredicate, str, int]]:
+        """All preferences by what they count, where, and what each pod counts for."""
+        for own in self._concerns.preferred:
+            yield own.pods, own.topology_key, own.weight
+        for term in self._concerns.attracting:
+            weight = self._hard_weight if term.required else term.weight
+            if weight:
+                yield CarriesTerm(term), term.topology_key, -weight if term.anti else weight
+
+    def score(self, nodes: Nodes) -> IntArray:
+        """The raw scores of the rows; the same object until something changes. Valid after `update`."""
+        if self._whole is None:
+            first, *more = (score.of_rows() for score in self._by_key.values())
+            self._whole = sum(more, first)
+            self._raw = None
+        rows = nodes.rows
+        if self._raw is None or self._rows is None or not np.array_equal(rows, self._rows):
+            self._rows = rows
+            self._raw = self._whole if nodes.whole is nodes else self._whole.take(rows)
+            self._normalized = None
+        return self._raw
+
+    def normalize(self, scores: IntArray) -> IntArray:
+        """The lowest becomes 0, the highest 100; all 0 where they are equal."""
+        if scores is not self._raw:
+            return _normalize(scores)
+        if self._normalized is None:
+            self._normalized = _normalize(scores)
+        return self._normalized
+
+
+def _normalize(scores: IntArray) -> IntArray:
+    lowest, highest = int(scores.min()), int(scores.max())
+    if lowest == highest:
+        return np.zeros_like(scores)
+    return (MAX_SCORE * ((scores - lowest) / (highest - lowest))).astype(np.int64)
+
+
+class _KeyScore:
+    """What the preferences about one topology key add to the scores of rows."""
+
+    def __init__(self, whole: Nodes, key: str) -> None:
+        self.weighted: list[tuple[int, Tally]] = []
+        # By label value: a row without the label, id -1, finds the entry after the last.
+        self._slots = whole.label(key).ids.astype(np.intp)
+
+    def refresh(self) -> bool:
+        changed = [tally.refresh() for _, tally in self.weighted]
+        return any(changed)
+
+    def of_rows(self) -> IntArray:
+        table: IntArray = np.zeros(len(self.weighted[0][1].sums) + 1, np.int64)
+        for weight, tally in self.weighted:
+            table[:-1] += weight * tally.sums
+        return table.take(self._slots)

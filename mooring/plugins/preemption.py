@@ -1,0 +1,168 @@
+"""Finding victims: which lower-priority pods would have to go, on which node, for a pod to fit.
+
+All candidate nodes are tried together on one hypothetical view: every potential victim is taken away, then
+the victims are put back one by one, most important first, wherever the pod still fits (the reprieve).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from mooring.api.selectors import compile_selector
+from mooring.api.workloads import PodDisruptionBudget
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.handle import Handle
+from mooring.framework.nodes import BoolArray, HypotheticalNodes
+from mooring.framework.pod import PodInfo
+from mooring.framework.status import Status, error, unresolvable
+
+NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A node where preemption would help, and the pods that would have to go, most important first."""
+
+    node_name: str
+    victims: tuple[PodInfo, ...]
+    pdb_violations: int
+
+    def badness(self, now: float) -> tuple[int, int, int, int, float]:
+        """What a better candidate has less of, in order of weight."""
+        top = self.victims[0].priority
+        earliest = min(pod.start_time(now) for pod in self.victims if pod.priority == top)
+        total = sum(pod.priority + (1 << 31) for pod in self.victims)
+        return self.pdb_violations, top, total, len(self.victims), -earliest
+
+
+@dataclass(slots=True)
+class DryRun:
+    """What trying the nodes gave: candidates, and why the others do not help."""
+
+    candidates: dict[int, Candidate] = field(default_factory=dict)  # by row of the node table
+    refusals: dict[int, Status] = field(default_factory=dict)
+
+    def __contains__(self, row: int) -> bool:
+        return row in self.candidates or row in self.refusals
+
+    def forget(self, row: int) -> None:
+        self.candidates.pop(row, None)
+        self.refusals.pop(row, None)
+
+
+def importance(pod: PodInfo, now: float) -> tuple[int, float]:
+    """Sort key: higher priority first, then longer running."""
+    return -pod.priority, pod.start_time(now)
+
+
+def try_rows(handle: Handle, state: CycleState, pod: PodInfo, rows: Sequence[int], into: DryRun) -> None:
+    """Look for victims on each of these rows of the node table."""
+    now = handle.now()
+    nodes = handle.snapshot.nodes
+    budgets = handle.listers.list(PodDisruptionBudget)
+    trial: list[tuple[int, list[PodInfo], int]] = []  # row, victims in the order of reprieve, violating ones
+    for row in rows:
+        lower = [p for p in nodes[row].pods if p.priority < pod.priority]
+        if not lower:
+            into.refusals[row] = NO_VICTIMS
+            continue
+        lower.sort(key=lambda p: importance(p, now))
+        violating, others = split_by_budgets(lower, budgets) if budgets else ([], lower)
+        trial.append((row, violating + others, len(violating)))
+    if trial:
+        _reprieve(handle, state, pod, trial, into, now)
+
+
+def _reprieve(
+    handle: Handle,
+    state: CycleState,
+    pod: PodInfo,
+    trial: Sequence[tuple[int, list[PodInfo], int]],
+    into: DryRun,
+    now: float,
+) -> None:
+    nodes = handle.snapshot.nodes
+    names = nodes.names
+    nominated = [
+        [p for p in handle.nominated_pods(names[row]) if p.priority >= pod.priority and p.uid != pod.uid]
+        for row, _, _ in trial
+    ]
+    view = nodes.what_if(
+        np.array([row for row, _, _ in trial], np.intp), [victims for _, victims, _ in trial], nominated
+    )
+    counts = np.array([len(victims) for _, victims, _ in trial])
+    for j in range(int(counts.max())):
+        view.set_present(j, j < counts, False)
+    fits, statuses = _fits(handle, state, pod, view, counts)
+    kept = np.zeros(view.present.shape, np.bool_)
+    for j in range(int(counts.max())):
+        tried = fits & (j < counts)
+        if not tried.any():
+            continue
+        view.set_present(j, tried, True)
+        still, _ = _fits(handle, state, pod, view, counts)
+        view.set_present(j, tried & ~still, False)
+        kept[:, j] = tried & still
+    for k, (row, victims, violating) in enumerate(trial):
+        if not fits[k]:
+            into.refusals[row] = statuses[k]
+            continue
+        gone = [j for j in range(len(victims)) if not kept[k, j]]
+        if not gone:
+            into.refusals[row] = error(f'expected at least one victim pod on node "{names[row]}"')
+            continue
+        chosen = sorted((victims[j] for j in gone), key=lambda p: importance(p, now))
+        into.candidates[row] = Candidate(names[row], tuple(chosen), sum(j < violating for j in gone))
+
+
+def _fits(
+    handle: Handle,
+    state: CycleState,
+    pod: PodInfo,
+    view: HypotheticalNodes,
+    victims: npt.NDArray[np.intp],
+) -> tuple[BoolArray, dict[int, Status]]:
+    """Whether the pod passes on each row, with the pods nominated there and without them."""
+    width = view.present.shape[1]
+    nominated = [j for j in range(width) if bool((view.has(j) & (j >= victims)).any())]
+    statuses: dict[int, Status] = {}
+    passed = np.ones(len(view), np.bool_)
+    for present in (True, False) if nominated else (False,):
+        for j in nominated:
+            view.set_present(j, j >= victims, present)
+        answer = handle.run_filters(state, pod, view)
+        for i in np.flatnonzero(passed & ~answer.passed).tolist():
+            status = answer.status(i)
+            assert status is not None
+            statuses[i] = status
+        passed &= answer.passed
+    return passed, statuses
+
+
+def split_by_budgets(
+    pods: Sequence[PodInfo], budgets: Sequence[PodDisruptionBudget]
+) -> tuple[list[PodInfo], list[PodInfo]]:
+    """The pods whose eviction some budget forbids, and the others; each eviction uses the budgets up."""
+    allowed = [budget.status.disruptions_allowed for budget in budgets]
+    selectors = [compile_selector(budget.spec.selector) for budget in budgets]
+    violating: list[PodInfo] = []
+    others: list[PodInfo] = []
+    for pod in pods:
+        violates = False
+        for i, budget in enumerate(budgets):
+            selector = selectors[i]
+            if (
+                pod.labels
+                and budget.metadata.namespace == pod.namespace
+                and not selector.empty
+                and pod.name not in budget.status.disrupted_pods
+                and selector.matches(pod.labels)
+            ):
+                allowed[i] -= 1
+                violates = violates or allowed[i] < 0
+        (violating if violates else others).append(pod)
+    return violating, others

@@ -1,0 +1,80 @@
+"""Which lines of the node table's amounts a pod shape is about, for the plugins that weigh resources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from mooring.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.nodes import IntArray, Nodes
+from mooring.plugins.args import ResourceSpec
+
+Lines = slice | npt.NDArray[np.intp]
+T = TypeVar("T")
+
+
+def is_tracked(name: str) -> bool:
+    """Whether nodes keep account of a resource; requests for others are passed over."""
+    return name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar(name)
+
+
+def lines_of(names: Iterable[str], resources: Sequence[str]) -> Lines:
+    """Where the resources stand in the table's matrices; a slice, which copies nothing, where one will do."""
+    lines = [resources.index(name) for name in names]
+    if lines and lines == list(range(lines[0], lines[0] + len(lines))):
+        return slice(lines[0], lines[0] + len(lines))
+    return np.array(lines, np.intp)
+
+
+def remember_for(state: CycleState, key: Hashable, nodes: Nodes, make: Callable[[], T]) -> T:
+    """`state.remember` for what also follows from which resources the table has lines for."""
+    known = len(nodes.resources)
+    found: tuple[int, T] | None = state.memory.get(key)
+    if found is None or found[0] != known:
+        found = state.memory[key] = (known, make())
+    return found[1]
+
+
+class ScoredResources:
+    """The resources that count when a pod shape is scored: all configured ones, but scalar resources only
+    where the pod requests them. What no node offers has no line and counts nowhere."""
+
+    __slots__ = ("lines", "requests", "weights")
+
+    def __init__(
+        self, specs: Iterable[ResourceSpec], requests: Mapping[str, int], resources: Sequence[str]
+    ) -> None:
+        counted = [
+            spec
+            for spec in specs
+            if spec.name in resources and (requests.get(spec.name) or not is_scalar(spec.name))
+        ]
+        self.lines = lines_of((spec.name for spec in counted), resources)
+        self.requests: IntArray = np.array([[requests.get(spec.name, 0)] for spec in counted], np.int64)
+        self.weights: IntArray = np.array([spec.weight for spec in counted], np.int64)
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def allocatable(self, nodes: Nodes) -> IntArray:
+        return nodes.allocatable.matrix[self.lines]
+
+    def requested(self, nodes: Nodes) -> IntArray:
+        """What the pods on the nodes request."""
+        return nodes.requested.matrix[self.lines]
+
+    def nonzero_requested(self, nodes: Nodes) -> IntArray:
+        """The same, with a default for containers that request no cpu or memory."""
+        nonzero = nodes.nonzero_requested
+        if self.lines == slice(0, len(nonzero)):
+            return nonzero
+        requested = self.requested(nodes).copy()
+        lines = np.arange(len(nodes.resources))[self.lines]
+        for position, line in enumerate(lines.tolist()):
+            if line < len(nonzero):  # cpu and memory are the first resources of the table
+                requested[position] = nonzero[line]
+        return requested

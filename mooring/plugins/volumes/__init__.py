@@ -1,0 +1,1 @@
+"""What the volume plugins share: claims, volumes and their nodes, CSI migration, assumed bindings."""

@@ -1,0 +1,198 @@
+"""Existing volumes that could be bound to a claim: which one, on each node."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mooring.api.selectors import Selector, compile_selector
+from mooring.api.storage import PersistentVolume, PersistentVolumeClaim, VolumeNodeAffinity
+from mooring.framework.handle import Listers
+from mooring.framework.nodes import BoolArray
+from mooring.plugins.volumes.claims import (
+    capacity_of,
+    class_of_claim,
+    class_of_volume,
+    is_bound_to,
+    requested_size,
+)
+from mooring.plugins.volumes.node_rows import NodeRows, Rows, Selectors, compile_affinity
+
+Choice = npt.NDArray[np.int32]
+UNMATCHED = -1
+
+
+class _ClassVolumes:
+    """The volumes of a storage class: free ones by size, and those that refer to a claim by its key."""
+
+    __slots__ = ("by_claim", "free", "sizes")
+
+    def __init__(self) -> None:
+        self.free: list[PersistentVolume] = []
+        self.sizes: list[int] = []
+        self.by_claim: dict[tuple[str, str], list[PersistentVolume]] = {}
+
+    def sort(self) -> None:
+        sized = sorted(((capacity_of(v), v.name, v) for v in self.free), key=lambda item: item[:2])
+        self.sizes = [size for size, _, _ in sized]
+        self.free = [volume for _, _, volume in sized]
+        for volumes in self.by_claim.values():
+            volumes.sort(key=lambda volume: volume.name)
+
+
+class VolumeIndex:
+    """All volumes by storage class, and their node affinities compiled."""
+
+    def __init__(self) -> None:
+        self._version: int | None = None
+        self._classes: dict[str, _ClassVolumes] = {}
+        self._affinities: dict[str, tuple[VolumeNodeAffinity, Selectors | None]] = {}
+
+    def of_class(self, listers: Listers, name: str) -> _ClassVolumes:
+        version = listers.version(PersistentVolume)
+        if version != self._version:
+            self._version = version
+            self._build(listers.list(PersistentVolume))
+        return self._classes.get(name) or _ClassVolumes()
+
+    def _build(self, volumes: Sequence[PersistentVolume]) -> None:
+        self._classes = {}
+        for volume in volumes:
+            name = class_of_volume(volume)
+            group = self._classes.get(name)
+            if group is None:
+                group = self._classes[name] = _ClassVolumes()
+            ref = volume.spec.claim_ref
+            if ref is not None:
+                group.by_claim.setdefault((ref.namespace, ref.name), []).append(volume)
+            elif volume.status.phase == "Available":
+                group.free.append(volume)
+        for group in self._classes.values():
+            group.sort()
+        if len(self._affinities) > 2 * len(volumes):
+            self._affinities.clear()
+
+    def affinity(self, volume: PersistentVolume) -> Selectors | None:
+        """The volume's node affinity, compiled once per version of the volume; None: usable anywhere."""
+        affinity = volume.spec.node_affinity
+        if affinity is None:
+            return None
+        found = self._affinities.get(volume.name)
+        if found is None or found[0] is not affinity:
+            found = self._affinities[volume.name] = (affinity, compile_affinity(affinity))
+        return found[1]
+
+
+class Match(NamedTuple):
+    """The volume chosen for a claim on each row: an index into `volumes`, or UNMATCHED."""
+
+    claim: PersistentVolumeClaim
+    choice: Choice
+    volumes: Sequence[PersistentVolume]
+
+    def on(self, row: int) -> PersistentVolume | None:
+        index = int(self.choice[row])
+        return None if index == UNMATCHED else self.volumes[index]
+
+
+class StaticMatcher:
+    """Chooses volumes for the claims of one pod, on all rows at once.
+
+    Claims are served in turn, and a volume that one got on a row is not there for the next on that row.
+    """
+
+    def __init__(
+        self,
+        listers: Listers,
+        index: VolumeIndex,
+        rows: NodeRows,
+        assumed: Mapping[str, PersistentVolume],
+    ) -> None:
+        self._listers = listers
+        self._index = index
+        self._rows = rows
+        self._assumed = assumed
+        self._volumes: list[PersistentVolume] = []
+        self._ids: dict[str, int] = {}
+        self._choices: list[Choice] = []
+
+    def match(self, claim: PersistentVolumeClaim, wanted: BoolArray) -> Match:
+        """The smallest volume that fits, or the one that already refers to the claim, on the wanted rows."""
+        group = self._index.of_class(self._listers, class_of_claim(claim))
+        choice = np.full(len(wanted), UNMATCHED, np.int32)
+        undecided = wanted.copy()
+        for volume in self._referring(claim, group):
+            if not _qualifies(volume, claim):
+                continue
+            mine = np.flatnonzero(undecided)
+            mine = self._not_taken(volume, mine)
+            undecided[mine] = False  # this volume or none, whether or not the node can use it
+            usable = np.zeros(len(wanted), np.bool_)
+            usable[self._usable_rows(volume)] = True
+            choice[mine[usable[mine]]] = self._id(volume)
+        self._match_free(claim, group, choice, undecided)
+        self._choices.append(choice)
+        return Match(claim, choice, self._volumes)
+
+    def _match_free(
+        self, claim: PersistentVolumeClaim, group: _ClassVolumes, choice: Choice, undecided: BoolArray
+    ) -> None:
+        left = int(undecided.sum())
+        selector = None if claim.spec.selector is None else compile_selector(claim.spec.selector)
+        for volume in group.free[bisect_left(group.sizes, requested_size(claim)) :]:
+            if not left:
+                return
+            if volume.name in self._assumed or not _suits(volume, claim, selector):
+                continue
+            rows = self._usable_rows(volume)
+            rows = self._not_taken(volume, rows[undecided[rows]])
+            choice[rows] = self._id(volume)
+            undecided[rows] = False
+            left -= len(rows)
+
+    def _referring(self, claim: PersistentVolumeClaim, group: _ClassVolumes) -> list[PersistentVolume]:
+        seen = group.by_claim.get((claim.namespace, claim.name), [])
+        volumes = [volume for volume in seen if volume.name not in self._assumed]
+        name = class_of_claim(claim)
+        volumes += [volume for volume in self._assumed.values() if class_of_volume(volume) == name]
+        return [volume for volume in volumes if is_bound_to(volume, claim)]
+
+    def _usable_rows(self, volume: PersistentVolume) -> Rows:
+        affinity = self._index.affinity(volume)
+        return self._rows.everything() if affinity is None else self._rows.matching(affinity)
+
+    def _not_taken(self, volume: PersistentVolume, rows: Rows) -> Rows:
+        known = self._ids.get(volume.name)
+        if known is not None:
+            for choice in self._choices:
+                rows = rows[choice[rows] != known]
+        return rows
+
+    def _id(self, volume: PersistentVolume) -> int:
+        found = self._ids.setdefault(volume.name, len(self._volumes))
+        if found == len(self._volumes):
+            self._volumes.append(volume)
+        return found
+
+
+def _qualifies(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """What even a volume that refers to the claim must fulfil."""
+    return (
+        capacity_of(volume) >= requested_size(claim)
+        and (volume.spec.volume_mode or "Filesystem") == (claim.spec.volume_mode or "Filesystem")
+        and (volume.spec.volume_attributes_class_name or "") == (claim.spec.volume_attributes_class_name or "")
+        and volume.metadata.deletion_timestamp is None
+    )
+
+
+def _suits(volume: PersistentVolume, claim: PersistentVolumeClaim, selector: Selector | None) -> bool:
+    """Whether a free volume is what the claim asks for, wherever it is."""
+    return (
+        _qualifies(volume, claim)
+        and (selector is None or selector.matches(volume.metadata.labels))
+        and set(claim.spec.access_modes) <= set(volume.spec.access_modes)
+    )

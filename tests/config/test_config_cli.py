@@ -1,0 +1,69 @@
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from fake_registry import registry
+
+from mooring.cli.config import config
+from mooring.config import load, loads
+
+HEAD = "apiVersion: kubescheduler.config.k8s.io/{}\nkind: KubeSchedulerConfiguration\n"
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(config, list(arguments), obj=registry())
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "scheduler.yaml"
+
+
+def test_check_names_the_profiles_of_a_good_file(file: Path) -> None:
+    file.write_text(HEAD.format("v1") + "profiles: [{schedulerName: a}, {schedulerName: b}]")
+    result = run("check", str(file))
+    assert (result.exit_code, result.stdout) == (0, f"{file}: ok (v1, 2 profiles: a, b)\n")
+    assert result.stderr == ""
+
+
+def test_check_warns_on_stderr(file: Path) -> None:
+    file.write_text(
+        HEAD.format("v1beta3") + "profiles: [{plugins: {score: {disabled: [{name: ImageLocalty}]}}}]"
+    )
+    result = run("check", str(file))
+    assert result.exit_code == 0
+    assert result.stdout == f"{file}: ok (v1beta3, 1 profile: default-scheduler)\n"
+    assert result.stderr.startswith(f'warning: {file}: apiVersion "kubescheduler.config.k8s.io/v1beta3" is')
+    assert "ImageLocalty" in result.stderr
+
+
+def test_check_reports_problems_of_values_and_of_plugins_together(file: Path) -> None:
+    file.write_text(
+        HEAD.format("v1")
+        + "parallelism: 0\nprofiles: [{plugins: {score: {enabled: [{name: Imagelocalty}]}}}]"
+    )
+    result = run("check", str(file))
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == (
+        f"{file}:3: parallelism: Invalid value: 0: should be an integer value greater than zero\n"
+        f'{file}:4: profiles[0].plugins.score.enabled[0]: unknown plugin "Imagelocalty"\n'
+        '  hint: did you mean "ImageLocality"?\n'
+    )
+
+
+def test_view_prints_a_complete_v1_file(file: Path) -> None:
+    file.write_text(HEAD.format("v1beta3") + "parallelism: 7")
+    result = run("view", str(file))
+    assert result.exit_code == 0
+    again = loads(result.stdout)
+    assert again.version == "v1"
+    assert again.config == load(file).config
+    assert "deprecated" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["check", "view"])
+def test_files_that_cannot_be_read_or_used(command: str, file: Path) -> None:
+    missing = run(command, str(file))
+    assert (missing.exit_code, missing.stderr) == (2, f"{file}: No such file or directory\n")
+    file.write_text("nonsense")
+    assert run(command, str(file)).exit_code == 1
