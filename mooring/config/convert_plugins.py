@@ -34,9 +34,9 @@ def rename_point(profile: LocatedMap, old: str, new: str) -> None:
         return
     for key in ("enabled", "disabled"):
         target = plugins.child(new, place).items_of(key, place)
-        names = {item.get("name") for item, _ in target.maps()}
+        names = {_name(item) for item, _ in target.maps()}
         for item, where in moved.items_of(key, place).maps():
-            if item.get("name") not in names:
+            if _name(item) not in names:
                 target.add(item, where)
 
 
@@ -107,7 +107,7 @@ def _take_enabled_strategy(profile: LocatedMap, report: Report) -> tuple[str | N
     """The scoring plugin the profile enables, which becomes NodeResourcesFit in its list."""
     chosen, at = None, profile.place
     for entry, place in _listed(profile, "score", "enabled").maps():
-        name = entry.get("name")
+        name = _name(entry)
         if name not in SCORING_STRATEGIES:
             continue
         if chosen is not None:
@@ -136,9 +136,8 @@ def _drop(plugins: LocatedList, names: Mapping[str, str]) -> dict[str, Place]:
     """Take the plugins in `names` out of a list; give where they stood."""
     dropped: dict[str, Place] = {}
     for index in range(len(plugins) - 1, -1, -1):
-        entry = plugins[index]
-        name = entry.get("name") if isinstance(entry, LocatedMap) else None
-        if isinstance(name, str) and name in names:
+        name = _name(plugins[index])
+        if name in names:
             dropped[name] = plugins.places[index]
             plugins.remove_at(index)
     return dropped
@@ -149,6 +148,11 @@ def _listed(profile: LocatedMap, point: str, key: str) -> LocatedList:
     plugins = profile.get("plugins")
     points = plugins.get(point) if isinstance(plugins, LocatedMap) else None
     return _items(points.get(key) if isinstance(points, LocatedMap) else None)
+
+
+def _name(entry: object) -> str:
+    name = entry.get("name") if isinstance(entry, LocatedMap) else None
+    return name if isinstance(name, str) else ""
 
 
 def _items(value: object) -> LocatedList:

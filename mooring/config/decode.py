@@ -39,14 +39,11 @@ class _Invalid:
 _INVALID = _Invalid()
 
 
-def decode(value: object, cls: type[S], path: Path, report: Report) -> S:
-    """`value` as a `cls`. Fields that are wrong are reported and left at their defaults."""
-    found = _Walker(report).struct(value, cls, path)
-    return found if isinstance(found, cls) else msgspec.convert({}, cls, dec_hook=_hook)
+def decode(value: object, cls: type[S], path: Path, report: Report) -> S | None:
+    """`value` as a `cls`. Fields that are wrong are reported and left at their defaults.
 
-
-def decode_or_none(value: object, cls: type[S], path: Path, report: Report) -> S | None:
-    """`value` as a `cls`, or None where a required field is missing or it is no mapping."""
+    None where that cannot be: a field without a default is missing or wrong, or `value` is no mapping.
+    """
     found = _Walker(report).struct(value, cls, path)
     return found if isinstance(found, cls) else None
 

@@ -49,13 +49,14 @@ def _replace_zeros(section: Section, defaults: Section, *names: str) -> None:
 
 
 def _merge_plugins(profile: Profile, path: Path, places: Places) -> None:
-    given = profile.plugins.multi_point
-    profile.plugins.multi_point, origins = merge_multi_point(given)
-    at = [places.known.pop((*path, index), None) for index in range(len(given.enabled))]
-    for index, origin in enumerate(origins):
-        place = None if origin is None else at[origin]
-        if place is not None:
-            places.known[*path, index] = place
+    profile.plugins.multi_point, origins = merge_multi_point(profile.plugins.multi_point)
+    moved = {origin: index for index, origin in enumerate(origins)}
+    below = [known for known in places.known if known[: len(path)] == path and len(known) > len(path)]
+    found = {known: places.known.pop(known) for known in below}
+    for known, place in found.items():
+        origin, *rest = known[len(path) :]
+        if isinstance(origin, int) and origin in moved:  # it is not where the list could not be decoded
+            places.known[*path, moved[origin], *rest] = place
 
 
 def _append_default_args(profile: Profile) -> None:

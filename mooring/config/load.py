@@ -100,7 +100,7 @@ def _read_tree(tree: object, report: Report) -> LoadedConfig | None:
     tree.take("kind")
     convert(tree, version, report)
     report.places = places_of(tree, report.places.file)
-    config = decode(tree, KubeSchedulerConfiguration, (), report)
+    config = decode(tree, KubeSchedulerConfiguration, (), report) or KubeSchedulerConfiguration()
     _type_args(config, version, report)
     apply_defaults(config, tree, report.places)
     report.check_further(lambda later: validate(config, later))

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.config.decode import decode_or_none
+from mooring.config.decode import decode
 from mooring.config.findings import Path, Report, parse_path
 from mooring.framework.args import Args
 
@@ -23,7 +23,7 @@ def decode_args(raw: object, args_type: type[Args], path: Path, report: Report) 
         own = {info.encode_name for info in msgspec.structs.fields(args_type)}
         body = {key: value for key, value in body.items() if key in own or key not in ("apiVersion", "kind")}
     before = len(report.findings)
-    args = decode_or_none(body, args_type, path, report)
+    args = decode(body, args_type, path, report)
     if args is not None:
         report.check_further(partial(_report_problems, args, path))
     return args if len(report.findings) == before else None

@@ -137,7 +137,18 @@ class Shapes:
 class PodInfo:
     """A pod with its shape; what filter, score and the other extension points receive."""
 
-    __slots__ = ("_start_time", "key", "name", "namespace", "pod", "priority", "shape", "terminating", "uid")
+    __slots__ = (
+        "_start_time",
+        "key",
+        "name",
+        "namespace",
+        "node_name",
+        "pod",
+        "priority",
+        "shape",
+        "terminating",
+        "uid",
+    )
 
     def __init__(self, pod: Pod, shape: Shape) -> None:
         meta = pod.metadata
@@ -149,6 +160,7 @@ class PodInfo:
         self.key = f"{meta.namespace}/{meta.name}"
         self.priority = shape.priority
         self.terminating = meta.deletion_timestamp is not None
+        self.node_name = pod.spec.node_name  # for a pod just placed: the node it is assumed on
         self._start_time: float | None = None
 
     @property
@@ -172,12 +184,14 @@ class PodInfo:
         return self.shape.requests
 
     @property
-    def node_name(self) -> str:
-        return self.pod.spec.node_name
-
-    @property
     def scheduler_name(self) -> str:
         return self.pod.spec.scheduler_name
+
+    def on(self, node_name: str) -> PodInfo:
+        """The same pod as it will be on a node."""
+        placed = PodInfo(self.pod, self.shape)
+        placed.node_name = node_name
+        return placed
 
     def start_time(self, now: float) -> float:
         """When the pod started; a pod that has not yet counts as starting now."""

@@ -1,0 +1,43 @@
+"""The default plugins of kube-scheduler v1.36, one file each."""
+
+from mooring.framework.plugin import Plugin
+from mooring.plugins.default_binder import DefaultBinder
+from mooring.plugins.default_preemption import DefaultPreemption
+from mooring.plugins.dynamic_resources import DynamicResources
+from mooring.plugins.image_locality import ImageLocality
+from mooring.plugins.inter_pod_affinity import InterPodAffinity
+from mooring.plugins.node_affinity import NodeAffinity
+from mooring.plugins.node_declared_features import NodeDeclaredFeatures
+from mooring.plugins.node_name import NodeName
+from mooring.plugins.node_ports import NodePorts
+from mooring.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from mooring.plugins.node_resources_fit import NodeResourcesFit
+from mooring.plugins.node_unschedulable import NodeUnschedulable
+from mooring.plugins.pod_topology_spread import PodTopologySpread
+from mooring.plugins.priority_sort import PrioritySort
+from mooring.plugins.scheduling_gates import SchedulingGates
+from mooring.plugins.taint_toleration import TaintToleration
+
+IN_TREE: tuple[type[Plugin], ...] = (
+    SchedulingGates,
+    PrioritySort,
+    NodeUnschedulable,
+    NodeName,
+    TaintToleration,
+    NodeAffinity,
+    NodePorts,
+    NodeResourcesFit,
+    PodTopologySpread,
+    InterPodAffinity,
+    DynamicResources,
+    DefaultPreemption,
+    NodeResourcesBalancedAllocation,
+    ImageLocality,
+    DefaultBinder,
+    NodeDeclaredFeatures,
+)
+
+
+def in_tree_registry() -> dict[str, type[Plugin]]:
+    """The default plugins by name."""
+    return {cls.name: cls for cls in IN_TREE}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
-from mooring.api.objects import Node, Pod, PodAffinity
-from mooring.framework.affinity import AffinityTerm, terms_of
+from mooring.api.objects import Node, PodAffinity
+from mooring.framework.affinity import AffinityTerm
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, EventHint, Hint, Resource, on
 from mooring.framework.nodes import Depends, IntArray, Nodes, Verdicts
@@ -89,7 +89,7 @@ class InterPodAffinity(Plugin):
         yield on(Resource.POD, pod_actions, self._after_pod_change)
         yield on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._after_node_change)
 
-    def _after_pod_change(self, pod: PodInfo, old: Pod | None, new: Pod | None) -> Hint:
+    def _after_pod_change(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> Hint:
         if old is not None and new is not None and new.uid == pod.uid:
             return Hint.QUEUE
         if not all(_placed(other) for other in (old, new) if other is not None):
@@ -100,7 +100,7 @@ class InterPodAffinity(Plugin):
             return Hint.QUEUE
         if old is not None and _select_all(anti, old) and not (new and _select_all(anti, new)):
             return Hint.QUEUE
-        if old is not None and new is None and _select_all(_required(terms_of(old))[1], pod.pod):
+        if old is not None and new is None and _select_all(_required(old.shape.affinity_terms)[1], pod):
             return Hint.QUEUE
         return Hint.SKIP
 
@@ -125,8 +125,8 @@ def _has_preferences(pod: PodInfo) -> bool:
     return any(part is not None and part.preferred for part in both)
 
 
-def _placed(pod: Pod) -> bool:
-    return bool(pod.spec.node_name or pod.status.nominated_node_name)
+def _placed(pod: PodInfo) -> bool:
+    return bool(pod.node_name or pod.status.nominated_node_name)
 
 
 def _required(terms: Iterable[AffinityTerm]) -> tuple[list[AffinityTerm], list[AffinityTerm]]:
@@ -135,6 +135,6 @@ def _required(terms: Iterable[AffinityTerm]) -> tuple[list[AffinityTerm], list[A
     return [term for term in required if not term.anti], [term for term in required if term.anti]
 
 
-def _select_all(terms: Sequence[AffinityTerm], pod: Pod) -> bool:
+def _select_all(terms: Sequence[AffinityTerm], pod: PodInfo) -> bool:
     """Whether there are terms and all select the pod; hints do not look namespace labels up."""
-    return bool(terms) and all(t.selects(pod.namespace, {}, pod.metadata.labels) for t in terms)
+    return bool(terms) and all(t.selects(pod.namespace, {}, pod.labels) for t in terms)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from math import sqrt
+from typing import TypeVar
+
 import numpy as np
 import numpy.typing as npt
 
@@ -12,9 +16,10 @@ from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import SKIP, Status
 from mooring.plugins.args import NodeResourcesBalancedAllocationArgs
-from mooring.plugins.resource_columns import ScoredResources, remember_for
+from mooring.plugins.resource_columns import ScoredResources, only_row, remember_for
 
-Fractions = npt.NDArray[np.float64]
+HALF = MAX_SCORE // 2
+N = TypeVar("N", int, IntArray)
 
 
 class NodeResourcesBalancedAllocation(Plugin):
@@ -27,53 +32,97 @@ class NodeResourcesBalancedAllocation(Plugin):
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         # All nodes would score the same, and a burst of best-effort pods would land on one node.
-        return SKIP if self._best_effort(pod) else None
-
-    def _best_effort(self, pod: PodInfo) -> bool:
-        return not any(pod.shape.used[spec.name] for spec in self.args.resources)
+        return SKIP if self._scored(state, pod, nodes) is None else None
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        if self._best_effort(pod):
+        scored = self._scored(state, pod, nodes)
+        if scored is None:
             return np.zeros(len(nodes), np.int64)
-        scored = remember_for(
-            state, self, nodes, lambda: ScoredResources(self.args.resources, pod.shape.used, nodes.resources)
+        allocatable, used = scored.allocatable(nodes), scored.requested(nodes)
+        if len(nodes) == 1:
+            return np.array([_score_one(scored, only_row(used), only_row(allocatable))], np.int64)
+        return _compare(balance(used + scored.requests, allocatable), balance(used, allocatable))
+
+    def _scored(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> ScoredResources | None:
+        """The resources to balance; None for a pod that requests none of those configured."""
+        specs, requests = self.args.resources, pod.shape.used
+        return remember_for(
+            state,
+            self,
+            nodes,
+            lambda: (
+                ScoredResources(specs, requests, nodes.resources)
+                if any(requests[spec.name] for spec in specs)
+                else None
+            ),
         )
-        used = scored.requested(nodes)
-        cases = np.stack((used + scored.requests, used), axis=1)
-        with_pod, without_pod = _balance(cases, scored.allocatable(nodes))
-        half = MAX_SCORE // 2
-        scores: IntArray = (half + with_pod - without_pod) // 2 + half
-        return scores
 
 
-def _balance(used: IntArray, allocatable: IntArray) -> IntArray:
-    """How evenly resources are used, 0 to 100: lines of resources × cases × rows to cases × rows.
+def _score_one(scored: ScoredResources, used: list[int], allocatable: list[int]) -> int:
+    """The score of one node: the row that the last pod went to is what is asked about most."""
+    with_pod = [amount + taken for amount, taken in zip(scored.amounts, used, strict=True)]
+    return _compare(balance_of(with_pod, allocatable), balance_of(used, allocatable))
+
+
+def _compare(with_pod: N, without_pod: N) -> N:
+    """From how even the use is with and without the pod to a score; the difference is at most ±50."""
+    return (HALF + with_pod - without_pod) // 2 + HALF
+
+
+def balance(used: IntArray, allocatable: IntArray) -> IntArray:
+    """How evenly the resources of nodes are used, 0 to 100; one line per resource.
 
     A resource that a node does not have is left out there. Nodes that have the same resources are computed
     together, since the formula differs by their number.
     """
     present = allocatable != 0
     if present.all():
-        return _evenness(np.minimum(used / allocatable[:, None, :], 1.0))
-    result = np.empty(used.shape[1:], np.int64)
+        return _evenness(np.minimum(used / allocatable, 1.0))
+    result = np.empty(used.shape[1], np.int64)
     for pattern in np.unique(present, axis=1).T:
         rows = (present == pattern[:, None]).all(axis=0)
-        own = used[pattern][:, :, rows] / allocatable[pattern][:, None, rows]
-        result[:, rows] = _evenness(np.minimum(own, 1.0))
+        own = used[pattern][:, rows] / allocatable[pattern][:, rows]
+        result[rows] = _evenness(np.minimum(own, 1.0))
     return result
 
 
-def _evenness(fractions: Fractions) -> IntArray:
+def _evenness(fractions: npt.NDArray[np.float64]) -> IntArray:
     """(1 − standard deviation)·100, truncated. The order of the operations is kube-scheduler's: the last
     bit of a float decides whether 50 becomes 49."""
     count = len(fractions)
     if count < 2:
-        return np.full(fractions.shape[1:], MAX_SCORE, np.int64)
+        return np.full(fractions.shape[1], MAX_SCORE, np.int64)
     if count == 2:
         deviation = np.abs((fractions[0] - fractions[1]) / 2)
     else:
         mean = sum(fractions[1:], start=fractions[0]) / count
         squares = (fractions - mean) * (fractions - mean)
         deviation = np.sqrt(sum(squares[1:], start=squares[0]) / count)
-    evenness: Fractions = (1 - deviation) * MAX_SCORE
+    evenness: npt.NDArray[np.float64] = (1 - deviation) * MAX_SCORE
     return evenness.astype(np.int64)
+
+
+def balance_of(used: Sequence[int], allocatable: Sequence[int]) -> int:
+    """`balance` of one node."""
+    fractions = [
+        min(float(taken) / float(available), 1.0)
+        for taken, available in zip(used, allocatable, strict=True)
+        if available
+    ]
+    count = len(fractions)
+    deviation = 0.0
+    if count == 2:
+        deviation = abs((fractions[0] - fractions[1]) / 2)
+    elif count > 2:
+        mean = _plain_sum(fractions) / count
+        squares = [(fraction - mean) * (fraction - mean) for fraction in fractions]
+        deviation = sqrt(_plain_sum(squares) / count)
+    return int((1 - deviation) * MAX_SCORE)
+
+
+def _plain_sum(numbers: Iterable[float]) -> float:
+    """One addition after the other; `sum` would compensate the rounding, which kube-scheduler does not."""
+    total = 0.0
+    for number in numbers:
+        total += number
+    return total

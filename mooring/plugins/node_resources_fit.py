@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -15,13 +14,13 @@ from mooring.framework.args import Args
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, EventHint, Hint, Resource, on
 from mooring.framework.handle import Handle
-from mooring.framework.nodes import Depends, IntArray, Nodes, Verdicts
+from mooring.framework.nodes import BoolArray, Depends, IntArray, Nodes, Verdicts
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.framework.runners import PluginError
 from mooring.framework.status import Status, unresolvable, unschedulable
 from mooring.plugins.args import NodeResourcesFitArgs
-from mooring.plugins.resource_columns import Lines, ScoredResources, is_tracked, lines_of, remember_for
+from mooring.plugins.resource_columns import ScoredResources, is_tracked, lines_of, only_row, remember_for
 from mooring.plugins.scoring_strategies import Strategy
 
 TOO_MANY_PODS = "Too many pods"
@@ -64,13 +63,43 @@ class Wanted:
         self.refusals = Refusals(self.names)
 
 
-class Aligned(NamedTuple):
-    """The same as lines of the table, and the code of what the table has no line for."""
+class Aligned:
+    """The same as lines of the table; `missing` is the code of what the table has no line for."""
 
-    lines: Lines
-    amounts: IntArray
-    bits: IntArray
-    missing: int
+    __slots__ = ("_amounts", "_bits", "_hopeless", "lines", "missing")
+
+    def __init__(self, wanted: Wanted, known: Sequence[str]) -> None:
+        present = [i for i, name in enumerate(wanted.names) if name in known]
+        self.lines = lines_of((wanted.names[i] for i in present), known)
+        self._amounts = [wanted.amounts[i] for i in present]
+        self._bits = [2 << i for i in present]
+        self._hopeless = 2 << len(wanted.names)
+        self.missing = sum(2 << i for i in range(len(wanted.names)) if i not in present)
+        if self.missing:  # nobody offers it, so that no node can be made to fit
+            self.missing |= self._hopeless
+
+    def codes(self, full: BoolArray, allocatable: IntArray, requested: IntArray) -> IntArray | None:
+        """The code of each row; None where all of them pass."""
+        if len(full) == 1:
+            code = self._code_of_one(only_row(allocatable), only_row(requested)) | int(full[0])
+            return np.array([code], np.int64) if code else None
+        amounts = np.array(self._amounts, np.int64).reshape(-1, 1)
+        short = allocatable - requested < amounts
+        if not self.missing and not short.any() and not full.any():
+            return None
+        hopeless = (allocatable < amounts).any(axis=0)
+        return full + np.array(self._bits, np.int64) @ short + hopeless * self._hopeless | self.missing
+
+    def _code_of_one(self, allocatable: Sequence[int], requested: Sequence[int]) -> int:
+        """`codes` of one row: the one that the last pod went to is what is asked about most."""
+        code = self.missing
+        amounts, bits = self._amounts, self._bits
+        for available, used, amount, bit in zip(allocatable, requested, amounts, bits, strict=True):
+            if available - used < amount:
+                code |= bit
+                if available < amount:
+                    code |= self._hopeless
+        return code
 
 
 class NodeResourcesFit(Plugin):
@@ -111,17 +140,13 @@ class NodeResourcesFit(Plugin):
         wanted: Wanted | None = state.get(self.PRE_FILTER_KEY)
         if wanted is None:
             raise PluginError(self.name, f'error reading "{self.PRE_FILTER_KEY}" from cycleState: not found')
-        lines, amounts, bits, missing = remember_for(
-            state, (self, "aligned"), nodes, lambda: _align(wanted, nodes.resources)
+        aligned = remember_for(state, (self, "aligned"), nodes, lambda: Aligned(wanted, nodes.resources))
+        codes = aligned.codes(
+            nodes.pod_count >= nodes.allowed_pods,
+            nodes.allocatable.matrix[aligned.lines],
+            nodes.requested.matrix[aligned.lines],
         )
-        full = nodes.pod_count >= nodes.allowed_pods
-        allocatable = nodes.allocatable.matrix[lines]
-        short = allocatable - nodes.requested.matrix[lines] < amounts
-        if not missing and not short.any() and not full.any():
-            return None
-        hopeless = (allocatable < amounts).any(axis=0)
-        codes = full + bits @ short + hopeless * (2 << len(wanted.names)) | missing
-        return Verdicts(codes.astype(np.int32), wanted.refusals)
+        return None if codes is None else Verdicts(codes.astype(np.int32), wanted.refusals)
 
     # ---- score
 
@@ -132,8 +157,7 @@ class NodeResourcesFit(Plugin):
         scored = remember_for(state, (self, "scored"), nodes, lambda: self._scored(pod, nodes))
         if not len(scored):
             return np.zeros(len(nodes), np.int64)
-        requested = scored.nonzero_requested(nodes) + scored.requests
-        return self._strategy.score(requested, scored.allocatable(nodes), scored.weights)
+        return self._strategy.score(scored, scored.nonzero_requested(nodes), scored.allocatable(nodes))
 
     def _scored(self, pod: PodInfo, nodes: Nodes) -> ScoredResources:
         specs = self.args.scoring_strategy.resources
@@ -173,19 +197,6 @@ def _in_order(amounts: Mapping[str, int]) -> list[str]:
     """The names in the order in which reasons are given."""
     first = [name for name in (CPU, MEMORY, EPHEMERAL_STORAGE) if name in amounts]
     return first + sorted(amounts.keys() - set(first))
-
-
-def _align(wanted: Wanted, known: Sequence[str]) -> Aligned:
-    present = [i for i, name in enumerate(wanted.names) if name in known]
-    missing = sum(2 << i for i in range(len(wanted.names)) if i not in present)
-    if missing:  # nobody offers it, so that no node can be made to fit
-        missing |= 2 << len(wanted.names)
-    return Aligned(
-        lines_of((wanted.names[i] for i in present), known),
-        np.array([[wanted.amounts[i]] for i in present], np.int64).reshape(-1, 1),
-        np.array([2 << i for i in present], np.int64),
-        missing,
-    )
 
 
 def _refuse_invalid(args: Args) -> None:

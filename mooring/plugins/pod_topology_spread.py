@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from mooring.api.meta import KubeObject
-from mooring.api.objects import Node, Pod
+from mooring.api.objects import Node
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, EventHint, Hint, Resource, on
 from mooring.framework.handle import Handle
@@ -138,7 +138,7 @@ class PodTopologySpread(Plugin):
             return own_constraints(pod.shape).hard
         return self._defaulted(pod.shape).hard if self._defaults.hard else ()
 
-    def _after_pod_change(self, pod: PodInfo, old: Pod | None, new: Pod | None) -> Hint:
+    def _after_pod_change(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> Hint:
         if not all(_involved(other, pod) for other in (old, new) if other is not None):
             return Hint.SKIP
         constraints = self._hard_constraints(pod)
@@ -161,19 +161,19 @@ class PodTopologySpread(Plugin):
         return Hint.SKIP
 
 
-def _involved(other: Pod, pod: PodInfo) -> bool:
+def _involved(other: PodInfo, pod: PodInfo) -> bool:
     """Whether a change of another pod can matter to the spread of this one."""
     if other.uid == pod.uid:
         return True
-    placed = other.spec.node_name or other.status.nominated_node_name
+    placed = other.node_name or other.status.nominated_node_name
     return bool(placed) and other.namespace == pod.namespace
 
 
-def _matched(constraints: Iterable[Constraint], pod: Pod | None) -> list[bool]:
-    return [] if pod is None else [c.selector.matches(pod.metadata.labels) for c in constraints]
+def _matched(constraints: Iterable[Constraint], pod: PodInfo | None) -> list[bool]:
+    return [] if pod is None else [c.selector.matches(pod.labels) for c in constraints]
 
 
-def _domains(keys: Iterable[str], node: Node | None) -> list[Any] | None:
+def _domains(keys: Iterable[str], node: Node | None) -> list[str] | None:
     """The node's domain for each key; None where the node lacks a key and so is no part of the spread."""
     if node is None:
         return None

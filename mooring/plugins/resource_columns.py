@@ -16,6 +16,8 @@ from mooring.plugins.args import ResourceSpec
 Lines = slice | npt.NDArray[np.intp]
 T = TypeVar("T")
 
+_NONZERO = [CPU, MEMORY]  # the lines of `Nodes.nonzero_requested`
+
 
 def is_tracked(name: str) -> bool:
     """Whether nodes keep account of a resource; requests for others are passed over."""
@@ -43,7 +45,7 @@ class ScoredResources:
     """The resources that count when a pod shape is scored: all configured ones, but scalar resources only
     where the pod requests them. What no node offers has no line and counts nowhere."""
 
-    __slots__ = ("lines", "requests", "weights")
+    __slots__ = ("_names", "amounts", "lines", "requests", "weight_column", "weights")
 
     def __init__(
         self, specs: Iterable[ResourceSpec], requests: Mapping[str, int], resources: Sequence[str]
@@ -53,14 +55,19 @@ class ScoredResources:
             for spec in specs
             if spec.name in resources and (requests.get(spec.name) or not is_scalar(spec.name))
         ]
-        self.lines = lines_of((spec.name for spec in counted), resources)
-        self.requests: IntArray = np.array([[requests.get(spec.name, 0)] for spec in counted], np.int64)
-        self.weights: IntArray = np.array([spec.weight for spec in counted], np.int64)
+        self._names = [spec.name for spec in counted]
+        self.lines = lines_of(self._names, resources)
+        self.amounts = [requests.get(spec.name, 0) for spec in counted]
+        self.weights = [spec.weight for spec in counted]
+        # The same two as columns, to compute with lines of the table.
+        self.requests: IntArray = np.array(self.amounts, np.int64).reshape(-1, 1)
+        self.weight_column: IntArray = np.array(self.weights, np.int64).reshape(-1, 1)
 
     def __len__(self) -> int:
         return len(self.weights)
 
     def allocatable(self, nodes: Nodes) -> IntArray:
+        """What the nodes have of them, one line per resource."""
         return nodes.allocatable.matrix[self.lines]
 
     def requested(self, nodes: Nodes) -> IntArray:
@@ -70,11 +77,15 @@ class ScoredResources:
     def nonzero_requested(self, nodes: Nodes) -> IntArray:
         """The same, with a default for containers that request no cpu or memory."""
         nonzero = nodes.nonzero_requested
-        if self.lines == slice(0, len(nonzero)):
+        if self._names == _NONZERO:
             return nonzero
         requested = self.requested(nodes).copy()
-        lines = np.arange(len(nodes.resources))[self.lines]
-        for position, line in enumerate(lines.tolist()):
-            if line < len(nonzero):  # cpu and memory are the first resources of the table
-                requested[position] = nonzero[line]
+        for i, name in enumerate(self._names):
+            if name in _NONZERO:
+                requested[i] = nonzero[_NONZERO.index(name)]
         return requested
+
+
+def only_row(lines: IntArray) -> list[int]:
+    """The single row of a view as Python integers, which are faster than arrays of one element."""
+    return lines[:, 0].tolist()

@@ -87,6 +87,19 @@ def test_wrong_types_say_what_was_expected_and_found(line: str, message: str) ->
     assert (finding.line, finding.message) == (3, message)
 
 
+def test_lines_survive_the_merge_with_the_default_plugins() -> None:
+    text = HEAD + (
+        "profiles:\n"
+        "- plugins:\n"
+        "    multiPoint:\n"
+        "      enabled:\n"
+        "      - weight: 1\n"
+        "        name: ''\n"
+        "      - name: NodeName\n"
+    )
+    assert errors(text) == ["s.yaml:8: profiles[0].plugins.multiPoint.enabled[0].name: Required value"]
+
+
 def test_what_could_not_be_decoded_is_not_blamed_twice() -> None:
     (finding,) = findings(HEAD + "profiles: [{schedulerName: a}, {schedulerName: 3}]")
     assert finding.field == "profiles[1].schedulerName"

@@ -131,6 +131,53 @@ def test_a_plugin_both_enabled_and_disabled_at_a_point_runs_last() -> None:
     assert profile(plugins={"score": both}).points["score"][-1] == "TaintToleration"
 
 
+@pytest.mark.parametrize(
+    ("plugins", "expected"),
+    [
+        (
+            {
+                "multiPoint": {
+                    "enabled": [
+                        {"name": "PodTopologySpread", "weight": 18},
+                        {"name": "InterPodAffinity", "weight": 2},
+                        {"name": "ImageLocality", "weight": 16},
+                    ],
+                    "disabled": names("PodTopologySpread", "InterPodAffinity", "ImageLocality"),
+                }
+            },
+            {
+                "preScore": "TaintToleration NodeAffinity NodeResourcesFit VolumeBinding "
+                "NodeResourcesBalancedAllocation PodTopologySpread InterPodAffinity",
+                "score": "TaintToleration 3 NodeAffinity 2 NodeResourcesFit 1 VolumeBinding 1 "
+                "DynamicResources 2 NodeResourcesBalancedAllocation 1 PodTopologySpread 18 "
+                "InterPodAffinity 2 ImageLocality 16",
+            },
+        ),
+        (
+            {
+                "score": {
+                    "disabled": names("*"),
+                    "enabled": [{"name": "NodeResourcesFit", "weight": 20}, *names("InterPodAffinity")],
+                },
+                "filter": {"disabled": names("NodeResourcesFit", "NodePorts")},
+            },
+            {
+                "filter": "NodeUnschedulable NodeName TaintToleration NodeAffinity VolumeRestrictions "
+                "NodeVolumeLimits VolumeBinding VolumeZone PodTopologySpread InterPodAffinity "
+                "DynamicResources NodeDeclaredFeatures",
+                "preFilter": POINTS["preFilter"],
+                "score": "NodeResourcesFit 20 InterPodAffinity 1",
+            },
+        ),
+    ],
+)
+def test_profiles_expand_as_in_kube_scheduler(plugins: dict[str, Any], expected: dict[str, str]) -> None:
+    resolved = profile(plugins=plugins)
+    shown = {point: " ".join(run) for point, run in resolved.points.items()}
+    shown["score"] = " ".join(f"{name} {resolved.weights[name]}" for name in resolved.points["score"])
+    assert {point: shown[point] for point in expected} == expected
+
+
 # ---- what cannot be resolved
 
 
@@ -174,7 +221,8 @@ def test_a_profile_needs_one_queue_sort_and_a_binder() -> None:
     assert [text.splitlines()[0] for text in none] == [
         "plugins.queueSort: only one queue sort plugin required for profile with scheduler name "
         '"default-scheduler", but got 0',
-        'plugins.bind: at least one bind plugin is needed for profile with scheduler name "default-scheduler"',
+        "plugins.bind: at least one bind plugin is needed for profile with scheduler name "
+        '"default-scheduler"',
     ]
 
 

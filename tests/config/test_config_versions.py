@@ -267,8 +267,18 @@ def test_args_of_old_files_may_carry_the_old_version() -> None:
     assert args_of(loaded, "VolumeBinding") == VolumeBindingArgs(bind_timeout_seconds=3)
 
 
-@pytest.mark.parametrize("version", OLD)
-@pytest.mark.parametrize("broken", [3, "x", [3], {"score": 3}, {"score": {"enabled": [3]}}])
-def test_malformed_old_files_are_reported_not_raised(version: str, broken: object) -> None:
+@pytest.mark.parametrize("version", [*OLD, "v1"])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        3,
+        "x",
+        [3],
+        {"score": 3},
+        {"score": {"enabled": [3, {"name": []}]}},
+        {"multiPoint": {"enabled": [3, {}]}},
+    ],
+)
+def test_malformed_profiles_are_reported_not_raised(version: str, broken: object) -> None:
     profile = {"plugins": broken, "pluginConfig": broken}
     assert problems(version, **(profile if version == "v1alpha1" else {"profiles": [profile]}))

@@ -43,6 +43,11 @@ class Plan(NamedTuple):
     checks: tuple[Check, ...]
     otherwise: Strategy
 
+    @property
+    def futile(self) -> bool:
+        """Whether no pod can come back."""
+        return not self.checks and self.otherwise is Strategy.SKIP
+
     def decide(self, pod: PodInfo, old: Any, new: Any) -> Strategy:
         for plugin, hint, strategy in self.checks:
             try:
@@ -56,8 +61,7 @@ class Plan(NamedTuple):
         return self.otherwise
 
 
-FUTILE = Plan((), Strategy.SKIP)
-ALWAYS = Plan((), Strategy.AFTER_BACKOFF)
+_ALWAYS = Plan((), Strategy.AFTER_BACKOFF)
 
 
 def _for_this_pod(pod: PodInfo, old: Any, new: Any) -> Hint:
@@ -95,11 +99,11 @@ class Rejectors:
     def _make(self, event: ClusterEvent) -> Plan:
         plugins = self.unschedulable | self.pending
         if not plugins:
-            return ALWAYS
+            return _ALWAYS
         if event.wildcard:
             return _WILDCARD
         if self.hints is None:
-            return ALWAYS
+            return _ALWAYS
         checks: list[Check] = []
         otherwise = Strategy.SKIP
         for plugin in sorted(plugins):

@@ -117,12 +117,11 @@ class SchedulingQueue:
             self._admit(new, _UPDATED)
             return
         before = queued.pod if old is None else old
-        queued.pod = new
         self.nominator.update(before, new)
         if queued.place is _UNSCHEDULABLE:
-            self._update_unschedulable(queued, before)
+            self._update_unschedulable(queued, before, new)
         else:
-            self._reorder(queued)
+            self._update_in_heap(queued, new)
 
     def delete(self, pod: PodInfo) -> None:
         """A pending pod is gone or has a node. One in flight stays so until it is done."""
@@ -140,20 +139,25 @@ class SchedulingQueue:
         if self._to_active(queued, label, now) and pod.pod.status.nominated_node_name:
             self.nominator.add(pod)
 
-    def _reorder(self, queued: QueuedPodInfo) -> None:
-        """Give a changed pod its new place in the heap that it is in."""
-        place, (heap, key) = queued.place, self._heap_and_key(queued)
+    def _update_in_heap(self, queued: QueuedPodInfo, new: PodInfo) -> None:
+        """Replace a pod in the active or a backoff queue, where it may now come earlier or later."""
+        queued.pod = new
+        heap, key = self._heap_and_key(queued)
         if key != queued.heap_key:
             heap.discard(queued)
             heap.push(key, queued)
-        queued.place = place
 
-    def _update_unschedulable(self, queued: QueuedPodInfo, before: PodInfo) -> None:
-        """Bring a waiting pod back if its change is what a refusing plugin waits for."""
+    def _update_unschedulable(self, queued: QueuedPodInfo, old: PodInfo, new: PodInfo) -> None:
+        """Replace a waiting pod, and bring it back if the change is what a refusing plugin waits for."""
+        if new.scheduler_name == old.scheduler_name:
+            queued.pod = new
+        else:  # created anew under its name, for another profile, whose plugins wait for other events
+            self._pool.leave(queued)
+            queued.pod = new
+            self._pool.enter(queued)
         now = self._clock()
-        for event in pod_update_events(before, queued.pod):
-            plan = self._registrations.rejectors_of(queued).plan(event)
-            strategy = plan.decide(queued.pod, before, queued.pod)
+        for event in pod_update_events(old, new):
+            strategy = self._registrations.rejectors_of(queued).plan(event).decide(new, old, new)
             if strategy is not Strategy.SKIP:
                 self._pool.leave(queued)
                 if self._requeue(queued, strategy, event.name, now, waited=True) is not _UNSCHEDULABLE:
@@ -259,14 +263,13 @@ class SchedulingQueue:
         concerned = self._pool.concerned(event) if self._pool.groups else ()
         if concerned:
             now, label = self._clock(), event.name
-            for group, plan in concerned:
-                for queued in list(group.pods.values()):
-                    if predicate is not None and not predicate(queued.pod):
-                        continue
-                    strategy = plan.decide(queued.pod, old, new)
-                    if strategy is not Strategy.SKIP:
-                        self._pool.leave(queued)
-                        self._requeue(queued, strategy, label, now)
+            for queued, plan in concerned:
+                if predicate is not None and not predicate(queued.pod):
+                    continue
+                strategy = plan.decide(queued.pod, old, new)
+                if strategy is not Strategy.SKIP:
+                    self._pool.leave(queued)
+                    self._requeue(queued, strategy, label, now)
         if self._in_flight.pods:
             self._in_flight.record(event, old, new)
 

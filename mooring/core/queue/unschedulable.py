@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from mooring.core.queue.hints import FUTILE, Plan, Registrations, Rejectors
+from mooring.core.queue.hints import Plan, Registrations, Rejectors
 from mooring.core.queue.lazy_heap import LazyHeap, Tickets
 from mooring.core.queue.queued_pod import Place, QueuedPodInfo
 from mooring.framework.events import ClusterEvent
@@ -92,20 +92,20 @@ class UnschedulablePool:
             self.unschedulable -= 1
         queued.place = Place.OUTSIDE
 
-    def concerned(self, event: ClusterEvent) -> list[tuple[Group, Plan]]:
-        """The groups that an event may bring back, and how to decide for their pods.
+    def concerned(self, event: ClusterEvent) -> list[tuple[QueuedPodInfo, Plan]]:
+        """The pods that an event may bring back, and how to decide.
 
         A gated pod would not get past its gating plugin, unless that one registered for the event.
         """
         everyone = event.wildcard
         interested = self._registrations.interested(event)
-        found = []
+        found: list[tuple[QueuedPodInfo, Plan]] = []
         for group in self.groups.values():
             if group.gating_plugin and group.gating_plugin not in interested and not everyone:
                 continue
             plan = group.rejectors.plan(event)
-            if plan != FUTILE:
-                found.append((group, plan))
+            if not plan.futile:
+                found.extend((queued, plan) for queued in group.pods.values())
         return found
 
     def due(self, now: float) -> QueuedPodInfo | None:

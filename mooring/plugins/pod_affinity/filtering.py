@@ -19,9 +19,9 @@ from mooring.plugins.predicates import CarriesTerm, SelectedByAll
 
 AFFINITY, ANTI_AFFINITY, EXISTING_ANTI_AFFINITY = 1, 2, 3
 _PASSED = 4  # above every refusal; its low bits, 0, are what verdicts call passed
-_CODE = 3
+_CODE = np.int8(3)
 
-Codes = npt.NDArray[np.int32]
+Codes = npt.NDArray[np.int8]
 
 
 class RequiredTerms:
@@ -39,11 +39,11 @@ class RequiredTerms:
 
     def update(self, nodes: Nodes) -> None:
         """Take in what changed in the cluster."""
-        concerns, whole = self._concerns, nodes.whole
+        concerns = self._concerns
         concerns.update(nodes)
-        if self._tallies.stale(whole) or self._version != concerns.version:
+        if self._tallies.stale(nodes) or self._version != concerns.version:
             self._version = concerns.version
-            self._start(whole)
+            self._start(nodes.whole)
         for rules in self._by_key:
             rules.refresh()
 
@@ -52,7 +52,7 @@ class RequiredTerms:
         """Whether there is nothing to filter by; valid after `update`."""
         if self._concerns.affinity or self._concerns.anti:
             return False
-        return not any(tally.total for rules in self._by_key for tally in rules.existing)
+        return not any(tally.some for rules in self._by_key for tally in rules.existing)
 
     def _start(self, whole: Nodes) -> None:
         """Set up the rules anew, by topology key."""
@@ -85,14 +85,14 @@ class RequiredTerms:
 
     def _combine(self, codes: Sequence[Codes]) -> Verdicts:
         lowest = codes[0] if len(codes) == 1 else np.minimum.reduce(codes)
-        return Verdicts(lowest & _CODE, self._statuses)
+        return Verdicts((lowest & _CODE).astype(np.int32), self._statuses)
 
     def _first(self) -> bool:
         """Whether the pod may be the first of its kind: it satisfies its own affinity and no other pod does,
         so that any domain will do."""
         if not self._self_match:
             return False
-        return not any(rules.affinity.total for rules in self._by_key if rules.affinity is not None)
+        return not any(rules.affinity.some for rules in self._by_key if rules.affinity is not None)
 
     def _first_if(self, nodes: Nodes) -> BoolArray:
         """The same for each row, with the pods that would be there or not be there."""
@@ -121,8 +121,8 @@ class _KeyRules:
         self._slots = whole.label(key).ids.astype(np.intp)
         self._stale = True
         self._first = False
-        self._table: Codes | None = None
-        self.codes: Codes = np.zeros(0, np.int32)
+        self._known: bytes | None = None  # the domains' answers that `codes` show
+        self.codes: Codes = np.zeros(0, np.int8)
 
     def refresh(self) -> None:
         for tally in (*self.anti, *self.existing):
@@ -136,9 +136,10 @@ class _KeyRules:
             return False
         self._stale, self._first = False, first
         table = self._by_domain(first)
-        if self._table is not None and np.array_equal(table, self._table):
+        known = table.tobytes()
+        if known == self._known:
             return False
-        self._table = table
+        self._known = known
         self.codes = table.take(self._slots)
         return True
 
@@ -147,7 +148,7 @@ class _KeyRules:
         anti = [tally.sums for tally in self.anti]
         existing = [tally.sums for tally in self.existing]
         domains = len(next(sums for sums in (affinity, *anti, *existing) if sums is not None))
-        table = np.empty(domains + 1, np.int32)
+        table = np.empty(domains + 1, np.int8)
         met = None if affinity is None or first else affinity > 0
         table[:-1] = _codes(domains, met, anti, existing)
         table[-1] = _PASSED if affinity is None else AFFINITY
@@ -164,7 +165,7 @@ class _KeyRules:
             met = labelled & (first | (self._counts(nodes, self.affinity) > 0))
         anti = [self._counts(nodes, tally) for tally in self.anti]
         existing = [self._counts(nodes, tally) for tally in self.existing]
-        return _codes(len(nodes), met, anti, existing).astype(np.int32)
+        return _codes(len(nodes), met, anti, existing)
 
     def _counts(self, nodes: Nodes, tally: Tally) -> IntArray:
         counts: IntArray = np.append(tally.sums, 0).take(self._slots.take(nodes.rows))
@@ -180,11 +181,13 @@ class _KeyRules:
 
 def _codes(
     length: int, met: BoolArray | None, anti: Sequence[IntArray], existing: Sequence[IntArray]
-) -> IntArray:
+) -> Codes:
     """The first rule that is broken: affinity where it is not met, the others where a count is above 0."""
-    codes = np.full(length, _PASSED, np.int64)
+    codes = np.full(length, _PASSED, np.int8)
     for counts in existing:
-        codes = np.where(counts > 0, EXISTING_ANTI_AFFINITY, codes)
+        np.copyto(codes, EXISTING_ANTI_AFFINITY, where=counts > 0)
     for counts in anti:
-        codes = np.where(counts > 0, ANTI_AFFINITY, codes)
-    return codes if met is None else np.where(met, codes, AFFINITY)
+        np.copyto(codes, ANTI_AFFINITY, where=counts > 0)
+    if met is not None:
+        np.copyto(codes, AFFINITY, where=~met)
+    return codes

@@ -28,17 +28,17 @@ class PreferredTerms:
         self._version: int | None = None
         self._by_key: dict[str, _KeyScore] = {}
         self._whole: IntArray | None = None  # the scores of all rows of the table
-        self._rows: Rows | None = None  # of which these were asked for last
+        self._rows: Rows | None = None  # of which these were asked for last; None: all
         self._raw: IntArray | None = None
         self._normalized: IntArray | None = None
 
     def update(self, nodes: Nodes) -> None:
         """Take in what changed in the cluster."""
-        concerns, whole = self._concerns, nodes.whole
+        concerns = self._concerns
         concerns.update(nodes)
-        if self._tallies.stale(whole) or self._version != concerns.version:
+        if self._tallies.stale(nodes) or self._version != concerns.version:
             self._version = concerns.version
-            self._start(whole)
+            self._start(nodes.whole)
         for score in self._by_key.values():
             if score.refresh():
                 self._whole = None
@@ -46,7 +46,7 @@ class PreferredTerms:
     @property
     def idle(self) -> bool:
         """Whether no preference meets any pod; valid after `update`."""
-        return not any(tally.total for score in self._by_key.values() for _, tally in score.weighted)
+        return not any(tally.some for score in self._by_key.values() for _, tally in score.weighted)
 
     def _start(self, whole: Nodes) -> None:
         self._by_key = {}
@@ -72,10 +72,10 @@ class PreferredTerms:
             first, *more = (score.of_rows() for score in self._by_key.values())
             self._whole = sum(more, first)
             self._raw = None
-        rows = nodes.rows
-        if self._raw is None or self._rows is None or not np.array_equal(rows, self._rows):
+        rows = None if nodes.whole is nodes else nodes.rows
+        if self._raw is None or not _same(rows, self._rows):
             self._rows = rows
-            self._raw = self._whole if nodes.whole is nodes else self._whole.take(rows)
+            self._raw = self._whole if rows is None else self._whole.take(rows)
             self._normalized = None
         return self._raw
 
@@ -86,6 +86,10 @@ class PreferredTerms:
         if self._normalized is None:
             self._normalized = _normalize(scores)
         return self._normalized
+
+
+def _same(rows: Rows | None, others: Rows | None) -> bool:
+    return rows is others or (rows is not None and others is not None and np.array_equal(rows, others))
 
 
 def _normalize(scores: IntArray) -> IntArray:

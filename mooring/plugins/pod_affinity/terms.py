@@ -93,21 +93,33 @@ class Concerns:
 class Tally:
     """How many pods match a predicate, by the values of a label, in the table as it is."""
 
-    __slots__ = ("_sums", "predicate", "total")
+    __slots__ = ("_some", "_sums", "predicate")
 
     def __init__(self, nodes: Nodes, predicate: PodPredicate, topology_key: str) -> None:
         self.predicate = predicate
         self._sums: DomainSums = nodes.domain_sums(predicate, topology_key)
-        self.total = self._sums.total
+        self._some: bool | None = None
 
     @property
     def sums(self) -> IntArray:
         return self._sums.sums
 
+    @property
+    def total(self) -> int:
+        return self._sums.total
+
+    @property
+    def some(self) -> bool:
+        """Whether there is any such pod in any domain."""
+        if self._some is None:
+            self._some = self.total > 0
+        return self._some
+
     def refresh(self) -> bool:
+        """Bring the sums up to date; whether they changed."""
         if not self._sums.refresh():
             return False
-        self.total = self._sums.total
+        self._some = None
         return True
 
 

@@ -78,21 +78,23 @@ class _Spread:
         self._sums = whole.domain_sums(constraint.counted(shape.namespace), constraint.topology_key, eligible)
         self._domains = np.flatnonzero(self._sums.members)
         self._too_few = len(self._domains) < constraint.min_domains
-        self._table: Codes | None = None
+        self._known: bytes | None = None  # the domains' answers that `codes` show
         self.codes: Codes = np.zeros(0, np.int32)
 
     def update(self) -> bool:
         """Bring `codes`, over all rows, up to date; whether they changed."""
-        if not self._sums.refresh() and self._table is not None:
+        if not self._sums.refresh() and self._known is not None:
             return False
         counts = self._sums.sums
-        lowest = 0 if self._too_few else int(counts.take(self._domains).min())
-        table = np.empty(len(counts) + 1, np.int32)
-        np.multiply(self._skewed(counts, lowest), TOO_SKEWED, out=table[:-1])
-        table[-1] = MISSING_LABEL
-        if self._table is not None and np.array_equal(table, self._table):
+        lowest = 0 if self._too_few else int(np.minimum.reduce(counts.take(self._domains)))
+        skewed = self._skewed(counts, lowest)
+        known = skewed.tobytes()
+        if known == self._known:
             return False
-        self._table = table
+        self._known = known
+        table = np.empty(len(counts) + 1, np.int32)
+        np.multiply(skewed, TOO_SKEWED, out=table[:-1])
+        table[-1] = MISSING_LABEL
         self.codes = table.take(self._slots)
         return True
 

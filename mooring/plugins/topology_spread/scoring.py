@@ -30,8 +30,9 @@ class SoftSpread:
         self._require_all = require_all
         self._node_version: int | None = None
         self._parts: list[_DomainScore | _HostScore] = []
+        self._all_rows: Rows = np.zeros(0, np.intp)
         self._having_all: BoolArray | None = None  # None: every row is scored
-        self._rows: Rows | None = None
+        self._rows: Rows | None = None  # the rows being scored
         self._ignored: BoolArray | None = None  # of the rows being scored; None: no one is
         self._raw: IntArray | None = None
         self._normalized: IntArray | None = None
@@ -43,8 +44,8 @@ class SoftSpread:
         whole = nodes.whole
         if self._node_version != whole.node_version:
             self._start(whole)
-        rows = nodes.rows
-        if self._rows is not None and np.array_equal(rows, self._rows):
+        rows = self._all_rows if nodes is whole else nodes.rows
+        if self._rows is rows or (self._rows is not None and np.array_equal(rows, self._rows)):
             return
         self._rows, self._raw = rows, None
         scored = None if self._having_all is None else self._having_all.take(rows)
@@ -68,6 +69,7 @@ class SoftSpread:
             for c in self.constraints
         ]
         self._node_version = whole.node_version
+        self._all_rows = whole.rows
         self._rows = None
 
     # ---- score and normalize_score
@@ -133,7 +135,8 @@ class _DomainScore:
         self._sums = whole.domain_sums(self._predicate, constraint.topology_key, eligible)
         # Nodes without the label and nodes where it is empty are one domain.
         self._blank = values.index("") if "" in values else None
-        self._unlabelled = eligible & (ids < 0)
+        unlabelled = eligible & (ids < 0)
+        self._joined = unlabelled if self._blank is not None and unlabelled.any() else None
         self.slots = self._all_slots
         self._weight = 0.0
         self._stale = True
@@ -152,13 +155,15 @@ class _DomainScore:
     def update(self, nodes: Nodes) -> bool:
         """Bring `table`, a score per domain, up to date; whether it changed."""
         changed = self._sums.refresh()
-        if not (changed or self._stale or self._blank is not None):
+        if not (changed or self._stale or self._joined is not None):
             return False
         counts = self._sums.sums
-        if self._blank is not None:
+        if self._joined is not None:
             counts = counts.copy()
-            counts[self._blank] += nodes.whole.count(self._predicate)[self._unlabelled].sum()
-        self.table = np.append(counts * self._weight + (self._max_skew - 1), 0.0)
+            counts[self._blank] += nodes.whole.count(self._predicate)[self._joined].sum()
+        self.table = np.zeros(len(counts) + 1)
+        np.multiply(counts, self._weight, out=self.table[:-1])
+        self.table[:-1] += self._max_skew - 1
         self._stale = False
         return True
 

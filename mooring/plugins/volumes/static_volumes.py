@@ -184,7 +184,8 @@ def _qualifies(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     return (
         capacity_of(volume) >= requested_size(claim)
         and (volume.spec.volume_mode or "Filesystem") == (claim.spec.volume_mode or "Filesystem")
-        and (volume.spec.volume_attributes_class_name or "") == (claim.spec.volume_attributes_class_name or "")
+        and (volume.spec.volume_attributes_class_name or "")
+        == (claim.spec.volume_attributes_class_name or "")
         and volume.metadata.deletion_timestamp is None
     )
 

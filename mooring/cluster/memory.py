@@ -1,0 +1,115 @@
+"""A cluster in memory: the scheduler's effects are carried out at once, on objects in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any
+
+import msgspec
+
+from mooring.api.meta import Condition, KubeObject
+from mooring.api.objects import Pod
+from mooring.core.decision import Decision
+from mooring.core.effects import Bind, Effect, EmitEvent, Evict, PatchPodStatus
+from mooring.core.scheduler import Scheduler
+from mooring.framework.pod import PodInfo
+from mooring.framework.status import Status
+
+
+class NeedsEventLoopError(RuntimeError):
+    """A plugin waited for something that only an event loop can bring."""
+
+
+def run_now(work: Coroutine[Any, Any, Status]) -> Status:
+    """Run a coroutine that waits for nothing outside this process."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        status: Status = done.value
+        return status
+    work.close()
+    raise NeedsEventLoopError("a binding plugin awaited I/O, which a cluster in memory cannot wait for")
+
+
+class MemoryCluster:
+    """Drives a scheduler over objects held in memory; also the Client its plugins write through."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
+        scheduler.client = self
+        self.pods: dict[str, Pod] = {}  # by uid, as an API server would hold them
+        self.events: list[EmitEvent] = []
+
+    def apply(self, obj: KubeObject) -> None:
+        """Add or change an object."""
+        if isinstance(obj, Pod):
+            self.pods[obj.uid] = obj
+        self.scheduler.apply(obj)
+
+    def delete(self, obj: KubeObject) -> None:
+        if isinstance(obj, Pod):
+            self.pods.pop(obj.uid, None)
+        self.scheduler.delete(obj)
+
+    def run(self, on_decision: Callable[[Decision], None] | None = None, limit: int | None = None) -> int:
+        """Schedule until nothing is left to try now (or `limit` attempts were made); how many were made."""
+        attempts = 0
+        while limit is None or attempts < limit:
+            decision = self.scheduler.schedule_one()
+            self.carry_out(self.scheduler.take_effects())
+            if decision is None:
+                break
+            attempts += 1
+            if on_decision is not None:
+                on_decision(decision)
+        return attempts
+
+    def carry_out(self, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Bind):
+                self.scheduler.binding_finished(effect.cycle, run_now(effect.cycle.run()))
+            elif isinstance(effect, EmitEvent):
+                self.events.append(effect)
+            elif isinstance(effect, PatchPodStatus):
+                self._patch(effect.pod, effect.condition, effect.nominated_node)
+            elif isinstance(effect, Evict):
+                victim = self.pods.get(effect.victim.uid)
+                if victim is not None:
+                    self.delete(victim)
+        if self.scheduler.effects:
+            self.carry_out(self.scheduler.take_effects())
+
+    def _patch(self, pod: PodInfo, condition: Condition | None, nominated_node: str | None) -> None:
+        current = self.pods.get(pod.uid)
+        if current is None:
+            return
+        status = current.status
+        conditions = status.conditions
+        if condition is not None:
+            conditions = [c for c in conditions if c.type != condition.type] + [condition]
+        nominated = status.nominated_node_name if nominated_node is None else nominated_node
+        status = msgspec.structs.replace(status, conditions=conditions, nominated_node_name=nominated)
+        self.apply(msgspec.structs.replace(current, status=status))
+
+    # ---- Client
+
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        current = self.pods.get(pod.uid)
+        if current is None:
+            raise LookupError(f'pods "{pod.name}" not found')
+        spec = msgspec.structs.replace(current.spec, node_name=node_name)
+        status = msgspec.structs.replace(current.status, nominated_node_name="")
+        self.apply(msgspec.structs.replace(current, spec=spec, status=status))
+
+    async def patch_pod_status(self, pod: PodInfo, patch: dict[str, Any]) -> None:
+        current = self.pods[pod.uid]
+        merged = msgspec.convert({**msgspec.to_builtins(current.status), **patch}, type(current.status))
+        self.apply(msgspec.structs.replace(current, status=merged))
+
+    async def delete_pod(self, pod: PodInfo) -> None:
+        current = self.pods.get(pod.uid)
+        if current is not None:
+            self.delete(current)
+
+    async def update(self, obj: KubeObject) -> None:
+        self.apply(obj)

@@ -1,0 +1,79 @@
+"""The binding cycle: what happens between the choice of a node and the pod being bound to it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.plugin import Plugin
+from mooring.framework.pod import PodInfo
+from mooring.framework.profile import Profile
+from mooring.framework.runners import raised
+from mooring.framework.status import SUCCESS, Code, Status
+
+
+class BindingCycle:
+    """One pod on its way to its node. `run` is a coroutine because plugins may wait for the cluster; it
+    needs no event loop when none of them does."""
+
+    __slots__ = ("attempts", "bound", "node_name", "pod", "profile", "queued", "state")
+
+    def __init__(
+        self, profile: Profile, state: CycleState, queued: Any, pod: PodInfo, node_name: str
+    ) -> None:
+        self.profile = profile
+        self.state = state
+        self.queued = queued
+        self.pod = pod
+        self.node_name = node_name
+        self.bound = False
+
+    async def run(self) -> Status:
+        """pre_bind, bind and post_bind; the first failure ends it."""
+        status = await self._pre_bind()
+        if status.ok:
+            status = await self._bind()
+        if status.ok:
+            self.bound = True
+            await self._post_bind()
+        return status
+
+    async def _pre_bind(self) -> Status:
+        for plugin in self.profile.at("preBind"):
+            status = await self._ask(plugin, plugin.pre_bind)
+            if not status.ok:
+                return _failed(status, f'running PreBind plugin "{plugin.name}": ')
+        return SUCCESS
+
+    async def _bind(self) -> Status:
+        for plugin in self.profile.at("bind"):
+            status = await self._ask(plugin, plugin.bind)
+            if status.code is Code.SKIP:
+                continue
+            return status if status.ok else _failed(status, f'running Bind plugin "{plugin.name}": ')
+        return Status(Code.ERROR, "no bind plugin took the pod: all of them skipped it")
+
+    async def _post_bind(self) -> None:
+        for plugin in self.profile.at("postBind"):
+            await self._ask(plugin, plugin.post_bind)
+
+    async def _ask(self, plugin: Plugin, method: Callable[..., Any]) -> Status:
+        try:
+            answer = method(self.state, self.pod, self.node_name)
+            if inspect.isawaitable(answer):
+                answer = await answer
+        except Exception as exc:
+            return Status(Code.ERROR, str(raised(plugin.name, method.__name__, exc)), exception=exc)
+        if answer is None:
+            return SUCCESS
+        if not isinstance(answer, Status):
+            return Status(Code.ERROR, f"answered {answer!r}; expected None or a Status")
+        return answer
+
+
+def _failed(status: Status, prefix: str) -> Status:
+    """After permit every failure is an error to the queue, whatever the plugin called it."""
+    message = status.message or f"unexpected status {status.code.text}"
+    return Status(Code.ERROR, prefix + message, exception=status.exception)

@@ -1,0 +1,48 @@
+"""What the core wants done in the cluster. Drivers carry effects out and report back how it went."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mooring.api.meta import Condition
+from mooring.core.binding import BindingCycle
+from mooring.framework.pod import PodInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """Run a binding cycle, then report it with `Scheduler.binding_finished`."""
+
+    cycle: BindingCycle
+
+
+@dataclass(frozen=True, slots=True)
+class PatchPodStatus:
+    """Write a condition, a nomination, or both; None leaves that part as it is."""
+
+    pod: PodInfo
+    condition: Condition | None = None
+    nominated_node: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EmitEvent:
+    """Record a Kubernetes event about a pod."""
+
+    regarding: PodInfo
+    type: str
+    reason: str
+    action: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evict:
+    """Delete a victim of preemption, after marking it with the condition."""
+
+    victim: PodInfo
+    preemptor: PodInfo
+    condition: Condition
+
+
+Effect = Bind | PatchPodStatus | EmitEvent | Evict

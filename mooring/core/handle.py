@@ -1,0 +1,87 @@
+"""The Handle that plugins of one profile hold."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from mooring.core.effects import EmitEvent
+from mooring.core.waiting import HeldPod
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.evaluation import Answer
+from mooring.framework.handle import Client
+from mooring.framework.nodes import Depends, Nodes
+from mooring.framework.pod import PodInfo
+from mooring.state.cluster import ClusterState
+from mooring.state.store import ObjectStore
+
+if TYPE_CHECKING:
+    from mooring.core.scheduler import Scheduler
+    from mooring.framework.profile import Profile
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class ProfileHandle:
+    """A window on the scheduler, for plugins (see framework Handle)."""
+
+    def __init__(self, scheduler: Scheduler, scheduler_name: str) -> None:
+        self._scheduler = scheduler
+        self.profile: Profile  # set once the profile's plugins are made
+        self.logger = logging.getLogger(f"mooring.plugins.{scheduler_name}")
+
+    @property
+    def snapshot(self) -> ClusterState:
+        return self._scheduler.cluster
+
+    @property
+    def listers(self) -> ObjectStore:
+        return self._scheduler.store
+
+    @property
+    def client(self) -> Client | None:
+        return self._scheduler.client
+
+    def now(self) -> float:
+        return self._scheduler.clock()
+
+    def waiting_pods(self) -> Iterable[HeldPod]:
+        return self._scheduler.waiting
+
+    def waiting_pod(self, uid: str) -> HeldPod | None:
+        return self._scheduler.waiting.get(uid)
+
+    def reject_waiting_pod(self, uid: str) -> bool:
+        held = self._scheduler.waiting.get(uid)
+        if held is not None:
+            held.reject("", "removed")
+        return held is not None
+
+    def nominated_pods(self, node_name: str) -> Sequence[PodInfo]:
+        return self._scheduler.queue.nominator.nominated_for(node_name)
+
+    def is_preempting(self, uid: str) -> bool:
+        return uid in self._scheduler.preempting
+
+    def run_filters(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Answer:
+        return Answer(self.profile.filters, state, pod, nodes)
+
+    def filters_are_local(self, state: CycleState) -> bool:
+        return all(
+            runner.depends is not Depends.ANYTHING or runner.name in state.skip_filter
+            for runner in self.profile.filters
+        )
+
+    def random_below(self, n: int) -> int:
+        return self._scheduler.pick(n)
+
+    def activate(self, pods: Iterable[PodInfo]) -> None:
+        self._scheduler.queue.activate(pods)
+
+    def emit_event(self, pod: PodInfo, kind: str, reason: str, action: str, note: str) -> None:
+        self._scheduler.effects.append(EmitEvent(pod, kind, reason, action, note))
+
+    def parallelize(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+        return self._scheduler.parallelize(work, items)

@@ -1,0 +1,371 @@
+"""The scheduler: a deterministic state machine.
+
+Events come in (`apply`, `delete`, `tick`, `binding_finished`), `schedule_one` makes one attempt, and what is
+to be done in the cluster goes out as `effects`. It never sleeps, opens no socket and reads no clock but the
+one it was given, so the same core runs live, embedded, simulated, and replayed from a seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from mooring.api.meta import Condition, KubeObject
+from mooring.config import KubeSchedulerConfiguration, LoadedConfig, default_config, resolve
+from mooring.core import decision as records
+from mooring.core.algorithm import NO_NODES, Algorithm, Choice
+from mooring.core.binding import BindingCycle
+from mooring.core.build import build_profile, registry_with
+from mooring.core.decision import Decision
+from mooring.core.diagnosis import DiagnosedStatuses, Diagnosis
+from mooring.core.effects import Bind, Effect, EmitEvent, Evict, PatchPodStatus
+from mooring.core.event_map import ASSIGNED_POD_DELETE, registrations
+from mooring.core.intake import Intake
+from mooring.core.nominator import Nominator
+from mooring.core.queue import QueuedPodInfo, SchedulingQueue, sort_key_of
+from mooring.core.waiting import HeldPod, WaitingPods
+from mooring.framework.cycle_state import PODS_TO_ACTIVATE
+from mooring.framework.handle import Client
+from mooring.framework.plugin import Plugin, PostFilterResult
+from mooring.framework.pod import PodInfo
+from mooring.framework.profile import Profile
+from mooring.framework.registry import Registry
+from mooring.framework.runners import PluginError
+from mooring.framework.status import Code, Status
+from mooring.state.cluster import ClusterState
+from mooring.state.store import ObjectStore
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
+
+
+def one_by_one(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """The parallel helper where there are no threads."""
+    return [work(item) for item in items]
+
+
+class Scheduler:
+    """All profiles of a configuration over one queue and one cluster.
+
+    `plugins` are classes to be known beside the default ones (kube-scheduler's WithPlugin); `pick(n)` is a
+    random index below n, from a seeded generator; `reuse=False` computes everything anew in each cycle.
+    """
+
+    def __init__(
+        self,
+        config: LoadedConfig | KubeSchedulerConfiguration | None = None,
+        *,
+        clock: Callable[[], float],
+        pick: Callable[[int], int],
+        plugins: Iterable[type[Plugin]] = (),
+        registry: Registry | None = None,
+        client: Client | None = None,
+        reuse: bool = True,
+        record: bool = False,
+        parallelize: Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]] = one_by_one,
+    ) -> None:
+        self.clock = clock
+        self.pick = pick
+        self.client = client
+        self.record = record  # whether decisions tell everything
+        self.parallelize = parallelize
+        self.cluster = ClusterState()
+        self.store = ObjectStore()
+        self.effects: list[Effect] = []
+        self.waiting = WaitingPods()
+        self.preempting: dict[str, set[str]] = {}  # preemptor uid → uids of victims still to be evicted
+        loaded = default_config() if config is None else config
+        settings = loaded.config if isinstance(loaded, LoadedConfig) else loaded
+        registry = registry_with() if registry is None else registry
+        for cls in plugins:
+            registry.register(cls)
+        self.profiles: dict[str, Profile] = {}
+        for resolved in resolve(loaded, registry):
+            self.profiles[resolved.scheduler_name] = build_profile(resolved, registry, self, reuse)
+        self.queue = self._make_queue(settings)
+        self.intake = Intake(self)
+        self._algorithm = Algorithm(
+            self.cluster,
+            self.queue.nominator.nodes_with_nominations,
+            pick,
+            settings.percentage_of_nodes_to_score or 0,
+        )
+
+    def _make_queue(self, settings: KubeSchedulerConfiguration) -> SchedulingQueue:
+        first = next(iter(self.profiles.values()))
+        return SchedulingQueue(
+            sort_key_of(first.at("queueSort")[0]),
+            clock=self.clock,
+            pre_enqueue={name: profile.pre_enqueue for name, profile in self.profiles.items()},
+            hints={name: registrations(p.plugins.values()) for name, p in self.profiles.items()},
+            initial_backoff=settings.pod_initial_backoff_seconds,
+            max_backoff=settings.pod_max_backoff_seconds,
+            nominator=Nominator(is_pending=self._is_pending),
+        )
+
+    def _is_pending(self, pod: PodInfo) -> bool:
+        return self.cluster.placed(pod.uid) is None
+
+    # ---- events in
+
+    def apply(self, obj: KubeObject) -> None:
+        """An object was added to the cluster or changed; raises MalformedObject where it makes no sense."""
+        self.intake.apply(obj)
+
+    def delete(self, obj: KubeObject) -> None:
+        """An object is gone."""
+        self.intake.delete(obj)
+
+    def tick(self) -> None:
+        """Time has passed: end backoffs and waits that are over."""
+        now = self.clock()
+        self.queue.flush(now)
+        self.waiting.expire(now)
+
+    def next_wake(self) -> float | None:
+        """When `tick` next has something to do; None: not before another event."""
+        times = [self.queue.next_wake(self.clock()), self.waiting.next_deadline()]
+        return min((time for time in times if time is not None), default=None)
+
+    def take_effects(self) -> list[Effect]:
+        """What is to be done, in order; the list is the caller's."""
+        effects, self.effects = self.effects, []
+        return effects
+
+    # ---- one attempt
+
+    def schedule_one(self) -> Decision | None:
+        """Try the first pod of the queue; None where there is nothing to try."""
+        while True:
+            queued = self.queue.pop()
+            if queued is None:
+                return None
+            if not self._skipped(queued):
+                return self._attempt(queued)
+
+    def _skipped(self, queued: QueuedPodInfo) -> bool:
+        """Whether this pod needs no attempt: it is being deleted, already placed, or nobody's here."""
+        pod = queued.pod
+        if pod.terminating:
+            note = f"skip schedule deleting pod: {pod.key}"
+            self.effects.append(EmitEvent(pod, "Warning", "FailedScheduling", "Scheduling", note))
+        elif pod.scheduler_name in self.profiles and self.cluster.placed(pod.uid) is None:
+            return False
+        self.queue.done(pod.uid)
+        return True
+
+    def _attempt(self, queued: QueuedPodInfo) -> Decision:
+        pod = queued.pod
+        profile = self.profiles[pod.scheduler_name]
+        decision = records.start(pod, queued.attempts, len(self.cluster.table))
+        try:
+            choice = self._algorithm.choose(profile, pod, score_anyway=self.record)
+        except PluginError as exc:
+            self._fail(queued, Status(Code.ERROR, str(exc), plugin=exc.plugin), "", decision)
+            return decision
+        if self.record:
+            records.record_choice(decision, choice, self.cluster.table.names)
+        if choice.row is None:
+            self._does_not_fit(queued, profile, choice, decision)
+        else:
+            self._place(queued, profile, choice, decision)
+        return decision
+
+    def _does_not_fit(
+        self, queued: QueuedPodInfo, profile: Profile, choice: Choice, decision: Decision
+    ) -> None:
+        diagnosis = choice.diagnosis
+        if diagnosis.total == 0:
+            status = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, NO_NODES)
+            self._fail(queued, status, "", decision)
+            return
+        nominate: str | None = ""
+        suffix = ""
+        if profile.points.get("postFilter"):
+            result = profile.post_filter(choice.state, queued.pod, DiagnosedStatuses(diagnosis))
+            nominate = result.nominated_node
+            suffix = "" if result.status is None else result.status.message
+            if self.record:
+                decision.post_filter = records.record_post_filter(result)
+            if result.victims:
+                self._preempt(queued.pod, result)
+        status = Status(Code.UNSCHEDULABLE, diagnosis.message(suffix))
+        self._fail(queued, status, nominate, decision, diagnosis)
+
+    def _place(self, queued: QueuedPodInfo, profile: Profile, choice: Choice, decision: Decision) -> None:
+        """Assume the pod on its node, reserve, ask for permission, and hand it to the binding cycle."""
+        pod, node_name = queued.pod, choice.node_name
+        decision.node, decision.result = node_name, "scheduled"
+        placed = pod.on(node_name)
+        self.cluster.assume(placed, node_name)
+        self.queue.nominator.delete(pod.uid)
+        cycle = BindingCycle(profile, choice.state, queued, placed, node_name)
+        status = profile.reserve(choice.state, placed, node_name)
+        waits: dict[str, tuple[float, Status]] = {}
+        if status.ok:
+            status, waits = profile.permit(choice.state, placed, node_name)
+        if not status.ok:
+            self._undo(cycle)
+            self._refused_late(cycle, status, decision)
+            return
+        self._activate_stashed(cycle)
+        if waits:
+            self.waiting.add(HeldPod(cycle, waits, self.clock(), self._permit_decided))
+        else:
+            self._start_binding(cycle)
+
+    def _start_binding(self, cycle: BindingCycle) -> None:
+        self.queue.done(cycle.pod.uid)
+        self.effects.append(Bind(cycle))
+
+    def _permit_decided(self, held: HeldPod, status: Status) -> None:
+        self.waiting.remove(held.pod.uid)
+        if status.ok:
+            self._start_binding(held.cycle)
+            return
+        self._undo(held.cycle)
+        self._refused_late(held.cycle, status, None)
+
+    def binding_finished(self, cycle: BindingCycle, status: Status) -> None:
+        """A driver reports how a binding cycle went."""
+        pod = cycle.pod
+        if status.ok:
+            note = f"Successfully assigned {pod.key} to {cycle.node_name}"
+            self.effects.append(EmitEvent(pod, "Normal", "Scheduled", "Binding", note))
+            self._activate_stashed(cycle)
+            return
+        self._undo(cycle)
+        self.queue.move_all(ASSIGNED_POD_DELETE, pod, None)
+        self._fail(cycle.queued, status, "", None)
+
+    def _activate_stashed(self, cycle: BindingCycle) -> None:
+        """Pods that plugins want tried now, left in the cycle's state."""
+        stashed: dict[str, PodInfo] | None = cycle.state.get(PODS_TO_ACTIVATE)
+        if stashed:
+            self.queue.activate(list(stashed.values()))
+            stashed.clear()
+
+    # ---- failures
+
+    def _undo(self, cycle: BindingCycle) -> None:
+        cycle.profile.unreserve(cycle.state, cycle.pod, cycle.node_name)
+        self.cluster.forget(cycle.pod.uid)
+
+    def _refused_late(self, cycle: BindingCycle, status: Status, decision: Decision | None) -> None:
+        """Reserve or permit said no: a refusal over one node, or an error."""
+        pod = cycle.pod
+        if not status.rejected:
+            self.queue.move_all(ASSIGNED_POD_DELETE, pod, None)
+            self._fail(cycle.queued, status, "", decision)
+            return
+        diagnosis = Diagnosis({cycle.node_name: 0})
+        diagnosis.explicit[0] = status
+        diagnosis.finish()
+        refusal = Status(Code.UNSCHEDULABLE, diagnosis.message())
+        self._fail(cycle.queued, refusal, "", decision, diagnosis)
+        self.queue.move_all(ASSIGNED_POD_DELETE, pod, None, lambda other: other.uid != pod.uid)
+
+    def _fail(
+        self,
+        queued: QueuedPodInfo,
+        status: Status,
+        nominate: str | None,
+        decision: Decision | None,
+        diagnosis: Diagnosis | None = None,
+    ) -> None:
+        """Put the pod back, and say why it was not scheduled."""
+        reason = UNSCHEDULABLE if status.rejected else SCHEDULER_ERROR
+        if decision is not None:
+            decision.node, decision.reason, decision.message = "", reason, status.message
+            decision.result = "unschedulable" if status.rejected else "error"
+            if diagnosis is not None:
+                decision.unschedulable_plugins = sorted(diagnosis.unschedulable_plugins)
+        if diagnosis is None:
+            queued.refused_by()
+        else:
+            queued.refused_by(
+                diagnosis.unschedulable_plugins, diagnosis.pending_plugins, diagnosis.not_before()
+            )
+        self._requeue(queued)
+        current = self.intake.pod(queued.pod.uid)
+        if current is None:
+            return
+        if nominate is not None:
+            self.queue.nominator.add(current, nominate)
+        note = truncated(status.message)
+        self.effects.append(EmitEvent(current, "Warning", "FailedScheduling", "Scheduling", note))
+        self._patch_condition(current, reason, status.message, nominate)
+
+    def _requeue(self, queued: QueuedPodInfo) -> None:
+        current = self.intake.pod(queued.pod.uid)
+        if current is None or current.node_name:
+            self.queue.done(queued.pod.uid)
+            return
+        queued.pod = current
+        self.queue.add_unschedulable_if_not_present(queued, self.clock())
+
+    def _patch_condition(self, pod: PodInfo, reason: str, message: str, nominate: str | None) -> None:
+        known = next((c for c in pod.status.conditions if c.type == "PodScheduled"), None)
+        same = known is not None and (known.status, known.reason, known.message) == ("False", reason, message)
+        if nominate == pod.status.nominated_node_name:
+            nominate = None
+        if same and nominate is None:
+            return
+        condition = Condition(
+            type="PodScheduled",
+            status="False",
+            reason=reason,
+            message=message,
+            observed_generation=pod.pod.metadata.generation,
+        )
+        self.effects.append(PatchPodStatus(pod, condition, nominate))
+
+    # ---- preemption
+
+    def _preempt(self, pod: PodInfo, result: PostFilterResult) -> None:
+        """Evict the victims, and take the promise of this node from pods of lower priority."""
+        victims = [victim for victim in result.victims if not victim.terminating]
+        if not victims:
+            return
+        node_name = result.nominated_node or ""
+        for other in list(self.queue.nominator.nominated_for(node_name)):
+            if other.priority < pod.priority:
+                self.queue.nominator.add(other, "")
+                self.effects.append(PatchPodStatus(other, None, ""))
+        self.preempting[pod.uid] = {victim.uid for victim in victims}
+        condition = Condition(
+            type="DisruptionTarget",
+            status="True",
+            reason="PreemptionByScheduler",
+            message=f"{pod.scheduler_name}: preempting to accommodate a higher priority pod",
+        )
+        for victim in victims:
+            held = self.waiting.get(victim.uid)
+            if held is not None:
+                self.eviction_done(victim.uid)
+                held.reject("DefaultPreemption", "preempted")
+                note = f"Preempted by pod {pod.uid} on node {node_name} (in kube-scheduler memory)."
+            else:
+                self.effects.append(Evict(victim, pod, condition))
+                note = f"Preempted by pod {pod.uid} on node {node_name}"
+            self.effects.append(EmitEvent(victim, "Normal", "Preempted", "Preempting", note))
+
+    def eviction_done(self, victim_uid: str) -> None:
+        """A victim is gone or going; its preemptors wait for one fewer."""
+        for uid, victims in list(self.preempting.items()):
+            victims.discard(victim_uid)
+            if not victims:
+                del self.preempting[uid]
+
+    def eviction_failed(self, preemptor: PodInfo) -> None:
+        """A driver could not evict: the preemptor tries again."""
+        self.preempting.pop(preemptor.uid, None)
+        self.queue.activate([preemptor])
+
+
+def truncated(note: str, limit: int = 1024) -> str:
+    """An event's note as the API allows it: at most 1024 bytes."""
+    data = note.encode()
+    return note if len(data) <= limit else data[: limit - 4].decode(errors="ignore") + " ..."

@@ -1,0 +1,92 @@
+"""Pods that permit plugins hold back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from mooring.api.times import go_duration
+from mooring.core.binding import BindingCycle
+from mooring.framework.pod import PodInfo
+from mooring.framework.status import SUCCESS, Code, Status
+
+
+class HeldPod:
+    """A pod in Permit: free once every plugin that holds it allows it, refused by the first that says so
+    or whose time runs out."""
+
+    def __init__(
+        self,
+        cycle: BindingCycle,
+        waits: Mapping[str, tuple[float, Status]],
+        now: float,
+        decided: Callable[[HeldPod, Status], None],
+    ) -> None:
+        self.cycle = cycle
+        self.since = now
+        self._deadlines = {plugin: now + timeout for plugin, (timeout, _) in waits.items()}
+        self._timeouts = {plugin: timeout for plugin, (timeout, _) in waits.items()}
+        self.reasons = {plugin: status.message for plugin, (_, status) in waits.items()}
+        self._decided = decided
+
+    @property
+    def pod(self) -> PodInfo:
+        return self.cycle.pod
+
+    @property
+    def node_name(self) -> str:
+        return self.cycle.node_name
+
+    @property
+    def pending_plugins(self) -> Sequence[str]:
+        return list(self._deadlines)
+
+    @property
+    def deadline(self) -> float:
+        return min(self._deadlines.values())
+
+    def allow(self, plugin: str) -> None:
+        if self._deadlines.pop(plugin, None) is not None and not self._deadlines:
+            self._decided(self, SUCCESS)
+
+    def reject(self, plugin: str, message: str) -> None:
+        if self._deadlines:
+            self._deadlines.clear()
+            self._decided(self, Status(Code.UNSCHEDULABLE, message, plugin=plugin))
+
+    def expire(self, now: float) -> bool:
+        """Refuse the pod if a plugin's time has run out."""
+        plugin = min(self._deadlines, key=self._deadlines.__getitem__)
+        if self._deadlines[plugin] > now:
+            return False
+        waited = go_duration(self._timeouts[plugin])
+        self.reject(plugin, f"rejected due to timeout after waiting {waited} at plugin {plugin}")
+        return True
+
+
+class WaitingPods:
+    """All pods in Permit, by UID."""
+
+    def __init__(self) -> None:
+        self._pods: dict[str, HeldPod] = {}
+
+    def __iter__(self) -> Iterator[HeldPod]:
+        return iter(list(self._pods.values()))
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def get(self, uid: str) -> HeldPod | None:
+        return self._pods.get(uid)
+
+    def add(self, pod: HeldPod) -> None:
+        self._pods[pod.pod.uid] = pod
+
+    def remove(self, uid: str) -> None:
+        self._pods.pop(uid, None)
+
+    def next_deadline(self) -> float | None:
+        return min((pod.deadline for pod in self._pods.values()), default=None)
+
+    def expire(self, now: float) -> None:
+        for pod in self:
+            pod.expire(now)

@@ -1,0 +1,240 @@
+"""VolumeBinding: a pod goes where its volumes are or can be made, and they are bound before the pod is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mooring.api import quantity
+from mooring.api.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import Action, EventHint, Hint, Resource, on
+from mooring.framework.handle import Handle
+from mooring.framework.nodes import IntArray, Nodes, Verdicts
+from mooring.framework.plugin import Plugin
+from mooring.framework.pod import PodInfo
+from mooring.framework.runners import PluginError
+from mooring.framework.status import SKIP, Status, error, unresolvable
+from mooring.plugins.args import VolumeBindingArgs
+from mooring.plugins.volumes.assumed import Assumed
+from mooring.plugins.volumes.binding import BindingFailed, PodBinding, volume_client
+from mooring.plugins.volumes.claims import (
+    CLAIM_KIND,
+    WAIT_FOR_FIRST_CONSUMER,
+    ClaimUse,
+    claims_of,
+    class_of_claim,
+    fully_bound,
+    not_found,
+    ownership_problem,
+)
+from mooring.plugins.volumes.finding import Conflict, Found, PodClaims, VolumeFinder
+from mooring.plugins.volumes.migration import MIGRATED_PLUGINS
+from mooring.plugins.volumes.provisioning import volume_limit
+
+
+class _PodVolumes:
+    """One pod's claims and, once asked for, where they can be had; the binding once a node is chosen.
+
+    Preemption's what-if questions share it: no pod's coming or going changes where volumes can be had.
+    """
+
+    __slots__ = ("binding", "claims", "found")
+
+    def __init__(self, claims: PodClaims) -> None:
+        self.claims = claims
+        self.found: Found | None = None
+        self.binding: PodBinding | None = None
+
+
+class VolumeBinding(Plugin):
+    """Finds, reserves and binds the volumes of a pod's claims."""
+
+    name = "VolumeBinding"
+    args: VolumeBindingArgs
+
+    NODE_AFFINITY = "node(s) didn't match PersistentVolume's node affinity"
+    NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
+    NO_ROOM = "node(s) did not have enough free storage"
+    VOLUME_GONE = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+    UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
+    STATE_KEY = "VolumeBinding"
+
+    _REASONS: ClassVar[dict[Conflict, str]] = {
+        Conflict.NODE_AFFINITY: NODE_AFFINITY,
+        Conflict.NO_VOLUME: NO_VOLUME,
+        Conflict.NO_ROOM: NO_ROOM,
+        Conflict.VOLUME_GONE: VOLUME_GONE,
+    }
+    _REFUSALS: ClassVar[dict[int, Status]] = {}  # by the sum of the conflicts
+
+    def __init__(self, args: VolumeBindingArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._volumes = Assumed(PersistentVolume)
+        self._claims = Assumed(PersistentVolumeClaim)
+        self._finder = VolumeFinder(self._volumes)
+
+    # ---- which nodes
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        uses = state.remember(self, lambda: claims_of(pod))
+        if not uses:
+            return SKIP
+        for use in uses:
+            problem = self._problem(pod, use)
+            if problem is not None:
+                return unresolvable(problem)
+        bound, delayed = [], []
+        for use in uses:
+            claim = self._claims.get(self.handle.listers, use.name, pod.namespace)
+            assert claim is not None  # it was there a moment ago
+            if fully_bound(claim):
+                bound.append(claim)
+            elif self._is_delayed(claim) and not claim.spec.volume_name:
+                delayed.append(claim)
+            else:
+                return unresolvable(self.UNBOUND_IMMEDIATE)
+        state.write(self.STATE_KEY, _PodVolumes(PodClaims(bound, delayed)))
+        return None
+
+    def _problem(self, pod: PodInfo, use: ClaimUse) -> str | None:
+        """Why the pod cannot use a claim wherever it goes."""
+        claim = self.handle.listers.get(PersistentVolumeClaim, use.name, pod.namespace)
+        if claim is None and use.ephemeral:
+            made_by = "waiting for ephemeral volume controller to create the persistentvolumeclaim"
+            return f'{made_by} "{use.name}"'
+        if claim is None:
+            return not_found(CLAIM_KIND, use.name)
+        if claim.status.phase == "Lost":
+            lost = f'bound to non-existent persistentvolume "{claim.spec.volume_name}"'
+            return f'persistentvolumeclaim "{claim.name}" {lost}'
+        if claim.metadata.deletion_timestamp is not None:
+            return f'persistentvolumeclaim "{claim.name}" is being deleted'
+        return ownership_problem(pod, claim) if use.ephemeral else None
+
+    def _is_delayed(self, claim: PersistentVolumeClaim) -> bool:
+        """Whether the claim is left unbound until a pod that uses it has a node."""
+        name = class_of_claim(claim)
+        storage_class = self.handle.listers.get(StorageClass, name) if name else None
+        if storage_class is None:
+            return False
+        if storage_class.volume_binding_mode is None:
+            raise PluginError(self.name, f'VolumeBindingMode not set for StorageClass "{name}"')
+        return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:
+        conflicts = self._find(state, nodes.whole).conflicts
+        codes = conflicts if nodes.whole is nodes else conflicts[nodes.rows]
+        return Verdicts(codes, self._refusals()) if codes.any() else None
+
+    def _find(self, state: CycleState, nodes: Nodes) -> Found:
+        volumes: _PodVolumes | None = state.get(self.STATE_KEY)
+        if volumes is None:
+            raise PluginError(self.name, "not found")
+        if volumes.found is None:
+            volumes.found = self._finder.find(self.handle.listers, volumes.claims, nodes)
+            if volumes.found.error:
+                raise PluginError(self.name, volumes.found.error)
+        return volumes.found
+
+    @classmethod
+    def _refusals(cls) -> dict[int, Status]:
+        if not cls._REFUSALS:
+            for code in range(1, 2 * Conflict.VOLUME_GONE):
+                reasons = [reason for conflict, reason in cls._REASONS.items() if code & conflict]
+                cls._REFUSALS[code] = unresolvable(*reasons)
+        return cls._REFUSALS
+
+    # ---- scores: only with the gate StorageCapacityScoring, which is off
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        return SKIP
+
+    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+        return np.zeros(len(nodes), np.int64)
+
+    # ---- the chosen node
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        volumes: _PodVolumes | None = state.get(self.STATE_KEY)
+        if volumes is None or not volumes.claims.delayed:
+            return None
+        nodes = self.handle.snapshot.nodes
+        row = nodes.index(node_name)
+        if row is None:
+            return error(not_found("node", node_name))
+        decision = self._find(state, nodes).decision(row)
+        volumes.binding = PodBinding(self.handle, self._volumes, self._claims, decision, node_name)
+        volumes.binding.assume()
+        return None
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        volumes: _PodVolumes | None = state.get(self.STATE_KEY)
+        if volumes is not None and volumes.binding is not None:
+            volumes.binding.revert()
+            volumes.binding = None
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        volumes: _PodVolumes | None = state.get(self.STATE_KEY)
+        client = volume_client(self.handle)
+        if volumes is None or volumes.binding is None or client is None:
+            return None  # all claims are bound, or there is no cluster to bind them in
+        await volumes.binding.write(client)
+        try:
+            await volumes.binding.wait(client, pod, self.args.bind_timeout_seconds)
+        except BindingFailed as failure:
+            return error(f"binding volumes: {failure}", failure)
+        return None
+
+    # ---- queueing hints
+
+    def events_to_register(self) -> Iterable[EventHint]:
+        changed = Action.ADD | Action.UPDATE
+        yield on(Resource.STORAGE_CLASS, changed, self._after_storage_class_change)
+        yield on(Resource.PERSISTENT_VOLUME_CLAIM, changed, self._after_claim_change)
+        yield on(Resource.PERSISTENT_VOLUME, changed)
+        yield on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
+        yield on(Resource.CSI_NODE, changed, self._after_csi_node_change)
+        yield on(Resource.CSI_DRIVER, Action.UPDATE, self._after_csi_driver_update)
+        yield on(Resource.CSI_STORAGE_CAPACITY, changed, self._after_capacity_change)
+
+    def _after_storage_class_change(self, pod: PodInfo, old: StorageClass | None, new: StorageClass) -> Hint:
+        return _queue_if(old is None or old.allowed_topologies != new.allowed_topologies)
+
+    def _after_claim_change(self, pod: PodInfo, old: Any, new: PersistentVolumeClaim) -> Hint:
+        return _queue_if(
+            new.namespace == pod.namespace and any(use.name == new.name for use in claims_of(pod))
+        )
+
+    def _after_csi_node_change(self, pod: PodInfo, old: CSINode | None, new: CSINode) -> Hint:
+        def migrated(csi_node: CSINode) -> str:
+            return csi_node.metadata.annotations.get(MIGRATED_PLUGINS, "")
+
+        return _queue_if(old is None or migrated(old) != migrated(new))
+
+    def _after_csi_driver_update(self, pod: PodInfo, old: CSIDriver, new: CSIDriver) -> Hint:
+        """A driver that no longer reports capacity is no longer checked for it."""
+        used = any(volume.csi is not None and volume.csi.driver == new.name for volume in pod.spec.volumes)
+        return _queue_if(used and bool(old.spec.storage_capacity) and not new.spec.storage_capacity)
+
+    def _after_capacity_change(
+        self, pod: PodInfo, old: CSIStorageCapacity | None, new: CSIStorageCapacity
+    ) -> Hint:
+        if old is None:
+            return Hint.QUEUE
+        before, after = volume_limit(old), volume_limit(new)
+        grew = after is not None and (before is None or quantity.to_value(after) > quantity.to_value(before))
+        return _queue_if(grew)
+
+
+def _queue_if(worth_it: bool) -> Hint:
+    return Hint.QUEUE if worth_it else Hint.SKIP

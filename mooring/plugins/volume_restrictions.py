@@ -1,0 +1,187 @@
+"""VolumeRestrictions: a disk that one pod writes to is no other pod's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mooring.api.storage import PersistentVolumeClaim
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import Action, EventHint, Hint, Resource, on
+from mooring.framework.nodes import IntArray, Nodes, Verdicts
+from mooring.framework.plugin import Plugin
+from mooring.framework.pod import PodInfo, Shape
+from mooring.framework.runners import PluginError
+from mooring.framework.status import SKIP, Status, unresolvable, unschedulable
+from mooring.plugins.volumes.claims import CLAIM_KIND, direct_claims_of, not_found
+
+READ_WRITE_ONCE_POD = "ReadWriteOncePod"
+
+
+class Disk(NamedTuple):
+    """An inline disk that may be used once, or by any number of readers."""
+
+    kind: str
+    identity: tuple[str, ...]
+    read_only: bool
+    monitors: frozenset[str] = frozenset()  # of Ceph: two disks can be the same only where these overlap
+
+    def conflicts(self, other: Disk) -> bool:
+        return (
+            self.kind == other.kind
+            and self.identity == other.identity
+            and not (self.read_only and other.read_only)
+            and (self.kind != "rbd" or not self.monitors.isdisjoint(other.monitors))
+        )
+
+
+def disks_of(shape: Shape) -> tuple[Disk, ...]:
+    """The inline disks of pods of a shape."""
+    found: tuple[Disk, ...] | None = shape.memory.get(disks_of)
+    if found is None:
+        found = shape.memory[disks_of] = tuple(_disks(shape))
+    return found
+
+
+def _disks(shape: Shape) -> Iterable[Disk]:
+    for volume in shape.spec.volumes:
+        if (gce := volume.gce_persistent_disk) is not None:
+            yield Disk("gce", (gce.pd_name,), gce.read_only)
+        if (ebs := volume.aws_elastic_block_store) is not None:
+            yield Disk("ebs", (ebs.volume_id,), False)  # readers exclude each other, too
+        if (iscsi := volume.iscsi) is not None:
+            yield Disk("iscsi", (iscsi.iqn,), iscsi.read_only)
+        if (rbd := volume.rbd) is not None:
+            yield Disk("rbd", (rbd.pool, rbd.image), rbd.read_only, frozenset(rbd.monitors))
+
+
+@dataclass(frozen=True, slots=True)
+class DiskConflict:
+    """Pods with a disk that excludes one of these."""
+
+    disks: tuple[Disk, ...]
+
+    @property
+    def count_terminating(self) -> bool:
+        return True  # a disk is free only when its pod is gone
+
+    def matches(self, shape: Shape) -> bool:
+        return any(mine.conflicts(theirs) for theirs in disks_of(shape) for mine in self.disks)
+
+
+@dataclass(frozen=True, slots=True)
+class RefersToClaims:
+    """Pods with at least so many volumes whose claims have one of these names.
+
+    As in kube-scheduler the namespace is not compared, so that preempting a pod of another namespace
+    counts as freeing a claim of the same name.
+    """
+
+    claims: frozenset[str]
+    times: int
+
+    @property
+    def count_terminating(self) -> bool:
+        return True
+
+    def matches(self, shape: Shape) -> bool:
+        names = [
+            v.persistent_volume_claim.claim_name for v in shape.spec.volumes if v.persistent_volume_claim
+        ]
+        return sum(name in self.claims for name in names) >= self.times
+
+
+class _Needs(NamedTuple):
+    """What pods of a shape need that others may hold."""
+
+    disks: DiskConflict | None
+    claims: tuple[str, ...]
+
+
+class _Exclusive(NamedTuple):
+    """The claims that no two pods may use, and how many of them are in use."""
+
+    claims: frozenset[str]
+    in_use: int
+
+
+class VolumeRestrictions(Plugin):
+    """Refuses nodes whose pods hold an inline disk that the pod needs for itself, and every node while a
+    ReadWriteOncePod claim is in use."""
+
+    name = "VolumeRestrictions"
+
+    DISK_CONFLICT = "node(s) had no available disk"
+    CLAIM_IN_USE = (
+        "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
+        "already in-use by another pod"
+    )
+    PRE_FILTER_KEY = "PreFilterVolumeRestrictions"
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        needs = self._needs(state, pod)
+        exclusive = set()
+        for name in needs.claims:
+            claim = self.handle.listers.get(PersistentVolumeClaim, name, pod.namespace)
+            if claim is None:
+                return unresolvable(not_found(CLAIM_KIND, name))
+            if READ_WRITE_ONCE_POD in claim.spec.access_modes:
+                exclusive.add(name)
+        users = self.handle.snapshot.claim_users
+        in_use = sum(users(f"{pod.namespace}/{name}") > 0 for name in exclusive)
+        if needs.disks is None and not in_use:
+            return SKIP
+        state.write(self.PRE_FILTER_KEY, _Exclusive(frozenset(exclusive), in_use))
+        return None
+
+    def _needs(self, state: CycleState, pod: PodInfo) -> _Needs:
+        def make() -> _Needs:
+            disks = disks_of(pod.shape)
+            return _Needs(DiskConflict(disks) if disks else None, direct_claims_of(pod))
+
+        return state.remember(self, make)
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:
+        exclusive: _Exclusive | None = state.get(self.PRE_FILTER_KEY)
+        if exclusive is None:
+            raise PluginError(self.name, f'cannot read "{self.PRE_FILTER_KEY}" from cycleState')
+        codes = np.zeros(len(nodes), np.int32)
+        if exclusive.claims:
+            codes[self._in_use(exclusive, nodes) > 0] = 2
+        disks = self._needs(state, pod).disks
+        if disks is not None:
+            codes[nodes.count(disks) > 0] = 1
+        return Verdicts(codes, self._STATUSES) if codes.any() else None
+
+    def _in_use(self, exclusive: _Exclusive, nodes: Nodes) -> IntArray:
+        """How many of the claims are in use, given the pods that a hypothetical view adds or removes."""
+        in_use = np.full(len(nodes), exclusive.in_use, np.int64)
+        for times in range(1, len(exclusive.claims) + 1):
+            change = nodes.delta(RefersToClaims(exclusive.claims, times))
+            if change is None:
+                break
+            in_use += change
+        return in_use
+
+    _STATUSES = {1: unschedulable(DISK_CONFLICT), 2: unschedulable(CLAIM_IN_USE)}
+
+    # ---- queueing hints
+
+    def events_to_register(self) -> Iterable[EventHint]:
+        yield on(Resource.POD, Action.DELETE, self._after_pod_delete)
+        yield on(Resource.NODE, Action.ADD)
+        yield on(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, self._after_claim_add)
+
+    def _after_pod_delete(self, pod: PodInfo, old: PodInfo, new: Any) -> Hint:
+        if old.namespace != pod.namespace:
+            return Hint.SKIP
+        freed = DiskConflict(disks_of(pod.shape)).matches(old.shape)
+        freed = freed or not set(direct_claims_of(pod)).isdisjoint(direct_claims_of(old))
+        return Hint.QUEUE if freed else Hint.SKIP
+
+    def _after_claim_add(self, pod: PodInfo, old: Any, new: PersistentVolumeClaim) -> Hint:
+        used = new.namespace == pod.namespace and new.name in direct_claims_of(pod)
+        return Hint.QUEUE if used else Hint.SKIP

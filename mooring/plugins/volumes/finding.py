@@ -1,0 +1,173 @@
+"""On which nodes a pod's claims can be had, and how: kept, bound to an existing volume, or provisioned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntFlag
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mooring.api.storage import PersistentVolume, PersistentVolumeClaim
+from mooring.framework.handle import Listers
+from mooring.framework.nodes import BoolArray, Nodes
+from mooring.plugins.volumes.assumed import Assumed
+from mooring.plugins.volumes.claims import SELECTED_NODE, class_of_claim, requested_size
+from mooring.plugins.volumes.csi_nodes import CSINodes
+from mooring.plugins.volumes.migration import MigrationError, migrated_affinity, plugin_of
+from mooring.plugins.volumes.node_rows import NodeRows, compile_affinity
+from mooring.plugins.volumes.provisioning import Provisioning
+from mooring.plugins.volumes.static_volumes import UNMATCHED, Match, StaticMatcher, VolumeIndex
+
+
+class Conflict(IntFlag):
+    """Why a node cannot have the pod's volumes. Several may hold at once."""
+
+    NODE_AFFINITY = 1  # a bound volume cannot be used there
+    NO_VOLUME = 2  # a claim finds no volume there and none can be made
+    NO_ROOM = 4  # a volume could be made but for the lack of storage
+    VOLUME_GONE = 8  # a claim is bound to a volume that does not exist
+    ERROR = 16  # the question itself failed
+
+
+class PodClaims(NamedTuple):
+    """A pod's claims: bound ones, and those that wait for their first consumer."""
+
+    bound: Sequence[PersistentVolumeClaim]
+    delayed: Sequence[PersistentVolumeClaim]
+
+
+class Decision(NamedTuple):
+    """What is to be done for the pod's claims on one node."""
+
+    bindings: Sequence[tuple[PersistentVolume, PersistentVolumeClaim]]
+    provisions: Sequence[PersistentVolumeClaim]
+
+
+class Found:
+    """The answer for all rows of the table: conflicts, and where there are none, what to do."""
+
+    def __init__(self, rows: int) -> None:
+        self.conflicts: npt.NDArray[np.int32] = np.zeros(rows, np.int32)
+        self.error = ""
+        self.selected: list[PersistentVolumeClaim] = []  # a node was already selected for these
+        self.matches: list[Match] = []
+
+    def add(self, rows: BoolArray, conflict: Conflict) -> None:
+        self.conflicts[rows] |= conflict
+
+    def decision(self, row: int) -> Decision:
+        bindings, provisions = [], list(self.selected)
+        for match in self.matches:
+            volume = match.on(row)
+            if volume is None:
+                provisions.append(match.claim)
+            else:
+                bindings.append((volume, match.claim))
+        return Decision(bindings, provisions)
+
+
+class VolumeFinder:
+    """Asks for all nodes at once; what follows from nodes and volumes alone is kept between pods."""
+
+    def __init__(self, volumes: Assumed[PersistentVolume]) -> None:
+        self._volumes = volumes
+        self._index = VolumeIndex()
+        self._csi_nodes = CSINodes()
+        self._rows = NodeRows()
+        self._provisioning = Provisioning(self._rows)
+
+    def find(self, listers: Listers, claims: PodClaims, nodes: Nodes) -> Found:
+        """Look for the claims' volumes on all nodes, which must be the whole table."""
+        self._rows.refresh(nodes)
+        found = Found(len(nodes))
+        self._check_bound(listers, claims.bound, nodes, found)
+        if claims.delayed:
+            self._place_delayed(listers, claims.delayed, nodes, found)
+        return found
+
+    # ---- bound claims
+
+    def _check_bound(
+        self, listers: Listers, claims: Sequence[PersistentVolumeClaim], nodes: Nodes, found: Found
+    ) -> None:
+        """Each node is told about the first claim only that it cannot have."""
+        unchecked = np.ones(len(nodes), np.bool_)
+        for claim in claims:
+            volume = listers.get(PersistentVolume, claim.spec.volume_name)
+            if volume is None:
+                found.add(unchecked, Conflict.VOLUME_GONE)
+                return
+            usable = self._usable(listers, volume, nodes, unchecked, found)
+            if usable is not None:
+                found.add(unchecked & ~usable, Conflict.NODE_AFFINITY)
+                unchecked &= usable
+
+    def _usable(
+        self, listers: Listers, volume: PersistentVolume, nodes: Nodes, unchecked: BoolArray, found: Found
+    ) -> BoolArray | None:
+        """The nodes that can use a volume; None: all. Nodes that migrated its plugin to CSI have the
+        driver's topology labels, so there it is the translated volume that must match."""
+        affinity = self._index.affinity(volume)
+        usable = None if affinity is None else self._rows.mask(affinity)
+        plugin = plugin_of(volume.spec)
+        if plugin is None or not plugin.migrated:
+            return usable
+        self._csi_nodes.refresh(listers, nodes)
+        migrated = self._csi_nodes.migrated(plugin.name)
+        if migrated is None:
+            return usable
+        try:
+            translated = compile_affinity(migrated_affinity(volume, plugin))
+        except MigrationError as error:
+            found.error = f"could not translate pv: {error}"
+            found.add(unchecked & migrated, Conflict.ERROR)
+            return usable
+        on_csi = True if translated is None else self._rows.mask(translated)
+        return np.where(migrated, on_csi, True if usable is None else usable)
+
+    # ---- claims that wait for their first consumer
+
+    def _place_delayed(
+        self, listers: Listers, claims: Sequence[PersistentVolumeClaim], nodes: Nodes, found: Found
+    ) -> None:
+        possible = np.ones(len(nodes), np.bool_)
+        unplaced = []
+        for claim in claims:
+            selected = claim.metadata.annotations.get(SELECTED_NODE)
+            if selected is None:
+                unplaced.append(claim)
+                continue
+            found.selected.append(claim)
+            only = np.zeros(len(nodes), np.bool_)
+            row = nodes.index(selected)
+            if row is not None:
+                only[row] = True
+            possible &= only
+        found.add(~possible, Conflict.NO_VOLUME)
+        matcher = StaticMatcher(listers, self._index, self._rows, self._volumes.live(listers))
+        for claim in sorted(unplaced, key=requested_size):
+            found.matches.append(matcher.match(claim, possible))
+        self._check_provisioning(listers, found, possible)
+
+    def _check_provisioning(self, listers: Listers, found: Found, possible: BoolArray) -> None:
+        """Every claim without a volume must be provisioned; each node is told about the first obstacle."""
+        open_rows = possible.copy()
+        needs: list[tuple[PersistentVolumeClaim, BoolArray]] = [(claim, possible) for claim in found.selected]
+        needs += [(match.claim, match.choice == UNMATCHED) for match in found.matches]
+        for claim, needed in needs:
+            asking = open_rows & needed
+            if not asking.any():
+                continue
+            place = self._provisioning.check(listers, claim, class_of_claim(claim))
+            if place is None:
+                refused = asking
+            else:
+                refused = asking & ~place.allowed if place.allowed is not None else np.zeros_like(asking)
+            found.add(refused, Conflict.NO_VOLUME)
+            open_rows &= ~refused
+            if place is not None and place.room is not None:
+                short = asking & ~refused & ~place.room
+                found.add(short, Conflict.NO_ROOM)
+                open_rows &= ~short
