@@ -81,6 +81,7 @@ class Algorithm:
         outcome = profile.pre_filter(choice.state, pod, nodes)
         diagnosis = choice.diagnosis
         diagnosis.unschedulable_plugins |= outcome.restricting
+        diagnosis.node_names = outcome.node_names
         if not outcome.status.ok:
             diagnosis.absent = diagnosis.pre_filter = outcome.status
             diagnosis.blame(outcome.status)

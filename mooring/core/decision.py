@@ -86,11 +86,11 @@ def record_choice(decision: Decision, choice: Choice, names: list[str]) -> None:
     diagnosis = choice.diagnosis
     decision.skipped_filters = sorted(choice.state.skip_filter)
     decision.skipped_scores = sorted(choice.state.skip_score)
+    if diagnosis.node_names is not None:
+        decision.pre_filter_nodes = sorted(diagnosis.node_names)
     if diagnosis.pre_filter is not None:
         decision.pre_filter = refusal(diagnosis.pre_filter)
         return
-    if diagnosis.allowed is not None:
-        decision.pre_filter_nodes = sorted(names[row] for row in np.flatnonzero(diagnosis.allowed))
     if choice.feasible is None:
         return
     for row, name in enumerate(names):

@@ -42,7 +42,8 @@ class Diagnosis:
     def __init__(self, row_of: Mapping[str, int]) -> None:
         self.row_of = row_of
         self.filtering: Filtering | None = None
-        self.allowed: BoolArray | None = None  # rows that pre_filter left; None: all
+        self.node_names: frozenset[str] | None = None  # the only nodes that pre_filter left; None: all
+        self.allowed: BoolArray | None = None  # the rows of those that exist
         self.absent: Status | None = None  # the status of nodes that were not evaluated
         self.explicit: dict[int, Status] = {}  # rows whose refusal is not the table's: nominations, extenders
         self.pre_filter: Status | None = None  # the rejection of the pod as a whole

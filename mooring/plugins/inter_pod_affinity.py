@@ -9,6 +9,7 @@ from mooring.api.objects import Node, PodAffinity
 from mooring.framework.affinity import AffinityTerm
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, EventHint, Hint, Resource, on
+from mooring.framework.handle import Handle
 from mooring.framework.nodes import Depends, IntArray, Nodes, Verdicts
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo, Shape
@@ -19,6 +20,7 @@ from mooring.plugins.pod_affinity.filtering import (
     ANTI_AFFINITY,
     EXISTING_ANTI_AFFINITY,
     RequiredTerms,
+    first_broken,
 )
 from mooring.plugins.pod_affinity.scoring import PreferredTerms
 from mooring.plugins.pod_affinity.terms import Concerns
@@ -38,11 +40,17 @@ class InterPodAffinity(Plugin):
     AFFINITY_NOT_MATCHED = "node(s) didn't match pod affinity rules"
     ANTI_AFFINITY_NOT_MATCHED = "node(s) didn't match pod anti-affinity rules"
     EXISTING_ANTI_AFFINITY_NOT_SATISFIED = "node(s) didn't satisfy existing pods anti-affinity rules"
-    _STATUSES: ClassVar[Mapping[int, Status]] = {
+    _REFUSALS: ClassVar[Mapping[int, Status]] = {
         AFFINITY: unresolvable(AFFINITY_NOT_MATCHED),
         ANTI_AFFINITY: unschedulable(ANTI_AFFINITY_NOT_MATCHED),
         EXISTING_ANTI_AFFINITY: unschedulable(EXISTING_ANTI_AFFINITY_NOT_SATISFIED),
     }
+
+    def __init__(self, args: InterPodAffinityArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._statuses = {
+            code: self._REFUSALS[first_broken(code)] for code in range(1, sum(self._REFUSALS) + 1)
+        }
 
     def _concerns(self, state: CycleState, shape: Shape) -> Concerns:
         return state.remember(_CONCERNS, lambda: Concerns(shape, self.handle.listers))
@@ -52,7 +60,7 @@ class InterPodAffinity(Plugin):
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         required: RequiredTerms | None = state.memory.get(_REQUIRED)
         if required is None:
-            required = RequiredTerms(self._concerns(state, pod.shape), pod.shape, self._STATUSES)
+            required = RequiredTerms(self._concerns(state, pod.shape), pod.shape, self._statuses)
             state.memory[_REQUIRED] = required
         required.update(nodes)
         return skip() if required.idle else None

@@ -17,7 +17,7 @@ from mooring.api.storage import (
 )
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, EventHint, Hint, Resource, on
-from mooring.framework.handle import Handle
+from mooring.framework.handle import Handle, Listers
 from mooring.framework.nodes import BoolArray, IntArray, NodeInfo, Nodes, Verdicts, refuse
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo, Shape
@@ -26,12 +26,11 @@ from mooring.framework.status import SKIP, Status, unresolvable, unschedulable
 from mooring.plugins.volumes.attachments import (
     Attachment,
     MissingClaim,
-    UncountableVolume,
     attached_to,
     attachments_of,
     may_attach,
 )
-from mooring.plugins.volumes.claims import claims_of
+from mooring.plugins.volumes.claims import VolumeError, claims_of
 from mooring.plugins.volumes.csi_nodes import NO_LIMIT, CSINodes
 from mooring.plugins.volumes.migration import plugin_of
 
@@ -77,10 +76,11 @@ class NodeVolumeLimits(Plugin):
         listers, whole = self.handle.listers, nodes.whole
         self._csi_nodes.refresh(listers, whole)
         try:
-            wanted = attachments_of(listers, pod, must_exist=True)
+            migrate = bool(self._csi_nodes.present.any())
+            wanted = attachments_of(listers, pod, must_exist=True, migrate=migrate)
         except MissingClaim as missing:
             return refuse(np.ones(len(nodes), np.bool_), unresolvable(str(missing)))
-        except UncountableVolume as problem:
+        except VolumeError as problem:
             raise PluginError(self.name, str(problem)) from problem
         limits = self._limits(wanted)
         if not limits:
@@ -131,14 +131,17 @@ class NodeVolumeLimits(Plugin):
     def _used_by(self, pod: PodInfo) -> frozenset[Attachment]:
         """A pod's volumes; found once for all pods of its shape, until claims or volumes change."""
         listers, memory = self.handle.listers, pod.shape.memory
-        kinds = PersistentVolumeClaim, PersistentVolume, StorageClass
-        versions = tuple(map(listers.version, kinds))
+        versions = (
+            listers.version(PersistentVolumeClaim),
+            listers.version(PersistentVolume),
+            listers.version(StorageClass),
+        )
         known: tuple[object, frozenset[Attachment]] | None = memory.get(self)
         if known is not None and known[0] == versions:
             return known[1]
         try:
             used = attachments_of(listers, pod, must_exist=False)
-        except UncountableVolume as problem:
+        except VolumeError as problem:
             raise PluginError(self.name, str(problem)) from problem
         memory[self] = (versions, used)
         return used
@@ -183,7 +186,7 @@ class _AttachmentIndex:
         self._version: int | None = None
         self._by_node: dict[str, list[VolumeAttachment]] = {}
 
-    def refresh(self, listers: Any) -> None:
+    def refresh(self, listers: Listers) -> None:
         version = listers.version(VolumeAttachment)
         if version != self._version:
             self._version = version
@@ -200,7 +203,7 @@ class _AttachmentIndex:
                 counts[i] = len(attachments)
         return counts
 
-    def of(self, listers: Any, node_name: str) -> set[Attachment]:
+    def of(self, listers: Listers, node_name: str) -> set[Attachment]:
         found = (attached_to(listers, attachment) for attachment in self._by_node.get(node_name, ()))
         return {attachment for attachment in found if attachment is not None}
 

@@ -88,4 +88,5 @@ class ScoredResources:
 
 def only_row(lines: IntArray) -> list[int]:
     """The single row of a view as Python integers, which are faster than arrays of one element."""
-    return lines[:, 0].tolist()
+    row: list[int] = lines[:, 0].tolist()
+    return row

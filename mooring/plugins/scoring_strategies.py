@@ -43,11 +43,15 @@ class Strategy:
         if used.shape[1] == 1:
             return np.array([self._score_one(scored, only_row(used), only_row(allocatable))], np.int64)
         requested = used + scored.requests
-        divisor = np.maximum(allocatable, _ONE)
+        complete = bool(allocatable.all())
+        divisor = allocatable if complete else np.maximum(allocatable, _ONE)
         if self._least:
             ratings = np.maximum(divisor - requested, _ZERO) * _HUNDRED // divisor
         else:
             ratings = np.minimum(requested, divisor) * _HUNDRED // divisor
+        if complete and self._curve is None:
+            scores: IntArray = (ratings * scored.weight_column).sum(axis=0) // sum(scored.weights)
+            return scores
         counted = allocatable > _ZERO
         if self._curve is not None:
             ratings = self._curve[ratings]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from mooring.plugins.volumes.claims import (
     CLAIM_KIND,
     WAIT_FOR_FIRST_CONSUMER,
     ClaimUse,
+    VolumeError,
     claims_of,
     class_of_claim,
     fully_bound,
@@ -40,6 +41,18 @@ from mooring.plugins.volumes.claims import (
 from mooring.plugins.volumes.finding import Conflict, Found, PodClaims, VolumeFinder
 from mooring.plugins.volumes.migration import MIGRATED_PLUGINS
 from mooring.plugins.volumes.provisioning import volume_limit
+
+# What is read to find volumes, besides the nodes, the pod's claims and what is assumed.
+_READ = (PersistentVolume, StorageClass, CSINode, CSIDriver, CSIStorageCapacity)
+
+
+class _Answer(NamedTuple):
+    """Where claims can be had, and what that followed from."""
+
+    versions: tuple[int, ...]
+    claims: PodClaims
+    found: Found
+    verdicts: Verdicts | None
 
 
 class _PodVolumes:
@@ -52,7 +65,7 @@ class _PodVolumes:
 
     def __init__(self, claims: PodClaims) -> None:
         self.claims = claims
-        self.found: Found | None = None
+        self.found: _Answer | None = None
         self.binding: PodBinding | None = None
 
 
@@ -75,13 +88,16 @@ class VolumeBinding(Plugin):
         Conflict.NO_ROOM: NO_ROOM,
         Conflict.VOLUME_GONE: VOLUME_GONE,
     }
-    _REFUSALS: ClassVar[dict[int, Status]] = {}  # by the sum of the conflicts
 
     def __init__(self, args: VolumeBindingArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._volumes = Assumed(PersistentVolume)
         self._claims = Assumed(PersistentVolumeClaim)
         self._finder = VolumeFinder(self._volumes)
+        self._refusals = {  # by the sum of the conflicts
+            code: unresolvable(*(reason for conflict, reason in self._REASONS.items() if code & conflict))
+            for code in range(1, sum(self._REASONS) + 1)
+        }
 
     # ---- which nodes
 
@@ -93,17 +109,10 @@ class VolumeBinding(Plugin):
             problem = self._problem(pod, use)
             if problem is not None:
                 return unresolvable(problem)
-        bound, delayed = [], []
-        for use in uses:
-            claim = self._claims.get(self.handle.listers, use.name, pod.namespace)
-            assert claim is not None  # it was there a moment ago
-            if fully_bound(claim):
-                bound.append(claim)
-            elif self._is_delayed(claim) and not claim.spec.volume_name:
-                delayed.append(claim)
-            else:
-                return unresolvable(self.UNBOUND_IMMEDIATE)
-        state.write(self.STATE_KEY, _PodVolumes(PodClaims(bound, delayed)))
+        claims = self._classify(pod, uses)
+        if claims is None:
+            return unresolvable(self.UNBOUND_IMMEDIATE)
+        state.write(self.STATE_KEY, _PodVolumes(claims))
         return None
 
     def _problem(self, pod: PodInfo, use: ClaimUse) -> str | None:
@@ -121,6 +130,21 @@ class VolumeBinding(Plugin):
             return f'persistentvolumeclaim "{claim.name}" is being deleted'
         return ownership_problem(pod, claim) if use.ephemeral else None
 
+    def _classify(self, pod: PodInfo, uses: Iterable[ClaimUse]) -> PodClaims | None:
+        """Which claims are bound and which are to be; None where one should be bound already."""
+        claims = PodClaims([], [])
+        overdue = False
+        for use in uses:
+            claim = self._claims.get(self.handle.listers, use.name, pod.namespace)
+            assert claim is not None  # it was there a moment ago
+            if fully_bound(claim):
+                claims.bound.append(claim)
+            elif self._is_delayed(claim) and not claim.spec.volume_name:
+                claims.delayed.append(claim)
+            else:
+                overdue = True
+        return None if overdue else claims
+
     def _is_delayed(self, claim: PersistentVolumeClaim) -> bool:
         """Whether the claim is left unbound until a pod that uses it has a node."""
         name = class_of_claim(claim)
@@ -132,27 +156,34 @@ class VolumeBinding(Plugin):
         return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:
-        conflicts = self._find(state, nodes.whole).conflicts
-        codes = conflicts if nodes.whole is nodes else conflicts[nodes.rows]
-        return Verdicts(codes, self._refusals()) if codes.any() else None
+        found = self._find(state, nodes.whole)
+        if found.verdicts is None or nodes.whole is nodes:
+            return found.verdicts
+        return Verdicts(found.verdicts.codes[nodes.rows], found.verdicts.statuses)
 
-    def _find(self, state: CycleState, nodes: Nodes) -> Found:
+    def _find(self, state: CycleState, nodes: Nodes) -> _Answer:
         volumes: _PodVolumes | None = state.get(self.STATE_KEY)
         if volumes is None:
             raise PluginError(self.name, "not found")
         if volumes.found is None:
-            volumes.found = self._finder.find(self.handle.listers, volumes.claims, nodes)
-            if volumes.found.error:
-                raise PluginError(self.name, volumes.found.error)
+            volumes.found = self._look(state, volumes.claims, nodes)
         return volumes.found
 
-    @classmethod
-    def _refusals(cls) -> dict[int, Status]:
-        if not cls._REFUSALS:
-            for code in range(1, 2 * Conflict.VOLUME_GONE):
-                reasons = [reason for conflict, reason in cls._REASONS.items() if code & conflict]
-                cls._REFUSALS[code] = unresolvable(*reasons)
-        return cls._REFUSALS
+    def _look(self, state: CycleState, claims: PodClaims, nodes: Nodes) -> _Answer:
+        """Find the volumes, or know that what was found for the last pod of this shape still holds."""
+        version = self.handle.listers.version
+        versions = (nodes.node_version, self._volumes.revision, *(version(kind) for kind in _READ))
+        known: _Answer | None = state.memory.get(_Answer)
+        if known is not None and known.versions == versions and known.claims.same(claims):
+            return known
+        try:
+            found = self._finder.find(self.handle.listers, claims, nodes)
+        except VolumeError as problem:
+            raise PluginError(self.name, str(problem)) from problem
+        refused = bool(found.conflicts.any())
+        verdicts = Verdicts(found.conflicts, self._refusals) if refused else None
+        answer = state.memory[_Answer] = _Answer(versions, claims, found, verdicts)
+        return answer
 
     # ---- scores: only with the gate StorageCapacityScoring, which is off
 
@@ -172,7 +203,7 @@ class VolumeBinding(Plugin):
         row = nodes.index(node_name)
         if row is None:
             return error(not_found("node", node_name))
-        decision = self._find(state, nodes).decision(row)
+        decision = self._find(state, nodes).found.decision(row)
         volumes.binding = PodBinding(self.handle, self._volumes, self._claims, decision, node_name)
         volumes.binding.assume()
         return None

@@ -38,6 +38,14 @@ class Topology(NamedTuple):
     values: frozenset[str]
 
 
+class _Known(NamedTuple):
+    """The last answer for all nodes, and what it followed from."""
+
+    node_version: int
+    topologies: list[Topology]
+    verdicts: Verdicts | None
+
+
 class VolumeZone(Plugin):
     """Refuses nodes in another zone or region than the pod's bound volumes."""
 
@@ -100,6 +108,15 @@ class VolumeZone(Plugin):
         assert isinstance(topologies, list)
         if not topologies:
             return None
+        if nodes.whole is not nodes:
+            return self._check(nodes, topologies)
+        known: _Known | None = state.memory.get(_Known)
+        if known is None or known.node_version != nodes.node_version or known.topologies != topologies:
+            known = _Known(nodes.node_version, topologies, self._check(nodes, topologies))
+            state.memory[_Known] = known
+        return known.verdicts
+
+    def _check(self, nodes: Nodes, topologies: Iterable[Topology]) -> Verdicts | None:
         fits = _all_match(nodes, topologies)
         # A cluster of one zone need not label its nodes.
         located = np.logical_or.reduce([nodes.label(key).ids >= 0 for key in _LABELS])

@@ -58,7 +58,9 @@ def actions(events: Iterable[ClusterEvent]) -> list[str]:
         ),
     ],
 )
-def test_pod_updates_are_told_apart(before: dict[str, Any], after: dict[str, Any], expected: list[str]) -> None:
+def test_pod_updates_are_told_apart(
+    before: dict[str, Any], after: dict[str, Any], expected: list[str]
+) -> None:
     pending = pod_update_events(make_pod("p", **before), make_pod("p", **after))
     assert actions(pending) == ["UnschedulablePod" + each for each in expected]
     assigned = pod_update_events(make_pod("p", node="n", **before), make_pod("p", node="n", **after))
@@ -222,7 +224,9 @@ def test_a_plugin_that_can_refuse_but_names_no_events_hears_of_all_kinds() -> No
     assert events_of(make(Listener)) == [on(Resource.NODE, Action.ADD)]
 
 
-@pytest.mark.parametrize("point", ["pre_enqueue", "pre_filter", "filter_nodes", "reserve", "unreserve", "permit"])
+@pytest.mark.parametrize(
+    "point", ["pre_enqueue", "pre_filter", "filter_nodes", "reserve", "unreserve", "permit"]
+)
 def test_each_refusing_extension_point_counts(point: str) -> None:
     kind = type("Own", (Plugin,), {"name": "Own", point: lambda self, *args: None})
     assert events_of(make(kind)) == list(ANY_EVENT)

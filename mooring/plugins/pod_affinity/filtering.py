@@ -1,7 +1,7 @@
 """Required terms: the nodes that the pod's affinity, its anti-affinity or that of other pods rules out.
 
-The answers are found per domain of each topology key and spread over the rows only where they changed. As
-codes rise in the order in which the rules are checked, a row's answer is the lowest code of its domains.
+The answers are found per domain of each topology key and spread over the rows only where they changed. A
+row's code tells every rule that it breaks, one bit for each, so that what the keys say can be put together.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ from mooring.framework.status import Status
 from mooring.plugins.pod_affinity.terms import Concerns, Tallies, Tally
 from mooring.plugins.predicates import CarriesTerm, SelectedByAll
 
-AFFINITY, ANTI_AFFINITY, EXISTING_ANTI_AFFINITY = 1, 2, 3
-_PASSED = 4  # above every refusal; its low bits, 0, are what verdicts call passed
-_CODE = np.int8(3)
+EXISTING_ANTI_AFFINITY, ANTI_AFFINITY, AFFINITY = 1, 2, 4
 
 Codes = npt.NDArray[np.int8]
+
+
+def first_broken(code: int) -> int:
+    """Of the rules that a code says are broken, the one that is checked first."""
+    return next(rule for rule in (AFFINITY, ANTI_AFFINITY, EXISTING_ANTI_AFFINITY) if code & rule)
 
 
 class RequiredTerms:
@@ -84,8 +87,8 @@ class RequiredTerms:
         return self._verdicts
 
     def _combine(self, codes: Sequence[Codes]) -> Verdicts:
-        lowest = codes[0] if len(codes) == 1 else np.minimum.reduce(codes)
-        return Verdicts((lowest & _CODE).astype(np.int32), self._statuses)
+        broken = codes[0] if len(codes) == 1 else np.bitwise_or.reduce(codes)
+        return Verdicts(broken.astype(np.int32), self._statuses)
 
     def _first(self) -> bool:
         """Whether the pod may be the first of its kind: it satisfies its own affinity and no other pod does,
@@ -151,7 +154,7 @@ class _KeyRules:
         table = np.empty(domains + 1, np.int8)
         met = None if affinity is None or first else affinity > 0
         table[:-1] = _codes(domains, met, anti, existing)
-        table[-1] = _PASSED if affinity is None else AFFINITY
+        table[-1] = 0 if affinity is None else AFFINITY
         return table
 
     # ---- with pods that would be there or not be there
@@ -182,12 +185,12 @@ class _KeyRules:
 def _codes(
     length: int, met: BoolArray | None, anti: Sequence[IntArray], existing: Sequence[IntArray]
 ) -> Codes:
-    """The first rule that is broken: affinity where it is not met, the others where a count is above 0."""
-    codes = np.full(length, _PASSED, np.int8)
+    """The rules that are broken: affinity where it is not met, the others where a count is above 0."""
+    codes = np.zeros(length, np.int8)
     for counts in existing:
-        np.copyto(codes, EXISTING_ANTI_AFFINITY, where=counts > 0)
+        codes |= (counts > 0).view(np.int8)
     for counts in anti:
-        np.copyto(codes, ANTI_AFFINITY, where=counts > 0)
+        codes |= (counts > 0).view(np.int8) * np.int8(ANTI_AFFINITY)
     if met is not None:
-        np.copyto(codes, AFFINITY, where=~met)
+        codes |= (~met).view(np.int8) * np.int8(AFFINITY)
     return codes

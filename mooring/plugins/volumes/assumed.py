@@ -22,6 +22,7 @@ class Assumed(Generic[Obj]):
         self._kind = kind
         self._by_key: dict[str, tuple[Obj, Obj]] = {}  # key → (the version it was made for, as assumed)
         self._checked: int | None = None
+        self.revision = 0  # changes whenever an assumption is made or taken back
 
     def live(self, listers: Listers) -> Mapping[str, Obj]:
         """All assumed objects, by key."""
@@ -45,12 +46,14 @@ class Assumed(Generic[Obj]):
         base = listers.get(self._kind, changed.name, changed.namespace)
         if base is not None:
             self._by_key[changed.key] = (base, changed)
+            self.revision += 1
 
     def restore(self, changed: Obj) -> None:
         """Take an assumption back, unless another has replaced it."""
         entry = self._by_key.get(changed.key)
         if entry is not None and entry[1] is changed:
             del self._by_key[changed.key]
+            self.revision += 1
 
     def _holds(self, listers: Listers, base: Obj) -> bool:
         seen = listers.get(self._kind, base.name, base.namespace)

@@ -8,7 +8,13 @@ from mooring.api.objects import Volume
 from mooring.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from mooring.framework.handle import Listers
 from mooring.framework.pod import PodInfo
-from mooring.plugins.volumes.claims import CLAIM_KIND, class_of_claim, not_found, ownership_problem
+from mooring.plugins.volumes.claims import (
+    CLAIM_KIND,
+    VolumeError,
+    class_of_claim,
+    not_found,
+    ownership_problem,
+)
 from mooring.plugins.volumes.migration import (
     MigrationError,
     inline_handle,
@@ -25,12 +31,8 @@ class Attachment(NamedTuple):
     handle: str
 
 
-class MissingClaim(LookupError):  # noqa: N818
+class MissingClaim(LookupError):  # noqa: N818 - says what is wrong
     """A new pod's claim does not exist."""
-
-
-class UncountableVolume(ValueError):  # noqa: N818
-    """A pod's volume cannot be counted at all, which fails the attempt."""
 
 
 def may_attach(volume: Volume) -> bool:
@@ -42,8 +44,11 @@ def may_attach(volume: Volume) -> bool:
     )
 
 
-def attachments_of(listers: Listers, pod: PodInfo, *, must_exist: bool) -> frozenset[Attachment]:
-    """The CSI volumes of a pod on a node with CSI. `must_exist`: its claims must be there."""
+def attachments_of(
+    listers: Listers, pod: PodInfo, *, must_exist: bool, migrate: bool = True
+) -> frozenset[Attachment]:
+    """The CSI volumes of a pod. `must_exist`: its claims must be there. `migrate`: on a node that has a
+    CSINode, without which in-tree volumes are not migrated. Raises MissingClaim, VolumeError."""
     found = set()
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is not None:
@@ -51,11 +56,11 @@ def attachments_of(listers: Listers, pod: PodInfo, *, must_exist: bool) -> froze
         elif volume.ephemeral is not None:
             name, ephemeral = f"{pod.name}-{volume.name}", True
         else:
-            if (attachment := _inline(volume)) is not None:
+            if migrate and (attachment := _inline(volume)) is not None:
                 found.add(attachment)
             continue
         if not name:
-            raise UncountableVolume("PersistentVolumeClaim had no name")
+            raise VolumeError("PersistentVolumeClaim had no name")
         claim = listers.get(PersistentVolumeClaim, name, pod.namespace)
         if claim is None:
             if must_exist:
@@ -64,7 +69,7 @@ def attachments_of(listers: Listers, pod: PodInfo, *, must_exist: bool) -> froze
             continue
         problem = ownership_problem(pod, claim) if ephemeral else None
         if problem is not None:
-            raise UncountableVolume(problem)
+            raise VolumeError(problem)
         if (attachment := _of_claim(listers, claim)) is not None:
             found.add(attachment)
     return frozenset(found)
@@ -86,7 +91,7 @@ def _inline(volume: Volume) -> Attachment | None:
     try:
         return Attachment(plugin.driver, inline_handle(volume, plugin))
     except MigrationError as error:
-        raise UncountableVolume(f"converting volume({volume.name}) from inline to csi: {error}") from error
+        raise VolumeError(f"converting volume({volume.name}) from inline to csi: {error}") from error
 
 
 def _of_claim(listers: Listers, claim: PersistentVolumeClaim) -> Attachment | None:

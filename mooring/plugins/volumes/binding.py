@@ -180,13 +180,13 @@ class PodBinding:
         affinity = volume.spec.node_affinity
         plugin = plugin_of(volume.spec)
         csi_node = self._handle.listers.get(CSINode, node.name)
-        if plugin is not None and plugin.migrated and csi_node is not None:
-            if plugin.name in migrated_plugins(csi_node):
-                try:
-                    affinity = migrated_affinity(volume, plugin)
-                except MigrationError as error:
-                    doing = "failed to translate pv to csi: could not translate pv"
-                    raise BindingFailed(f"{doing}: {error}") from error
+        on_csi = [] if csi_node is None else migrated_plugins(csi_node)
+        if plugin is not None and plugin.migrated and plugin.name in on_csi:
+            try:
+                affinity = migrated_affinity(volume, plugin)
+            except MigrationError as error:
+                doing = "failed to translate pv to csi: could not translate pv"
+                raise BindingFailed(f"{doing}: {error}") from error
         selectors = compile_affinity(affinity)
         if selectors is not None and not any(selector.matches(node.labels) for selector in selectors):
             problem = "no matching NodeSelectorTerms"
@@ -204,11 +204,10 @@ def _bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> tuple[P
     ref = ObjectReference(
         kind="PersistentVolumeClaim", namespace=claim.namespace, name=claim.name, uid=claim.uid
     )
-    current = volume.spec.claim_ref
     ours = not is_bound_to(volume, claim) and BOUND_BY_CONTROLLER not in volume.metadata.annotations
-    if not ours and current is not None:
-        if (current.namespace, current.name, current.uid) == (ref.namespace, ref.name, ref.uid):
-            return volume, False
+    current = volume.spec.claim_ref
+    if current is not None and current.uid == claim.uid and is_bound_to(volume, claim):
+        return volume, False
     spec = msgspec.structs.replace(volume.spec, claim_ref=ref)
     bound = msgspec.structs.replace(volume, spec=spec)
     return (_annotated(bound, BOUND_BY_CONTROLLER, "yes") if ours else bound), True

@@ -21,6 +21,10 @@ VOLUME_KIND = "persistentvolume"
 CLASS_KIND = "storageclass.storage.k8s.io"
 
 
+class VolumeError(Exception):
+    """A question about volumes that has no answer; the attempt to schedule the pod is an error."""
+
+
 class ClaimUse(NamedTuple):
     """A claim as a pod's volume names it; a generic ephemeral volume's is made for the pod."""
 

@@ -58,7 +58,7 @@ class CSINodes:
         return self._limits[driver]
 
     def limits(self, driver: str) -> IntArray | None:
-        """How many volumes of a driver each node takes, NO_LIMIT where it does not say; None: no node does."""
+        """How many volumes of a driver each node takes, or NO_LIMIT; None where no node has a limit."""
         return self._limits.get(driver)
 
     def migrated(self, plugin: str) -> BoolArray | None:

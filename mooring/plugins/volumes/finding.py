@@ -13,7 +13,7 @@ from mooring.api.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.framework.handle import Listers
 from mooring.framework.nodes import BoolArray, Nodes
 from mooring.plugins.volumes.assumed import Assumed
-from mooring.plugins.volumes.claims import SELECTED_NODE, class_of_claim, requested_size
+from mooring.plugins.volumes.claims import SELECTED_NODE, VolumeError, class_of_claim, requested_size
 from mooring.plugins.volumes.csi_nodes import CSINodes
 from mooring.plugins.volumes.migration import MigrationError, migrated_affinity, plugin_of
 from mooring.plugins.volumes.node_rows import NodeRows, compile_affinity
@@ -28,14 +28,19 @@ class Conflict(IntFlag):
     NO_VOLUME = 2  # a claim finds no volume there and none can be made
     NO_ROOM = 4  # a volume could be made but for the lack of storage
     VOLUME_GONE = 8  # a claim is bound to a volume that does not exist
-    ERROR = 16  # the question itself failed
 
 
 class PodClaims(NamedTuple):
     """A pod's claims: bound ones, and those that wait for their first consumer."""
 
-    bound: Sequence[PersistentVolumeClaim]
-    delayed: Sequence[PersistentVolumeClaim]
+    bound: list[PersistentVolumeClaim]
+    delayed: list[PersistentVolumeClaim]
+
+    def same(self, other: PodClaims) -> bool:
+        """Whether these are the very same versions of the same claims."""
+        pairs = zip((*self.bound, *self.delayed), (*other.bound, *other.delayed), strict=False)
+        lengths = len(self.bound), len(self.delayed)
+        return lengths == (len(other.bound), len(other.delayed)) and all(a is b for a, b in pairs)
 
 
 class Decision(NamedTuple):
@@ -50,7 +55,6 @@ class Found:
 
     def __init__(self, rows: int) -> None:
         self.conflicts: npt.NDArray[np.int32] = np.zeros(rows, np.int32)
-        self.error = ""
         self.selected: list[PersistentVolumeClaim] = []  # a node was already selected for these
         self.matches: list[Match] = []
 
@@ -79,7 +83,7 @@ class VolumeFinder:
         self._provisioning = Provisioning(self._rows)
 
     def find(self, listers: Listers, claims: PodClaims, nodes: Nodes) -> Found:
-        """Look for the claims' volumes on all nodes, which must be the whole table."""
+        """Look for the claims' volumes on all nodes, which must be the whole table. Raises VolumeError."""
         self._rows.refresh(nodes)
         found = Found(len(nodes))
         self._check_bound(listers, claims.bound, nodes, found)
@@ -99,14 +103,12 @@ class VolumeFinder:
             if volume is None:
                 found.add(unchecked, Conflict.VOLUME_GONE)
                 return
-            usable = self._usable(listers, volume, nodes, unchecked, found)
+            usable = self._usable(listers, volume, nodes)
             if usable is not None:
                 found.add(unchecked & ~usable, Conflict.NODE_AFFINITY)
                 unchecked &= usable
 
-    def _usable(
-        self, listers: Listers, volume: PersistentVolume, nodes: Nodes, unchecked: BoolArray, found: Found
-    ) -> BoolArray | None:
+    def _usable(self, listers: Listers, volume: PersistentVolume, nodes: Nodes) -> BoolArray | None:
         """The nodes that can use a volume; None: all. Nodes that migrated its plugin to CSI have the
         driver's topology labels, so there it is the translated volume that must match."""
         affinity = self._index.affinity(volume)
@@ -121,9 +123,7 @@ class VolumeFinder:
         try:
             translated = compile_affinity(migrated_affinity(volume, plugin))
         except MigrationError as error:
-            found.error = f"could not translate pv: {error}"
-            found.add(unchecked & migrated, Conflict.ERROR)
-            return usable
+            raise VolumeError(f"could not translate pv: {error}") from error
         on_csi = True if translated is None else self._rows.mask(translated)
         return np.where(migrated, on_csi, True if usable is None else usable)
 

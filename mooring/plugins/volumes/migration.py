@@ -14,6 +14,7 @@ from mooring.api.objects import (
     Volume,
 )
 from mooring.api.storage import CSINode, PersistentVolume, PersistentVolumeSpec, VolumeNodeAffinity
+from mooring.plugins.volumes.claims import VolumeError
 
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
@@ -26,7 +27,7 @@ _UNSPECIFIED = "UNSPECIFIED"
 _EBS_ID = re.compile(r"vol-[^/]*")
 
 
-class MigrationError(ValueError):
+class MigrationError(VolumeError):
     """An in-tree volume that has no equivalent for the CSI driver."""
 
 

@@ -19,6 +19,7 @@ from mooring.api.storage import (
 )
 from mooring.framework.handle import Listers
 from mooring.framework.nodes import BoolArray
+from mooring.plugins.volumes.claims import VolumeError
 from mooring.plugins.volumes.node_rows import NodeRows, Selectors
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
@@ -48,7 +49,7 @@ class Provisioning:
         """Where a class can provision the claim; None where it provisions nothing."""
         storage_class = listers.get(StorageClass, name)
         if storage_class is None:
-            raise LookupError(f'failed to find storage class "{name}"')
+            raise VolumeError(f'failed to find storage class "{name}"')
         if storage_class.provisioner in ("", NO_PROVISIONER):
             return None
         topologies = storage_class.allowed_topologies

@@ -9,11 +9,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mooring.api.selectors import Selector, compile_selector
+from mooring.api.selectors import Selector, SelectorError, compile_selector
 from mooring.api.storage import PersistentVolume, PersistentVolumeClaim, VolumeNodeAffinity
 from mooring.framework.handle import Listers
 from mooring.framework.nodes import BoolArray
 from mooring.plugins.volumes.claims import (
+    VolumeError,
     capacity_of,
     class_of_claim,
     class_of_volume,
@@ -142,7 +143,7 @@ class StaticMatcher:
         self, claim: PersistentVolumeClaim, group: _ClassVolumes, choice: Choice, undecided: BoolArray
     ) -> None:
         left = int(undecided.sum())
-        selector = None if claim.spec.selector is None else compile_selector(claim.spec.selector)
+        selector = _selector_of(claim)
         for volume in group.free[bisect_left(group.sizes, requested_size(claim)) :]:
             if not left:
                 return
@@ -177,6 +178,14 @@ class StaticMatcher:
         if found == len(self._volumes):
             self._volumes.append(volume)
         return found
+
+
+def _selector_of(claim: PersistentVolumeClaim) -> Selector | None:
+    try:
+        return None if claim.spec.selector is None else compile_selector(claim.spec.selector)
+    except SelectorError as error:
+        doing = f"error creating internal label selector for claim: {claim.key}"
+        raise VolumeError(f"{doing}: {error}") from error
 
 
 def _qualifies(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
