@@ -94,7 +94,7 @@ def record_choice(decision: Decision, choice: Choice, names: list[str]) -> None:
     if choice.feasible is None:
         return
     for row, name in enumerate(names):
-        evaluated = row in diagnosis.explicit or diagnosis.allowed is None or diagnosis.allowed[row]
+        evaluated = diagnosis.allowed is None or diagnosis.allowed[row]
         status = diagnosis.status(row) if evaluated else None
         if status is not None:
             decision.refusals[name] = refusal(status)

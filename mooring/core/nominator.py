@@ -18,14 +18,19 @@ class Nominator:
     the pod itself, so it always counts in full.
     """
 
-    __slots__ = ("_is_pending", "_node_of", "_pods_of", "version")
+    __slots__ = ("_changed", "_is_pending", "_node_of", "_pods_of")
 
-    def __init__(self, is_pending: Callable[[PodInfo], bool] | None = None) -> None:
-        """`is_pending` tells whether a pod still exists and has no node; others are not nominated."""
+    def __init__(
+        self,
+        is_pending: Callable[[PodInfo], bool] | None = None,
+        changed: Callable[[str], None] | None = None,
+    ) -> None:
+        """`is_pending` tells whether a pod still exists and has no node; others are not nominated.
+        `changed` is told each node whose nominated pods are not what they were."""
         self._is_pending = is_pending
+        self._changed = changed or (lambda node_name: None)
         self._node_of: dict[str, str] = {}
         self._pods_of: dict[str, list[PodInfo]] = {}
-        self.version = 0  # changes whenever a nomination does
 
     def add(self, pod: PodInfo, node_name: str | None = None) -> None:
         """Nominate a pod anew. "" takes its nomination away; None goes by what its object says."""
@@ -36,7 +41,7 @@ class Nominator:
             return
         self._node_of[pod.uid] = node_name
         self._pods_of.setdefault(node_name, []).append(pod)
-        self.version += 1
+        self._changed(node_name)
 
     def update(self, old: PodInfo, new: PodInfo) -> None:
         """A pod's object changed, and with it perhaps its nomination."""
@@ -55,7 +60,7 @@ class Nominator:
         if node_name is not None:
             pods = self._pods_of[node_name]
             pods[[each.uid for each in pods].index(pod.uid)] = pod
-            self.version += 1
+            self._changed(node_name)
 
     def delete(self, uid: str) -> None:
         """Forget a pod's nomination, if it has one."""
@@ -67,7 +72,7 @@ class Nominator:
             self._pods_of[node_name] = pods
         else:
             del self._pods_of[node_name]
-        self.version += 1
+        self._changed(node_name)
 
     def node_of(self, uid: str) -> str:
         """The node a pod is nominated to, or ""."""

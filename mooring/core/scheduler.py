@@ -102,7 +102,7 @@ class Scheduler:
             hints={name: registrations(p.plugins.values()) for name, p in self.profiles.items()},
             initial_backoff=settings.pod_initial_backoff_seconds,
             max_backoff=settings.pod_max_backoff_seconds,
-            nominator=Nominator(is_pending=self._is_pending),
+            nominator=Nominator(is_pending=self._is_pending, changed=self.cluster.touch),
         )
 
     def _is_pending(self, pod: PodInfo) -> bool:

@@ -13,10 +13,14 @@ from mooring.plugins.node_ports import NodePorts
 from mooring.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from mooring.plugins.node_resources_fit import NodeResourcesFit
 from mooring.plugins.node_unschedulable import NodeUnschedulable
+from mooring.plugins.node_volume_limits import NodeVolumeLimits
 from mooring.plugins.pod_topology_spread import PodTopologySpread
 from mooring.plugins.priority_sort import PrioritySort
 from mooring.plugins.scheduling_gates import SchedulingGates
 from mooring.plugins.taint_toleration import TaintToleration
+from mooring.plugins.volume_binding import VolumeBinding
+from mooring.plugins.volume_restrictions import VolumeRestrictions
+from mooring.plugins.volume_zone import VolumeZone
 
 IN_TREE: tuple[type[Plugin], ...] = (
     SchedulingGates,
@@ -27,6 +31,10 @@ IN_TREE: tuple[type[Plugin], ...] = (
     NodeAffinity,
     NodePorts,
     NodeResourcesFit,
+    VolumeRestrictions,
+    NodeVolumeLimits,
+    VolumeBinding,
+    VolumeZone,
     PodTopologySpread,
     InterPodAffinity,
     DynamicResources,

@@ -93,6 +93,12 @@ class ClusterState:
             self._ghosts[name] = {pod.uid: pod for pod in pods}
         self.table.remove_node(info)
 
+    def touch(self, name: str) -> None:
+        """Something about a node's pods changed that the table does not hold, such as a nomination."""
+        row = self.table.row_of.get(name)
+        if row is not None:
+            self.table.pod_log.add(row)
+
     # ---- pods
 
     def placed(self, uid: str) -> PodInfo | None:

@@ -21,11 +21,15 @@ from mooring.api.objects import (
 from mooring.core.queue import QueuedPodInfo, SchedulingQueue, SortKey
 from mooring.core.queue.hints import ProfileHints
 from mooring.core.queue.scheduling_queue import PreEnqueue
-from mooring.framework.events import EventHint
+from mooring.framework.events import Action, ClusterEvent, EventHint, Hint, Resource, on
 from mooring.framework.pod import PodInfo, Shapes
+from mooring.framework.status import Status, unresolvable
 from mooring.plugins.priority_sort import PrioritySort
 
 PROFILE = "default-scheduler"
+NODE_TAINT = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT)
+NODE_ANNOTATION = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_ANNOTATION)
+FIT = {"Fit": [on(Resource.NODE, Action.ADD)]}
 _SHAPES = Shapes()
 
 
@@ -62,6 +66,34 @@ def make_pod(
 def changed(pod: PodInfo, **spec: Any) -> PodInfo:
     """The same pod with other fields in its spec."""
     return info(msgspec.structs.replace(pod.pod, spec=msgspec.structs.replace(pod.spec, **spec)))
+
+
+class Asked:
+    """A hint that answers as told and counts how often it was asked."""
+
+    def __init__(self, answer: Hint | Exception = Hint.QUEUE) -> None:
+        self.answer = answer
+        self.count = 0
+
+    def __call__(self, pod: PodInfo, old: Any, new: Any) -> Hint:
+        self.count += 1
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+class Gate:
+    """A pre_enqueue that refuses the pods named, for the plugin given."""
+
+    def __init__(self, **refused: str) -> None:
+        self.refused = refused
+        self.not_before: float | None = None
+        self.asked = 0
+
+    def __call__(self, pod: PodInfo) -> Status | None:
+        self.asked += 1
+        plugin = self.refused.get(pod.name)
+        return unresolvable("gated", not_before=self.not_before).by(plugin) if plugin else None
 
 
 class Bench:

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from queue_kit import info, make_pod
 
 from mooring.api.meta import Condition, ObjectMeta
 from mooring.api.objects import ContainerImage, Node, NodeSpec, NodeStatus, PodStatus, Taint
@@ -25,6 +24,7 @@ from mooring.framework.events import Action, ClusterEvent, EventHint, Hint, Reso
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status
+from tests.core.queue_kit import info, make_pod
 
 
 def actions(events: Iterable[ClusterEvent]) -> list[str]:

@@ -1,0 +1,138 @@
+"""Small clusters, and one plugin asked about them.
+
+Every question is put to the whole table and again to each row alone, and the answers must agree: the
+framework asks again only about rows that changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from mooring.api.decode import from_dict
+from mooring.api.objects import Node, Pod
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import ClusterEvent, Hint
+from mooring.framework.handle import Handle
+from mooring.framework.nodes import Nodes
+from mooring.framework.plugin import Plugin, overrides
+from mooring.framework.pod import PodInfo
+from mooring.framework.runners import FilterRunner, ScoreRunner
+from mooring.framework.status import Code, Status
+from mooring.state.cluster import ClusterState
+
+P = TypeVar("P", bound=Plugin)
+
+
+def make(cls: type[P], **args: Any) -> P:
+    """A plugin with these arguments, or with its defaults."""
+    return cls(cls.args_type(**args) if cls.args_type is not None else None, cast(Handle, None))
+
+
+def make_node(
+    name: str,
+    allocatable: Mapping[str, Any] | None = None,
+    *,
+    labels: Mapping[str, str] | None = None,
+    spec: Mapping[str, Any] | None = None,
+    **status: Any,
+) -> Node:
+    amounts = {"cpu": "4", "memory": "8Gi", "pods": "110"} if allocatable is None else allocatable
+    node = from_dict(
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, "labels": dict(labels or {})},
+            "spec": dict(spec or {}),
+            "status": {"allocatable": dict(amounts), **status},
+        }
+    )
+    assert isinstance(node, Node)
+    return node
+
+
+def make_pod(
+    name: str = "pod",
+    requests: Mapping[str, Any] | None = None,
+    *,
+    container: Mapping[str, Any] | None = None,
+    status: Mapping[str, Any] | None = None,
+    **spec: Any,
+) -> Pod:
+    only = {"name": "main", "resources": {"requests": dict(requests or {})}, **(container or {})}
+    pod = from_dict(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": "default", "uid": name},
+            "spec": {"containers": [only], **spec},
+            "status": dict(status or {}),
+        }
+    )
+    assert isinstance(pod, Pod)
+    return pod
+
+
+class Cluster(ClusterState):
+    """Nodes, and pods on them: name → pods."""
+
+    def __init__(self, nodes: Iterable[Node], pods: Mapping[str, Sequence[Pod]] | None = None) -> None:
+        super().__init__()
+        for node in nodes:
+            self.add_node(node)
+        for node_name, there in (pods or {}).items():
+            for pod in there:
+                self.assume(self.info(pod), node_name)
+
+    def pre_filter(self, plugin: Plugin, pod: Pod) -> Any:
+        return plugin.pre_filter(CycleState(), self.info(pod), self.nodes)
+
+    def filter(self, plugin: Plugin, pod: Pod) -> dict[str, Status | None]:
+        """Node name → why the pod may not go there, or None."""
+        state, info = CycleState(), self.info(pod)
+        if overrides(type(plugin), "pre_filter"):
+            answer = plugin.pre_filter(state, info, self.nodes)
+            if isinstance(answer, Status) and answer.code is Code.SKIP:
+                return dict.fromkeys(self.nodes.names)
+        whole = _refusals(plugin, state, info, self.nodes)
+        single = [_refusals(plugin, state, info, row)[0] for row in self._rows()]
+        assert single == whole
+        return dict(zip(self.nodes.names, whole, strict=True))
+
+    def score(self, plugin: Plugin, pod: Pod) -> list[int] | None:
+        """Raw scores in the order of the nodes; None where the plugin skips."""
+        state, info = CycleState(), self.info(pod)
+        if overrides(type(plugin), "pre_score"):
+            status = plugin.pre_score(state, info, self.nodes)
+            if status is not None:
+                assert status.code is Code.SKIP, status
+                return None
+        runner = ScoreRunner(plugin, 1)
+        whole = runner.run(state, info, self.nodes).tolist()
+        assert [int(runner.run(state, info, row)[0]) for row in self._rows()] == whole
+        return cast(list[int], whole)
+
+    def normalize(self, plugin: Plugin, scores: Sequence[int]) -> list[int]:
+        info = self.info(make_pod())
+        given = np.array(scores, np.int64)
+        return cast(list[int], plugin.normalize_score(CycleState(), info, given, self.nodes).tolist())
+
+    def _rows(self) -> list[Nodes]:
+        return [self.nodes.take(slice(i, i + 1)) for i in range(len(self.nodes))]
+
+
+def _refusals(plugin: Plugin, state: CycleState, pod: PodInfo, nodes: Nodes) -> list[Status | None]:
+    verdicts = FilterRunner(plugin).run(state, pod, nodes)
+    if verdicts is None:
+        return [None] * len(nodes)
+    return [verdicts.statuses[code] if code else None for code in verdicts.codes.tolist()]
+
+
+def hint(plugin: Plugin, event: ClusterEvent, pod: Pod, old: Any, new: Any) -> bool:
+    """Whether some registration of the plugin covers the event and would queue the pod."""
+    shapes = ClusterState()
+    old, new = (shapes.info(each) if isinstance(each, Pod) else each for each in (old, new))
+    matching = [each.hint for each in plugin.events_to_register() if each.event.matches(event)]
+    return any(ask is None or ask(shapes.info(pod), old, new) is Hint.QUEUE for ask in matching)
