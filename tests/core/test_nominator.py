@@ -42,21 +42,23 @@ def test_pods_of_a_node_keep_the_order_of_nomination() -> None:
     assert names(nominator.nominated_for("n")) == ["c", "a"]
 
 
-def test_every_change_has_a_version() -> None:
-    nominator = Nominator()
-    seen = [nominator.version]
-    nominator.add(make_pod("a"), "n")
-    seen.append(nominator.version)
+def test_each_node_whose_nominations_change_is_told() -> None:
+    told: list[str] = []
+    nominator = Nominator(changed=told.append)
+    nominator.add(make_pod("a"), "n1")
     nominator.refresh(make_pod("a", priority=5))
-    seen.append(nominator.version)
+    assert told == ["n1", "n1"]
+    told.clear()
+    nominator.add(make_pod("a"), "n2")
+    assert told == ["n1", "n2"]
+    told.clear()
     nominator.delete("uid-a")
-    seen.append(nominator.version)
-    assert len(set(seen)) == 4
-    version = nominator.version
+    assert told == ["n2"]
+    told.clear()
     nominator.delete("uid-a")
     nominator.refresh(make_pod("a"))
     nominator.add(make_pod("b"))
-    assert nominator.version == version
+    assert told == []
 
 
 def test_a_pod_that_is_gone_or_has_a_node_is_not_nominated() -> None:

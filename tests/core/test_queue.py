@@ -284,6 +284,14 @@ def test_delete_takes_a_pod_out_of_wherever_it_is() -> None:
     assert bench.queue.next_wake(bench.now) is None
 
 
+def test_late_news_of_a_pods_end_spares_the_one_created_anew_under_its_name() -> None:
+    bench = Bench()
+    old, new = make_pod("a", uid="1"), make_pod("a", uid="2")
+    bench.add(old, new)
+    bench.queue.delete(old)
+    assert bench.pop().pod is new
+
+
 def test_a_pod_that_fails_after_it_was_created_anew_makes_way() -> None:
     bench = Bench()
     old, new = make_pod("a", uid="1"), make_pod("a", uid="2")

@@ -124,11 +124,13 @@ class SchedulingQueue:
             self._update_in_heap(queued, new)
 
     def delete(self, pod: PodInfo) -> None:
-        """A pending pod is gone or has a node. One in flight stays so until it is done."""
+        """A pending pod is gone or has a node. One in flight stays so until it is done.
+
+        Late news of a pod's end must not take the one that was created anew under its name.
+        """
         self.nominator.delete(pod.uid)
         queued = self._queued.get(pod.key)
-        if queued is not None:
-            self.nominator.delete(queued.pod.uid)
+        if queued is not None and queued.pod.uid == pod.uid:
             self._take_out(queued)
             del self._queued[pod.key]
 

@@ -1,0 +1,1 @@
+"""Benchmarks: programs that print rates and ratios. Nothing here asserts on time."""

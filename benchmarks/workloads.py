@@ -1,0 +1,116 @@
+"""The clusters and pods that the core benchmark schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from mooring.api.decode import from_dict
+from mooring.api.meta import KubeObject
+
+ZONES = 10
+BLUE = {"matchLabels": {"color": "blue"}}
+
+
+def node(i: int, cpu: str = "32", pods: int = 256) -> KubeObject:
+    return from_dict(
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": f"node-{i:05d}",
+                "labels": {
+                    "kubernetes.io/hostname": f"node-{i:05d}",
+                    "topology.kubernetes.io/zone": f"zone-{i % ZONES}",
+                    "topology.kubernetes.io/region": "r1",
+                },
+            },
+            "status": {"allocatable": {"cpu": cpu, "memory": "128Gi", "pods": str(pods)}},
+        }
+    )
+
+
+def pod(i: int, **spec: Any) -> dict[str, Any]:
+    requests = spec.pop("requests", {"cpu": "100m", "memory": "500Mi"})
+    labels = spec.pop("labels", {"app": "a", "color": "blue"})
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"pod-{i:06d}", "namespace": "default", "uid": f"uid-{i:06d}", "labels": labels},
+        "spec": {
+            "schedulerName": "default-scheduler",
+            "containers": [
+                {"name": "pause", "image": "registry.k8s.io/pause:3.10", "resources": {"requests": requests}}
+            ],
+            **spec,
+        },
+    }
+
+
+def one_shape(i: int) -> dict[str, Any]:
+    return pod(i)
+
+
+def owned(i: int) -> dict[str, Any]:
+    """A replica of a ReplicaSet: the default topology spread constraints apply to it."""
+    obj = pod(i)
+    owner = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "name": "web",
+        "uid": "rs-web",
+        "controller": True,
+    }
+    obj["metadata"]["ownerReferences"] = [owner]
+    return obj
+
+
+def hundred_shapes(i: int) -> dict[str, Any]:
+    return pod(i, requests={"cpu": f"{50 + i % 100}m", "memory": f"{200 + i % 100}Mi"})
+
+
+def own_shape(i: int) -> dict[str, Any]:
+    return pod(i, requests={"cpu": f"{50 + i % 97}m", "memory": f"{200 + i}Mi"})
+
+
+def spread(when: str) -> Callable[[int], dict[str, Any]]:
+    constraint = {
+        "maxSkew": 5,
+        "topologyKey": "topology.kubernetes.io/zone",
+        "whenUnsatisfiable": when,
+        "labelSelector": BLUE,
+    }
+    return lambda i: pod(i, topologySpreadConstraints=[constraint])
+
+
+def affinity(kind: str, key: str, preferred: bool = False) -> Callable[[int], dict[str, Any]]:
+    term: dict[str, Any] = {"labelSelector": BLUE, "topologyKey": key}
+    if preferred:
+        rules = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": term}]}
+    else:
+        rules = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    return lambda i: pod(i, affinity={kind: rules})
+
+
+def important(i: int) -> dict[str, Any]:
+    """A pod that fits only where pods of lower priority make room."""
+    return pod(i, requests={"cpu": "3", "memory": "500Mi"}, priority=100, labels={"app": "important"})
+
+
+def filler(nodes: int, per_node: int, cpu: str) -> Iterator[KubeObject]:
+    """Pods of low priority that fill every node."""
+    for i in range(nodes * per_node):
+        obj = pod(
+            1_000_000 + i, requests={"cpu": cpu, "memory": "100Mi"}, labels={"app": "filler"}, priority=0
+        )
+        obj["spec"]["nodeName"] = f"node-{i % nodes:05d}"
+        obj["status"] = {"phase": "Running", "startTime": f"2024-01-01T00:{i % 60:02d}:00Z"}
+        yield from_dict(obj)
+
+
+REPLICA_SET = {
+    "apiVersion": "apps/v1",
+    "kind": "ReplicaSet",
+    "metadata": {"name": "web", "namespace": "default", "uid": "rs-web"},
+    "spec": {"selector": {"matchLabels": {"app": "a"}}},
+}

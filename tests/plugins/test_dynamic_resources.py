@@ -1,0 +1,51 @@
+"""DynamicResources, for pods without claims."""
+
+from __future__ import annotations
+
+from plugin_kit import Cluster, make, make_node, make_pod
+
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.status import SKIP, error, unresolvable, unschedulable
+from mooring.plugins.dynamic_resources import DynamicResources
+
+
+def test_it_takes_part_where_kube_scheduler_does() -> None:
+    assert DynamicResources.extension_points == {
+        "preEnqueue",
+        "preFilter",
+        "filter",
+        "postFilter",
+        "score",
+        "reserve",
+        "preBind",
+    }
+
+
+def test_a_pod_without_claims_passes_and_post_filter_has_nothing_to_do() -> None:
+    cluster = Cluster([make_node("a"), make_node("b")])
+    plugin, pod, state = make(DynamicResources), cluster.info(make_pod()), CycleState()
+    assert plugin.pre_enqueue(pod) is None
+    assert plugin.pre_filter(state, pod, cluster.nodes) is SKIP
+    assert plugin.post_filter(state, pod, {}) == unschedulable("no new claims to deallocate")
+    assert cluster.score(plugin, make_pod()) == [0, 0]
+    assert cluster.normalize(plugin, [0, 0]) == [0, 0]
+
+
+def test_post_filter_fails_when_the_cycle_ended_before_pre_filter() -> None:
+    pod = Cluster([]).info(make_pod())
+    assert make(DynamicResources).post_filter(CycleState(), pod, {}) == error("not found")
+
+
+def test_a_pod_with_claims_is_refused_rather_than_started_without_its_devices() -> None:
+    cluster = Cluster([make_node("n")])
+    pod = make_pod(resourceClaims=[{"name": "gpu", "resourceClaimName": "my-gpu"}])
+    refused = unresolvable("resource claims are not supported yet")
+    assert cluster.pre_filter(make(DynamicResources), pod) == refused
+
+
+def test_the_zeros_are_the_same_object_for_as_many_rows() -> None:
+    cluster = Cluster([make_node("a"), make_node("b")])
+    plugin, pod, state = make(DynamicResources), cluster.info(make_pod()), CycleState()
+    zeros = plugin.score_nodes(state, pod, cluster.nodes)
+    assert plugin.score_nodes(state, pod, cluster.nodes) is zeros
+    assert plugin.score_nodes(state, pod, cluster.nodes.take(slice(0, 1))).tolist() == [0]
