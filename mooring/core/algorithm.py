@@ -14,11 +14,11 @@ import numpy.typing as npt
 
 from mooring.core.diagnosis import Diagnosis
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.evaluation import Answer, Scoring, feasible_view
+from mooring.framework.evaluation import Answer, Changes, Scoring, feasible_view
 from mooring.framework.nodes import BoolArray, Nodes
 from mooring.framework.pod import PodInfo
 from mooring.framework.profile import Profile, ShapeMemory
-from mooring.framework.status import Code, Status
+from mooring.framework.status import SUCCESS, Code, Status
 from mooring.state.cluster import ClusterState
 
 NO_NODES = "no nodes available to schedule pods"
@@ -27,13 +27,14 @@ NO_NODES = "no nodes available to schedule pods"
 class Choice:
     """What a cycle came to. `row` is None where the pod does not fit."""
 
-    __slots__ = ("best", "diagnosis", "feasible", "node_name", "row", "scoring", "state")
+    __slots__ = ("best", "changes", "diagnosis", "feasible", "node_name", "row", "scoring", "state")
 
     def __init__(self, state: CycleState, diagnosis: Diagnosis) -> None:
         self.state = state
         self.diagnosis = diagnosis
         self.row: int | None = None
         self.node_name = ""
+        self.changes: Changes  # what filtering had to look at again
         self.feasible: BoolArray | None = None
         self.scoring: Scoring | None = None  # None where no scores were needed
         self.best: npt.NDArray[np.intp] | None = None  # the rows with the highest total
@@ -63,7 +64,7 @@ class Algorithm:
         nodes = self._cluster.nodes
         diagnosis = Diagnosis(self._cluster.table.row_of)
         memory = profile.memory_of(pod.shape, len(nodes))
-        choice = Choice(CycleState(memory.memory), diagnosis)
+        choice = Choice(CycleState(memory.memory, memory.skips), diagnosis)
         if len(nodes) == 0:
             return choice
         if not self._pre_filter(profile, pod, nodes, choice):
@@ -80,9 +81,9 @@ class Algorithm:
     def _pre_filter(self, profile: Profile, pod: PodInfo, nodes: Nodes, choice: Choice) -> bool:
         outcome = profile.pre_filter(choice.state, pod, nodes)
         diagnosis = choice.diagnosis
-        diagnosis.unschedulable_plugins |= outcome.restricting
+        diagnosis.unschedulable_plugins.update(outcome.restricting)
         diagnosis.node_names = outcome.node_names
-        if not outcome.status.ok:
+        if outcome.status is not SUCCESS:
             diagnosis.absent = diagnosis.pre_filter = outcome.status
             diagnosis.blame(outcome.status)
             return False
@@ -96,7 +97,7 @@ class Algorithm:
         self, profile: Profile, pod: PodInfo, nodes: Nodes, memory: ShapeMemory, choice: Choice
     ) -> None:
         diagnosis, filtering = choice.diagnosis, memory.filtering
-        filtering.refresh(choice.state, pod, nodes, diagnosis.allowed)
+        choice.changes = filtering.refresh(choice.state, pod, nodes, diagnosis.allowed)
         diagnosis.filtering = filtering
         crowded = self._crowded(profile, pod, nodes, choice.state)
         nominated = pod.pod.status.nominated_node_name
@@ -168,11 +169,12 @@ class Algorithm:
             return
         profile.pre_score(choice.state, pod, candidates)
         scoring = memory.scoring
-        scoring.refresh(choice.state, pod, nodes, feasible, filtering.version if plain else None, candidates)
+        version = filtering.version if plain else None
+        scoring.refresh(choice.state, pod, nodes, feasible, version, candidates, choice.changes)
         choice.scoring = scoring
-        best = np.flatnonzero(scoring.total == scoring.total.max())
-        choice.best = best
-        choice.row = int(best[self._pick(len(best))] if len(best) > 1 else best[0])
+        total = scoring.total
+        best = choice.best = (total == total.item(int(total.argmax()))).nonzero()[0]
+        choice.row = best.item(self._pick(len(best)) if len(best) > 1 else 0)
 
     def _sample(self, feasible: BoolArray, total: int, percentage: int) -> BoolArray | None:
         """Where only a share of the nodes is to be scored: that many feasible ones, going round."""

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.framework.profile import Profile
 from mooring.framework.runners import raised
@@ -41,31 +40,32 @@ class BindingCycle:
         return status
 
     async def _pre_bind(self) -> Status:
-        for plugin in self.profile.at("preBind"):
-            status = await self._ask(plugin, plugin.pre_bind)
+        for name, ask in self.profile.pre_binds:
+            status = await self._ask(name, ask)
             if not status.ok:
-                return _failed(status, f'running PreBind plugin "{plugin.name}": ')
+                return _failed(status, f'running PreBind plugin "{name}": ')
         return SUCCESS
 
     async def _bind(self) -> Status:
-        for plugin in self.profile.at("bind"):
-            status = await self._ask(plugin, plugin.bind)
-            if status.code is Code.SKIP:
-                continue
-            return status if status.ok else _failed(status, f'running Bind plugin "{plugin.name}": ')
+        for name, ask in self.profile.binds:
+            status = await self._ask(name, ask)
+            if status.code is not Code.SKIP:
+                return status if status.ok else _failed(status, f'running Bind plugin "{name}": ')
         return Status(Code.ERROR, "no bind plugin took the pod: all of them skipped it")
 
     async def _post_bind(self) -> None:
-        for plugin in self.profile.at("postBind"):
-            await self._ask(plugin, plugin.post_bind)
+        for name, ask in self.profile.post_binds:
+            await self._ask(name, ask)
 
-    async def _ask(self, plugin: Plugin, method: Callable[..., Any]) -> Status:
+    async def _ask(self, name: str, ask: Callable[..., Any]) -> Status:
         try:
-            answer = method(self.state, self.pod, self.node_name)
+            answer = ask(self.state, self.pod, self.node_name)
+            if answer is None:
+                return SUCCESS
             if inspect.isawaitable(answer):
                 answer = await answer
         except Exception as exc:
-            return Status(Code.ERROR, str(raised(plugin.name, method.__name__, exc)), exception=exc)
+            return Status(Code.ERROR, str(raised(name, ask.__name__, exc)), exception=exc)
         if answer is None:
             return SUCCESS
         if not isinstance(answer, Status):

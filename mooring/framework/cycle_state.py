@@ -17,11 +17,14 @@ class CycleState:
     A value with a `clone()` method is cloned when the state is; others are shared.
     """
 
-    __slots__ = ("_data", "memory", "skip_filter", "skip_score")
+    __slots__ = ("_data", "memory", "skip_filter", "skip_score", "skips")
 
-    def __init__(self, memory: dict[Hashable, Any] | None = None) -> None:
+    def __init__(
+        self, memory: dict[Hashable, Any] | None = None, skips: dict[str, set[str]] | None = None
+    ) -> None:
         self._data: dict[str, Any] = {}
         self.memory = {} if memory is None else memory
+        self.skips = {} if skips is None else skips  # by extension point: who skips all pods of this shape
         self.skip_filter: frozenset[str] = frozenset()
         self.skip_score: frozenset[str] = frozenset()
 
@@ -51,7 +54,7 @@ class CycleState:
 
     def clone(self) -> CycleState:
         """A copy whose changes the original does not see."""
-        copy = CycleState(self.memory)
+        copy = CycleState(self.memory, self.skips)
         copy._data = {
             key: value.clone() if hasattr(value, "clone") else value for key, value in self._data.items()
         }

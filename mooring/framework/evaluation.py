@@ -26,14 +26,18 @@ INFEASIBLE = -1  # the total of a node that did not pass the filters
 
 
 class Changes:
-    """The rows to look at again: those whose Node changed, and those where anything did."""
+    """The rows to look at again since a mark: those whose Node changed, and those where anything did.
+    None: no row. The views of them are made once, for all plugins that are asked."""
 
-    __slots__ = ("any", "node")
+    __slots__ = ("_nodes", "_view", "any", "node", "since")
 
     def __init__(self, nodes: Nodes, since: Mark | None) -> None:
         length = len(nodes)
+        self.since = since
         self.node: Rows | None = EVERY
         self.any: Rows | None = EVERY
+        self._nodes = nodes
+        self._view: Nodes | None = None
         if since is not None and since.length == length:
             node_rows, pod_rows = nodes.changed_since(since)
             if node_rows is not None:
@@ -44,23 +48,33 @@ class Changes:
     def of(self, depends: Depends) -> Rows | None:
         return self.node if depends is Depends.NODE else self.any
 
+    def view(self, rows: Rows) -> Nodes:
+        """The nodes at `node` or `any`."""
+        if rows is EVERY:
+            return self._nodes
+        if rows is not self.any:
+            return self._nodes.take(rows)
+        if self._view is None:
+            self._view = self._nodes.take(rows)
+        return self._view
+
+    def everything(self) -> None:
+        """Look at every row after all."""
+        self.node = self.any = EVERY
+
 
 def rows_of(changed: list[int], length: int) -> Rows | None:
     """Changed rows as an index: nothing, one row (a slice, which copies nothing), some, or every row."""
     if not changed:
         return None
-    if len(changed) == 1:
-        return slice(changed[0], changed[0] + 1)
-    distinct = set(changed)
+    distinct = {changed[0]} if len(changed) == 1 else set(changed)
     if len(distinct) == 1:
         return slice(changed[0], changed[0] + 1)
     if len(distinct) * 3 > length:
         return EVERY
-    return np.array(sorted(distinct), np.intp)
-
-
-def view_of(nodes: Nodes, rows: Rows) -> Nodes:
-    return nodes if rows is EVERY else nodes.take(rows)
+    rows = np.fromiter(distinct, np.intp, len(distinct))
+    rows.sort()
+    return rows
 
 
 def feasible_view(nodes: Nodes, feasible: BoolArray) -> Nodes:
@@ -80,16 +94,36 @@ class FilterColumn:
         self.statuses: Mapping[int, Status] = {}
         self.latest: Verdicts | None = None  # of the last time all rows were asked about
 
-    def put(self, rows: Rows, verdicts: Verdicts | None) -> None:
+    def put(self, rows: Rows, verdicts: Verdicts | None) -> bool:
+        """Take over verdicts on some rows; whether any of them is new."""
+        codes = self.codes
+        if isinstance(rows, slice) and rows is not EVERY:
+            return self._put_one(rows.start, verdicts)
         if verdicts is None:
-            self.codes[rows] = 0
-            return
-        if not same_statuses(verdicts.statuses, self.statuses) and verdicts.codes.any():
-            if rows is not EVERY and self.codes.any():
-                verdicts = self._translated(verdicts)
-            else:
-                self.statuses = verdicts.statuses
-        self.codes[rows] = verdicts.codes
+            if not codes[rows].any():
+                return False
+            codes[rows] = 0
+            return True
+        codes[rows] = self._fitting(rows, verdicts).codes
+        return True
+
+    def _put_one(self, row: int, verdicts: Verdicts | None) -> bool:
+        old = self.codes.item(row)
+        if verdicts is None or not verdicts.codes.item(0):
+            self.codes[row] = 0
+            return bool(old)
+        new = self._fitting(slice(row, row + 1), verdicts).codes.item(0)
+        self.codes[row] = new
+        return bool(new != old)
+
+    def _fitting(self, rows: Rows, verdicts: Verdicts) -> Verdicts:
+        """The verdicts in codes that mean the same on all rows of this column."""
+        if same_statuses(verdicts.statuses, self.statuses) or not verdicts.codes.any():
+            return verdicts
+        if rows is not EVERY and self.codes.any():
+            return self._translated(verdicts)
+        self.statuses = verdicts.statuses
+        return verdicts
 
     def _translated(self, verdicts: Verdicts) -> Verdicts:
         """The verdicts in the codes that this column already uses."""
@@ -118,55 +152,60 @@ class Filtering:
         )  # 1 + index of the refusing column; 0 passes
         self.feasible: BoolArray = np.zeros(0, np.bool_)
         self.version = 0  # changes whenever `feasible` does
+        self._by_node: list[FilterColumn] = []
+        self._by_pods: list[FilterColumn] = []
+        self._by_anything: list[tuple[int, FilterColumn]] = []
         self._candidates: tuple[int, Nodes] | None = None
 
     def refresh(
         self, state: CycleState, pod: PodInfo, nodes: Nodes, allowed: BoolArray | None = None
-    ) -> None:
-        """Bring the verdicts up to date. After an exception everything is asked anew."""
+    ) -> Changes:
+        """Bring the verdicts up to date, and tell what had changed. After an exception all is asked anew."""
         changes = Changes(nodes, self._mark)
         mark, self._mark = nodes.mark, None
-        length = len(nodes)
         if self._skipped != state.skip_filter or changes.any is EVERY:
-            self._skipped = state.skip_filter
-            runners = [r for r in self._runners if r.name not in state.skip_filter]
-            self.columns = [FilterColumn(r, length) for r in runners]
-            self.first = np.zeros(length, np.int16)
-            self.feasible = np.ones(length, np.bool_)
-            self.version += 1
-            changes.node = changes.any = EVERY
-        stale = changes.any
-        for index, column in enumerate(self.columns):
-            if self._refresh_column(index, column, state, pod, nodes, changes, allowed):
+            self._start(state.skip_filter, len(nodes))
+            changes.everything()
+        stale: Rows | None = None
+        if changes.node is not None:
+            stale = self._ask(self._by_node, changes.node, changes, state, pod)
+        if changes.any is not None and self._ask(self._by_pods, changes.any, changes, state, pod) is not None:
+            stale = changes.any
+        for index, column in self._by_anything:
+            runner = column.runner
+            alive = self._alive(index, allowed) if runner.by_node else None
+            verdicts = runner.run(state, pod, nodes, alive)
+            if verdicts is not column.latest:  # a new column starts with None and all rows passing
+                column.latest = verdicts
+                column.put(EVERY, verdicts)
                 stale = EVERY
         if stale is not None:
             self._combine(stale)
         self._mark = mark
+        return changes
 
-    def _refresh_column(
-        self,
-        index: int,
-        column: FilterColumn,
-        state: CycleState,
-        pod: PodInfo,
-        nodes: Nodes,
-        changes: Changes,
-        allowed: BoolArray | None,
-    ) -> bool:
-        """Ask one plugin what must be asked; whether its verdicts on rows outside `changes` may differ."""
-        runner = column.runner
-        if runner.depends is not Depends.ANYTHING:
-            rows = changes.of(runner.depends)
-            if rows is not None:
-                column.put(rows, runner.run(state, pod, view_of(nodes, rows)))
-            return False
-        alive = self._alive(index, allowed) if runner.by_node else None
-        verdicts = runner.run(state, pod, nodes, alive)
-        if verdicts is column.latest:  # a new column starts with None and all rows passing
-            return False
-        column.latest = verdicts
-        column.put(EVERY, verdicts)
-        return True
+    def _start(self, skipped: frozenset[str], length: int) -> None:
+        self._skipped = skipped
+        runners = [r for r in self._runners if r.name not in skipped]
+        self.columns = [FilterColumn(r, length) for r in runners]
+        self._by_node = [c for c in self.columns if c.runner.depends is Depends.NODE]
+        self._by_pods = [c for c in self.columns if c.runner.depends is Depends.PODS]
+        self._by_anything = [
+            (i, c) for i, c in enumerate(self.columns) if c.runner.depends is Depends.ANYTHING
+        ]
+        self.first = np.zeros(length, np.int16)
+        self.feasible = np.ones(length, np.bool_)
+        self.version += 1
+
+    def _ask(
+        self, columns: list[FilterColumn], rows: Rows, changes: Changes, state: CycleState, pod: PodInfo
+    ) -> Rows | None:
+        """Ask plugins about changed rows again; the rows if any verdict is new."""
+        view = changes.view(rows)
+        stale = False
+        for column in columns:
+            stale |= column.put(rows, column.runner.run(state, pod, view))
+        return rows if stale else None
 
     def _alive(self, index: int, allowed: BoolArray | None) -> BoolArray:
         """The rows that earlier filters let pass: kube-scheduler asks no further about the others."""
@@ -194,11 +233,11 @@ class Filtering:
     def _combine_one(self, row: int) -> None:
         refused = 0
         for index, column in enumerate(self.columns):
-            if column.codes[row]:
+            if column.codes.item(row):
                 refused = index + 1
                 break
         self.first[row] = refused
-        if self.feasible[row] != (refused == 0):
+        if self.feasible.item(row) != (refused == 0):
             self.feasible = self.feasible.copy()
             self.feasible[row] = refused == 0
             self.version += 1
@@ -301,76 +340,114 @@ class Scoring:
         feasible: BoolArray,
         version: int | None,
         candidates: Nodes,
+        changes: Changes,
     ) -> None:
         """Bring the totals up to date. `candidates` are the feasible rows of `nodes`; `version` tells
-        whether `feasible` is what it was last time (None: not known)."""
-        changes = Changes(nodes, self._mark)
-        mark, self._mark = nodes.mark, None
+        whether `feasible` is what it was last time (None: not known); `changes` is what filtering saw."""
+        if changes.since != self._mark:  # not scored in the last cycle
+            changes = Changes(nodes, self._mark)
+        self._mark = None
         same_rows = version is not None and version == self._version
         if self._skipped != state.skip_score or changes.any is EVERY:
             self._skipped = state.skip_score
             runners = [r for r in self._runners if r.name not in state.skip_score]
             self.columns = [ScoreColumn(r, len(nodes)) for r in runners]
             same_rows = False
-            changes.node = changes.any = EVERY
+            changes.everything()
         everything = not same_rows
         for column in self.columns:
-            if self._refresh_column(column, state, pod, nodes, candidates, feasible, changes, same_rows):
-                everything = True
-        self._sum(EVERY if everything else changes.any, feasible)
-        self._mark, self._version = mark, version
+            if column.runner.reuses:
+                everything |= self._refresh(column, state, pod, candidates, feasible, changes, same_rows)
+            else:
+                everything |= self._compute(column, state, pod, candidates, feasible, same_rows)
+        if everything:
+            self._sum_all(feasible)
+        elif changes.any is not None:
+            self._sum(changes.any, feasible)
+        self._mark, self._version = nodes.mark, version
 
-    def _refresh_column(
+    def _refresh(
         self,
         column: ScoreColumn,
         state: CycleState,
         pod: PodInfo,
-        nodes: Nodes,
         candidates: Nodes,
         feasible: BoolArray,
         changes: Changes,
         same_rows: bool,
     ) -> bool:
-        """Ask one plugin what must be asked; whether scores on rows outside `changes` may differ."""
+        """Ask a plugin about the changed rows; whether scores of other rows may differ too."""
         runner = column.runner
-        all_feasible = len(candidates) == len(nodes)
-        if runner.reuses:
-            rows = changes.of(runner.depends)
-            if rows is not None:
-                scores = runner.run(state, pod, view_of(nodes, rows))
-                column.raw[rows] = scores
-                if not runner.normalizes:
-                    self._check(runner, scores, feasible[rows])
-                    column.weighted[rows] = scores * runner.weight
-            if not runner.normalizes or (rows is None and same_rows):
-                return False
-            raw = column.raw if all_feasible else column.raw[feasible]
-        else:
-            raw = runner.run(state, pod, candidates)
-            if raw is column.latest and same_rows:
-                return False
-            column.latest = raw
-            column.raw[EVERY if all_feasible else feasible] = raw
-        scores = runner.normalize(state, pod, raw, candidates) if runner.normalizes else raw
-        runner.check_range(scores)
-        column.weighted[EVERY if all_feasible else feasible] = scores * runner.weight
+        rows = changes.of(runner.depends)
+        if rows is not None:
+            scores = runner.run(state, pod, changes.view(rows))
+            column.raw[rows] = scores
+            if not runner.normalizes:
+                self._check(runner, scores, rows, feasible)
+                column.weighted[rows] = scores if runner.weight == 1 else scores * runner.weight
+        if not runner.normalizes or (rows is None and same_rows):
+            return False
+        raw = column.raw if len(candidates) == len(feasible) else column.raw[feasible]
+        self._normalize(column, raw, state, pod, candidates, feasible)
         return True
 
-    def _check(self, runner: ScoreRunner, scores: IntArray, feasible: BoolArray) -> None:
-        # Rows that did not pass the filters may have nonsense scores: nobody looks at them.
-        runner.check_range(scores if feasible.all() else scores[feasible])
+    def _compute(
+        self,
+        column: ScoreColumn,
+        state: CycleState,
+        pod: PodInfo,
+        candidates: Nodes,
+        feasible: BoolArray,
+        same_rows: bool,
+    ) -> bool:
+        """Ask a plugin about all feasible rows; whether its scores differ from last time's."""
+        raw = column.runner.run(state, pod, candidates)
+        if raw is column.latest and same_rows:
+            return False
+        column.latest = raw
+        column.raw[EVERY if len(raw) == len(feasible) else feasible] = raw
+        self._normalize(column, raw, state, pod, candidates, feasible)
+        return True
 
-    def _sum(self, rows: Rows | None, feasible: BoolArray) -> None:
-        if rows is None:
+    def _normalize(
+        self,
+        column: ScoreColumn,
+        raw: IntArray,
+        state: CycleState,
+        pod: PodInfo,
+        candidates: Nodes,
+        feasible: BoolArray,
+    ) -> None:
+        runner = column.runner
+        scores = runner.normalize(state, pod, raw, candidates) if runner.normalizes else raw
+        runner.check_range(scores)
+        rows = EVERY if len(raw) == len(feasible) else feasible
+        column.weighted[rows] = scores if runner.weight == 1 else scores * runner.weight
+
+    def _check(self, runner: ScoreRunner, scores: IntArray, rows: Rows, feasible: BoolArray) -> None:
+        # Rows that did not pass the filters may have nonsense scores: nobody looks at them.
+        if len(scores) == 1:
+            if not 0 <= scores.item(0) <= 100 and feasible[rows][0]:
+                runner.check_range(scores)
+        elif len(scores) and (scores.min() < 0 or scores.max() > 100):
+            runner.check_range(scores[feasible[rows]])
+
+    def _sum_all(self, feasible: BoolArray) -> None:
+        # Without any score plugin all nodes are equally good.
+        total = np.full(len(feasible), 0 if self.columns else 1, np.int64)
+        for column in self.columns:
+            total += column.weighted
+        total[~feasible] = INFEASIBLE
+        self.total = total
+
+    def _sum(self, rows: Rows, feasible: BoolArray) -> None:
+        if isinstance(rows, slice):
+            row = rows.start
+            total = sum([column.weighted.item(row) for column in self.columns]) if self.columns else 1
+            self.total[row] = total if feasible.item(row) else INFEASIBLE
             return
-        if rows is EVERY:
-            total = np.zeros(len(feasible), np.int64)
-            for column in self.columns:
-                total += column.weighted
-            if not self.columns:
-                total += 1  # without any score plugin all nodes are equally good
-            total[~feasible] = INFEASIBLE
-            self.total = total
-            return
-        summed = sum((column.weighted[rows] for column in self.columns), start=np.int64(not self.columns))
-        self.total[rows] = np.where(feasible[rows], summed, INFEASIBLE)
+        totals = np.full(len(rows), 0 if self.columns else 1, np.int64)
+        for column in self.columns:
+            totals += column.weighted[rows]
+        totals[~feasible[rows]] = INFEASIBLE
+        self.total[rows] = totals

@@ -166,10 +166,7 @@ class Nodes(Protocol):
         ...
 
     # hypothetical pods
-    @property
-    def hypothetical(self) -> bool:
-        """Whether this view has pods added or removed."""
-        ...
+    hypothetical: bool  # whether this view has pods added or removed
 
     def changes(self, i: int) -> tuple[Sequence[PodInfo], Sequence[PodInfo]]:
         """The pods removed from and added to row i, compared with the table."""

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.evaluation import Filtering, Scoring
-from mooring.framework.events import EventHint
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import Nodes, NodeStatuses
 from mooring.framework.plugin import Plugin, PostFilterResult, PreFilterResult, overrides
 from mooring.framework.pod import PodInfo, Shape
 from mooring.framework.runners import FilterRunner, PluginError, ScoreRunner, raised
-from mooring.framework.status import SUCCESS, Code, Status
+from mooring.framework.status import SKIP_SHAPE, SUCCESS, Code, Status
 
 Bound = tuple[str, Callable[..., Any]]
 
@@ -23,24 +22,57 @@ class PreFilterOutcome:
 
     __slots__ = ("node_names", "restricting", "status")
 
-    def __init__(
-        self,
-        status: Status = SUCCESS,
-        node_names: frozenset[str] | None = None,
-        restricting: frozenset[str] = frozenset(),
-    ) -> None:
-        self.status = status  # a rejection of the pod as a whole, or success
-        self.node_names = node_names  # the only nodes the pod may go to; None: all
-        self.restricting = restricting  # the plugins that restricted them
+    def __init__(self) -> None:
+        self.status = SUCCESS  # or the rejection of the pod as a whole
+        self.node_names: frozenset[str] | None = None  # the only nodes the pod may go to; None: all
+        self.restricting: list[str] = []  # the plugins that restricted them
+
+    def settle(self) -> None:
+        """Where a plugin rejected the pod, it is of no interest what others would have restricted."""
+        if self.status.plugin:
+            self.node_names, self.restricting = None, []
+
+    def take(self, name: str, answer: object) -> bool:
+        """Take one plugin's answer into account; whether the next is to be asked."""
+        if isinstance(answer, PreFilterResult):
+            return self._restrict(name, answer.node_names)
+        if not isinstance(answer, Status):
+            raise PluginError(
+                name,
+                f'running PreFilter plugin "{name}": answered {answer!r}; '
+                "expected None, a Status or a PreFilterResult",
+            )
+        if answer.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            self.status = answer.by(name)
+            return False
+        if answer.code is Code.UNSCHEDULABLE:  # preemption may help, and needs all plugins' state
+            self.status = answer.by(name)
+        elif not answer.ok:
+            raise PluginError(name, f'running PreFilter plugin "{name}": {answer.message}')
+        return True
+
+    def _restrict(self, name: str, node_names: frozenset[str]) -> bool:
+        plugins = self.restricting
+        plugins.append(name)
+        self.node_names = node_names if self.node_names is None else self.node_names & node_names
+        if self.node_names:
+            return True
+        if len(plugins) == 1:
+            reason = f"node(s) didn't satisfy plugin {name}"
+        else:
+            reason = f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}] simultaneously"
+        self.status = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reason)
+        return False
 
 
 class ShapeMemory:
     """What a profile keeps for pods of one shape between their cycles."""
 
-    __slots__ = ("filtering", "memory", "scoring")
+    __slots__ = ("filtering", "memory", "scoring", "skips")
 
     def __init__(self, filters: Sequence[FilterRunner], scores: Sequence[ScoreRunner]) -> None:
         self.memory: dict[Hashable, Any] = {}
+        self.skips: dict[str, set[str]] = {}
         self.filtering = Filtering(filters)
         self.scoring = Scoring(scores)
 
@@ -71,8 +103,16 @@ class Profile:
         self.reuse = reuse
         self.filters = [FilterRunner(p) for p in self.at("filter")]
         self.scores = [ScoreRunner(p, self.weights.get(p.name) or 1) for p in self.at("score")]
+        self._pre_enqueues = self._bound("preEnqueue", "pre_enqueue")
         self._pre_filters = self._bound("preFilter", "pre_filter")
+        self._post_filters = self._bound("postFilter", "post_filter")
         self._pre_scores = self._bound("preScore", "pre_score")
+        self._reserves = self._bound("reserve", "reserve")
+        self._unreserves = self._bound("reserve", "unreserve")[::-1]
+        self._permits = self._bound("permit", "permit")
+        self.pre_binds = self._bound("preBind", "pre_bind")
+        self.binds = self._bound("bind", "bind")
+        self.post_binds = self._bound("postBind", "post_bind")
         self._memories: dict[Shape, ShapeMemory] = {}
 
     def at(self, point: str) -> list[Plugin]:
@@ -80,7 +120,9 @@ class Profile:
         return [self.plugins[name] for name in self.points.get(point, ())]
 
     def _bound(self, point: str, method: str) -> list[Bound]:
-        return [(plugin.name, getattr(plugin, method)) for plugin in self.at(point)]
+        """A method of each plugin of an extension point; reserve plugins may lack one of their two."""
+        plugins = [plugin for plugin in self.at(point) if overrides(type(plugin), method)]
+        return [(plugin.name, getattr(plugin, method)) for plugin in plugins]
 
     def memory_of(self, shape: Shape, rows: int) -> ShapeMemory:
         """The memory for a shape, most recently used last; the oldest make room."""
@@ -98,72 +140,59 @@ class Profile:
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """The first refusal, or success."""
-        for name, ask in self._bound("preEnqueue", "pre_enqueue"):
+        for name, ask in self._pre_enqueues:
             status = _answer(name, "PreEnqueue", ask, pod)
             if not status.ok:
                 return status
         return SUCCESS
 
-    def hints(self) -> dict[str, list[EventHint] | None]:
-        """What each plugin registered; None for one that declares nothing."""
-        registered: dict[str, list[EventHint] | None] = {}
-        for name, plugin in self.plugins.items():
-            declares = overrides(type(plugin), "events_to_register")
-            registered[name] = list(plugin.events_to_register()) if declares else None
-        return registered
-
     # ---- scheduling cycle
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterOutcome:
         """Run pre_filter; raises PluginError where one fails."""
+        outcome = PreFilterOutcome()
         skipped: list[str] = []
-        names: frozenset[str] | None = None
-        restricting: list[str] = []
-        rejection: Status | None = None
+        never = state.skips.setdefault("preFilter", set())
         for name, ask in self._pre_filters:
+            if name in never:
+                skipped.append(name)
+                continue
             try:
                 answer = ask(state, pod, nodes)
             except Exception as exc:
                 answer = Status(Code.ERROR, str(raised(name, "pre_filter", exc)), exception=exc)
             if answer is None:
                 continue
-            if isinstance(answer, Status):
-                code = answer.code
-                if code is Code.SKIP:
-                    skipped.append(name)
-                elif code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                    state.skip_filter = frozenset(skipped)
-                    return PreFilterOutcome(answer.by(name))
-                elif code is Code.UNSCHEDULABLE:
-                    rejection = answer.by(name)
-                elif code is not Code.SUCCESS:
-                    raise PluginError(name, f'running PreFilter plugin "{name}": {answer.message}')
-            elif isinstance(answer, PreFilterResult):
-                restricting.append(name)
-                names = answer.node_names if names is None else names & answer.node_names
-                if not names:
-                    state.skip_filter = frozenset(skipped)
-                    status = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, _unsatisfied(restricting))
-                    return PreFilterOutcome(status, names, frozenset(restricting))
-            else:
-                raise PluginError(
-                    name,
-                    f'running PreFilter plugin "{name}": answered {answer!r}; '
-                    "expected None, a Status or a PreFilterResult",
-                )
+            if answer is SKIP_SHAPE:
+                never.add(name)
+            if isinstance(answer, Status) and answer.code is Code.SKIP:
+                skipped.append(name)
+            elif not outcome.take(name, answer):
+                break
         state.skip_filter = frozenset(skipped)
-        if rejection is not None:
-            return PreFilterOutcome(rejection)
-        return PreFilterOutcome(SUCCESS, names, frozenset(restricting))
+        outcome.settle()
+        return outcome
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
         """Run pre_score on the feasible nodes; raises PluginError where one does not succeed."""
-        skipped = []
+        skipped: list[str] = []
+        never = state.skips.setdefault("preScore", set())
         for name, ask in self._pre_scores:
-            status = _answer(name, "PreScore", ask, state, pod, nodes)
+            if name in never:
+                skipped.append(name)
+                continue
+            try:
+                answer = ask(state, pod, nodes)
+            except Exception as exc:
+                answer = Status(Code.ERROR, str(raised(name, "pre_score", exc)), exception=exc)
+            if answer is None:
+                continue
+            if answer is SKIP_SHAPE:
+                never.add(name)
+            status = _checked(name, answer)
             if status.code is Code.SKIP:
                 skipped.append(name)
-            elif status.code is not Code.SUCCESS:
+            elif not status.ok:
                 raise PluginError(name, f'running PreScore plugin "{name}": {status.message}')
         state.skip_score = frozenset(skipped)
 
@@ -171,7 +200,7 @@ class Profile:
         """Run post_filter until one succeeds; otherwise the reasons of all that refused."""
         reasons: list[str] = []
         last = PostFilterResult()
-        for name, ask in self._bound("postFilter", "post_filter"):
+        for name, ask in self._post_filters:
             result = self._post_filter_one(name, ask, state, pod, statuses)
             status = result.status or SUCCESS
             if status.code in (Code.SUCCESS, Code.ERROR, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
@@ -203,7 +232,7 @@ class Profile:
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Reserve in order; the caller unreserves when this fails."""
-        for name, ask in self._reserving("reserve"):
+        for name, ask in self._reserves:
             status = _answer(name, "Reserve", ask, state, pod, node_name)
             if not status.ok:
                 return _failure(status, f'running Reserve plugin "{name}": ')
@@ -211,20 +240,15 @@ class Profile:
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Give back in reverse order, whatever was reserved."""
-        for name, ask in reversed(list(self._reserving("unreserve"))):
+        for name, ask in self._unreserves:
             _answer(name, "Unreserve", ask, state, pod, node_name)
-
-    def _reserving(self, method: str) -> Iterator[Bound]:
-        for plugin in self.at("reserve"):
-            if overrides(type(plugin), method):
-                yield plugin.name, getattr(plugin, method)
 
     def permit(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> tuple[Status, dict[str, tuple[float, Status]]]:
         """The first refusal or success, and the plugins that want to wait with their timeouts."""
         waits: dict[str, tuple[float, Status]] = {}
-        for name, ask in self._bound("permit", "permit"):
+        for name, ask in self._permits:
             status = _answer(name, "Permit", ask, state, pod, node_name)
             if status.code is Code.WAIT:
                 waits[name] = (min(status.timeout, 15 * 60), status)
@@ -256,12 +280,6 @@ def _failure(status: Status, prefix: str) -> Status:
         return status
     message = status.message or f"unexpected status {status.code.text}"
     return Status(Code.ERROR, prefix + message, plugin=status.plugin, exception=status.exception)
-
-
-def _unsatisfied(plugins: Sequence[str]) -> str:
-    if len(plugins) == 1:
-        return f"node(s) didn't satisfy plugin {plugins[0]}"
-    return f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}] simultaneously"
 
 
 def instantiate(cls: type[Plugin], args: Any, handle: Handle) -> Plugin:

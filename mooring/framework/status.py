@@ -101,6 +101,7 @@ class Status:
 
 SUCCESS = Status(Code.SUCCESS)
 SKIP = Status(Code.SKIP)
+SKIP_SHAPE = Status(Code.SKIP)  # told from SKIP by identity
 
 
 def unschedulable(*reasons: str, not_before: float | None = None) -> Status:
@@ -123,9 +124,13 @@ def error(reason: str, exception: BaseException | None = None) -> Status:
     return Status(Code.ERROR, reason, exception=exception)
 
 
-def skip() -> Status:
-    """Take no part in this cycle (pre_filter, pre_score), or leave it to the next binder (bind)."""
-    return SKIP
+def skip(*, shape: bool = False) -> Status:
+    """Take no part in this cycle (pre_filter, pre_score), or leave it to the next binder (bind).
+
+    `shape=True` promises the same answer for every pod with this spec, labels and namespace, whatever else
+    changes, so that the plugin need not be asked again.
+    """
+    return SKIP_SHAPE if shape else SKIP
 
 
 def wait(timeout: float, *reasons: str) -> Status:

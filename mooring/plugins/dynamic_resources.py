@@ -12,7 +12,7 @@ from mooring.framework.events import EventHint
 from mooring.framework.nodes import IntArray, Nodes, Verdicts
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
-from mooring.framework.status import SKIP, Status, error, unresolvable, unschedulable
+from mooring.framework.status import Status, error, skip, unresolvable, unschedulable
 from mooring.plugins.args import DynamicResourcesArgs
 
 
@@ -23,7 +23,6 @@ class DynamicResources(Plugin):
     name = "DynamicResources"
     args: DynamicResourcesArgs
 
-    STATE_KEY = "DynamicResources"
     NOT_SUPPORTED = "resource claims are not supported yet"
     NOT_FOUND = "not found"
     NOTHING_TO_DEALLOCATE = "no new claims to deallocate"
@@ -35,14 +34,14 @@ class DynamicResources(Plugin):
         return ()  # no event makes a refused pod schedulable
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        state.write(self.STATE_KEY, True)
-        return unresolvable(self.NOT_SUPPORTED) if pod.spec.resource_claims else SKIP
+        return unresolvable(self.NOT_SUPPORTED) if pod.spec.resource_claims else skip(shape=True)
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:
         return None
 
     def post_filter(self, state: CycleState, pod: PodInfo, statuses: Mapping[str, Status]) -> Status:
-        if state.get(self.STATE_KEY) is None:  # a PreFilter plugin before this one ended the cycle
+        if self.name not in state.skip_filter and not pod.spec.resource_claims:
+            # A PreFilter plugin before this one ended the cycle.
             return error(self.NOT_FOUND)
         return unschedulable(self.NOTHING_TO_DEALLOCATE)
 

@@ -26,7 +26,7 @@ from mooring.framework.matching import match_any, match_compiled, match_required
 from mooring.framework.nodes import Depends, IntArray, Nodes, Verdicts
 from mooring.framework.plugin import Plugin, PreFilterResult
 from mooring.framework.pod import PodInfo
-from mooring.framework.status import SKIP, Status, error, unresolvable
+from mooring.framework.status import Status, error, skip, unresolvable
 from mooring.plugins.args import NodeAffinityArgs
 
 
@@ -65,7 +65,7 @@ class NodeAffinity(Plugin):
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterResult | Status | None:
         required = _affinity(pod.spec).required
         if required is None and pod.spec.node_selector is None and self._added_required is None:
-            return SKIP
+            return skip(shape=True)
         names = None if required is None else _named_nodes(required.node_selector_terms)
         if names is None:
             return None
@@ -81,7 +81,7 @@ class NodeAffinity(Plugin):
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         if _affinity(pod.spec).preferred is None and not self._added_preferred:
-            return SKIP
+            return skip(shape=True)
         try:
             self._preferences_of(state, pod)
         except SelectorError as problem:

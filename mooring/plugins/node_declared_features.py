@@ -14,7 +14,7 @@ from mooring.framework.nodes import Depends, Nodes, Verdicts, refuse
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.framework.runners import PluginError
-from mooring.framework.status import SKIP, Status, unresolvable
+from mooring.framework.status import Status, skip, unresolvable
 
 RESTART_ALL = "RestartAllContainersOnContainerExits"
 USER_NAMESPACES = "UserNamespacesHostNetworkSupport"
@@ -32,7 +32,7 @@ class NodeDeclaredFeatures(Plugin):
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         required = state.remember(self, lambda: required_features(pod.spec))
         if not required:
-            return SKIP
+            return skip(shape=True)
         state.write(self.PRE_FILTER_KEY, required)
         return None
 

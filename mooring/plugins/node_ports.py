@@ -11,7 +11,7 @@ from mooring.framework.nodes import Depends, Nodes, Verdicts, refuse
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo, Shape
 from mooring.framework.runners import PluginError
-from mooring.framework.status import SKIP, Status, unschedulable
+from mooring.framework.status import Status, skip, unschedulable
 
 ANY_IP = "0.0.0.0"
 
@@ -47,7 +47,7 @@ class NodePorts(Plugin):
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         if not pod.shape.host_ports:
-            return SKIP
+            return skip(shape=True)
         state.write(self.PRE_FILTER_KEY, state.remember(self, lambda: _conflicts(pod)))
         return None
 

@@ -14,7 +14,7 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import Depends, IntArray, Nodes
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
-from mooring.framework.status import SKIP, Status
+from mooring.framework.status import Status, skip
 from mooring.plugins.args import NodeResourcesBalancedAllocationArgs
 from mooring.plugins.resource_columns import ScoredResources, only_row, remember_for
 
@@ -32,7 +32,7 @@ class NodeResourcesBalancedAllocation(Plugin):
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         # All nodes would score the same, and a burst of best-effort pods would land on one node.
-        return SKIP if self._scored(state, pod, nodes) is None else None
+        return skip(shape=True) if self._scored(state, pod, nodes) is None else None
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         scored = self._scored(state, pod, nodes)

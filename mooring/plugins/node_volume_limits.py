@@ -3,61 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mooring.api.storage import (
     CSINode,
-    PersistentVolume,
     PersistentVolumeClaim,
-    StorageClass,
     VolumeAttachment,
 )
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, EventHint, Hint, Resource, on
-from mooring.framework.handle import Handle, Listers
-from mooring.framework.nodes import BoolArray, IntArray, NodeInfo, Nodes, Verdicts, refuse
+from mooring.framework.handle import Handle
+from mooring.framework.nodes import BoolArray, IntArray, Nodes, Verdicts, refuse
 from mooring.framework.plugin import Plugin
-from mooring.framework.pod import PodInfo, Shape
+from mooring.framework.pod import PodInfo
 from mooring.framework.runners import PluginError
-from mooring.framework.status import SKIP, Status, unresolvable, unschedulable
+from mooring.framework.status import Status, skip, unresolvable, unschedulable
 from mooring.plugins.volumes.attachments import (
     Attachment,
     MissingClaim,
-    attached_to,
     attachments_of,
     may_attach,
 )
 from mooring.plugins.volumes.claims import VolumeError, claims_of
 from mooring.plugins.volumes.csi_nodes import NO_LIMIT, CSINodes
 from mooring.plugins.volumes.migration import plugin_of
+from mooring.plugins.volumes.usage import VolumeUsage
 
-_COUNTED = 4  # pods with more attachable volumes than this are looked at one by one
-
-
-@dataclass(frozen=True, slots=True)
-class AttachesAtLeast:
-    """Pods with at least so many volumes that may be CSI volumes."""
-
-    volumes: int
-
-    @property
-    def count_terminating(self) -> bool:
-        return True
-
-    def matches(self, shape: Shape) -> bool:
-        return sum(map(may_attach, shape.spec.volumes)) >= self.volumes
+Limits = Mapping[str, IntArray]  # by driver: one number for each row of the whole table
 
 
 class NodeVolumeLimits(Plugin):
-    """Refuses nodes that would have more volumes attached than they can take.
-
-    Counting the distinct volumes on a node means looking at its pods. So the pods' volumes are first
-    counted as if all were distinct and of the same driver, over all nodes at once; only where that would
-    be too many is a node looked at.
-    """
+    """Refuses nodes that would have more volumes attached than they can take."""
 
     name = "NodeVolumeLimits"
 
@@ -66,11 +44,11 @@ class NodeVolumeLimits(Plugin):
     def __init__(self, args: Any, handle: Handle) -> None:
         super().__init__(args, handle)
         self._csi_nodes = CSINodes()
-        self._attachments = _AttachmentIndex()
+        self._usage = VolumeUsage()
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         concerned = state.remember(self, lambda: any(map(may_attach, pod.spec.volumes)))
-        return None if concerned else SKIP
+        return None if concerned else skip(shape=True)
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:
         listers, whole = self.handle.listers, nodes.whole
@@ -85,66 +63,52 @@ class NodeVolumeLimits(Plugin):
         limits = self._limits(wanted)
         if not limits:
             return None
-        self._attachments.refresh(listers)
-        refused = np.zeros(len(nodes), np.bool_)
-        for i in np.flatnonzero(self._suspects(nodes, wanted, limits)).tolist():
-            refused[i] = self._exceeds(nodes[i], wanted, limits, int(nodes.rows[i]))
+        self._usage.refresh(listers, whole)
+        self._check_problems(limits)
+        refused = self._exceeding(whole, wanted, limits)[nodes.rows]
+        if nodes.hypothetical:
+            self._reconsider(nodes, wanted, limits, refused)
         return refuse(refused, unschedulable(self.TOO_MANY)) if refused.any() else None
 
-    def _limits(self, wanted: Iterable[Attachment]) -> dict[str, IntArray]:
-        """The limits of the drivers concerned, by row of the whole table."""
+    def _limits(self, wanted: Iterable[Attachment]) -> Limits:
         drivers = {attachment.driver for attachment in wanted}
         found = {driver: self._csi_nodes.limits(driver) for driver in drivers}
         return {driver: limits for driver, limits in found.items() if limits is not None}
 
-    def _suspects(
-        self, nodes: Nodes, wanted: Iterable[Attachment], limits: Mapping[str, IntArray]
-    ) -> BoolArray:
-        """The rows that would have too many volumes if all that may be volumes of a driver were."""
-        most = self._attachments.counts(nodes)
-        for volumes in range(1, _COUNTED + 1):
-            most = most + nodes.count(AttachesAtLeast(volumes))
-        uncounted = nodes.count(AttachesAtLeast(_COUNTED + 1)) > 0
-        suspects = np.zeros(len(nodes), np.bool_)
+    def _check_problems(self, limits: Limits) -> None:
+        for row, problem in self._usage.problems.items():
+            if any(by_row[row] != NO_LIMIT for by_row in limits.values()):
+                raise PluginError(self.name, problem)
+
+    def _exceeding(self, nodes: Nodes, wanted: Iterable[Attachment], limits: Limits) -> BoolArray:
+        """The rows that would have too many; a volume that another pod has there already is no more."""
+        refused = np.zeros(len(nodes), np.bool_)
         for driver, by_row in limits.items():
-            limit = by_row[nodes.rows]
-            new = sum(attachment.driver == driver for attachment in wanted)
-            suspects |= (most > limit - new) | (uncounted & (limit != NO_LIMIT))
-        return suspects
+            new = np.zeros(len(nodes), np.int64)
+            for attachment in wanted:
+                if attachment.driver == driver:
+                    new += 1
+                    new[self._usage.holders(attachment)] -= 1
+            attached = self._usage.counts(driver)
+            total = new if attached is None else new + attached
+            refused |= (total > by_row) & (new > 0)
+        return refused
 
-    def _exceeds(
-        self, node: NodeInfo, wanted: frozenset[Attachment], limits: Mapping[str, IntArray], row: int
-    ) -> bool:
-        used: set[Attachment] = set()
-        for pod in node.pods:
-            if pod.spec.volumes:
-                used |= self._used_by(pod)
-        # What a node still has attached without a pod counts, even if it is what the new pod wants.
-        idle = self._attachments.of(self.handle.listers, node.name) - used
-        new = wanted - used
-        return any(
-            _count(used, driver) + _count(idle, driver) + added > int(by_row[row])
-            for driver, by_row in limits.items()
-            if (added := _count(new, driver))
-        )
-
-    def _used_by(self, pod: PodInfo) -> frozenset[Attachment]:
-        """A pod's volumes; found once for all pods of its shape, until claims or volumes change."""
-        listers, memory = self.handle.listers, pod.shape.memory
-        versions = (
-            listers.version(PersistentVolumeClaim),
-            listers.version(PersistentVolume),
-            listers.version(StorageClass),
-        )
-        known: tuple[object, frozenset[Attachment]] | None = memory.get(self)
-        if known is not None and known[0] == versions:
-            return known[1]
-        try:
-            used = attachments_of(listers, pod, must_exist=False)
-        except VolumeError as problem:
-            raise PluginError(self.name, str(problem)) from problem
-        memory[self] = (versions, used)
-        return used
+    def _reconsider(
+        self, nodes: Nodes, wanted: frozenset[Attachment], limits: Limits, refused: BoolArray
+    ) -> None:
+        """Where pods would come or go, count again with them."""
+        for i, row in enumerate(nodes.rows.tolist()):
+            removed, added = nodes.changes(i)
+            if not any(pod.spec.volumes for pod in (*removed, *added)):
+                continue
+            used, idle = self._usage.with_pods(self.handle.listers, row, removed, added)
+            new = wanted - used
+            refused[i] = any(
+                _count(used, driver) + _count(idle, driver) + more > int(by_row[row])
+                for driver, by_row in limits.items()
+                if (more := _count(new, driver))
+            )
 
     # ---- queueing hints
 
@@ -177,35 +141,6 @@ class NodeVolumeLimits(Plugin):
             if plugin is not None and plugin.driver == old.spec.attacher:
                 return Hint.QUEUE
         return Hint.SKIP
-
-
-class _AttachmentIndex:
-    """The VolumeAttachments by node."""
-
-    def __init__(self) -> None:
-        self._version: int | None = None
-        self._by_node: dict[str, list[VolumeAttachment]] = {}
-
-    def refresh(self, listers: Listers) -> None:
-        version = listers.version(VolumeAttachment)
-        if version != self._version:
-            self._version = version
-            self._by_node = {}
-            for attachment in listers.list(VolumeAttachment):
-                self._by_node.setdefault(attachment.spec.node_name, []).append(attachment)
-
-    def counts(self, nodes: Nodes) -> IntArray:
-        """How many there are on each row."""
-        counts = np.zeros(len(nodes), np.int64)
-        for name, attachments in self._by_node.items():
-            i = nodes.index(name)
-            if i is not None:
-                counts[i] = len(attachments)
-        return counts
-
-    def of(self, listers: Listers, node_name: str) -> set[Attachment]:
-        found = (attached_to(listers, attachment) for attachment in self._by_node.get(node_name, ()))
-        return {attachment for attachment in found if attachment is not None}
 
 
 def _count(attachments: Iterable[Attachment], driver: str) -> int:

@@ -23,7 +23,7 @@ from mooring.framework.nodes import IntArray, Nodes, Verdicts
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.framework.runners import PluginError
-from mooring.framework.status import SKIP, Status, error, unresolvable
+from mooring.framework.status import Status, error, skip, unresolvable
 from mooring.plugins.args import VolumeBindingArgs
 from mooring.plugins.volumes.assumed import Assumed
 from mooring.plugins.volumes.binding import BindingFailed, PodBinding, volume_client
@@ -104,7 +104,7 @@ class VolumeBinding(Plugin):
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         uses = state.remember(self, lambda: claims_of(pod))
         if not uses:
-            return SKIP
+            return skip(shape=True)
         for use in uses:
             problem = self._problem(pod, use)
             if problem is not None:
@@ -188,7 +188,7 @@ class VolumeBinding(Plugin):
     # ---- scores: only with the gate StorageCapacityScoring, which is off
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        return SKIP
+        return skip(shape=True)
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         return np.zeros(len(nodes), np.int64)

@@ -15,7 +15,7 @@ from mooring.framework.nodes import IntArray, Nodes, Verdicts
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo, Shape
 from mooring.framework.runners import PluginError
-from mooring.framework.status import SKIP, Status, unresolvable, unschedulable
+from mooring.framework.status import Status, skip, unresolvable, unschedulable
 from mooring.plugins.volumes.claims import CLAIM_KIND, direct_claims_of, not_found
 
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
@@ -133,7 +133,7 @@ class VolumeRestrictions(Plugin):
         users = self.handle.snapshot.claim_users
         in_use = sum(users(f"{pod.namespace}/{name}") > 0 for name in exclusive)
         if needs.disks is None and not in_use:
-            return SKIP
+            return skip(shape=not needs.claims)
         state.write(self.PRE_FILTER_KEY, _Exclusive(frozenset(exclusive), in_use))
         return None
 

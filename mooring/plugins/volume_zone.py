@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from mooring.framework.matching import match_requirement
 from mooring.framework.nodes import BoolArray, Nodes, Verdicts, refuse
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
-from mooring.framework.status import SKIP, Status, unresolvable
+from mooring.framework.status import Status, skip, unresolvable
 from mooring.plugins.volumes.claims import (
     CLAIM_KIND,
     CLASS_KIND,
@@ -58,17 +58,19 @@ class VolumeZone(Plugin):
     PRE_FILTER_KEY = "PreFilterVolumeZone"
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        topologies = self._topologies(state, pod)
+        names = state.remember(self, lambda: direct_claims_of(pod))
+        if not names:
+            return skip(shape=True)
+        topologies = self._topologies(names, pod)
         if isinstance(topologies, Status):
             return topologies
         if not topologies:
-            return SKIP
+            return skip()
         state.write(self.PRE_FILTER_KEY, topologies)
         return None
 
-    def _topologies(self, state: CycleState, pod: PodInfo) -> list[Topology] | Status:
+    def _topologies(self, names: Sequence[str], pod: PodInfo) -> list[Topology] | Status:
         """What the pod's volumes ask of nodes, or why the pod cannot run anywhere."""
-        names = state.remember(self, lambda: direct_claims_of(pod))
         topologies: list[Topology] = []
         for name in names:
             volume = self._volume_of(name, pod.namespace)
@@ -102,7 +104,7 @@ class VolumeZone(Plugin):
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:
         topologies: list[Topology] | Status | None = state.get(self.PRE_FILTER_KEY)
         if topologies is None:  # this plugin's pre_filter is disabled
-            topologies = self._topologies(state, pod)
+            topologies = self._topologies(direct_claims_of(pod), pod)
             if isinstance(topologies, Status):
                 return refuse(np.ones(len(nodes), np.bool_), topologies)
         assert isinstance(topologies, list)

@@ -9,7 +9,6 @@ pods appear on their nodes through it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -42,14 +41,12 @@ class Amounts:
 class NodeView:
     """Some rows of the table, as they are. With a slice of rows the columns are not copied."""
 
+    hypothetical = False
+
     def __init__(self, table: NodeTable, rows: Rows) -> None:
         self.table = table
         self._rows = rows
-
-    @cached_property
-    def _length(self) -> int:
-        rows = self._rows
-        return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+        self._length: int = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
 
     def __len__(self) -> int:
         return self._length
@@ -60,7 +57,7 @@ class NodeView:
     def __iter__(self) -> Iterator[NodeInfo]:
         return (self[i] for i in range(len(self)))
 
-    @cached_property
+    @property
     def rows(self) -> npt.NDArray[np.intp]:
         rows = self._rows
         return np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
@@ -100,10 +97,6 @@ class NodeView:
 
     def changed_since(self, mark: Mark) -> tuple[list[int] | None, list[int] | None]:
         return self.table.node_log.since(mark.nodes), self.table.pod_log.since(mark.pods)
-
-    @property
-    def hypothetical(self) -> bool:
-        return False
 
     def changes(self, i: int) -> tuple[Sequence[PodInfo], Sequence[PodInfo]]:
         return (), ()
@@ -203,6 +196,8 @@ class WhatIf(NodeView):
     """`removable[k]` are pods that are on row k now, `addable[k]` pods that are not; all start as they are
     in the table, so that the view begins as the plain truth."""
 
+    hypothetical = True
+
     def __init__(
         self,
         table: NodeTable,
@@ -250,10 +245,6 @@ class WhatIf(NodeView):
     @property
     def usage(self) -> IntArray:
         return self._usage
-
-    @property
-    def hypothetical(self) -> bool:
-        return True
 
     def part(self, keep: npt.NDArray[np.intp]) -> WhatIf:
         """The same question for some of the rows."""

@@ -135,6 +135,15 @@ def test_the_second_in_which_a_backoff_expires_still_counts() -> None:
     assert bench.queue.next_wake(bench.now) is None
 
 
+@pytest.mark.parametrize(("now", "place"), [(1001.99, "backoff"), (1002, "active")])
+def test_an_event_within_that_second_does_not_end_the_backoff(now: float, place: str) -> None:
+    bench = Bench(now=1000.5, hints=FIT)
+    bench.refused(make_pod("a"), "Fit")
+    bench.now = now
+    bench.queue.move_all(NODE_ADD)
+    assert bench.places() == {place: 1}
+
+
 def test_a_refused_pod_is_tried_early_when_nothing_else_is_active_but_a_failed_one_is_not() -> None:
     bench = Bench(hints=FIT)
     bench.add(make_pod("refused"), make_pod("failed"))

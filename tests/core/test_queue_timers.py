@@ -154,6 +154,23 @@ def test_waking_at_the_time_named_always_gets_something_done(start: float, limit
         assert bench.observed["unschedulable", "UnschedulableTimeout"] == asked + 1
 
 
+@pytest.mark.parametrize(
+    ("start", "now", "limit"),
+    [
+        (26.80544406783759, 86.80544406783758, 0.0),
+        (96.86502294124902, 486.86502294124904, 60.0),
+        (77.7681411298603, 3857.7681411298604, 300.0),
+    ],
+)
+def test_rounding_does_not_make_a_look_come_too_early(start: float, now: float, limit: float) -> None:
+    bench = Bench(now=start, max_in_unschedulable=limit)
+    bench.now = now
+    bench.refused(make_pod("a"), "X")
+    wake = bench.queue.next_wake(now)
+    assert wake is not None
+    assert wake > now + limit
+
+
 def test_the_timeout_asks_the_gate_again_and_keeps_the_timestamp() -> None:
     gate = Gate(a="Gate")
     bench = Bench(now=1000, pre_enqueue=gate)

@@ -55,7 +55,8 @@ class RequiredTerms:
         """Whether there is nothing to filter by; valid after `update`."""
         if self._concerns.affinity or self._concerns.anti:
             return False
-        return not any(tally.some for rules in self._by_key for tally in rules.existing)
+        existing = [tally for rules in self._by_key for tally in rules.existing]
+        return not existing or not any(tally.some for tally in existing)
 
     def _start(self, whole: Nodes) -> None:
         """Set up the rules anew, by topology key."""

@@ -21,6 +21,7 @@ from mooring.framework.handle import Listers
 from mooring.framework.nodes import BoolArray
 from mooring.plugins.volumes.claims import VolumeError
 from mooring.plugins.volumes.node_rows import NodeRows, Selectors
+from mooring.plugins.volumes.watched import Watched
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
@@ -37,13 +38,20 @@ def volume_limit(capacity: CSIStorageCapacity) -> Quantity | None:
     return capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
 
 
+class _Room(NamedTuple):
+    """A reported capacity: the largest volume, and the nodes that have access to it."""
+
+    limit: int
+    selectors: Selectors
+
+
 class Provisioning:
     """Where claims can be provisioned, from storage classes and the reported capacities."""
 
     def __init__(self, rows: NodeRows) -> None:
         self._rows = rows
-        self._version: int | None = None
-        self._capacities: dict[str, list[tuple[int, Selectors]]] = {}
+        self._watched = Watched(CSIStorageCapacity)
+        self._rooms: dict[str, dict[str, _Room]] = {}  # by storage class and key
 
     def check(self, listers: Listers, claim: PersistentVolumeClaim, name: str) -> Provisionable | None:
         """Where a class can provision the claim; None where it provisions nothing."""
@@ -70,27 +78,22 @@ class Provisioning:
                 room[self._rows.matching(selectors)] = True
         return room
 
-    def _of_class(self, listers: Listers, name: str) -> list[tuple[int, Selectors]]:
-        version = listers.version(CSIStorageCapacity)
-        if version != self._version:
-            self._version = version
-            self._capacities = _compile_capacities(listers.list(CSIStorageCapacity))
-        return self._capacities.get(name, [])
+    def _of_class(self, listers: Listers, name: str) -> Iterable[_Room]:
+        gone, come = self._watched.changes(listers)
+        for capacity in gone:
+            self._rooms.get(capacity.storage_class_name, {}).pop(capacity.key, None)
+        for capacity in come:
+            room = _room_of(capacity)
+            if room is not None:
+                self._rooms.setdefault(capacity.storage_class_name, {})[capacity.key] = room
+        return self._rooms.get(name, {}).values()
 
 
-def _compile_capacities(
-    capacities: Iterable[CSIStorageCapacity],
-) -> dict[str, list[tuple[int, Selectors]]]:
-    """The usable ones by storage class, as the largest volume and the nodes that have access."""
-    by_class: dict[str, list[tuple[int, Selectors]]] = {}
-    for capacity in capacities:
-        limit = volume_limit(capacity)
-        if limit is not None and capacity.node_topology is not None:
-            selector = _compiled(capacity.node_topology)
-            if selector is not None:
-                entry = (quantity.to_value(limit), (selector,))
-                by_class.setdefault(capacity.storage_class_name, []).append(entry)
-    return by_class
+def _room_of(capacity: CSIStorageCapacity) -> _Room | None:
+    """None for a capacity that is of no use: without amount, or without nodes that have access."""
+    limit = volume_limit(capacity)
+    selector = None if capacity.node_topology is None else _compiled(capacity.node_topology)
+    return None if limit is None or selector is None else _Room(quantity.to_value(limit), (selector,))
 
 
 def _compile_topologies(terms: Iterable[TopologySelectorTerm]) -> Selectors:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from mooring.plugins.volumes.claims import (
     requested_size,
 )
 from mooring.plugins.volumes.node_rows import NodeRows, Rows, Selectors, compile_affinity
+from mooring.plugins.volumes.watched import Watched
 
 Choice = npt.NDArray[np.int32]
 UNMATCHED = -1
@@ -30,52 +32,46 @@ UNMATCHED = -1
 class _ClassVolumes:
     """The volumes of a storage class: free ones by size, and those that refer to a claim by its key."""
 
-    __slots__ = ("by_claim", "free", "sizes")
+    __slots__ = ("by_claim", "free")
 
     def __init__(self) -> None:
-        self.free: list[PersistentVolume] = []
-        self.sizes: list[int] = []
-        self.by_claim: dict[tuple[str, str], list[PersistentVolume]] = {}
+        self.free: list[tuple[int, str, PersistentVolume]] = []
+        self.by_claim: dict[tuple[str, str], dict[str, PersistentVolume]] = {}
 
-    def sort(self) -> None:
-        sized = sorted(((capacity_of(v), v.name, v) for v in self.free), key=lambda item: item[:2])
-        self.sizes = [size for size, _, _ in sized]
-        self.free = [volume for _, _, volume in sized]
-        for volumes in self.by_claim.values():
-            volumes.sort(key=lambda volume: volume.name)
+    def add(self, volume: PersistentVolume) -> None:
+        ref = volume.spec.claim_ref
+        if ref is not None:
+            self.by_claim.setdefault((ref.namespace, ref.name), {})[volume.name] = volume
+        elif volume.status.phase == "Available":
+            insort(self.free, (capacity_of(volume), volume.name, volume))
+
+    def remove(self, volume: PersistentVolume) -> None:
+        ref = volume.spec.claim_ref
+        if ref is not None:
+            volumes = self.by_claim[ref.namespace, ref.name]
+            del volumes[volume.name]
+            if not volumes:
+                del self.by_claim[ref.namespace, ref.name]
+        elif volume.status.phase == "Available":
+            del self.free[bisect_left(self.free, (capacity_of(volume), volume.name))]
 
 
 class VolumeIndex:
     """All volumes by storage class, and their node affinities compiled."""
 
     def __init__(self) -> None:
-        self._version: int | None = None
+        self._watched = Watched(PersistentVolume)
         self._classes: dict[str, _ClassVolumes] = {}
         self._affinities: dict[str, tuple[VolumeNodeAffinity, Selectors | None]] = {}
 
     def of_class(self, listers: Listers, name: str) -> _ClassVolumes:
-        version = listers.version(PersistentVolume)
-        if version != self._version:
-            self._version = version
-            self._build(listers.list(PersistentVolume))
+        gone, come = self._watched.changes(listers)
+        for volume in gone:
+            self._classes[class_of_volume(volume)].remove(volume)
+            self._affinities.pop(volume.name, None)
+        for volume in come:
+            self._classes.setdefault(class_of_volume(volume), _ClassVolumes()).add(volume)
         return self._classes.get(name) or _ClassVolumes()
-
-    def _build(self, volumes: Sequence[PersistentVolume]) -> None:
-        self._classes = {}
-        for volume in volumes:
-            name = class_of_volume(volume)
-            group = self._classes.get(name)
-            if group is None:
-                group = self._classes[name] = _ClassVolumes()
-            ref = volume.spec.claim_ref
-            if ref is not None:
-                group.by_claim.setdefault((ref.namespace, ref.name), []).append(volume)
-            elif volume.status.phase == "Available":
-                group.free.append(volume)
-        for group in self._classes.values():
-            group.sort()
-        if len(self._affinities) > 2 * len(volumes):
-            self._affinities.clear()
 
     def affinity(self, volume: PersistentVolume) -> Selectors | None:
         """The volume's node affinity, compiled once per version of the volume; None: usable anywhere."""
@@ -127,7 +123,7 @@ class StaticMatcher:
         choice = np.full(len(wanted), UNMATCHED, np.int32)
         undecided = wanted.copy()
         for volume in self._referring(claim, group):
-            if not _qualifies(volume, claim):
+            if capacity_of(volume) < requested_size(claim) or not _qualifies(volume, claim):
                 continue
             mine = np.flatnonzero(undecided)
             mine = self._not_taken(volume, mine)
@@ -144,7 +140,8 @@ class StaticMatcher:
     ) -> None:
         left = int(undecided.sum())
         selector = _selector_of(claim)
-        for volume in group.free[bisect_left(group.sizes, requested_size(claim)) :]:
+        smallest = bisect_left(group.free, (requested_size(claim), ""))
+        for _, _, volume in islice(group.free, smallest, None):
             if not left:
                 return
             if volume.name in self._assumed or not _suits(volume, claim, selector):
@@ -156,8 +153,8 @@ class StaticMatcher:
             left -= len(rows)
 
     def _referring(self, claim: PersistentVolumeClaim, group: _ClassVolumes) -> list[PersistentVolume]:
-        seen = group.by_claim.get((claim.namespace, claim.name), [])
-        volumes = [volume for volume in seen if volume.name not in self._assumed]
+        seen = group.by_claim.get((claim.namespace, claim.name), {})
+        volumes = [volume for name, volume in sorted(seen.items()) if name not in self._assumed]
         name = class_of_claim(claim)
         volumes += [volume for volume in self._assumed.values() if class_of_volume(volume) == name]
         return [volume for volume in volumes if is_bound_to(volume, claim)]
@@ -189,10 +186,9 @@ def _selector_of(claim: PersistentVolumeClaim) -> Selector | None:
 
 
 def _qualifies(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """What even a volume that refers to the claim must fulfil."""
+    """What even a volume that refers to the claim must fulfil, besides its size."""
     return (
-        capacity_of(volume) >= requested_size(claim)
-        and (volume.spec.volume_mode or "Filesystem") == (claim.spec.volume_mode or "Filesystem")
+        (volume.spec.volume_mode or "Filesystem") == (claim.spec.volume_mode or "Filesystem")
         and (volume.spec.volume_attributes_class_name or "")
         == (claim.spec.volume_attributes_class_name or "")
         and volume.metadata.deletion_timestamp is None

@@ -1,0 +1,187 @@
+"""Scores by resources: the strategies of NodeResourcesFit, and NodeResourcesBalancedAllocation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from plugin_kit import Cluster, make, make_node, make_pod
+
+from mooring.plugins.args import (
+    RequestedToCapacityRatioParam,
+    ResourceSpec,
+    ScoringStrategy,
+    UtilizationShapePoint,
+)
+from mooring.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from mooring.plugins.node_resources_fit import NodeResourcesFit
+
+GPU = "example.com/gpu"
+
+
+def amounts(cpu: Any = None, memory: Any = None, gpu: Any = None) -> dict[str, Any]:
+    """cpu in thousandths, memory in bytes."""
+    found = {"cpu": None if cpu is None else f"{cpu}m", "memory": memory, GPU: gpu}
+    return {name: amount for name, amount in found.items() if amount is not None}
+
+
+def fit(type: str = "LeastAllocated", *points: tuple[int, int], **weights: int) -> NodeResourcesFit:
+    names = {"gpu": GPU}
+    resources = [ResourceSpec(name=names.get(name, name), weight=w) for name, w in weights.items()]
+    shape = [UtilizationShapePoint(utilization=x, score=y) for x, y in points]
+    ratio = RequestedToCapacityRatioParam(shape=shape) if shape else None
+    strategy = ScoringStrategy(type=type, resources=resources, requested_to_capacity_ratio=ratio)
+    return make(NodeResourcesFit, scoring_strategy=strategy)
+
+
+def score(
+    plugin: Any, pod: dict[str, Any], *nodes: tuple[dict[str, Any], dict[str, Any]]
+) -> list[int] | None:
+    """The scores of nodes given by what they have and what a pod on them requests."""
+    cluster = Cluster(make_node(f"n{i}", {**have, "pods": 9}) for i, (have, _) in enumerate(nodes))
+    for i, (_, used) in enumerate(nodes):
+        # Named with zero where nothing is used, so that no default counts for it.
+        there = make_pod(f"p{i}", {"cpu": 0, "memory": 0, **used})
+        cluster.assume(cluster.info(there), f"n{i}")
+    return cluster.score(plugin, make_pod(requests=pod))
+
+
+# ---- NodeResourcesFit
+
+
+def test_least_allocated() -> None:
+    pod, empty = amounts(3000, 5000), amounts(0, 0)
+    nodes = ((amounts(4000, 10000), empty), (amounts(6000, 10000), empty))
+    assert score(fit(), pod, *nodes) == [37, 50]
+    assert score(fit(cpu=3, memory=1), pod, *nodes) == [(25 * 3 + 50) // 4, 50]
+
+
+def test_most_allocated() -> None:
+    pod = amounts(3000, 5000)
+    nodes = ((amounts(4000, 10000), amounts(0, 0)), (amounts(4000, 10000), amounts(2000, 2000)))
+    assert score(fit("MostAllocated"), pod, *nodes) == [(75 + 50) // 2, (100 + 70) // 2]
+
+
+def test_what_is_overcommitted_counts_as_full() -> None:
+    nodes = ((amounts(1000, 10000), amounts(2000, 0)),)
+    assert score(fit(cpu=1), amounts(100), *nodes) == [0]
+    assert score(fit("MostAllocated", cpu=1), amounts(100), *nodes) == [100]
+
+
+def test_containers_that_request_nothing_count_with_defaults() -> None:
+    # 100m and 200 MiB for the pod and for the one that is there, but an explicit 0 stays 0.
+    cluster = Cluster(
+        [make_node("n", {"cpu": "1", "memory": "1000Mi", "pods": 9})], {"n": [make_pod("there")]}
+    )
+    assert cluster.score(fit(), make_pod()) == [(80 + 60) // 2]
+    assert cluster.score(fit(), make_pod(requests={"cpu": "0", "memory": "0"})) == [(90 + 80) // 2]
+
+
+def test_pod_level_requests_are_not_scored() -> None:
+    pod = make_pod(requests={"cpu": "500m"}, resources={"requests": {"cpu": "100m"}})
+    assert Cluster([make_node("n", {"cpu": "1", "pods": 9})]).score(fit(cpu=1), pod) == [50]
+
+
+@pytest.mark.parametrize(("utilization", "expected"), [(0, 100), (33, 63), (70, 20), (90, 20)])
+def test_requested_to_capacity_ratio_follows_its_shape(utilization: int, expected: int) -> None:
+    plugin = fit("RequestedToCapacityRatio", (0, 10), (70, 2), cpu=1)
+    assert score(plugin, amounts(0, 0), (amounts(100), amounts(utilization))) == [expected]
+
+
+def test_requested_to_capacity_ratio_leaves_out_zeros_and_rounds() -> None:
+    plugin = fit("RequestedToCapacityRatio", (0, 0), (100, 10), cpu=1, memory=2)
+    pod = amounts(0, 0)
+    node = amounts(100, 100)
+    assert score(plugin, pod, (node, amounts(50, 0))) == [50]  # memory rates 0 and does not count
+    assert score(plugin, pod, (node, amounts(50, 51))) == [51]  # 152/3 = 50.67
+    assert score(plugin, pod, (node, amounts(0, 0))) == [0]
+    halves = fit("RequestedToCapacityRatio", (0, 0), (100, 10), cpu=1, memory=1)
+    assert score(halves, pod, (node, amounts(50, 51))) == [51]  # 50.5
+
+
+def test_scalar_resources_count_for_pods_that_request_them() -> None:
+    plugin = fit("MostAllocated", cpu=1, gpu=3)
+    nodes = ((amounts(1000, gpu=4), amounts(500, gpu=1)), (amounts(1000), amounts(500)))
+    assert score(plugin, amounts(0, gpu=1), *nodes) == [(50 + 3 * 50) // 4, 50]  # no gpu there: not weighed
+    assert score(plugin, amounts(0), *nodes) == [50, 50]
+
+
+def test_resources_that_no_node_has_score_nothing() -> None:
+    assert score(fit(gpu=1), amounts(0), (amounts(1000), amounts(0))) == [0]
+    assert score(fit(cpu=1), amounts(0), (amounts(memory=10), amounts()), (amounts(10), amounts())) == [
+        0,
+        100,
+    ]
+
+
+# ---- NodeResourcesBalancedAllocation
+
+
+def balanced(*names: str) -> NodeResourcesBalancedAllocation:
+    if not names:
+        return make(NodeResourcesBalancedAllocation)
+    return make(NodeResourcesBalancedAllocation, resources=[ResourceSpec(name=name) for name in names])
+
+
+@pytest.mark.parametrize(
+    ("have", "used", "pod", "expected"),
+    [
+        (amounts(10000, 20000), amounts(3000, 0), amounts(3000, 5000), 73),
+        (amounts(10000, 50000), amounts(3000, 5000), amounts(3000, 5000), 70),
+        (amounts(4000, 10000), amounts(0, 0), amounts(3000, 5000), 68),
+        (amounts(3000, 5000), amounts(3000, 0), amounts(memory=5000), 100),
+        (amounts(3000, 5000), amounts(0, 0), amounts(memory=5000), 50),
+        (amounts(3000), amounts(0), amounts(1000), 75),  # one resource is always balanced
+    ],
+)
+def test_balance_with_the_pod_against_without(have: Any, used: Any, pod: Any, expected: int) -> None:
+    assert score(balanced(), pod, (have, used)) == [expected]
+
+
+def test_three_resources_are_compared_by_standard_deviation() -> None:
+    have, pod = amounts(3500, 40000, 8), amounts(0, 0, 1)
+    nodes = ((have, amounts(3000, 5000, 3)), (have, amounts(3000, 5000, 0)))
+    assert score(balanced("cpu", "memory", GPU), pod, *nodes) == [75, 76]
+
+
+def test_nodes_without_a_resource_are_balanced_over_the_others() -> None:
+    pod = amounts(3000, 5000, 1)
+    nodes = (
+        (amounts(4000, 10000, 8), amounts(0, 0, 3)),
+        (amounts(4000, 10000), amounts(0, 0)),
+        (amounts(4000), amounts(0)),
+    )
+    every = score(balanced("cpu", "memory", GPU), pod, *nodes)
+    assert every is not None
+    assert every[1:] == [68, 75]
+    assert score(balanced("cpu", "memory", GPU), pod, nodes[0]) == every[:1]
+
+
+def test_a_best_effort_pod_skips_balancing() -> None:
+    assert score(balanced(), amounts(0, 0, 1), (amounts(4000, 1000, 1), amounts())) is None
+    assert score(balanced(), {}, (amounts(4000, 1000), amounts())) is None
+
+
+# ---- one row and many rows
+
+quantities = st.sampled_from([0, 1, 3, 7, 50, 99, 100, 101, 640])
+row = st.builds(amounts, quantities, quantities, quantities)
+
+
+@given(
+    st.sampled_from(
+        [
+            fit(cpu=1, memory=1),
+            fit("MostAllocated", gpu=5, cpu=2),
+            fit("RequestedToCapacityRatio", (0, 10), (50, 3), (100, 0), cpu=1, memory=2, gpu=3),
+            balanced(),
+            balanced("cpu", "memory", GPU),
+        ]
+    ),
+    row,
+    st.lists(st.tuples(row, row), min_size=2, max_size=5),
+)
+def test_a_row_scores_the_same_alone_and_among_others(plugin: Any, pod: Any, nodes: Any) -> None:
+    score(plugin, pod, *nodes)  # the cluster of the kit asks both ways and compares
