@@ -1,0 +1,19 @@
+"""The `mooring` command."""
+
+from __future__ import annotations
+
+import click
+
+from mooring import __version__
+from mooring.cli.config import config
+from mooring.cli.schedule import schedule
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="mooring")
+def main() -> None:
+    """A complete Kubernetes scheduler whose plugins are written in Python."""
+
+
+main.add_command(config)
+main.add_command(schedule)

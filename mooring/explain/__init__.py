@@ -1,0 +1,1 @@
+"""Decision records as a person reads them."""

@@ -51,15 +51,22 @@ class NodeVolumeLimits(Plugin):
         return None if concerned else skip(shape=True)
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:
-        listers, whole = self.handle.listers, nodes.whole
-        self._csi_nodes.refresh(listers, whole)
         try:
-            migrate = bool(self._csi_nodes.present.any())
-            wanted = attachments_of(listers, pod, must_exist=True, migrate=migrate)
+            refused = self._refused(pod, nodes)
         except MissingClaim as missing:
             return refuse(np.ones(len(nodes), np.bool_), unresolvable(str(missing)))
         except VolumeError as problem:
             raise PluginError(self.name, str(problem)) from problem
+        if refused is None or not refused.any():
+            return None
+        return refuse(refused, unschedulable(self.TOO_MANY))
+
+    def _refused(self, pod: PodInfo, nodes: Nodes) -> BoolArray | None:
+        """The rows that would have too many volumes; None: nobody limits them."""
+        listers, whole = self.handle.listers, nodes.whole
+        self._csi_nodes.refresh(listers, whole)
+        migrate = bool(self._csi_nodes.present.any())
+        wanted = attachments_of(listers, pod, must_exist=True, migrate=migrate)
         limits = self._limits(wanted)
         if not limits:
             return None
@@ -68,7 +75,7 @@ class NodeVolumeLimits(Plugin):
         refused = self._exceeding(whole, wanted, limits)[nodes.rows]
         if nodes.hypothetical:
             self._reconsider(nodes, wanted, limits, refused)
-        return refuse(refused, unschedulable(self.TOO_MANY)) if refused.any() else None
+        return refused
 
     def _limits(self, wanted: Iterable[Attachment]) -> Limits:
         drivers = {attachment.driver for attachment in wanted}
@@ -78,7 +85,7 @@ class NodeVolumeLimits(Plugin):
     def _check_problems(self, limits: Limits) -> None:
         for row, problem in self._usage.problems.items():
             if any(by_row[row] != NO_LIMIT for by_row in limits.values()):
-                raise PluginError(self.name, problem)
+                raise VolumeError(problem)
 
     def _exceeding(self, nodes: Nodes, wanted: Iterable[Attachment], limits: Limits) -> BoolArray:
         """The rows that would have too many; a volume that another pod has there already is no more."""

@@ -18,7 +18,7 @@ from mooring.api.storage import (
 )
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, EventHint, Hint, Resource, on
-from mooring.framework.handle import Handle
+from mooring.framework.handle import Client, Handle, MaybeAwaitable
 from mooring.framework.nodes import IntArray, Nodes, Verdicts
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
@@ -26,7 +26,7 @@ from mooring.framework.runners import PluginError
 from mooring.framework.status import Status, error, skip, unresolvable
 from mooring.plugins.args import VolumeBindingArgs
 from mooring.plugins.volumes.assumed import Assumed
-from mooring.plugins.volumes.binding import BindingFailed, PodBinding, volume_client
+from mooring.plugins.volumes.binding import BindingFailed, PodBinding
 from mooring.plugins.volumes.claims import (
     CLAIM_KIND,
     WAIT_FOR_FIRST_CONSUMER,
@@ -214,14 +214,16 @@ class VolumeBinding(Plugin):
             volumes.binding.revert()
             volumes.binding = None
 
-    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+    def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> MaybeAwaitable:
         volumes: _PodVolumes | None = state.get(self.STATE_KEY)
-        client = volume_client(self.handle)
-        if volumes is None or volumes.binding is None or client is None:
+        if volumes is None or volumes.binding is None or self.handle.client is None:
             return None  # all claims are bound, or there is no cluster to bind them in
-        await volumes.binding.write(client)
+        return self._bind(volumes.binding, self.handle.client, pod)
+
+    async def _bind(self, binding: PodBinding, client: Client, pod: PodInfo) -> Status | None:
+        await binding.write(client)
         try:
-            await volumes.binding.wait(client, pod, self.args.bind_timeout_seconds)
+            await binding.wait(client, pod, self.args.bind_timeout_seconds)
         except BindingFailed as failure:
             return error(f"binding volumes: {failure}", failure)
         return None

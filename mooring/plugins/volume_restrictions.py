@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -121,6 +121,8 @@ class VolumeRestrictions(Plugin):
     )
     PRE_FILTER_KEY = "PreFilterVolumeRestrictions"
 
+    _STATUSES: ClassVar = {1: unschedulable(DISK_CONFLICT), 2: unschedulable(CLAIM_IN_USE)}
+
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         needs = self._needs(state, pod)
         exclusive = set()
@@ -165,8 +167,6 @@ class VolumeRestrictions(Plugin):
                 break
             in_use += change
         return in_use
-
-    _STATUSES = {1: unschedulable(DISK_CONFLICT), 2: unschedulable(CLAIM_IN_USE)}
 
     # ---- queueing hints
 

@@ -102,12 +102,12 @@ class VolumeZone(Plugin):
         return None if storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER else self.UNNAMED_VOLUME
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:
-        topologies: list[Topology] | Status | None = state.get(self.PRE_FILTER_KEY)
+        topologies: list[Topology] | None = state.get(self.PRE_FILTER_KEY)
         if topologies is None:  # this plugin's pre_filter is disabled
-            topologies = self._topologies(direct_claims_of(pod), pod)
-            if isinstance(topologies, Status):
-                return refuse(np.ones(len(nodes), np.bool_), topologies)
-        assert isinstance(topologies, list)
+            found = self._topologies(direct_claims_of(pod), pod)
+            if isinstance(found, Status):
+                return refuse(np.ones(len(nodes), np.bool_), found)
+            topologies = found
         if not topologies:
             return None
         if nodes.whole is not nodes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from plugin_kit import Cluster, make, make_node, make_pod
 
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.status import SKIP, error, unresolvable, unschedulable
+from mooring.framework.status import Code, error, unresolvable, unschedulable
 from mooring.plugins.dynamic_resources import DynamicResources
 
 
@@ -25,7 +25,10 @@ def test_a_pod_without_claims_passes_and_post_filter_has_nothing_to_do() -> None
     cluster = Cluster([make_node("a"), make_node("b")])
     plugin, pod, state = make(DynamicResources), cluster.info(make_pod()), CycleState()
     assert plugin.pre_enqueue(pod) is None
-    assert plugin.pre_filter(state, pod, cluster.nodes) is SKIP
+    skipped = plugin.pre_filter(state, pod, cluster.nodes)
+    assert skipped is not None
+    assert skipped.code is Code.SKIP
+    state.skip_filter = frozenset({plugin.name})  # as the framework notes it
     assert plugin.post_filter(state, pod, {}) == unschedulable("no new claims to deallocate")
     assert cluster.score(plugin, make_pod()) == [0, 0]
     assert cluster.normalize(plugin, [0, 0]) == [0, 0]

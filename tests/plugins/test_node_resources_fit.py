@@ -125,6 +125,16 @@ def test_init_containers_overhead_and_pod_level_requests_count() -> None:
     assert refusal(whole, {"cpu": "3"}) is None
 
 
+def test_as_many_resources_as_a_code_has_bits_for() -> None:
+    every = {f"example.com/r{i:02}": "1" for i in range(29)}
+    reasons = [f"Insufficient {name}" for name in every]
+    assert refusal(make_pod(requests=every)) == unresolvable(*reasons)
+    have = {**every, "pods": "1"}
+    assert refusal(make_pod(requests=every), every, have) == unschedulable("Too many pods", *reasons)
+    with pytest.raises(PluginError, match="pod requests 30 resources, at most 29 can be checked"):
+        refusal(make_pod(requests={**every, "cpu": "1"}))
+
+
 def test_the_filter_needs_pre_filter() -> None:
     cluster = Cluster([make_node("n")])
     runner = FilterRunner(make(NodeResourcesFit))

@@ -331,7 +331,7 @@ class SchedulingQueue:
 
     def _to_active(self, queued: QueuedPodInfo, label: str, now: float, *, waited: bool = False) -> bool:
         """Whether the pod passed pre_enqueue and is active; `waited`: it was in the pool until now."""
-        if self._is_gated(queued, now):
+        if self._is_gated(queued):
             self._to_pool(queued, label, now, waited=waited)
             return False
         self._push_active(queued, label, now)
@@ -346,7 +346,7 @@ class SchedulingQueue:
             self._observe("active", label)
 
     def _to_backoff(self, queued: QueuedPodInfo, label: str, now: float, *, waited: bool) -> None:
-        if self._is_gated(queued, now):
+        if self._is_gated(queued):
             self._to_pool(queued, label, now, waited=waited)
             return
         refused = queued.unschedulable_plugins or queued.pending_plugins
@@ -364,7 +364,7 @@ class SchedulingQueue:
         if self._observe is not None and not waited:
             self._observe("unschedulable", label)
 
-    def _is_gated(self, queued: QueuedPodInfo, now: float) -> bool:
+    def _is_gated(self, queued: QueuedPodInfo) -> bool:
         """Ask the pre_enqueue plugins, and note who refused."""
         pre_enqueue = self._pre_enqueue.get(queued.pod.scheduler_name)
         status = None if pre_enqueue is None else pre_enqueue(queued.pod)
@@ -379,8 +379,6 @@ class SchedulingQueue:
         queued.unschedulable_plugins |= {status.plugin}
         if status.not_before is not None:
             queued.not_before = status.not_before
-        elif queued.not_before is not None and queued.not_before <= now:
-            queued.not_before = None
         return True
 
     def _heap_and_key(self, queued: QueuedPodInfo) -> tuple[LazyHeap, Any]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeVar, cast
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 import msgspec
 
 from mooring.api.meta import KubeObject
 from mooring.api.storage import CSINode, ObjectReference, PersistentVolume, PersistentVolumeClaim
-from mooring.framework.handle import Handle
+from mooring.framework.handle import Client, Handle
 from mooring.framework.nodes import NodeInfo
 from mooring.framework.pod import PodInfo
 from mooring.plugins.volumes.assumed import Assumed
@@ -29,18 +30,6 @@ from mooring.plugins.volumes.migration import (
 from mooring.plugins.volumes.node_rows import compile_affinity
 
 Obj = TypeVar("Obj", bound=KubeObject)
-
-
-class VolumeClient(Protocol):
-    """What binding volumes needs of the client."""
-
-    async def patch(self, obj: Obj, patch: dict[str, Any]) -> Obj:
-        """Apply a JSON merge patch to an object; returns it as it is then."""
-        ...
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait on the scheduler's clock."""
-        ...
 
 
 class BindingFailed(Exception):  # noqa: N818 - says what happened
@@ -108,23 +97,29 @@ class PodBinding:
 
     # ---- in the cluster
 
-    async def write(self, client: VolumeClient) -> None:
+    async def write(self, client: Client) -> None:
         """Tell the volume controllers what was decided: first volumes, then claims."""
         for binding in self._bindings:
             if binding.dirty:
-                binding.volume = await client.patch(binding.volume, _binding_patch(binding))
+                await _send(client, binding.volume, _binding_patch(binding))
                 binding.dirty = False
         for provision in self._provisions:
             if provision.dirty:
                 patch = _patch(provision.claim, SELECTED_NODE, self._node_name)
-                provision.claim = await client.patch(provision.claim, patch)
+                await _send(client, provision.claim, patch)
                 provision.dirty = False
 
-    async def wait(self, client: VolumeClient, pod: PodInfo, timeout: float) -> None:
-        """Until all claims are bound. Raises BindingFailed when that will not happen, or takes too long."""
+    async def wait(self, client: Client, pod: PodInfo, timeout: float) -> None:
+        """Until all claims are bound. Raises BindingFailed when that will not happen, or takes too long.
+
+        A client that cannot wait has no controllers that would bind them either.
+        """
+        sleep: Callable[[float], Awaitable[None]] | None = getattr(client, "sleep", None)
+        if sleep is None:
+            return
         deadline = self._handle.now() + timeout
         while (left := deadline - self._handle.now()) > 0:
-            await client.sleep(min(1.0, left))
+            await sleep(min(1.0, left))
             if self._finished(pod):
                 return
         raise BindingFailed("context deadline exceeded")
@@ -141,21 +136,23 @@ class PodBinding:
         )
 
     def _is_bound(self, binding: _Binding, node: NodeInfo) -> bool:
-        volume = self._handle.listers.get(PersistentVolume, binding.volume.name)
+        listers, name = self._handle.listers, binding.volume.name
+        volume = listers.get(PersistentVolume, name)
         if volume is None:
-            missing = not_found("persistentvolumes", binding.volume.name)
+            missing = not_found("persistentvolumes", name)
             raise BindingFailed(f"failed to check binding: {missing}")
         claim = self._claim(binding.claim, "failed to check binding")
-        if _older(volume, binding.volume):
-            return False
+        if self._assumed_volumes.get(listers, name) is not volume:
+            return False  # the write, ours or another pod's, has not come back yet
         self._check_affinity(volume, node)
         if volume.spec.claim_ref is None or not volume.spec.claim_ref.uid:
             raise BindingFailed(f'ClaimRef got reset for pv "{volume.name}"')
         return fully_bound(claim)
 
     def _is_provisioned(self, provision: _Provision, node: NodeInfo) -> bool:
+        listers = self._handle.listers
         claim = self._claim(provision.claim, "failed to check provisioning pvc")
-        if _older(claim, provision.claim):
+        if self._assumed_claims.get(listers, claim.name, claim.namespace) is not claim:
             return False
         if not claim.metadata.annotations:
             raise BindingFailed(f'selectedNode annotation reset for PVC "{claim.name}"')
@@ -163,7 +160,7 @@ class PodBinding:
             # This is how a provisioner says that it failed and another node should be tried.
             raise BindingFailed(f'provisioning failed for PVC "{claim.name}"')
         if claim.spec.volume_name:
-            volume = self._handle.listers.get(PersistentVolume, claim.spec.volume_name)
+            volume = listers.get(PersistentVolume, claim.spec.volume_name)
             if volume is None:
                 return False  # not seen yet; if it was deleted, the claim will lose its binding
             self._check_affinity(volume, node)
@@ -204,13 +201,14 @@ def _bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> tuple[P
     ref = ObjectReference(
         kind="PersistentVolumeClaim", namespace=claim.namespace, name=claim.name, uid=claim.uid
     )
-    ours = not is_bound_to(volume, claim) and BOUND_BY_CONTROLLER not in volume.metadata.annotations
-    current = volume.spec.claim_ref
-    if current is not None and current.uid == claim.uid and is_bound_to(volume, claim):
+    foreseen, current = is_bound_to(volume, claim), volume.spec.claim_ref
+    if foreseen and current is not None and current.uid == claim.uid:
         return volume, False
     spec = msgspec.structs.replace(volume.spec, claim_ref=ref)
     bound = msgspec.structs.replace(volume, spec=spec)
-    return (_annotated(bound, BOUND_BY_CONTROLLER, "yes") if ours else bound), True
+    if foreseen or BOUND_BY_CONTROLLER in bound.metadata.annotations:
+        return bound, True
+    return _annotated(bound, BOUND_BY_CONTROLLER, "yes"), True
 
 
 def _annotated(obj: Obj, key: str, value: str) -> Obj:
@@ -219,8 +217,14 @@ def _annotated(obj: Obj, key: str, value: str) -> Obj:
     return msgspec.structs.replace(obj, metadata=metadata)
 
 
+async def _send(client: Client, obj: KubeObject, patch: dict[str, Any]) -> None:
+    """Write a changed object. The structs hold only what the scheduler reads of an object, so an API server
+    is sent a merge patch, never the whole; a store of structs takes the struct."""
+    send: Callable[[KubeObject, dict[str, Any]], Awaitable[object]] | None = getattr(client, "patch", None)
+    await (client.update(obj) if send is None else send(obj, patch))
+
+
 def _binding_patch(binding: _Binding) -> dict[str, Any]:
-    """Only what changes is written: the structs do not hold all of an object, so it cannot be replaced."""
     mark = binding.volume.metadata.annotations.get(BOUND_BY_CONTROLLER)
     patch = _patch(binding.volume, BOUND_BY_CONTROLLER, mark)
     claim = binding.claim
@@ -246,13 +250,3 @@ def _patch(obj: KubeObject, annotation: str, value: str | None) -> dict[str, Any
     if obj.metadata.resource_version:
         metadata["resourceVersion"] = obj.metadata.resource_version
     return {"metadata": metadata} if metadata else {}
-
-
-def _older(seen: KubeObject, written: KubeObject) -> bool:
-    """Whether our write to an object has not come back to us yet."""
-    versions = seen.metadata.resource_version, written.metadata.resource_version
-    return all(version.isdigit() for version in versions) and int(versions[0]) < int(versions[1])
-
-
-def volume_client(handle: Handle) -> VolumeClient | None:
-    return cast("VolumeClient | None", handle.client)
