@@ -7,14 +7,16 @@ The algorithm decides; it changes nothing in the cluster's state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import numpy.typing as npt
 
+from mooring.core.crowding import Crowding
 from mooring.core.diagnosis import Diagnosis
+from mooring.core.nominator import Nominator
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.evaluation import Answer, Changes, Scoring, feasible_view
+from mooring.framework.evaluation import Changes, Scoring, feasible_view
 from mooring.framework.nodes import BoolArray, Nodes
 from mooring.framework.pod import PodInfo
 from mooring.framework.profile import Profile, ShapeMemory
@@ -41,17 +43,17 @@ class Choice:
 
 
 class Algorithm:
-    """Chooses nodes. `nominated` gives the nominated pods by node name, `pick` an index below n."""
+    """Chooses nodes; `pick` gives a random index below n."""
 
     def __init__(
         self,
         cluster: ClusterState,
-        nominated: Callable[[], Mapping[str, Sequence[PodInfo]]],
+        nominator: Nominator,
         pick: Callable[[int], int],
         percentage_of_nodes_to_score: int = 0,
     ) -> None:
         self._cluster = cluster
-        self._nominated = nominated
+        self._nominator = nominator
         self._pick = pick
         self._percentage = percentage_of_nodes_to_score
         self._next_start = 0
@@ -99,7 +101,7 @@ class Algorithm:
         diagnosis, filtering = choice.diagnosis, memory.filtering
         choice.changes = filtering.refresh(choice.state, pod, nodes, diagnosis.allowed)
         diagnosis.filtering = filtering
-        crowded = self._crowded(profile, pod, nodes, choice.state)
+        crowded = self._crowded(profile, pod, nodes, choice)
         nominated = pod.pod.status.nominated_node_name
         wanted = nodes.index(nominated) if nominated else None
         if wanted is not None:
@@ -129,15 +131,10 @@ class Algorithm:
             feasible[list(crowded)] = False
         return feasible
 
-    def _crowded(self, profile: Profile, pod: PodInfo, nodes: Nodes, state: CycleState) -> dict[int, Status]:
-        """The rows that refuse the pod once the pods nominated to them are counted, and why.
-
-        Those of at least its priority count; a node must pass with them and without.
-        """
-        nominated = self._nominated()
-        if not nominated:
-            return {}
-        return refusals_with(nodes, profile, pod, state, nominated)
+    def _crowded(self, profile: Profile, pod: PodInfo, nodes: Nodes, choice: Choice) -> Mapping[int, Status]:
+        """The rows where nominated pods are in the way."""
+        crowding = choice.state.remember(Crowding, Crowding)
+        return crowding.refresh(profile, pod, nodes, choice.state, self._nominator, choice.changes)
 
     def _score(
         self,
@@ -190,28 +187,3 @@ class Algorithm:
         sampled = np.zeros(total, np.bool_)
         sampled[chosen] = True
         return sampled
-
-
-def refusals_with(
-    nodes: Nodes,
-    profile: Profile,
-    pod: PodInfo,
-    state: CycleState,
-    nominated: Mapping[str, Sequence[PodInfo]],
-) -> dict[int, Status]:
-    """The rows that do not pass with their nominated pods present, and why."""
-    rows, pods = [], []
-    for name, on_node in nominated.items():
-        row = nodes.index(name)
-        important = [p for p in on_node if p.priority >= pod.priority and p.uid != pod.uid]
-        if row is not None and important:
-            rows.append(row)
-            pods.append(important)
-    if not rows:
-        return {}
-    view = nodes.what_if(np.array(rows, np.intp), [()] * len(rows), pods)
-    everywhere = np.ones(len(rows), np.bool_)
-    for j in range(view.present.shape[1]):
-        view.set_present(j, everywhere, True)
-    answer = Answer(profile.filters, state, pod, view)
-    return {rows[i]: status for i in range(len(rows)) if (status := answer.status(i)) is not None}

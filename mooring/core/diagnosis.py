@@ -47,6 +47,7 @@ class Diagnosis:
         self.absent: Status | None = None  # the status of nodes that were not evaluated
         self.explicit: dict[int, Status] = {}  # rows whose refusal is not the table's: nominations, extenders
         self.pre_filter: Status | None = None  # the rejection of the pod as a whole
+        self._refusals: list[tuple[Status, int]] | None = None
         self.unschedulable_plugins: set[str] = set()
         self.pending_plugins: set[str] = set()
 
@@ -83,17 +84,25 @@ class Diagnosis:
             found[row] = status.code is code
         return np.flatnonzero(found)
 
-    def refusals(self) -> Iterator[tuple[Status, int]]:
-        """Each refusal and on how many nodes it stands."""
-        yield from ((status, 1) for status in self.explicit.values())
-        if self.filtering is None:
-            return
+    def refusals(self) -> list[tuple[Status, int]]:
+        """Each refusal and on how many nodes it stands, once filtering is over."""
+        if self._refusals is None:
+            counts = Counter(map(id, self.explicit.values()))
+            distinct = {id(status): status for status in self.explicit.values()}
+            self._refusals = [(distinct[key], count) for key, count in counts.items()]
+            if self.filtering is not None:
+                self._refusals += self.filtering.refusals(self._among())
+        return self._refusals
+
+    def _among(self) -> BoolArray | None:
+        """The rows whose refusal is the table's; None: all."""
+        assert self.filtering is not None
         among = None if self.allowed is None else self.allowed.copy()
         if self.explicit:
             if among is None:
-                among = self.filtering.first >= 0
+                among = np.ones(len(self.filtering.first), np.bool_)
             among[list(self.explicit)] = False
-        yield from self.filtering.refusals(among)
+        return among
 
     def finish(self) -> None:
         """Collect the refusing plugins, once filtering is over."""

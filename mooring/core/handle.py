@@ -11,7 +11,7 @@ from mooring.core.waiting import HeldPod
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.evaluation import Answer
 from mooring.framework.handle import Client
-from mooring.framework.nodes import Depends, Nodes
+from mooring.framework.nodes import Nodes
 from mooring.framework.pod import PodInfo
 from mooring.state.cluster import ClusterState
 from mooring.state.store import ObjectStore
@@ -65,14 +65,14 @@ class ProfileHandle:
     def is_preempting(self, uid: str) -> bool:
         return uid in self._scheduler.preempting
 
-    def run_filters(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Answer:
-        return Answer(self.profile.filters, state, pod, nodes)
+    def run_filters(
+        self, state: CycleState, pod: PodInfo, nodes: Nodes, *, about_pods: bool = False
+    ) -> Answer:
+        filters = self.profile.filters_about_pods if about_pods else self.profile.filters
+        return Answer(filters, state, pod, nodes)
 
     def filters_are_local(self, state: CycleState) -> bool:
-        return all(
-            runner.depends is not Depends.ANYTHING or runner.name in state.skip_filter
-            for runner in self.profile.filters
-        )
+        return self.profile.filters_are_local(state)
 
     def random_below(self, n: int) -> int:
         return self._scheduler.pick(n)

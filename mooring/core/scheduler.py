@@ -88,7 +88,7 @@ class Scheduler:
         self.intake = Intake(self)
         self._algorithm = Algorithm(
             self.cluster,
-            self.queue.nominator.nodes_with_nominations,
+            self.queue.nominator,
             pick,
             settings.percentage_of_nodes_to_score or 0,
         )

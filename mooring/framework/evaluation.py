@@ -254,13 +254,15 @@ class Filtering:
         if index == 0:
             return None
         column = self.columns[index - 1]
-        return column.statuses[int(column.codes[row])].by(column.runner.name)
+        return column.runner.signed(column.statuses[column.codes.item(row)])
 
     def with_code(self, code: Code) -> BoolArray:
         """The rows whose refusal has a code."""
         found = np.zeros(len(self.first), np.bool_)
-        for index, column in enumerate(self.columns):
-            rows = self.first == index + 1
+        for index, refused in enumerate(np.bincount(self.first, minlength=1)[1:].tolist()):
+            if not refused:
+                continue
+            column, rows = self.columns[index], self.first == index + 1
             for mine in np.unique(column.codes[rows]).tolist():
                 if column.statuses[mine].code is code:
                     found |= rows & (column.codes == mine)
@@ -268,13 +270,15 @@ class Filtering:
 
     def refusals(self, among: BoolArray | None = None) -> Iterator[tuple[Status, int]]:
         """Each distinct refusal and how many rows have it."""
-        for index, column in enumerate(self.columns):
-            rows = self.first == index + 1
-            if among is not None:
-                rows &= among
-            codes, counts = np.unique(column.codes[rows], return_counts=True)
-            for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
-                yield column.statuses[code].by(column.runner.name), count
+        refusing = self.first if among is None else self.first[among]
+        for index, refused in enumerate(np.bincount(refusing, minlength=1)[1:].tolist()):
+            if not refused:
+                continue
+            column = self.columns[index]
+            codes = (column.codes if among is None else column.codes[among])[refusing == index + 1]
+            found, counts = np.unique(codes, return_counts=True)
+            for code, count in zip(found.tolist(), counts.tolist(), strict=True):
+                yield column.runner.signed(column.statuses[code]), count
 
 
 class Answer:
@@ -302,11 +306,11 @@ class Answer:
         return passed
 
     def status(self, i: int) -> Status | None:
-        index = int(self.first[i])
+        index = self.first.item(i)
         if index == 0:
             return None
         runner, verdicts = self._asked[index - 1]
-        return verdicts.statuses[int(verdicts.codes[i])].by(runner.name)
+        return runner.signed(verdicts.statuses[verdicts.codes.item(i)])
 
 
 class ScoreColumn:

@@ -87,8 +87,14 @@ class Handle(Protocol):
         """Whether the victims of this pod's preemption are still being evicted."""
         ...
 
-    def run_filters(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Answer:
-        """Ask the profile's filters about any view of nodes, hypothetical ones included."""
+    def run_filters(
+        self, state: CycleState, pod: PodInfo, nodes: Nodes, *, about_pods: bool = False
+    ) -> Answer:
+        """Ask the profile's filters about any view of nodes, hypothetical ones included.
+
+        `about_pods` leaves out those that look at the Node object alone: where only pods differ from a
+        view that passed, their answer is known.
+        """
         ...
 
     def filters_are_local(self, state: CycleState) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.evaluation import Filtering, Scoring
 from mooring.framework.handle import Handle
-from mooring.framework.nodes import Nodes, NodeStatuses
+from mooring.framework.nodes import Depends, Nodes, NodeStatuses
 from mooring.framework.plugin import Plugin, PostFilterResult, PreFilterResult, overrides
 from mooring.framework.pod import PodInfo, Shape
 from mooring.framework.runners import FilterRunner, PluginError, ScoreRunner, raised
@@ -102,6 +102,8 @@ class Profile:
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
         self.reuse = reuse
         self.filters = [FilterRunner(p) for p in self.at("filter")]
+        self.filters_about_pods = [r for r in self.filters if r.depends is not Depends.NODE]
+        self._wide_filters = {r.name for r in self.filters if r.depends is Depends.ANYTHING}
         self.scores = [ScoreRunner(p, self.weights.get(p.name) or 1) for p in self.at("score")]
         self._pre_enqueues = self._bound("preEnqueue", "pre_enqueue")
         self._pre_filters = self._bound("preFilter", "pre_filter")
@@ -135,6 +137,10 @@ class Profile:
             while len(self._memories) > room:
                 del self._memories[next(iter(self._memories))]
         return memory
+
+    def filters_are_local(self, state: CycleState) -> bool:
+        """Whether every filter of this cycle looks at the node and its pods only."""
+        return not self._wide_filters - state.skip_filter
 
     # ---- queue
 

@@ -46,6 +46,17 @@ class FilterRunner:
         self._extended = overrides(cls, "add_pod") or overrides(cls, "remove_pod")
         self._codes: dict[Status, int] = {}  # statuses met so far, so that a code keeps its meaning
         self._statuses: dict[int, Status] = {}
+        self._signed: dict[int, tuple[Status, Status]] = {}
+
+    def signed(self, status: Status) -> Status:
+        """The plugin's status with its name on it; the same object for the same status, so that statuses
+        of thousands of nodes can be told apart by identity."""
+        found = self._signed.get(id(status))
+        if found is None or found[0] is not status:
+            if len(self._signed) > 4096:
+                self._signed.clear()
+            found = self._signed[id(status)] = (status, status.by(self.name))
+        return found[1]
 
     def run(
         self, state: CycleState, pod: PodInfo, nodes: Nodes, alive: BoolArray | None = None

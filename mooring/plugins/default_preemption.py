@@ -55,11 +55,9 @@ class DefaultPreemption(Plugin):
         if refusal is not None:
             return PostFilterResult(None, refusal)
         rows = statuses.rows_with(Code.UNSCHEDULABLE).tolist()
-        dry_run = self._dry_run(state, pod, rows)
-        mine = {row: dry_run.candidates[row] for row in rows if row in dry_run.candidates}
-        if not mine:
-            return self._hopeless(rows, dry_run)
-        return self._nominate(list(mine.values()))
+        known = self._known(state)
+        candidates = self._candidates(state, pod, rows, known)
+        return self._nominate(candidates) if candidates else self._hopeless(rows, known)
 
     def _not_eligible(self, pod: PodInfo, statuses: NodeStatuses) -> Status | None:
         if pod.spec.preemption_policy == "Never":
@@ -73,16 +71,16 @@ class DefaultPreemption(Plugin):
             return None
         return self.TERMINATING if _making_room(node, pod) else None
 
-    def _dry_run(self, state: CycleState, pod: PodInfo, rows: list[int]) -> DryRun:
+    def _candidates(self, state: CycleState, pod: PodInfo, rows: list[int], known: DryRun) -> list[Candidate]:
         """Try the nodes from a random one on, until there are enough candidates to choose from."""
-        known = self._known(state)
         wanted = self._wanted(len(rows))
         start = self.handle.random_below(len(rows)) if wanted < len(rows) else 0
         order = rows[start:] + rows[:start]
-        found, harmless = 0, False
+        found: list[Candidate] = []
+        harmless = False
         position = 0
-        while position < len(order) and not (found >= wanted and harmless):
-            batch = order[position : position + max(wanted - found, 16)]
+        while position < len(order) and not (len(found) >= wanted and harmless):
+            batch = order[position : position + max(wanted - len(found), 16)]
             position += len(batch)
             fresh = [row for row in batch if row not in known]
             if fresh:
@@ -90,13 +88,9 @@ class DefaultPreemption(Plugin):
             for row in batch:
                 candidate = known.candidates.get(row)
                 if candidate is not None:
-                    found += 1
+                    found.append(candidate)
                     harmless = harmless or candidate.pdb_violations == 0
-        seen = set(order[:position])
-        return DryRun(
-            {row: c for row, c in known.candidates.items() if row in seen},
-            {row: s for row, s in known.refusals.items() if row in seen},
-        )
+        return found
 
     def _known(self, state: CycleState) -> DryRun:
         """Dry runs that still hold: of pods of this shape, on nodes that have not changed since."""
@@ -121,7 +115,7 @@ class DefaultPreemption(Plugin):
 
     def _hopeless(self, rows: list[int], dry_run: DryRun) -> PostFilterResult:
         total = len(self.handle.snapshot.nodes)
-        failures = [s for s in dry_run.refusals.values() if s.code is Code.ERROR]
+        failures = [s for row in rows if (s := dry_run.refusals[row]).code is Code.ERROR]
         if failures:
             return PostFilterResult(None, error(f"preemption: {failures[0].message}"))
         counts: Counter[str] = Counter()
@@ -134,10 +128,8 @@ class DefaultPreemption(Plugin):
         return PostFilterResult("", unschedulable(message))
 
     def _nominate(self, candidates: list[Candidate]) -> PostFilterResult:
-        now = self.handle.now()
-        badness = [candidate.badness(now) for candidate in candidates]
-        least = min(badness)
-        best = [c for c, b in zip(candidates, badness, strict=True) if b == least]
+        least = min(candidate.badness for candidate in candidates)
+        best = [candidate for candidate in candidates if candidate.badness == least]
         chosen = best[self.handle.random_below(len(best))] if len(best) > 1 else best[0]
         detail = PreemptionDetail(
             {c.node_name: c for c in candidates}, tuple(sorted(c.node_name for c in best))

@@ -23,6 +23,9 @@ from mooring.framework.status import Status, error, unresolvable
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 
 
+Badness = tuple[int, int, int, int, float]
+
+
 @dataclass(slots=True)
 class Candidate:
     """A node where preemption would help, and the pods that would have to go, most important first."""
@@ -30,13 +33,14 @@ class Candidate:
     node_name: str
     victims: tuple[PodInfo, ...]
     pdb_violations: int
+    badness: Badness  # what a better candidate has less of, in order of weight
 
-    def badness(self, now: float) -> tuple[int, int, int, int, float]:
-        """What a better candidate has less of, in order of weight."""
-        top = self.victims[0].priority
-        earliest = min(pod.start_time(now) for pod in self.victims if pod.priority == top)
-        total = sum(pod.priority + (1 << 31) for pod in self.victims)
-        return self.pdb_violations, top, total, len(self.victims), -earliest
+
+def badness_of(victims: Sequence[PodInfo], pdb_violations: int, now: float) -> Badness:
+    top = victims[0].priority
+    earliest = min(pod.start_time(now) for pod in victims if pod.priority == top)
+    total = sum(pod.priority + (1 << 31) for pod in victims)
+    return pdb_violations, top, total, len(victims), -earliest
 
 
 @dataclass(slots=True)
@@ -104,7 +108,7 @@ def _reprieve(
         if not tried.any():
             continue
         view.set_present(j, tried, True)
-        still, _ = _fits(handle, state, pod, view, counts)
+        still, _ = _fits(handle, state, pod, view, counts, about_pods=True)
         view.set_present(j, tried & ~still, False)
         kept[:, j] = tried & still
     for k, (row, victims, violating) in enumerate(trial):
@@ -116,7 +120,9 @@ def _reprieve(
             into.refusals[row] = error(f'expected at least one victim pod on node "{names[row]}"')
             continue
         chosen = sorted((victims[j] for j in gone), key=lambda p: importance(p, now))
-        into.candidates[row] = Candidate(names[row], tuple(chosen), sum(j < violating for j in gone))
+        violations = sum(j < violating for j in gone)
+        badness = badness_of(chosen, violations, now)
+        into.candidates[row] = Candidate(names[row], tuple(chosen), violations, badness)
 
 
 def _fits(
@@ -125,16 +131,17 @@ def _fits(
     pod: PodInfo,
     view: HypotheticalNodes,
     victims: npt.NDArray[np.intp],
+    about_pods: bool = False,
 ) -> tuple[BoolArray, dict[int, Status]]:
     """Whether the pod passes on each row, with the pods nominated there and without them."""
-    width = view.present.shape[1]
-    nominated = [j for j in range(width) if bool((view.has(j) & (j >= victims)).any())]
+    fewest = int(victims.min())  # the pods after a row's victims are those nominated to it
+    nominated = [j for j in range(fewest, view.present.shape[1]) if (view.has(j) & (j >= victims)).any()]
     statuses: dict[int, Status] = {}
     passed = np.ones(len(view), np.bool_)
     for present in (True, False) if nominated else (False,):
         for j in nominated:
             view.set_present(j, j >= victims, present)
-        answer = handle.run_filters(state, pod, view)
+        answer = handle.run_filters(state, pod, view, about_pods=about_pods)
         for i in np.flatnonzero(passed & ~answer.passed).tolist():
             status = answer.status(i)
             assert status is not None

@@ -335,10 +335,16 @@ def check_supposing(
     added = [bench.info(moved(p, name, -i)) for i, p in enumerate(extra, 1) if not p.terminating]
     if bench.refusals(pod) is None:
         return
-    supposed = bench.refusals(pod, nodes=bench.supposing(name, removed, added))
+    supposed = bench.refusals(pod, nodes=bench.supposing(name, removed, added)) or {}
+    # What is supposed about other nodes at the same time makes no difference.
+    changes: dict[str, tuple[list[PodInfo], list[PodInfo]]] = {
+        on: ([info for info in placed if info.node_name == on], []) for on in bench.cluster.table.names
+    }
+    together = bench.refusals(pod, nodes=bench.supposing_each({**changes, name: (removed, added)})) or {}
+    assert supposed.get(name) == together.get(name)
     for info in removed:
         bench.cluster.remove_pod(info.uid)
     for info in added:
         bench.cluster.add_pod(info)
-    made = bench.refusals(pod, reuse=False)
-    assert (supposed or {}).get(name) == (made or {}).get(name)
+    made = bench.refusals(pod, reuse=False) or {}
+    assert supposed.get(name) == made.get(name)

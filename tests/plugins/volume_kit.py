@@ -132,9 +132,7 @@ def _object(
 
 def using(*claims: str) -> list[dict[str, Any]]:
     """The volumes of a pod that uses these claims."""
-    return [
-        {"name": f"v{i}", "persistentVolumeClaim": {"claimName": name}} for i, name in enumerate(claims)
-    ]
+    return [{"name": f"v{i}", "persistentVolumeClaim": {"claimName": name}} for i, name in enumerate(claims)]
 
 
 # ---- cluster
