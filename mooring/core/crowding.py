@@ -79,9 +79,7 @@ def refusals_with(
         return {}
     rows = [row for row, _ in asked]
     view = nodes.what_if(np.array(rows, np.intp), [()] * len(rows), [pods for _, pods in asked])
-    everywhere = np.ones(len(rows), np.bool_)
-    for j in range(view.present.shape[1]):
-        view.set_present(j, everywhere, True)
+    view.set_all_present(np.ones(view.present.shape, np.bool_), True)
     answer = Answer(profile.filters, state, pod, view)
     refused = np.flatnonzero(answer.first).tolist()
     return {rows[i]: status for i in refused if (status := answer.status(i)) is not None}

@@ -272,6 +272,10 @@ class HypotheticalNodes(Nodes, Protocol):
         """Switch the j-th pod of the chosen rows on or off."""
         ...
 
+    def set_all_present(self, which: BoolArray, present: bool) -> None:
+        """Switch the chosen pods on or off; `which` is laid out as `present`."""
+        ...
+
 
 class NodeStatuses(Mapping[str, Status]):
     """Why each node was refused, by node name."""

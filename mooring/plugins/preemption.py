@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from mooring.api.selectors import compile_selector
 from mooring.api.workloads import PodDisruptionBudget
@@ -99,16 +98,17 @@ def _reprieve(
         np.array([row for row, _, _ in trial], np.intp), [victims for _, victims, _ in trial], nominated
     )
     counts = np.array([len(victims) for _, victims, _ in trial])
-    for j in range(int(counts.max())):
-        view.set_present(j, j < counts, False)
-    fits, statuses = _fits(handle, state, pod, view, counts)
+    removable: BoolArray = np.arange(view.present.shape[1]) < counts[:, None]
+    view.set_all_present(removable, False)
+    promised = ~removable if any(nominated) else None
+    fits, statuses = _fits(handle, state, pod, view, promised)
     kept = np.zeros(view.present.shape, np.bool_)
     for j in range(int(counts.max())):
-        tried = fits & (j < counts)
+        tried = fits & removable[:, j]
         if not tried.any():
             continue
         view.set_present(j, tried, True)
-        still, _ = _fits(handle, state, pod, view, counts, about_pods=True)
+        still, _ = _fits(handle, state, pod, view, promised, about_pods=True)
         view.set_present(j, tried & ~still, False)
         kept[:, j] = tried & still
     for k, (row, victims, violating) in enumerate(trial):
@@ -130,22 +130,21 @@ def _fits(
     state: CycleState,
     pod: PodInfo,
     view: HypotheticalNodes,
-    victims: npt.NDArray[np.intp],
+    promised: BoolArray | None,
     about_pods: bool = False,
 ) -> tuple[BoolArray, dict[int, Status]]:
-    """Whether the pod passes on each row, with the pods nominated there and without them."""
-    fewest = int(victims.min())  # the pods after a row's victims are those nominated to it
-    nominated = [j for j in range(fewest, view.present.shape[1]) if (view.has(j) & (j >= victims)).any()]
+    """Whether the pod passes on each row, with the pods nominated there (`promised`) and without them."""
     statuses: dict[int, Status] = {}
     passed = np.ones(len(view), np.bool_)
-    for present in (True, False) if nominated else (False,):
-        for j in nominated:
-            view.set_present(j, j >= victims, present)
+    for present in (False,) if promised is None else (True, False):
+        if promised is not None:
+            view.set_all_present(promised, present)
         answer = handle.run_filters(state, pod, view, about_pods=about_pods)
-        for i in np.flatnonzero(passed & ~answer.passed).tolist():
-            status = answer.status(i)
-            assert status is not None
-            statuses[i] = status
+        if not about_pods:
+            for i in np.flatnonzero(passed & ~answer.passed).tolist():
+                status = answer.status(i)
+                assert status is not None
+                statuses[i] = status
         passed &= answer.passed
     return passed, statuses
 

@@ -234,13 +234,19 @@ class WhatIf(NodeView):
 
     def set_present(self, j: int, rows: BoolArray, present: bool) -> None:
         """Switch the j-th pod of the chosen rows on or off."""
-        change = rows & (self.present[:, j] != present) & self.has(j)
-        vectors = self._vectors[:, self._shape_ids[change, j]]
-        if present:
-            self._usage[:, change] += vectors
-        else:
-            self._usage[:, change] -= vectors
-        self.present[change, j] = present
+        ids = self._shape_ids[:, j]
+        change = (rows & (self.present[:, j] != present) & (ids != 0)).nonzero()[0]
+        if len(change):
+            vectors = self._vectors[:, ids[change]]
+            self._usage[:, change] += vectors if present else -vectors
+            self.present[change, j] = present
+
+    def set_all_present(self, which: BoolArray, present: bool) -> None:
+        """Switch the chosen pods on or off: one line per row, one column per position."""
+        change = which & (self.present != present) & (self._shape_ids != 0)
+        vectors = self._vectors[:, np.where(change, self._shape_ids, 0)].sum(axis=2)
+        self._usage += vectors if present else -vectors
+        self.present[change] = present
 
     @property
     def usage(self) -> IntArray:

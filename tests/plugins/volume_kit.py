@@ -117,12 +117,12 @@ def attachment(name: str, node: str, volume_name: str, driver: str = "csi.exampl
     return _object(VolumeAttachment, "storage.k8s.io/v1", name, {"spec": spec})
 
 
-O = TypeVar("O", bound=KubeObject)
+Kind = TypeVar("Kind", bound=KubeObject)
 
 
 def _object(
-    kind: type[O], version: str, name: str, body: Mapping[str, Any], meta: Mapping[str, Any] | None = None
-) -> O:
+    kind: type[Kind], version: str, name: str, body: Mapping[str, Any], meta: Mapping[str, Any] | None = None
+) -> Kind:
     found = from_dict(
         {"apiVersion": version, "kind": kind.__name__, "metadata": {"name": name, **(meta or {})}, **body}
     )
