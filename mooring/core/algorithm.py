@@ -23,6 +23,7 @@ from mooring.framework.profile import Profile, ShapeMemory
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.state.cluster import ClusterState
 
+NO_REFUSALS: Mapping[int, Status] = {}
 NO_NODES = "no nodes available to schedule pods"
 
 
@@ -133,6 +134,9 @@ class Algorithm:
 
     def _crowded(self, profile: Profile, pod: PodInfo, nodes: Nodes, choice: Choice) -> Mapping[int, Status]:
         """The rows where nominated pods are in the way."""
+        if not self._nominator.nodes_with_nominations():
+            choice.state.memory.pop(Crowding, None)
+            return NO_REFUSALS
         crowding = choice.state.remember(Crowding, Crowding)
         return crowding.refresh(profile, pod, nodes, choice.state, self._nominator, choice.changes)
 

@@ -39,9 +39,7 @@ class Crowding:
         nominations = nominator.nodes_with_nominations()
         local = profile.filters_are_local(state)
         rows = changes.any
-        if not nominations:
-            self._refusals.clear()
-        elif not self._complete or rows is EVERY or not local:
+        if not self._complete or rows is EVERY or not local:
             self._refusals.clear()
             asked = [
                 (row, nominations[name]) for name in nominations if (row := nodes.index(name)) is not None

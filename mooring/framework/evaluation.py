@@ -97,8 +97,6 @@ class FilterColumn:
     def put(self, rows: Rows, verdicts: Verdicts | None) -> bool:
         """Take over verdicts on some rows; whether any of them is new."""
         codes = self.codes
-        if isinstance(rows, slice) and rows is not EVERY:
-            return self._put_one(rows.start, verdicts)
         if verdicts is None:
             if not codes[rows].any():
                 return False
@@ -107,7 +105,8 @@ class FilterColumn:
         codes[rows] = self._fitting(rows, verdicts).codes
         return True
 
-    def _put_one(self, row: int, verdicts: Verdicts | None) -> bool:
+    def put_one(self, row: int, verdicts: Verdicts | None) -> bool:
+        """`put` for one row."""
         old = self.codes.item(row)
         if verdicts is None or not verdicts.codes.item(0):
             self.codes[row] = 0
@@ -203,8 +202,13 @@ class Filtering:
         """Ask plugins about changed rows again; the rows if any verdict is new."""
         view = changes.view(rows)
         stale = False
-        for column in columns:
-            stale |= column.put(rows, column.runner.run(state, pod, view))
+        if isinstance(rows, slice) and rows is not EVERY:
+            node = view[0]
+            for column in columns:
+                stale |= column.put_one(rows.start, column.runner.run_one(state, pod, node, view))
+        else:
+            for column in columns:
+                stale |= column.put(rows, column.runner.run(state, pod, view))
         return rows if stale else None
 
     def _alive(self, index: int, allowed: BoolArray | None) -> BoolArray:
@@ -383,11 +387,21 @@ class Scoring:
         """Ask a plugin about the changed rows; whether scores of other rows may differ too."""
         runner = column.runner
         rows = changes.of(runner.depends)
-        if rows is not None:
+        if isinstance(rows, slice) and rows is not EVERY:
+            row, view = rows.start, changes.view(rows)
+            score = runner.run_one(state, pod, view[0], view)
+            column.raw[row] = score
+            if not runner.normalizes:
+                if not 0 <= score <= 100 and feasible.item(row):
+                    runner.check_range(column.raw[rows])
+                column.weighted[row] = score * runner.weight
+        elif rows is not None:
             scores = runner.run(state, pod, changes.view(rows))
             column.raw[rows] = scores
             if not runner.normalizes:
-                self._check(runner, scores, rows, feasible)
+                if len(scores) and (scores.min() < 0 or scores.max() > 100):
+                    # Rows that did not pass the filters may have any score: nobody looks at it.
+                    runner.check_range(scores[feasible[rows]])
                 column.weighted[rows] = scores if runner.weight == 1 else scores * runner.weight
         if not runner.normalizes or (rows is None and same_rows):
             return False
@@ -427,14 +441,6 @@ class Scoring:
         runner.check_range(scores)
         rows = EVERY if len(raw) == len(feasible) else feasible
         column.weighted[rows] = scores if runner.weight == 1 else scores * runner.weight
-
-    def _check(self, runner: ScoreRunner, scores: IntArray, rows: Rows, feasible: BoolArray) -> None:
-        # Rows that did not pass the filters may have nonsense scores: nobody looks at them.
-        if len(scores) == 1:
-            if not 0 <= scores.item(0) <= 100 and feasible[rows][0]:
-                runner.check_range(scores)
-        elif len(scores) and (scores.min() < 0 or scores.max() > 100):
-            runner.check_range(scores[feasible[rows]])
 
     def _sum_all(self, feasible: BoolArray) -> None:
         # Without any score plugin all nodes are equally good.

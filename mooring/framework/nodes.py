@@ -61,6 +61,26 @@ class NodeInfo(Protocol):
     @property
     def free(self) -> Resources: ...
 
+    # the same as plain lists, which are quicker to compute with
+    @property
+    def resources(self) -> Sequence[str]:
+        """The names of the resources, in the order of the amounts."""
+        ...
+
+    @property
+    def allocatable_amounts(self) -> Sequence[int]: ...
+    @property
+    def requested_amounts(self) -> Sequence[int]: ...
+    @property
+    def nonzero_requested(self) -> Sequence[int]:
+        """Cpu and memory, in which a container that requests none counts with a default."""
+        ...
+
+    @property
+    def pod_count(self) -> int: ...
+    @property
+    def allowed_pods(self) -> int: ...
+
 
 class Ids(NamedTuple, Generic[T_co]):
     """A column of interned values: `values[ids[i]]` is row i's; -1 is "has none"."""

@@ -73,7 +73,7 @@ class InterPodAffinity(Plugin):
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         if self.args.ignore_preferred_terms_of_existing_pods and not _has_preferences(pod):
-            return skip()
+            return skip(shape=True)
         preferred: PreferredTerms | None = state.memory.get(_PREFERRED)
         if preferred is None:
             hard_weight = self.args.hard_pod_affinity_weight

@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from mooring.framework.arithmetic import MAX_SCORE
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.nodes import Depends, IntArray, Nodes
+from mooring.framework.nodes import Depends, IntArray, NodeInfo, Nodes
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status, skip
 from mooring.plugins.args import NodeResourcesBalancedAllocationArgs
-from mooring.plugins.resource_columns import ScoredResources, only_row, remember_for
+from mooring.plugins.resource_columns import ScoredResources, remember_for
 
 HALF = MAX_SCORE // 2
 N = TypeVar("N", int, IntArray)
@@ -32,36 +32,36 @@ class NodeResourcesBalancedAllocation(Plugin):
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         # All nodes would score the same, and a burst of best-effort pods would land on one node.
-        return skip(shape=True) if self._scored(state, pod, nodes) is None else None
+        return skip(shape=True) if self._scored(state, pod, nodes.resources) is None else None
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        scored = self._scored(state, pod, node.resources)
+        if scored is None:
+            return 0
+        allocatable, used = scored.pick(node.allocatable_amounts), scored.pick(node.requested_amounts)
+        with_pod = [amount + taken for amount, taken in zip(scored.amounts, used, strict=True)]
+        return _compare(balance_of(with_pod, allocatable), balance_of(used, allocatable))
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        scored = self._scored(state, pod, nodes)
+        scored = self._scored(state, pod, nodes.resources)
         if scored is None:
             return np.zeros(len(nodes), np.int64)
         allocatable, used = scored.allocatable(nodes), scored.requested(nodes)
-        if len(nodes) == 1:
-            return np.array([_score_one(scored, only_row(used), only_row(allocatable))], np.int64)
         return _compare(balance(used + scored.requests, allocatable), balance(used, allocatable))
 
-    def _scored(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> ScoredResources | None:
+    def _scored(self, state: CycleState, pod: PodInfo, known: Sequence[str]) -> ScoredResources | None:
         """The resources to balance; None for a pod that requests none of those configured."""
         specs, requests = self.args.resources, pod.shape.used
         return remember_for(
             state,
             self,
-            nodes,
+            known,
             lambda: (
-                ScoredResources(specs, requests, nodes.resources)
+                ScoredResources(specs, requests, known)
                 if any(requests[spec.name] for spec in specs)
                 else None
             ),
         )
-
-
-def _score_one(scored: ScoredResources, used: list[int], allocatable: list[int]) -> int:
-    """The score of one node: the row that the last pod went to is what is asked about most."""
-    with_pod = [amount + taken for amount, taken in zip(scored.amounts, used, strict=True)]
-    return _compare(balance_of(with_pod, allocatable), balance_of(used, allocatable))
 
 
 def _compare(with_pod: N, without_pod: N) -> N:

@@ -14,14 +14,16 @@ from mooring.framework.args import Args
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, EventHint, Hint, Resource, on
 from mooring.framework.handle import Handle
-from mooring.framework.nodes import BoolArray, Depends, IntArray, Nodes, Verdicts
+from mooring.framework.nodes import BoolArray, Depends, IntArray, NodeInfo, Nodes, Verdicts
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.framework.runners import PluginError
 from mooring.framework.status import Status, unresolvable, unschedulable
 from mooring.plugins.args import NodeResourcesFitArgs
-from mooring.plugins.resource_columns import ScoredResources, is_tracked, lines_of, only_row, remember_for
+from mooring.plugins.resource_columns import ScoredResources, is_tracked, lines_of, remember_for
 from mooring.plugins.scoring_strategies import Strategy
+
+_ALIGNED, _SCORED = "NodeResourcesFit/aligned", "NodeResourcesFit/scored"
 
 TOO_MANY_PODS = "Too many pods"
 MOST_RESOURCES = 29  # that one pod can request: a code has 31 bits, two of which say something else
@@ -66,11 +68,12 @@ class Wanted:
 class Aligned:
     """The same as lines of the table; `missing` is the code of what the table has no line for."""
 
-    __slots__ = ("_amounts", "_bits", "_hopeless", "lines", "missing")
+    __slots__ = ("_amounts", "_bits", "_hopeless", "_places", "lines", "missing")
 
     def __init__(self, wanted: Wanted, known: Sequence[str]) -> None:
         present = [i for i, name in enumerate(wanted.names) if name in known]
         self.lines = lines_of((wanted.names[i] for i in present), known)
+        self._places = [known.index(wanted.names[i]) for i in present]
         self._amounts = [wanted.amounts[i] for i in present]
         self._bits = [2 << i for i in present]
         self._hopeless = 2 << len(wanted.names)
@@ -80,9 +83,6 @@ class Aligned:
 
     def codes(self, full: BoolArray, allocatable: IntArray, requested: IntArray) -> IntArray | None:
         """The code of each row; None where all of them pass."""
-        if len(full) == 1:
-            code = self._code_of_one(only_row(allocatable), only_row(requested)) | int(full[0])
-            return np.array([code], np.int64) if code else None
         amounts = np.array(self._amounts, np.int64).reshape(-1, 1)
         short = allocatable - requested < amounts
         if not self.missing and not short.any() and not full.any():
@@ -90,12 +90,13 @@ class Aligned:
         hopeless = (allocatable < amounts).any(axis=0)
         return full + np.array(self._bits, np.int64) @ short + hopeless * self._hopeless | self.missing
 
-    def _code_of_one(self, allocatable: Sequence[int], requested: Sequence[int]) -> int:
-        """`codes` of one row: the one that the last pod went to is what is asked about most."""
-        code = self.missing
-        amounts, bits = self._amounts, self._bits
-        for available, used, amount, bit in zip(allocatable, requested, amounts, bits, strict=True):
-            if available - used < amount:
+    def code_of(self, node: NodeInfo) -> int:
+        """`codes` of one node: the one that the last pod went to is what is asked about most."""
+        code = self.missing | (node.pod_count >= node.allowed_pods)
+        allocatable, requested = node.allocatable_amounts, node.requested_amounts
+        for place, amount, bit in zip(self._places, self._amounts, self._bits, strict=True):
+            available = allocatable[place]
+            if available - requested[place] < amount:
                 code |= bit
                 if available < amount:
                     code |= self._hopeless
@@ -136,11 +137,21 @@ class NodeResourcesFit(Plugin):
         group = name.partition("/")[0]
         return name in self.args.ignored_resources or group in self.args.ignored_resource_groups
 
-    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:
+    def _written(self, state: CycleState) -> Wanted:
         wanted: Wanted | None = state.get(self.PRE_FILTER_KEY)
         if wanted is None:
             raise PluginError(self.name, f'error reading "{self.PRE_FILTER_KEY}" from cycleState: not found')
-        aligned = remember_for(state, (self, "aligned"), nodes, lambda: Aligned(wanted, nodes.resources))
+        return wanted
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        wanted, known = self._written(state), node.resources
+        aligned = remember_for(state, _ALIGNED, known, lambda: Aligned(wanted, known))
+        code = aligned.code_of(node)
+        return wanted.refusals[code] if code else None
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:
+        wanted, known = self._written(state), nodes.resources
+        aligned = remember_for(state, _ALIGNED, known, lambda: Aligned(wanted, known))
         codes = aligned.codes(
             nodes.pod_count >= nodes.allowed_pods,
             nodes.allocatable.matrix[aligned.lines],
@@ -153,15 +164,20 @@ class NodeResourcesFit(Plugin):
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         return None  # what score needs follows from the shape and is remembered with it
 
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        scored = self._scored(state, pod, node.resources)
+        used, allocatable = scored.nonzero_requested_of(node), scored.pick(node.allocatable_amounts)
+        return self._strategy.score_one(scored, used, allocatable)
+
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        scored = remember_for(state, (self, "scored"), nodes, lambda: self._scored(pod, nodes))
+        scored = self._scored(state, pod, nodes.resources)
         if not len(scored):
             return np.zeros(len(nodes), np.int64)
         return self._strategy.score(scored, scored.nonzero_requested(nodes), scored.allocatable(nodes))
 
-    def _scored(self, pod: PodInfo, nodes: Nodes) -> ScoredResources:
-        specs = self.args.scoring_strategy.resources
-        return ScoredResources(specs, pod.shape.score_requests, nodes.resources)
+    def _scored(self, state: CycleState, pod: PodInfo, known: Sequence[str]) -> ScoredResources:
+        specs, requests = self.args.scoring_strategy.resources, pod.shape.score_requests
+        return remember_for(state, _SCORED, known, lambda: ScoredResources(specs, requests, known))
 
     # ---- events
 

@@ -88,11 +88,12 @@ class PodTopologySpread(Plugin):
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         shape = pod.shape
-        if not (shape.spec.topology_spread_constraints or self._defaults.hard):
-            return skip()
+        own = bool(shape.spec.topology_spread_constraints)
+        if not (own or self._defaults.hard):
+            return skip(shape=True)
         constraints = self._constraints(state, shape).hard
         if not constraints:
-            return skip()
+            return skip(shape=own)
         known: HardSpread | None = state.memory.get(_HARD)
         if known is None or known.constraints is not constraints:
             state.memory[_HARD] = HardSpread(constraints, shape, self._STATUSES)
@@ -106,13 +107,14 @@ class PodTopologySpread(Plugin):
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         shape = pod.shape
+        own = bool(shape.spec.topology_spread_constraints)
         constraints = self._constraints(state, shape).soft
         if not constraints:
-            return skip()
+            return skip(shape=own or not self._defaults.soft)
         known: SoftSpread | None = state.memory.get(_SOFT)
         if known is None or known.constraints is not constraints:
             # System defaults spread over hostnames even where nodes have no zone.
-            require_all = bool(shape.spec.topology_spread_constraints) or not self._system_defaulted
+            require_all = own or not self._system_defaulted
             known = state.memory[_SOFT] = SoftSpread(constraints, shape, require_all)
         known.look(nodes)
         return None

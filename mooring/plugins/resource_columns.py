@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from mooring.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.nodes import IntArray, Nodes
+from mooring.framework.nodes import IntArray, NodeInfo, Nodes
 from mooring.plugins.args import ResourceSpec
 
 Lines = slice | npt.NDArray[np.intp]
@@ -32,9 +32,9 @@ def lines_of(names: Iterable[str], resources: Sequence[str]) -> Lines:
     return np.array(lines, np.intp)
 
 
-def remember_for(state: CycleState, key: Hashable, nodes: Nodes, make: Callable[[], T]) -> T:
+def remember_for(state: CycleState, key: Hashable, resources: Sequence[str], make: Callable[[], T]) -> T:
     """`state.remember` for what also follows from which resources the table has lines for."""
-    known = len(nodes.resources)
+    known = len(resources)
     found: tuple[int, T] | None = state.memory.get(key)
     if found is None or found[0] != known:
         found = state.memory[key] = (known, make())
@@ -45,7 +45,7 @@ class ScoredResources:
     """The resources that count when a pod shape is scored: all configured ones, but scalar resources only
     where the pod requests them. What no node offers has no line and counts nowhere."""
 
-    __slots__ = ("_names", "amounts", "lines", "requests", "weight_column", "weights")
+    __slots__ = ("_names", "amounts", "lines", "places", "requests", "weight_column", "weights")
 
     def __init__(
         self, specs: Iterable[ResourceSpec], requests: Mapping[str, int], resources: Sequence[str]
@@ -56,6 +56,7 @@ class ScoredResources:
             if spec.name in resources and (requests.get(spec.name) or not is_scalar(spec.name))
         ]
         self._names = [spec.name for spec in counted]
+        self.places = [resources.index(name) for name in self._names]
         self.lines = lines_of(self._names, resources)
         self.amounts = [requests.get(spec.name, 0) for spec in counted]
         self.weights = [spec.weight for spec in counted]
@@ -74,6 +75,21 @@ class ScoredResources:
         """What the pods on the nodes request."""
         return nodes.requested.matrix[self.lines]
 
+    def nonzero_requested_of(self, node: NodeInfo) -> list[int]:
+        """`nonzero_requested` of one node."""
+        nonzero = node.nonzero_requested
+        if self._names == _NONZERO:
+            return list(nonzero)
+        requested = node.requested_amounts
+        return [
+            nonzero[_NONZERO.index(name)] if name in _NONZERO else requested[place]
+            for name, place in zip(self._names, self.places, strict=True)
+        ]
+
+    def pick(self, amounts: Sequence[int]) -> list[int]:
+        """Of all amounts of one node, those of these resources."""
+        return [amounts[place] for place in self.places]
+
     def nonzero_requested(self, nodes: Nodes) -> IntArray:
         """The same, with a default for containers that request no cpu or memory."""
         nonzero = nodes.nonzero_requested
@@ -84,9 +100,3 @@ class ScoredResources:
             if name in _NONZERO:
                 requested[i] = nonzero[_NONZERO.index(name)]
         return requested
-
-
-def only_row(lines: IntArray) -> list[int]:
-    """The single row of a view as Python integers, which are faster than arrays of one element."""
-    row: list[int] = lines[:, 0].tolist()
-    return row

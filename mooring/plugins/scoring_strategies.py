@@ -9,7 +9,7 @@ import numpy as np
 from mooring.framework.arithmetic import MAX_SCORE, broken_linear
 from mooring.framework.nodes import IntArray
 from mooring.plugins.args import ScoringStrategy
-from mooring.plugins.resource_columns import ScoredResources, only_row
+from mooring.plugins.resource_columns import ScoredResources
 
 N = TypeVar("N", int, IntArray)
 
@@ -40,8 +40,6 @@ class Strategy:
 
     def score(self, scored: ScoredResources, used: IntArray, allocatable: IntArray) -> IntArray:
         """The scores of nodes of which `used` was taken before the pod; one line per resource."""
-        if used.shape[1] == 1:
-            return np.array([self._score_one(scored, only_row(used), only_row(allocatable))], np.int64)
         requested = used + scored.requests
         complete = bool(allocatable.all())
         divisor = allocatable if complete else np.maximum(allocatable, _ONE)
@@ -59,8 +57,8 @@ class Strategy:
         own = scored.weight_column * counted
         return self._mean((ratings * own).sum(axis=0), np.maximum(own.sum(axis=0), _ONE))
 
-    def _score_one(self, scored: ScoredResources, used: list[int], allocatable: list[int]) -> int:
-        """`score` of one node: the row that the last pod went to is what is asked about most."""
+    def score_one(self, scored: ScoredResources, used: list[int], allocatable: list[int]) -> int:
+        """`score` of one node: the one that the last pod went to is what is asked about most."""
         points = total = 0
         for amount, weight, taken, available in zip(
             scored.amounts, scored.weights, used, allocatable, strict=True

@@ -12,6 +12,9 @@ from mooring.framework.pod import PodInfo, Resources
 if TYPE_CHECKING:
     from mooring.state.table import NodeTable
 
+# The lines of the table's `usage`: what the pods on a node add up to.
+PODS, NONZERO_CPU, NONZERO_MEMORY, REQUESTED = 0, 1, 2, 3
+
 
 class BaseNode:
     """What a real and a hypothetical node share: everything that follows from the Node object."""
@@ -44,21 +47,50 @@ class BaseNode:
         return self.node.spec.unschedulable
 
     @property
-    def allocatable(self) -> Resources:
-        return self._table.amounts(self._table.allocatable.data, self.row)
+    def resources(self) -> Sequence[str]:
+        return self._table.resources
 
-    def _requested(self) -> IntArray:
+    def usage(self) -> list[int]:
+        """What the pods add up to, in the order of the table's lines."""
         raise NotImplementedError
 
     @property
+    def pod_count(self) -> int:
+        return self.usage()[PODS]
+
+    @property
+    def allowed_pods(self) -> int:
+        allowed: int = self._table.allowed_pods.data.item(self.row)
+        return allowed
+
+    @property
+    def nonzero_requested(self) -> list[int]:
+        return self.usage()[NONZERO_CPU:REQUESTED]
+
+    @property
+    def requested_amounts(self) -> list[int]:
+        return self.usage()[REQUESTED:]
+
+    @property
+    def allocatable_amounts(self) -> list[int]:
+        amounts: list[int] = self._table.allocatable.data[:, self.row].tolist()
+        return amounts
+
+    @property
+    def allocatable(self) -> Resources:
+        return self._named(self.allocatable_amounts)
+
+    @property
     def requested(self) -> Resources:
-        values = self._requested().tolist()
-        return Resources({n: v for n, v in zip(self._table.resources, values, strict=True) if v})
+        return self._named(self.requested_amounts)
 
     @property
     def free(self) -> Resources:
-        values = (self._table.allocatable.data[:, self.row] - self._requested()).tolist()
-        return Resources(zip(self._table.resources, values, strict=True))
+        pairs = zip(self.allocatable_amounts, self.requested_amounts, strict=True)
+        return self._named([allocatable - requested for allocatable, requested in pairs])
+
+    def _named(self, amounts: list[int]) -> Resources:
+        return Resources({n: v for n, v in zip(self._table.resources, amounts, strict=True) if v})
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
@@ -67,15 +99,18 @@ class BaseNode:
 class NodeRow(BaseNode):
     """A node of the table."""
 
-    __slots__ = ("_by_uid", "_ranked")
+    __slots__ = ("_by_uid",)
 
     def __init__(self, table: NodeTable, row: int, node: Node) -> None:
         super().__init__(table, row, node)
         self._by_uid: dict[str, PodInfo] = {}
-        self._ranked: list[PodInfo] | None = None
 
     def set_node(self, node: Node) -> None:
         self.node = node
+
+    def usage(self) -> list[int]:
+        usage: list[int] = self._table.usage.data[:, self.row].tolist()
+        return usage
 
     @property
     def pods(self) -> Sequence[PodInfo]:
@@ -83,20 +118,9 @@ class NodeRow(BaseNode):
 
     def put(self, pod: PodInfo) -> None:
         self._by_uid[pod.uid] = pod
-        self._ranked = None
 
     def drop(self, pod: PodInfo) -> None:
         del self._by_uid[pod.uid]
-        self._ranked = None
-
-    def by_importance(self, now: float) -> list[PodInfo]:
-        """The pods, most important first: higher priority, then longer running."""
-        if self._ranked is None:
-            self._ranked = sorted(self._by_uid.values(), key=lambda p: (-p.priority, p.start_time(now)))
-        return self._ranked
-
-    def _requested(self) -> IntArray:
-        return self._table.usage.data[3:, self.row]
 
 
 class HypotheticalNode(BaseNode):
@@ -107,7 +131,7 @@ class HypotheticalNode(BaseNode):
     def __init__(self, real: NodeRow, pods: Sequence[PodInfo], usage: IntArray) -> None:
         super().__init__(real._table, real.row, real.node)
         self.pods = pods
-        self._usage = usage
+        self._usage: list[int] = usage.tolist()
 
-    def _requested(self) -> IntArray:
-        return self._usage[3:]
+    def usage(self) -> list[int]:
+        return self._usage

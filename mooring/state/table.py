@@ -17,14 +17,12 @@ from mooring.api import resources as amounts
 from mooring.api.objects import Node, Taint
 from mooring.framework.affinity import AffinityTerm
 from mooring.framework.nodes import BoolArray, IntArray, PodPredicate
-from mooring.framework.pod import PodInfo, Resources, Shape
+from mooring.framework.pod import PodInfo, Shape
 from mooring.state.columns import ChangeLog, Column
 from mooring.state.counters import Counter, Counters, TableDomainSums
 from mooring.state.interning import Images, InternedColumn
-from mooring.state.node_info import NodeRow
+from mooring.state.node_info import NONZERO_CPU, NONZERO_MEMORY, PODS, REQUESTED, NodeRow
 
-# The lines of `usage`: what the pods on a node add up to.
-PODS, NONZERO_CPU, NONZERO_MEMORY, REQUESTED = 0, 1, 2, 3
 BASE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 
 
@@ -218,13 +216,6 @@ class NodeTable:
         self._capacity = capacity
         for column in self._columns():
             column.grow(capacity)
-
-    # ---- amounts of one row
-
-    def amounts(self, matrix: IntArray, row: int) -> Resources:
-        """One row of a resource matrix, by name, without the zeros."""
-        values = matrix[:, row].tolist()
-        return Resources({name: value for name, value in zip(self.resources, values, strict=True) if value})
 
     def pods(self) -> Iterator[PodInfo]:
         for info in self.nodes:

@@ -18,8 +18,8 @@ from mooring.framework.affinity import AffinityTerm
 from mooring.framework.nodes import BoolArray, Ids, IntArray, Mark, NodeInfo, PodPredicate
 from mooring.framework.pod import PodInfo, Shape
 from mooring.state.counters import TableDomainSums
-from mooring.state.node_info import HypotheticalNode
-from mooring.state.table import NONZERO_CPU, PODS, REQUESTED, NodeTable
+from mooring.state.node_info import NONZERO_CPU, PODS, REQUESTED, HypotheticalNode
+from mooring.state.table import NodeTable
 
 Rows = slice | npt.NDArray[np.intp]
 
@@ -52,7 +52,8 @@ class NodeView:
         return self._length
 
     def __getitem__(self, i: int) -> NodeInfo:
-        return self.table.nodes[int(self.rows[i])]
+        rows = self._rows
+        return self.table.nodes[rows.start + i if isinstance(rows, slice) else rows.item(i)]
 
     def __iter__(self) -> Iterator[NodeInfo]:
         return (self[i] for i in range(len(self)))

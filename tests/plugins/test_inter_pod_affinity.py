@@ -5,7 +5,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from topology_kit import (
+
+from mooring.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta
+from mooring.api.objects import Affinity, Pod, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
+from mooring.api.workloads import Namespace
+from mooring.framework.events import Action, ClusterEvent, Hint, Resource
+from mooring.plugins.args import InterPodAffinityArgs
+from mooring.plugins.inter_pod_affinity import InterPodAffinity
+from tests.plugins.topology_kit import (
     HOSTNAME,
     ZONE,
     Bench,
@@ -20,13 +27,6 @@ from topology_kit import (
     nodes,
     pods,
 )
-
-from mooring.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta
-from mooring.api.objects import Affinity, Pod, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
-from mooring.api.workloads import Namespace
-from mooring.framework.events import Action, ClusterEvent, Hint, Resource
-from mooring.plugins.args import InterPodAffinityArgs
-from mooring.plugins.inter_pod_affinity import InterPodAffinity
 
 AFFINITY = ("UnschedulableAndUnresolvable", "node(s) didn't match pod affinity rules")
 ANTI_AFFINITY = ("Unschedulable", "node(s) didn't match pod anti-affinity rules")
@@ -295,6 +295,17 @@ class TestScore:
         assert scores is not None
         assert scores[0] == [raw, raw, 0, 0]
         assert cluster.scores(asking(None, "cache")) is None
+
+    @pytest.mark.parametrize(
+        ("affinity", "raw"),
+        [(likes((7, term("db")), (7, term("db"))), 14), (near(term("db"), term("db")), 2)],
+    )
+    def test_a_term_that_a_pod_has_twice_counts_twice(self, affinity: Affinity, raw: int) -> None:
+        cluster = bench()
+        cluster.add(web("x", "a1", affinity=affinity))
+        scores = cluster.scores(asking(None))
+        assert scores is not None
+        assert scores[0] == [raw, raw, 0, 0]
 
     def test_required_affinity_can_count_for_nothing(self) -> None:
         cluster = bench(hard_pod_affinity_weight=0)

@@ -6,7 +6,23 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from topology_kit import (
+
+from mooring.api.meta import LabelSelector, ObjectMeta, OwnerReference
+from mooring.api.objects import Pod, Taint, Toleration, TopologySpreadConstraint
+from mooring.api.workloads import (
+    ReplicaSet,
+    ReplicationController,
+    ReplicationControllerSpec,
+    Service,
+    ServiceSpec,
+    SetSpec,
+    StatefulSet,
+)
+from mooring.framework.events import Action, ClusterEvent, Hint, Resource
+from mooring.framework.status import SKIP, SKIP_SHAPE, Status
+from mooring.plugins.args import PodTopologySpreadArgs
+from mooring.plugins.pod_topology_spread import PodTopologySpread
+from tests.plugins.topology_kit import (
     HOSTNAME,
     ZONE,
     Bench,
@@ -21,22 +37,6 @@ from topology_kit import (
     pods,
     spread_specs,
 )
-
-from mooring.api.meta import LabelSelector, ObjectMeta, OwnerReference
-from mooring.api.objects import Pod, Taint, Toleration, TopologySpreadConstraint
-from mooring.api.workloads import (
-    ReplicaSet,
-    ReplicationController,
-    ReplicationControllerSpec,
-    Service,
-    ServiceSpec,
-    SetSpec,
-    StatefulSet,
-)
-from mooring.framework.events import Action, ClusterEvent, Hint, Resource
-from mooring.framework.status import SKIP
-from mooring.plugins.args import PodTopologySpreadArgs
-from mooring.plugins.pod_topology_spread import PodTopologySpread
 
 SKEWED = ("Unschedulable", "node(s) didn't match pod topology spread constraints")
 UNLABELLED = (
@@ -489,7 +489,31 @@ class TestHints:
         assert self.hints(action, Resource.NODE, self.WAITING, old, new) is expected
 
 
-def test_skip_is_the_shared_status() -> None:
+# ---- skipping for good ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pod", "before_filter", "before_score"),
+    [
+        (make_pod("plain"), SKIP_SHAPE, SKIP),  # a Service may come
+        (spreading(hard()), None, SKIP_SHAPE),
+        (spreading(soft()), SKIP_SHAPE, None),
+    ],
+)
+def test_it_is_not_asked_again_where_the_spec_alone_says_skip(
+    pod: Pod, before_filter: Status | None, before_score: Status | None
+) -> None:
     made = zones({"a": [0]})
+    info = made.info(pod)
+    state = made.state(info)
+    assert made.plugin.pre_filter(state, info, made.cluster.nodes) is before_filter
+    assert made.plugin.pre_score(state, info, made.cluster.nodes) is before_score
+
+
+def test_a_list_of_soft_defaults_never_filters() -> None:
+    only_soft = TopologySpreadConstraint(max_skew=1, topology_key=ZONE, when_unsatisfiable="ScheduleAnyway")
+    args = PodTopologySpreadArgs(defaulting_type="List", default_constraints=[only_soft])
+    made = zones({"a": [0]}, args)
     info = made.info(make_pod("plain"))
+    assert made.plugin.pre_filter(made.state(info), info, made.cluster.nodes) is SKIP_SHAPE
     assert made.plugin.pre_score(made.state(info), info, made.cluster.nodes) is SKIP

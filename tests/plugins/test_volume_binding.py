@@ -6,8 +6,18 @@ from typing import Any
 
 import msgspec
 import pytest
-from plugin_kit import hint, make_node, make_pod
-from volume_kit import (
+
+from mooring.api.decode import from_dict
+from mooring.api.meta import KubeObject
+from mooring.api.objects import Pod
+from mooring.api.storage import CSIDriver, PersistentVolume, PersistentVolumeClaim
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import Action, ClusterEvent, Resource
+from mooring.framework.runners import FilterRunner, PluginError
+from mooring.framework.status import Code, Status, unresolvable
+from mooring.plugins.volume_binding import VolumeBinding
+from tests.plugins.plugin_kit import hint, make_node, make_pod
+from tests.plugins.volume_kit import (
     HOST,
     ZONE,
     VolumeCluster,
@@ -19,16 +29,6 @@ from volume_kit import (
     using,
     volume,
 )
-
-from mooring.api.decode import from_dict
-from mooring.api.meta import KubeObject
-from mooring.api.objects import Pod
-from mooring.api.storage import CSIDriver, PersistentVolume, PersistentVolumeClaim
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, Resource
-from mooring.framework.runners import FilterRunner, PluginError
-from mooring.framework.status import Code, Status, unresolvable
-from mooring.plugins.volume_binding import VolumeBinding
 
 AFFINITY = "node(s) didn't match PersistentVolume's node affinity"
 NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
@@ -155,6 +155,15 @@ def test_affinity_terms_are_alternatives_and_fields_are_not_looked_at() -> None:
     affinity = {"required": {"nodeSelectorTerms": terms}}
     cluster = cluster_of(claim("data", volume="pv"), csi_volume("pv", nodeAffinity=affinity))
     assert reasons(cluster, make_pod(volumes=using("data"))) == {"b": [AFFINITY]}
+
+
+def test_a_node_that_lost_its_label_does_not_match_any_value() -> None:
+    cluster = VolumeCluster([make_node("n", labels={HOST: "n"})], claim("data", volume="pv"))
+    cluster.put(csi_volume("pv", on={HOST: ["n"]}))
+    plugin, pod = cluster.plugin(VolumeBinding), make_pod(volumes=using("data"))
+    assert reasons(cluster, pod, plugin) == {}
+    cluster.update_node(make_node("n"))
+    assert reasons(cluster, pod, plugin) == {"n": [AFFINITY]}
 
 
 def test_a_volume_that_is_gone() -> None:
@@ -367,6 +376,15 @@ def test_what_exists_is_preferred_to_what_could_be_made() -> None:
     assert reasons(cluster, make_pod(volumes=using("data"))) == {"b": [NO_ROOM], "c": [NO_ROOM]}
 
 
+def test_nodes_are_told_the_first_obstacle() -> None:
+    """Claims to be provisioned are looked at in the order of their sizes."""
+    cluster = cluster_of(claim("small"), claim("big", "2Gi", class_name="make"), driver())
+    pod = make_pod(volumes=using("big", "small"))
+    assert reasons(cluster, pod) == {name: [NO_VOLUME] for name in "abc"}
+    cluster.put(claim("small", "3Gi"))
+    assert reasons(cluster, pod) == {name: [NO_ROOM] for name in "abc"}
+
+
 def test_a_selected_node_is_kept() -> None:
     data = claim("data", class_name="make", meta={"annotations": {SELECTED: "b"}})
     free = volume("pv", class_name="make")  # would do, but the claim is being provisioned
@@ -472,6 +490,27 @@ def test_replicas_with_bound_claims_share_the_answer() -> None:
     assert ask().codes.astype(bool).tolist() == [True, False, True]
     cluster.update_node(make_node("c", labels={HOST: "b"}))
     assert ask().codes.astype(bool).tolist() == [True, False, False]
+    cluster.put(csi_volume("pv2", on={HOST: ["a"]}))
+    ask()
+    cluster.put(claim("data", volume="pv2"))
+    assert ask().codes.astype(bool).tolist() == [False, True, True]
+
+
+def test_what_is_assumed_for_others_ends_a_shared_answer() -> None:
+    cluster = cluster_of(claim("one"), claim("two"), volume("pv"))
+    plugin, memory = cluster.plugin(VolumeBinding), {}  # type: ignore[var-annotated]
+    pod = cluster.info(make_pod("x", volumes=using("one")))
+
+    def passes() -> bool:
+        state = CycleState(memory)
+        assert plugin.pre_filter(state, pod, cluster.nodes) is None
+        return FilterRunner(plugin).run(state, pod, cluster.nodes) is None
+
+    assert passes()
+    state = place(cluster, plugin, make_pod("y", volumes=using("two")), "a")
+    assert not passes()
+    plugin.unreserve(state, pod, "a")
+    assert passes()
 
 
 def test_removing_pods_changes_nothing() -> None:

@@ -6,8 +6,6 @@ import random
 from typing import Any
 
 import pytest
-from plugin_kit import hint, make_node, make_pod
-from volume_kit import VolumeCluster, attachment, claim, csi_node, csi_volume, storage_class, using, volume
 
 from mooring.api.objects import Pod
 from mooring.api.storage import PersistentVolume, PersistentVolumeClaim, VolumeAttachment
@@ -15,6 +13,17 @@ from mooring.framework.events import Action, ClusterEvent, Resource
 from mooring.framework.runners import PluginError
 from mooring.framework.status import Code, Status, unresolvable, unschedulable
 from mooring.plugins.node_volume_limits import NodeVolumeLimits
+from tests.plugins.plugin_kit import hint, make_node, make_pod
+from tests.plugins.volume_kit import (
+    VolumeCluster,
+    attachment,
+    claim,
+    csi_node,
+    csi_volume,
+    storage_class,
+    using,
+    volume,
+)
 
 DRIVER = "csi.example.com"
 TOO_MANY = unschedulable("node(s) exceed max volume count")
@@ -246,9 +255,10 @@ def random_change(cluster: VolumeCluster, rng: random.Random) -> None:
     elif what == 1:
         cluster.put(csi_volume(f"pv-{name}", rng.choice([DRIVER, "other.driver"])))
     elif what == 2:
-        cluster.store.remove(
-            *rng.choice([(PersistentVolumeClaim, f"default/{name}"), (PersistentVolume, f"pv-{name}")])
-        )
+        if rng.random() < 0.5:
+            cluster.store.remove(PersistentVolumeClaim, f"default/{name}")
+        else:
+            cluster.store.remove(PersistentVolume, f"pv-{name}")
     elif what == 3:
         cluster.put(attachment(f"va-{name}", node, f"pv-{name}"))
     elif what == 4:

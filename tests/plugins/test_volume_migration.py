@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from volume_kit import volume
 
 from mooring.api.objects import Volume
 from mooring.plugins.volumes.migration import (
@@ -17,6 +16,7 @@ from mooring.plugins.volumes.migration import (
     plugin_of,
     volume_handle,
 )
+from tests.plugins.volume_kit import volume
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"

@@ -6,8 +6,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from plugin_kit import hint, make_node, make_pod
-from volume_kit import VolumeCluster, claim, using
 
 from mooring.api.objects import Pod
 from mooring.framework.cycle_state import CycleState
@@ -15,6 +13,8 @@ from mooring.framework.events import Action, ClusterEvent, Resource
 from mooring.framework.runners import FilterRunner, PluginError
 from mooring.framework.status import Code, Status, unresolvable, unschedulable
 from mooring.plugins.volume_restrictions import VolumeRestrictions
+from tests.plugins.plugin_kit import hint, make_node, make_pod
+from tests.plugins.volume_kit import VolumeCluster, claim, using
 
 NO_DISK = unschedulable("node(s) had no available disk")
 IN_USE = unschedulable(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from plugin_kit import hint, make_node, make_pod
-from volume_kit import VolumeCluster, claim, csi_volume, storage_class, using
 
 from mooring.api.meta import KubeObject
 from mooring.framework.cycle_state import CycleState
@@ -14,6 +12,8 @@ from mooring.framework.events import Action, ClusterEvent, Resource
 from mooring.framework.runners import FilterRunner
 from mooring.framework.status import Code, Status, unresolvable
 from mooring.plugins.volume_zone import VolumeZone
+from tests.plugins.plugin_kit import hint, make_node, make_pod
+from tests.plugins.volume_kit import VolumeCluster, claim, csi_volume, storage_class, using
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"

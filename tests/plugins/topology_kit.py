@@ -7,13 +7,13 @@ from types import SimpleNamespace
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from mooring.api.meta import LabelSelector, ObjectMeta
 from mooring.api.objects import (
     Affinity,
     Node,
-    NodeAffinity,
     NodeSpec,
     Pod,
     PodAffinity,
@@ -31,7 +31,7 @@ from mooring.framework.handle import Handle
 from mooring.framework.nodes import Nodes, Verdicts
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo, Shape
-from mooring.framework.status import SKIP
+from mooring.framework.status import SKIP, SKIP_SHAPE
 from mooring.state.cluster import ClusterState
 from mooring.state.store import ObjectStore
 
@@ -75,6 +75,11 @@ def make_node(name: str, labels: Mapping[str, str] | None = None, taints: Sequen
     )
 
 
+def _skips(answer: object) -> bool:
+    assert answer is None or answer in (SKIP, SKIP_SHAPE)
+    return answer is not None
+
+
 class Bench(Generic[P]):
     """One plugin on a cluster. Pods of one shape share a memory, as they do in a profile."""
 
@@ -108,7 +113,7 @@ class Bench(Generic[P]):
         """What pre_filter and filter_nodes say; None where the plugin skips."""
         info = self.info(pod)
         state = self.state(info, reuse)
-        if self.plugin.pre_filter(state, info, self.cluster.nodes) is SKIP:
+        if _skips(self.plugin.pre_filter(state, info, self.cluster.nodes)):
             return None
         found = self.plugin.filter_nodes(state, info, nodes if nodes is not None else self.cluster.nodes)
         assert found is not None
@@ -132,7 +137,7 @@ class Bench(Generic[P]):
         nodes: Nodes = self.cluster.nodes
         if feasible is not None:
             nodes = nodes.take(np.array([nodes.index(name) for name in feasible], np.intp))
-        if self.plugin.pre_score(state, info, nodes) is SKIP:
+        if _skips(self.plugin.pre_score(state, info, nodes)):
             return None
         raw = self.plugin.score_nodes(state, info, nodes)
         return raw.tolist(), self.plugin.normalize_score(state, info, raw, nodes).tolist()
@@ -155,26 +160,23 @@ class Bench(Generic[P]):
 
 # ---- random clusters and pods ---------------------------------------------------------------------
 
+# Few different values, so that what is drawn often has to do with each other.
+
 NODE_NAMES = [f"n{i}" for i in range(6)]
-NAMESPACES = ["default", "other"]
-labels = st.fixed_dictionaries(
-    {}, optional={"app": st.sampled_from(["web", "db"]), "track": st.sampled_from(["stable", "canary"])}
-)
-selectors = st.one_of(
-    st.none(),
-    st.builds(LabelSelector, match_labels=labels),
-)
-taints = st.lists(st.just(Taint(key="dedicated", effect="NoSchedule")), max_size=1)
+NAMESPACES = ["default", "default", "other"]
+labels = st.sampled_from([{"app": "web"}, {"app": "web", "track": "canary"}, {"app": "db"}, {}])
+selectors = st.sampled_from([app("web"), app("web"), app("db"), LabelSelector(), None])
+taints = st.sampled_from([[], [], [Taint(key="dedicated", effect="NoSchedule")]])
 
 
 @st.composite
 def nodes(draw: st.DrawFn, name: str | None = None) -> Node:
     chosen = name or draw(st.sampled_from(NODE_NAMES))
     topology = {}
-    if draw(st.integers(0, 5)):
+    if draw(st.integers(0, 5)) < 5:
         topology[HOSTNAME] = chosen
-    if draw(st.integers(0, 5)):
-        topology[ZONE] = draw(st.sampled_from(["", "a", "b", "c"]))
+    if draw(st.integers(0, 5)) < 5:
+        topology[ZONE] = draw(st.sampled_from(["a", "b", "c", ""]))
     return make_node(chosen, topology, draw(taints))
 
 
@@ -194,9 +196,9 @@ terms = st.builds(
     PodAffinityTerm,
     topology_key=st.sampled_from([HOSTNAME, ZONE]),
     label_selector=selectors,
-    namespaces=st.lists(st.sampled_from(NAMESPACES), max_size=1),
-    namespace_selector=st.one_of(
-        st.none(), st.builds(LabelSelector, match_labels=st.sampled_from([{}, {"team": "x"}]))
+    namespaces=st.sampled_from([[], [], ["other"]]),
+    namespace_selector=st.sampled_from(
+        [None, None, LabelSelector(), LabelSelector(match_labels={"team": "x"})]
     ),
 )
 affinities = st.builds(
@@ -215,14 +217,10 @@ spread_specs = st.fixed_dictionaries(
 )
 affinity_specs = st.fixed_dictionaries(
     {
-        "affinity": st.one_of(
-            st.none(),
-            st.builds(
-                Affinity,
-                node_affinity=st.just(NodeAffinity()),
-                pod_affinity=st.one_of(st.none(), affinities),
-                pod_anti_affinity=st.one_of(st.none(), affinities),
-            ),
+        "affinity": st.builds(
+            Affinity,
+            pod_affinity=st.one_of(st.none(), affinities),
+            pod_anti_affinity=st.one_of(st.none(), affinities),
         )
     }
 )
@@ -234,7 +232,7 @@ def pods(draw: st.DrawFn, specs: st.SearchStrategy[dict[str, Any]], name: str = 
         name,
         draw(labels),
         namespace=draw(st.sampled_from(NAMESPACES)),
-        deleted=draw(st.integers(0, 9)) == 0,
+        deleted=draw(st.integers(0, 9)) == 9,
         **draw(specs),
     )
 
@@ -331,10 +329,9 @@ def check_supposing(
     for info in placed:
         bench.cluster.add_pod(info)
     removed = [info for info in placed if info.node_name == name and data.draw(st.booleans())]
-    extra = data.draw(st.lists(pods(specs), max_size=2))
+    extra = data.draw(st.lists(pods(specs), max_size=3))
     added = [bench.info(moved(p, name, -i)) for i, p in enumerate(extra, 1) if not p.terminating]
-    if bench.refusals(pod) is None:
-        return
+    assume(bench.refusals(pod) is not None)
     supposed = bench.refusals(pod, nodes=bench.supposing(name, removed, added)) or {}
     # What is supposed about other nodes at the same time makes no difference.
     changes: dict[str, tuple[list[PodInfo], list[PodInfo]]] = {

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import msgspec
-from plugin_kit import Cluster
 
 from mooring.api.decode import from_dict
 from mooring.api.meta import KubeObject
@@ -26,6 +25,7 @@ from mooring.framework.plugin import Plugin
 from mooring.framework.runners import FilterRunner
 from mooring.framework.status import Status
 from mooring.state.store import ObjectStore
+from tests.plugins.plugin_kit import Cluster
 
 P = TypeVar("P", bound=Plugin)
 ZONE = "topology.kubernetes.io/zone"

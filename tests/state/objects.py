@@ -82,8 +82,15 @@ def pod(
     return made
 
 
-def thing(kind: str, name: str, namespace: str = "", *, group: str = "v1", **fields: Any) -> KubeObject:
-    """Any other object."""
+def manifest(
+    kind: str, name: str, namespace: str = "", *, group: str = "v1", **fields: Any
+) -> dict[str, Any]:
+    """Any other object, as a manifest."""
     metadata = {"name": name, "namespace": namespace, "uid": f"{kind}-{namespace}-{name}"}
     metadata |= fields.pop("metadata", {})
-    return from_dict({"apiVersion": group, "kind": kind, "metadata": metadata, **fields})
+    return {"apiVersion": group, "kind": kind, "metadata": metadata, **fields}
+
+
+def thing(kind: str, name: str, namespace: str = "", **fields: Any) -> KubeObject:
+    """Any other object."""
+    return from_dict(manifest(kind, name, namespace, **fields))

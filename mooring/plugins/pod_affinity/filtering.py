@@ -45,8 +45,9 @@ class RequiredTerms:
         concerns = self._concerns
         concerns.update(nodes)
         if self._tallies.stale(nodes) or self._version != concerns.version:
-            self._version = concerns.version
+            self._version = None  # to start again if this fails half-way
             self._start(nodes.whole)
+            self._version = concerns.version
         for rules in self._by_key:
             rules.refresh()
 

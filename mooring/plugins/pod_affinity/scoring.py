@@ -37,8 +37,9 @@ class PreferredTerms:
         concerns = self._concerns
         concerns.update(nodes)
         if self._tallies.stale(nodes) or self._version != concerns.version:
-            self._version = concerns.version
+            self._version = None  # to start again if this fails half-way
             self._start(nodes.whole)
+            self._version = concerns.version
         for score in self._by_key.values():
             if score.refresh():
                 self._whole = None

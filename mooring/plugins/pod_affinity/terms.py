@@ -48,8 +48,8 @@ class Concerns:
         """Take in the terms that pods have brought to nodes, and changes of namespaces, since last time."""
         version = self._listers.version(Namespace)
         if version != self._namespace_version:
-            self._namespace_version = version
             self._select()
+            self._namespace_version = version
         carried = nodes.carried_terms
         if self._read != len(carried):
             self._match(carried[self._read :])

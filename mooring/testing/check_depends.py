@@ -1,0 +1,130 @@
+"""Is `depends` honest? Answers are kept as long as nothing that it names has changed, so nothing else may
+change them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from mooring.api.meta import KubeObject
+from mooring.api.objects import Node, Pod
+from mooring.framework.nodes import Depends
+from mooring.framework.status import SKIP_SHAPE
+from mooring.testing.check_grains import FILTERS, SCORES, forms
+from mooring.testing.clock import START
+from mooring.testing.subject import Cycle, Subject
+
+Answers = Mapping[str, Mapping[str, object]]  # by method and node name
+DAY = 86_400.0
+
+
+class Scene(NamedTuple):
+    """A cluster at a time. The nodes in `compared` are as they were; `difference` says what is not."""
+
+    nodes: Sequence[Node]
+    bound: Sequence[Pod]
+    objects: Sequence[KubeObject]
+    now: float = START
+    difference: str = ""
+    compared: frozenset[str] = frozenset()
+
+
+def check_depends(make: Callable[[Scene], Subject], base: Scene, pods: Sequence[Pod]) -> None:
+    """Ask in the base scene and in others that differ from it only in what `depends` rules out."""
+    base = base._replace(compared=frozenset(node.name for node in base.nodes))
+    subject = make(base)
+    answers = [_Answers(subject, pod) for pod in pods]
+    for mine, pod in zip(answers, pods, strict=True):
+        twin = _twin(pod)
+        if subject.info(twin).shape is subject.info(pod).shape:
+            difference = "a pod of the same shape, of another name and without annotations"
+            mine.compare(_Answers(subject, twin), difference, base.compared)
+    for scene in _others(base, subject.plugin.depends):
+        other = make(scene)
+        for mine, pod in zip(answers, pods, strict=True):
+            mine.compare(_Answers(other, pod), scene.difference, scene.compared)
+
+
+def _others(base: Scene, depends: Depends) -> Iterator[Scene]:
+    """Scenes in which some nodes are as they were, and everything else is not."""
+    if depends is Depends.ANYTHING:
+        return
+    for start in (0, 1):
+        kept = base.nodes[start::2]
+        names = frozenset(node.name for node in kept)
+        mine = [pod for pod in base.bound if pod.spec.node_name in names]
+        theirs = [pod for pod in base.bound if pod.spec.node_name not in names]
+        others = [node.name for node in base.nodes if node.name not in names]
+        moved = [replace(p, spec=replace(p.spec, node_name=others[0])) for p in theirs]
+        scene = base._replace(compared=names)
+        yield scene._replace(difference="other nodes removed", nodes=kept, bound=mine)
+        yield scene._replace(difference="pods of other nodes moved among them", bound=mine + moved)
+    yield base._replace(difference="claims, volumes, services and the like removed", objects=())
+    yield base._replace(difference="ten days later", now=base.now + 10 * DAY)
+    if depends is Depends.NODE:
+        yield base._replace(difference="pods of the node removed", bound=())
+
+
+def _twin(pod: Pod) -> Pod:
+    """A pod that differs in what does not belong to its shape."""
+    meta = replace(pod.metadata, name=f"{pod.name}-twin", uid=f"{pod.uid}-twin", annotations={})
+    return replace(pod, metadata=replace(meta, creation_timestamp=None))
+
+
+class _Answers:
+    """What the plugin says about one pod in one scene."""
+
+    def __init__(self, subject: Subject, pod: Pod) -> None:
+        self._subject = subject
+        self._pod = pod
+
+    @cached_property
+    def _filter_cycle(self) -> Cycle | None:
+        return self._subject.before_filter(self._pod) if self._subject.has("pre_filter", *FILTERS) else None
+
+    @cached_property
+    def _score_cycle(self) -> Cycle | None:
+        return self._subject.before_score(self._pod) if self._subject.has("pre_score", *SCORES) else None
+
+    @cached_property
+    def _answers(self) -> Answers:
+        """None of a method whose plugin does not take part: then the framework keeps nothing either."""
+        subject, nodes = self._subject, self._subject.nodes
+        found: dict[str, Mapping[str, object]] = {}
+        cycle = self._filter_cycle
+        if cycle is not None and cycle.taking_part:
+            for method in forms(subject, FILTERS):
+                refusals = subject.refusals(method, cycle, nodes)
+                found[method] = dict(zip(nodes.names, refusals, strict=True))
+        cycle = self._score_cycle
+        if cycle is not None and cycle.taking_part:
+            for method in forms(subject, SCORES):
+                found[method] = dict(zip(nodes.names, subject.scores(method, cycle, nodes), strict=True))
+        return found
+
+    def compare(self, other: _Answers, difference: str, compared: frozenset[str]) -> None:
+        self._keeps_promise("pre_filter", self._filter_cycle, other._filter_cycle, difference)
+        self._keeps_promise("pre_score", self._score_cycle, other._score_cycle, difference)
+        depends = self._subject.plugin.depends
+        if depends is Depends.ANYTHING:
+            return
+        for method, answers in other._answers.items():
+            mine = self._answers.get(method)
+            for name in sorted(compared) if mine is not None else ():
+                if mine is not None and mine[name] != answers[name]:
+                    place = self._subject.at(method, self._subject.info(self._pod), name)
+                    place.fail(
+                        f"depends = {depends.name} is not true\n  as it was: {mine[name]}\n  {difference}: "
+                        f"{answers[name]}\n  say what the answer follows from: Depends.ANYTHING fits all"
+                    )
+
+    def _keeps_promise(self, method: str, mine: Cycle | None, other: Cycle | None, difference: str) -> None:
+        if mine is None or other is None or mine.answer is not SKIP_SHAPE or other.skipped:
+            return
+        self._subject.at(method, mine.pod).fail(
+            f"skip(shape=True) promises to skip every pod of this shape\n  as it was: skipped\n"
+            f"  {difference}: {other.answer or 'took part'}\n  say skip()"
+        )

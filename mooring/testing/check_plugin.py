@@ -1,0 +1,64 @@
+"""check_plugin: does a plugin keep the contract?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from mooring.api.meta import KubeObject
+from mooring.api.objects import Node, Pod
+from mooring.framework.args import Args
+from mooring.framework.plugin import Plugin
+from mooring.framework.registry import RegistrationError, check_class
+from mooring.testing.check_depends import Scene, check_depends
+from mooring.testing.check_events import check_events
+from mooring.testing.check_grains import check_filters, check_scores
+from mooring.testing.check_rehearsal import check_queue_sort, check_rehearsal, check_unreserve
+from mooring.testing.sample import sample_bound, sample_nodes, sample_objects, sample_pending
+from mooring.testing.subject import Subject
+
+
+def check_plugin(
+    cls: type[Plugin],
+    args: Args | dict[str, Any] | None = None,
+    *,
+    nodes: Iterable[Node] = (),
+    pods: Iterable[Pod] = (),
+    objects: Iterable[KubeObject] = (),
+) -> None:
+    """Raise AssertionError if a plugin breaks the contract: with its method, pod, node and both answers.
+
+    The plugin is asked about a sample cluster with a bit of everything. Give it, in `nodes`, `pods` and
+    `objects`, also what it is about: a node with its label, a pod with its annotation. What is checked:
+
+    - the one-node and the table form of filter and score agree, about all nodes, some, or one;
+    - statuses have codes that mean something where they are given, and reasons that can be read;
+    - scores are integers, within 0 to 100 after normalising;
+    - filter gives the same answer when it is asked again, so it changes nothing that others see;
+    - `depends` is honest: what it does not name does not change an answer;
+    - add_pod and remove_pod lead to the answer that there is when the pods really come and go;
+    - events are well-formed, and hints answer about all sorts of objects;
+    - less orders pods, unreserve bears that nothing was reserved;
+    - at work in a scheduler, no attempt ends in an error.
+    """
+    try:
+        check_class(cls)
+    except RegistrationError as exc:
+        raise AssertionError(str(exc)) from exc
+    all_nodes = [*nodes, *sample_nodes()]
+    given = list(pods)
+    running = [pod for pod in given if pod.spec.node_name]
+    pending = [*(pod for pod in given if not pod.spec.node_name), *sample_pending()]
+    scene = Scene(all_nodes, [*running, *sample_bound(all_nodes)], [*objects, *sample_objects()])
+
+    def make(scene: Scene) -> Subject:
+        return Subject(cls, args, scene.nodes, scene.bound, scene.objects, scene.now)
+
+    subject = make(scene)
+    check_events(subject, pending, scene.objects)
+    check_queue_sort(subject, pending)
+    check_filters(subject, pending)
+    check_scores(subject, pending)
+    check_depends(make, scene, pending)
+    check_unreserve(subject, pending)
+    check_rehearsal(cls, args, [*scene.nodes, *scene.objects, *scene.bound], pending)

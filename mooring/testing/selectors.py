@@ -1,0 +1,79 @@
+"""Selectors, taints and tolerations in the notation of kubectl, so that a test reads at a glance.
+
+"app=web,tier in (front,back),!canary"      a selector, as for `kubectl get -l`
+"dedicated=gpu:NoSchedule"                  a taint, as for `kubectl taint`
+"dedicated:NoSchedule"                      tolerates that key whatever its value
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from mooring.api.meta import LabelSelector, LabelSelectorRequirement
+from mooring.api.objects import NodeSelectorRequirement, NodeSelectorTerm, Taint, Toleration
+from mooring.api.selectors import DOES_NOT_EXIST, EXISTS, GT, IN, LT, NOT_IN
+
+Selecting = str | Mapping[str, str] | LabelSelector
+
+_PARTS = re.compile(r",(?![^()]*\))")
+_SET = re.compile(r"(\S+)\s+(in|notin)\s*\(([^()]*)\)")
+_COMPARED = re.compile(r"([^\s=!<>]+)\s*(==|=|!=|>|<)\s*(\S*)")
+_KEY = re.compile(r"(!?)\s*([^\s=!<>()]+)")
+_OPERATORS = {"=": IN, "==": IN, "!=": NOT_IN, ">": GT, "<": LT, "in": IN, "notin": NOT_IN}
+
+
+def label_selector(selector: Selecting) -> LabelSelector:
+    """A label selector from kubectl's notation, or from labels that must all be there."""
+    if isinstance(selector, LabelSelector):
+        return selector
+    if not isinstance(selector, str):
+        return LabelSelector(match_labels=dict(selector))
+    found = [LabelSelectorRequirement(key=k, operator=o, values=v) for k, o, v in _requirements(selector)]
+    return LabelSelector(match_expressions=found)
+
+
+def node_term(selector: str | Mapping[str, str] | NodeSelectorTerm) -> NodeSelectorTerm:
+    """A term of a node selector; kubectl's notation, where "cores>8" and "cores<8" compare numbers."""
+    if isinstance(selector, NodeSelectorTerm):
+        return selector
+    if isinstance(selector, str):
+        parts = list(_requirements(selector))
+    else:
+        parts = [(key, IN, [value]) for key, value in selector.items()]
+    found = [NodeSelectorRequirement(key=k, operator=o, values=v) for k, o, v in parts]
+    return NodeSelectorTerm(match_expressions=found)
+
+
+def taint(text: str | Taint) -> Taint:
+    """A taint from "key=value:Effect" or "key:Effect"."""
+    if isinstance(text, Taint):
+        return text
+    pair, separator, effect = text.rpartition(":")
+    if not separator:
+        raise ValueError(f'taint "{text}": expected key=value:Effect or key:Effect')
+    key, _, value = pair.partition("=")
+    return Taint(key=key, value=value, effect=effect)
+
+
+def toleration(text: str | Toleration) -> Toleration:
+    """A toleration from "key=value:Effect", "key:Effect", "key" (any effect), or "" (everything)."""
+    if isinstance(text, Toleration):
+        return text
+    pair, _, effect = text.partition(":")
+    key, separator, value = pair.partition("=")
+    return Toleration(key=key, operator="Equal" if separator else "Exists", value=value, effect=effect)
+
+
+def _requirements(text: str) -> Iterator[tuple[str, str, list[str]]]:
+    for part in filter(None, map(str.strip, _PARTS.split(text))):
+        if match := _SET.fullmatch(part):
+            key, operator, values = match.groups()
+            yield key, _OPERATORS[operator], [value.strip() for value in values.split(",")]
+        elif match := _COMPARED.fullmatch(part):
+            key, operator, value = match.groups()
+            yield key, _OPERATORS[operator], [value]
+        elif match := _KEY.fullmatch(part):
+            yield match[2], DOES_NOT_EXIST if match[1] else EXISTS, []
+        else:
+            raise ValueError(f'selector "{text}": cannot read "{part}"; expected a form such as app=web')

@@ -1,0 +1,204 @@
+"""One plugin in one cluster, asked directly and listened to closely."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mooring.api.meta import KubeObject
+from mooring.api.objects import Node, Pod
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.evaluation import Answer
+from mooring.framework.nodes import IntArray, NodeInfo, Nodes, Verdicts
+from mooring.framework.plugin import Plugin, PreFilterResult, overrides
+from mooring.framework.pod import PodInfo
+from mooring.framework.runners import FilterRunner, PluginError
+from mooring.framework.status import Code, Status
+from mooring.testing.answers import Place, check_pre_filter, check_status
+from mooring.testing.clock import START, VirtualClock
+from mooring.testing.cluster import make_cluster
+from mooring.testing.configuration import PluginArgs
+
+Refusal = tuple[str, tuple[str, ...]]  # the code and the reasons
+
+
+class Cycle:
+    """A cycle up to the point where the plugin's filter, or its score, is to be asked."""
+
+    __slots__ = ("answer", "candidates", "pod", "state")
+
+    def __init__(self, pod: PodInfo, state: CycleState, candidates: Nodes) -> None:
+        self.pod = pod
+        self.state = state
+        self.candidates = candidates  # the nodes that it will be asked about
+        self.answer: PreFilterResult | Status | None = None  # of pre_filter or pre_score
+
+    @property
+    def taking_part(self) -> bool:
+        """Whether the plugin will be asked: it neither skipped nor refused the pod as a whole."""
+        return not isinstance(self.answer, Status)
+
+    @property
+    def skipped(self) -> bool:
+        return isinstance(self.answer, Status) and self.answer.code is Code.SKIP
+
+
+class Subject:
+    """The plugin under test, with a cluster of its own."""
+
+    def __init__(
+        self,
+        cls: type[Plugin],
+        args: PluginArgs | None,
+        nodes: Sequence[Node],
+        bound: Iterable[Pod],
+        objects: Iterable[KubeObject],
+        now: float = START,
+    ) -> None:
+        given = None if args is None else {cls.name: args}
+        clock = VirtualClock(now)
+        self.cluster = make_cluster([*nodes, *objects, *bound], plugins=[cls], args=given, clock=clock)
+        self.plugin = self.cluster.plugin(cls)
+        self.name = cls.name
+        self.profile = self.cluster.scheduler.profiles["default-scheduler"]
+
+    def has(self, *methods: str) -> bool:
+        """Whether the plugin implements any of these."""
+        return any(overrides(type(self.plugin), method) for method in methods)
+
+    @property
+    def nodes(self) -> Nodes:
+        return self.cluster.scheduler.cluster.nodes
+
+    def info(self, pod: Pod) -> PodInfo:
+        return self.cluster.scheduler.cluster.info(pod)
+
+    def at(self, method: str, pod: PodInfo, node: str = "", where: str = "") -> Place:
+        return Place(self.name, method, pod=pod.key, node=node, where=where)
+
+    def ask(self, place: Place, *args: Any) -> Any:
+        """Call a method; what it raises is a complaint."""
+        try:
+            return getattr(self.plugin, place.method)(*args)
+        except Exception as exc:
+            raise AssertionError(f"{place}: raised {type(exc).__name__}: {exc}") from exc
+
+    # ---- filter
+
+    def before_filter(self, pod: Pod) -> Cycle:
+        """Run the plugin's own pre_filter, if it has one."""
+        info = self.info(pod)
+        cycle = Cycle(info, CycleState(), self.nodes)
+        if self.has("pre_filter"):
+            place = self.at("pre_filter", info)
+            cycle.answer = check_pre_filter(place, self.ask(place, cycle.state, info, self.nodes))
+        return cycle
+
+    def refusals(self, method: str, cycle: Cycle, nodes: Nodes, where: str = "") -> list[Refusal]:
+        """What one form of the filter says about each of the nodes."""
+        if method == "filter":
+            return [self._filter_one(cycle, node, where) for node in nodes]
+        place = self.at(method, cycle.pod, where=where)
+        verdicts = self.ask(place, cycle.state, cycle.pod, nodes)
+        if verdicts is None:
+            return [_refusal(None)] * len(nodes)
+        return self._explained(cycle, verdicts, nodes, place)
+
+    def _filter_one(self, cycle: Cycle, node: NodeInfo, where: str) -> Refusal:
+        place = self.at("filter", cycle.pod, node.name, where)
+        return _refusal(check_status(place, self.ask(place, cycle.state, cycle.pod, node)))
+
+    def _explained(self, cycle: Cycle, verdicts: object, nodes: Nodes, place: Place) -> list[Refusal]:
+        if not isinstance(verdicts, Verdicts):
+            place.fail(f"answered {verdicts!r}; expected Verdicts or None")
+        _check_array(place, verdicts.codes, len(nodes), "codes")
+        found = []
+        for name, code in zip(nodes.names, verdicts.codes.tolist(), strict=True):
+            try:
+                status = verdicts.statuses[code] if code else None
+            except KeyError:
+                place.fail(f"gave node {name} the code {code}, which its statuses do not explain")
+            found.append(_refusal(check_status(self.at(place.method, cycle.pod, name), status)))
+        return found
+
+    def supposed(self, cycle: Cycle, view: Nodes) -> list[Refusal]:
+        """What the filter says about a hypothetical view, asked as preemption asks."""
+        try:
+            verdicts = FilterRunner(self.plugin).run(cycle.state, cycle.pod, view)
+        except PluginError as exc:
+            raise AssertionError(f"{self.at('filter', cycle.pod)}: {exc}") from exc
+        if verdicts is None:
+            return [_refusal(None)] * len(view)
+        return [_refusal(verdicts.statuses[code] if code else None) for code in verdicts.codes.tolist()]
+
+    # ---- score
+
+    def before_score(self, pod: Pod, at_most: int | None = None) -> Cycle | None:
+        """Run the whole profile's filters, then the plugin's own pre_score; None where no node is left.
+
+        `at_most` goes on with that many of the feasible nodes."""
+        info = self.info(pod)
+        state = CycleState()
+        try:
+            outcome = self.profile.pre_filter(state, info, self.nodes)
+            if not outcome.status.ok:
+                return None
+            passed = Answer(self.profile.filters, state, info, self.nodes).passed
+        except PluginError as exc:
+            raise AssertionError(f'plugin "{exc.plugin}", pod {info.key}: {exc}') from exc
+        names = self.nodes.names
+        allowed = outcome.node_names
+        rows = [i for i in np.flatnonzero(passed).tolist() if allowed is None or names[i] in allowed]
+        if not rows:
+            return None
+        cycle = Cycle(info, state, self.nodes.take(np.array(rows[:at_most], np.intp)))
+        if self.has("pre_score"):
+            place = self.at("pre_score", info)
+            cycle.answer = check_status(place, self.ask(place, state, info, cycle.candidates))
+        return cycle
+
+    def scores(self, method: str, cycle: Cycle, nodes: Nodes, where: str = "") -> list[int]:
+        """What one form of the score says about each of the nodes, before normalising."""
+        if method == "score":
+            return [self._score_one(cycle, node, where) for node in nodes]
+        place = self.at(method, cycle.pod, where=where)
+        scores = self.ask(place, cycle.state, cycle.pod, nodes)
+        _check_array(place, scores, len(nodes), "scores")
+        return [int(score) for score in scores]
+
+    def _score_one(self, cycle: Cycle, node: NodeInfo, where: str) -> int:
+        place = self.at("score", cycle.pod, node.name, where)
+        score = self.ask(place, cycle.state, cycle.pod, node)
+        if isinstance(score, bool) or not isinstance(score, int | np.integer):
+            place.fail(f"answered {score!r}; expected an integer")
+        return int(score)
+
+    def normalized(self, cycle: Cycle, scores: Sequence[int], nodes: Nodes) -> list[int]:
+        """The scores as they go into the total; what they are is checked."""
+        place = self.at("score" if self.has("score") else "score_nodes", cycle.pod)
+        if self.has("normalize_score"):
+            place = self.at("normalize_score", cycle.pod)
+            given: IntArray = np.array(scores, np.int64)
+            answer = self.ask(place, cycle.state, cycle.pod, given, nodes)
+            _check_array(place, answer, len(nodes), "scores")
+            scores = [int(score) for score in answer]
+        for name, score in zip(nodes.names, scores, strict=True):
+            if not 0 <= score <= 100:
+                place.fail(f"node {name} has {score}; expected 0 to 100 after normalising")
+        return list(scores)
+
+
+def _refusal(status: Status | None) -> Refusal:
+    return (Code.SUCCESS.text, ()) if status is None else (status.code.text, status.reasons)
+
+
+def _check_array(place: Place, array: object, length: int, what: str) -> None:
+    if not isinstance(array, np.ndarray):
+        place.fail(f"gave {array!r} as {what}; expected a NumPy array")
+    if array.shape != (length,):
+        place.fail(f"gave {what} of shape {array.shape} for {length} nodes; expected ({length},)")
+    if array.dtype.kind not in "iu":
+        nan = array.dtype.kind == "f" and bool(np.isnan(array).any())
+        place.fail(f"gave {what} of type {array.dtype}{' with NaN' if nan else ''}; expected integers")

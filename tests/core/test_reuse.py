@@ -1,0 +1,153 @@
+"""What is kept from cycle to cycle must not be seen in any decision.
+
+The same events go to schedulers that differ in what they may remember, and every attempt must come out the
+same, in all its parts: refusals, scores, totals, the choice, and what preemption found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mooring.config import LoadedConfig, from_object
+from mooring.core.decision import Decision
+from tests.state.odd_plugins import ODD_PLUGINS
+from tests.state.world import Event, Rules, World
+from tests.strategies import NODE_NAMES, examples, labels, nodes, templates, things
+
+
+def configured(*profiles: Mapping[str, Any]) -> LoadedConfig:
+    return from_object(
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": list(profiles),
+        }
+    )
+
+
+def args(name: str, **fields: Any) -> dict[str, Any]:
+    return {"name": name, "args": fields}
+
+
+CONFIGS = {
+    "default": None,
+    "packing": configured(
+        {
+            "pluginConfig": [
+                args(
+                    "NodeResourcesFit",
+                    scoringStrategy={
+                        "type": "MostAllocated",
+                        "resources": [{"name": "cpu", "weight": 2}, {"name": "example.com/gpu", "weight": 1}],
+                    },
+                ),
+                args(
+                    "PodTopologySpread",
+                    defaultingType="List",
+                    defaultConstraints=[
+                        {
+                            "maxSkew": 1,
+                            "topologyKey": "topology.kubernetes.io/zone",
+                            "whenUnsatisfiable": "DoNotSchedule",
+                        },
+                        {
+                            "maxSkew": 2,
+                            "topologyKey": "kubernetes.io/hostname",
+                            "whenUnsatisfiable": "ScheduleAnyway",
+                        },
+                    ],
+                ),
+                args("InterPodAffinity", hardPodAffinityWeight=0, ignorePreferredTermsOfExistingPods=True),
+            ]
+        }
+    ),
+    "odd": configured(
+        {"plugins": {"multiPoint": {"enabled": [{"name": cls.name, "weight": 2} for cls in ODD_PLUGINS]}}}
+    ),
+}
+RULES = st.builds(
+    lambda config, **others: Rules(CONFIGS[config], ODD_PLUGINS if config == "odd" else (), **others),
+    st.sampled_from(sorted(CONFIGS)),
+    seed=st.integers(0, 3),
+    graceful=st.booleans(),
+    late=st.booleans(),
+)
+
+_number = st.integers(0, 20)
+_node_name = st.sampled_from(NODE_NAMES)
+_KINDS: dict[str, Sequence[st.SearchStrategy[Any]]] = {
+    "node": (nodes(),),
+    "gone": (_number,),
+    "thing": (things,),
+    "no_thing": (_number,),
+    "pods": (st.integers(0, 3), st.integers(1, 5)),
+    "placed": (st.integers(0, 3), _node_name),
+    "crowd": (st.integers(0, 3),),
+    "urgent": (st.integers(0, 3),),
+    "delete": (_number,),
+    "recreate": (_number,),
+    "terminate": (_number,),
+    "finish": (_number,),
+    "relabel": (_number, labels),
+    "resize": (_number, st.sampled_from(["2", "50m"])),
+    "start": (_number,),
+    "nominate": (_number, _node_name),
+    "ungate": (_number,),
+    "bound_elsewhere": (_number, _node_name),
+    "tick": (st.sampled_from([0.5, 3.0, 301.0]),),
+    "refuse": (st.integers(1, 2),),
+    "settle": (),
+}
+_OFTEN = ["node", "thing", "thing", *["pods"] * 5, "placed", "crowd", "urgent", "delete", "tick", "settle"]
+
+
+@st.composite
+def events(draw: st.DrawFn) -> Event:
+    kind = draw(st.sampled_from([*_OFTEN, *_KINDS]))
+    attempts = draw(st.sampled_from([12, 12, 1, 0]))
+    return Event(kind, tuple(draw(arg) for arg in _KINDS[kind]), attempts)
+
+
+class History(NamedTuple):
+    rules: Rules
+    templates: list[dict[str, Any]]
+    nodes: list[dict[str, Any]]
+    events: list[Event]
+
+
+histories = st.builds(
+    History,
+    RULES,
+    st.lists(templates(), min_size=2, max_size=4),
+    st.lists(nodes(), min_size=2, max_size=6, unique_by=lambda node: str(node["name"])),
+    st.lists(events(), min_size=10, max_size=25),
+)
+
+
+def agree(mine: Sequence[Decision], theirs: Sequence[Decision]) -> None:
+    assert [decision.pod for decision in mine] == [decision.pod for decision in theirs]
+    for a, b in zip(mine, theirs, strict=True):
+        if a != b:
+            told = msgspec.to_builtins(a), msgspec.to_builtins(b)
+            assert told[0] == told[1]
+
+
+@given(histories)
+@examples(300)
+def test_a_scheduler_that_remembers_decides_like_one_that_does_not(history: History) -> None:
+    worlds = [World(history.rules, templates=history.templates, reuse=reuse) for reuse in (True, False)]
+    for event in (*(Event("node", (node,), 0) for node in history.nodes), *history.events):
+        with_reuse, without = (world.happen(event) for world in worlds)
+        agree(with_reuse, without)
+    mine, theirs = worlds
+    assert mine.cluster.pods == theirs.cluster.pods
+    assert [vars_of(e) for e in mine.cluster.events] == [vars_of(e) for e in theirs.cluster.events]
+
+
+def vars_of(event: Any) -> tuple[str, ...]:
+    return (event.regarding.key, event.type, event.reason, event.action, event.note)

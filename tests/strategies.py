@@ -1,0 +1,400 @@
+"""Hypothesis strategies for clusters: nodes, pods of few templates, and the other objects plugins read.
+
+Everything is drawn from small sets of values, so that in a small cluster things meet: selectors match,
+ports collide, claims are shared. `HYPOTHESIS_PROFILE=long` multiplies the number of examples.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from tests.state.objects import HOST, ZONE, manifest
+
+DISK = "disk"
+GPU = "example.com/gpu"
+LATE = "example.com/late"  # a resource that few nodes and pods have, so that its column appears late
+DRIVER = "csi.example.com"
+NODE_NAMES = [f"n{i}" for i in range(6)]
+NAMESPACES = ["default", "other"]
+CLAIMS = ["c0", "c1", "c2"]
+VOLUMES = ["v0", "v1", "v2"]
+IMAGES = {"app:1": 600 << 20, "base:latest": 300 << 20}
+
+_FACTOR = {"long": 200, "thorough": 10}.get(os.environ.get("HYPOTHESIS_PROFILE", ""), 1)
+
+
+def examples(count: int) -> settings:
+    """So many examples in a usual run, many more in a long one."""
+    slow = [HealthCheck.too_slow, HealthCheck.data_too_large]
+    return settings(max_examples=count * _FACTOR, deadline=None, suppress_health_check=slow, print_blob=True)
+
+
+def sometimes(strategy: st.SearchStrategy[Any], otherwise: Any = None) -> st.SearchStrategy[Any]:
+    return st.one_of(st.just(otherwise), strategy)
+
+
+@st.composite
+def some_of(draw: st.DrawFn, features: Mapping[str, st.SearchStrategy[Any]], most: int) -> dict[str, Any]:
+    """A few of many features: with all at once, nothing would ever fit anywhere."""
+    names = list(features)
+    chosen = {names[draw(st.integers(0, len(names) - 1))] for _ in range(draw(st.integers(0, most)))}
+    return {name: draw(features[name]) for name in sorted(chosen)}
+
+
+def without_none(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+# ---- nodes
+
+_TAINTS = [
+    {"key": "dedicated", "value": "x", "effect": "NoSchedule"},
+    {"key": "dedicated", "value": "y", "effect": "PreferNoSchedule"},
+    {"key": "busy", "effect": "PreferNoSchedule"},
+    {"key": "ill", "effect": "NoExecute"},
+]
+taints = st.lists(st.sampled_from(_TAINTS), max_size=2, unique_by=str)
+_amounts = {
+    "cpu": st.sampled_from(["4", "1500m", "8"]),
+    "memory": st.sampled_from(["4Gi", "1Gi"]),
+    "pods": st.sampled_from(["6", "3", "1"]),
+    GPU: st.sampled_from(["4", "0"]),
+    LATE: st.just("1"),
+    "ephemeral-storage": st.just("1Gi"),
+}
+_labels = {
+    HOST: st.sampled_from([None, "shared"]),
+    ZONE: st.sampled_from(["b", "b", "b", "c", "", None]),
+    DISK: st.sampled_from(["ssd", "hdd"]),
+    "rank": st.sampled_from(["1", "5"]),
+}
+_oddities: dict[str, st.SearchStrategy[Any]] = {
+    "taints": taints,
+    "unschedulable": st.booleans(),
+    "images": st.sets(st.sampled_from(sorted(IMAGES))).map(lambda names: {n: IMAGES[n] for n in names}),
+    "features": st.just(["UserNamespacesHostNetworkSupport"]),
+    "annotations": st.just({"note": "x"}),
+}
+
+
+@st.composite
+def nodes(draw: st.DrawFn) -> dict[str, Any]:
+    """What `tests.state.objects.node` takes: plain data reads better in a failing example."""
+    name = draw(st.sampled_from(NODE_NAMES))
+    plain = {"cpu": "3", "memory": "8Gi", "pods": "110", GPU: "2"}
+    labels = {HOST: name, ZONE: "a", **draw(some_of(_labels, 2))}
+    return {
+        "name": name,
+        "allocatable": {**plain, **draw(some_of(_amounts, 2))},
+        "labels": without_none(labels),
+        **draw(some_of(_oddities, 1)),
+    }
+
+
+# ---- pods
+
+labels = st.fixed_dictionaries({"app": st.sampled_from("aabc")}, optional={"tier": st.sampled_from("xy")})
+selectors = st.sampled_from(
+    [
+        {"matchLabels": {"app": "a"}},
+        {"matchExpressions": [{"key": "app", "operator": "In", "values": ["a", "b"]}]},
+        {"matchLabels": {"app": "b"}},
+        {"matchExpressions": [{"key": "app", "operator": "Exists"}]},
+        {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["a"]}]},
+        {"matchExpressions": [{"key": "tier", "operator": "Exists"}]},
+        {"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]},
+        {},
+        None,
+    ]
+)
+keys = st.sampled_from([ZONE, HOST, DISK])
+requests = st.one_of(
+    st.fixed_dictionaries(
+        {"cpu": st.sampled_from(["1", "500m", "1500m", "2", "0"])},
+        optional={"memory": st.sampled_from(["512Mi", "1Gi", "0", "6Gi"])},
+    ),
+    st.sampled_from(
+        [
+            {},
+            {"memory": "1Gi"},
+            {GPU: "1"},
+            {GPU: "2", "cpu": "1"},
+            {LATE: "1"},
+            {"ephemeral-storage": "600Mi"},
+        ]
+    ),
+)
+tolerations = st.lists(
+    st.sampled_from(
+        [
+            {"key": "dedicated", "operator": "Exists"},
+            {"key": "dedicated", "value": "x", "effect": "NoSchedule"},
+            {"key": "busy", "operator": "Exists", "effect": "PreferNoSchedule"},
+            {"operator": "Exists"},
+            {"key": "node.kubernetes.io/unschedulable", "operator": "Exists"},
+        ]
+    ),
+    min_size=1,
+    max_size=2,
+)
+spreads = st.fixed_dictionaries(
+    {
+        "maxSkew": st.integers(1, 2),
+        "topologyKey": keys,
+        "whenUnsatisfiable": st.sampled_from(["DoNotSchedule", "ScheduleAnyway"]),
+        "labelSelector": selectors,
+    },
+    optional={
+        "minDomains": st.integers(1, 3),
+        "nodeAffinityPolicy": st.sampled_from(["Honor", "Ignore"]),
+        "nodeTaintsPolicy": st.sampled_from(["Honor", "Ignore"]),
+        "matchLabelKeys": st.just(["tier"]),
+    },
+)
+_terms = st.fixed_dictionaries(
+    {"topologyKey": keys, "labelSelector": selectors},
+    optional={
+        "namespaces": st.just(["other"]),
+        "namespaceSelector": st.sampled_from([{}, {"matchLabels": {"team": "x"}}]),
+    },
+)
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_inter_pod = st.fixed_dictionaries(
+    {},
+    optional={
+        _REQUIRED: st.lists(_terms, min_size=1, max_size=2),
+        _PREFERRED: st.lists(
+            st.fixed_dictionaries({"weight": st.integers(1, 100), "podAffinityTerm": _terms}),
+            min_size=1,
+            max_size=2,
+        ),
+    },
+)
+_node_terms = st.sampled_from(
+    [
+        {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["a", "b"]}]},
+        {"matchExpressions": [{"key": DISK, "operator": "NotIn", "values": ["hdd"]}]},
+        {"matchExpressions": [{"key": "rank", "operator": "Gt", "values": ["2"]}]},
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n0"]}]},
+        {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["n1"]}]},
+    ]
+)
+_node_affinity = st.fixed_dictionaries(
+    {},
+    optional={
+        _REQUIRED: st.fixed_dictionaries(
+            {"nodeSelectorTerms": st.lists(_node_terms, min_size=1, max_size=2)}
+        ),
+        _PREFERRED: st.lists(
+            st.fixed_dictionaries({"weight": st.integers(1, 10), "preference": _node_terms}), max_size=2
+        ),
+    },
+)
+affinities = st.fixed_dictionaries(
+    {}, optional={"nodeAffinity": _node_affinity, "podAffinity": _inter_pod, "podAntiAffinity": _inter_pod}
+)
+_SOURCES: list[dict[str, Any]] = [
+    *({"persistentVolumeClaim": {"claimName": claim}} for claim in CLAIMS),
+    {"gcePersistentDisk": {"pdName": "pd"}},
+    {"gcePersistentDisk": {"pdName": "pd", "readOnly": True}},
+    {"ephemeral": {"volumeClaimTemplate": {}}},
+    {"emptyDir": {}},
+    {"image": {"reference": "base"}},
+]
+volumes = st.lists(st.sampled_from(_SOURCES), min_size=1, max_size=2).map(
+    lambda drawn: [{"name": f"vol{i}", **source} for i, source in enumerate(drawn)]
+)
+ports = st.sampled_from(
+    [
+        [{"hostPort": 80}],
+        [{"hostPort": 80, "hostIP": "10.0.0.1"}],
+        [{"hostPort": 80, "protocol": "UDP"}, {"hostPort": 81}],
+    ]
+)
+owners = st.sampled_from(
+    [
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r0", "uid": "r0", "controller": True},
+        {"apiVersion": "v1", "kind": "ReplicationController", "name": "r0", "uid": "r1", "controller": True},
+    ]
+)
+priorities = st.sampled_from([None, 0, 10, 100])
+
+
+_features: dict[str, st.SearchStrategy[dict[str, Any]]] = {
+    **dict.fromkeys(
+        ["spread", "spread even", "spread more"],
+        st.lists(spreads, min_size=1, max_size=2).map(lambda them: {"topologySpreadConstraints": them}),
+    ),
+    **dict.fromkeys(["near", "nearer"], _inter_pod.map(lambda terms: {"affinity": {"podAffinity": terms}})),
+    **dict.fromkeys(
+        ["apart", "far apart"], _inter_pod.map(lambda terms: {"affinity": {"podAntiAffinity": terms}})
+    ),
+    "affinity": affinities.map(lambda affinity: {"affinity": affinity}),
+    "nodes": st.sampled_from([{ZONE: "a"}, {DISK: "ssd"}]).map(lambda labels: {"nodeSelector": labels}),
+    "volumes": volumes.map(lambda them: {"volumes": them}),
+    "ports": ports.map(lambda them: {"container": {"ports": them}}),
+    "image": st.sampled_from(["app:1", "base"]).map(lambda image: {"container": {"image": image}}),
+    "owner": owners.map(lambda owner: {"metadata": {"ownerReferences": [owner]}}),
+    "tolerant": tolerations.map(lambda them: {"tolerations": them}),
+    "patient": st.just({"preemptionPolicy": "Never"}),
+    "host": st.just({"hostNetwork": True, "hostUsers": False}),
+    "init": st.just({"initContainers": [{"resources": {"requests": {"cpu": "2"}}}]}),
+    "overhead": st.just({"overhead": {"cpu": "250m"}}),
+    "gate": st.just({"schedulingGates": [{"name": "gate"}]}),
+}
+
+
+@st.composite
+def templates(draw: st.DrawFn) -> dict[str, Any]:
+    """What `tests.state.objects.pod` takes besides a name: the common part of a workload's pods."""
+    template = {
+        "requests": draw(requests),
+        "labels": draw(labels) if draw(st.integers(0, 4)) else {},
+        "namespace": draw(st.sampled_from(["default", "default", "other"])),
+        "priority": draw(priorities),
+    }
+    for fields in draw(some_of(_features, 3)).values():
+        template |= fields
+    return without_none(template)
+
+
+# ---- the other objects
+
+# Manifests, as `mooring.api.decode.from_dict` takes them.
+
+_namespaced = st.sampled_from(NAMESPACES)
+_quantities = st.sampled_from(["1Gi", "5Gi"])
+
+
+@st.composite
+def _namespace(draw: st.DrawFn) -> dict[str, Any]:
+    team = draw(st.sampled_from([{}, {"team": "x"}]))
+    return manifest("Namespace", draw(_namespaced), metadata={"labels": team})
+
+
+@st.composite
+def _service(draw: st.DrawFn) -> dict[str, Any]:
+    selector = draw(st.sampled_from([{"app": "a"}, {"app": "b"}, {"tier": "x"}, {}]))
+    return manifest(
+        "Service", draw(st.sampled_from(["s0", "s1"])), draw(_namespaced), spec={"selector": selector}
+    )
+
+
+@st.composite
+def _controller(draw: st.DrawFn) -> dict[str, Any]:
+    if draw(st.booleans()):
+        spec = {"selector": draw(selectors)}
+        return manifest("ReplicaSet", "r0", draw(_namespaced), group="apps/v1", spec=spec)
+    return manifest("ReplicationController", "r0", draw(_namespaced), spec={"selector": {"app": "a"}})
+
+
+@st.composite
+def _budget(draw: st.DrawFn) -> dict[str, Any]:
+    return manifest(
+        "PodDisruptionBudget",
+        draw(st.sampled_from(["b0", "b1"])),
+        draw(_namespaced),
+        group="policy/v1",
+        spec={"selector": draw(selectors)},
+        status={"disruptionsAllowed": draw(st.integers(0, 2))},
+    )
+
+
+@st.composite
+def _storage_class(draw: st.DrawFn) -> dict[str, Any]:
+    name = draw(st.sampled_from(["wait", "now"]))
+    in_a = [{"matchLabelExpressions": [{"key": ZONE, "values": ["a", "b"]}]}]
+    return manifest(
+        "StorageClass",
+        name,
+        group="storage.k8s.io/v1",
+        provisioner=draw(st.sampled_from([DRIVER, "kubernetes.io/no-provisioner"])),
+        volumeBindingMode="WaitForFirstConsumer" if name == "wait" else "Immediate",
+        allowedTopologies=draw(sometimes(st.just(in_a), [])),
+    )
+
+
+@st.composite
+def _claim(draw: st.DrawFn) -> dict[str, Any]:
+    bound_to = draw(sometimes(st.sampled_from(VOLUMES), ""))
+    annotations: dict[str, str] = {}
+    if bound_to:
+        annotations["pv.kubernetes.io/bind-completed"] = "yes"
+    elif draw(st.integers(0, 4)) == 4:
+        annotations["volume.kubernetes.io/selected-node"] = draw(st.sampled_from(NODE_NAMES))
+    return manifest(
+        "PersistentVolumeClaim",
+        draw(st.sampled_from([*CLAIMS, "p0-vol0"])),
+        draw(_namespaced),
+        metadata={"annotations": annotations},
+        spec={
+            "accessModes": [draw(st.sampled_from(["ReadWriteOnce", "ReadWriteOncePod"]))],
+            "resources": {"requests": {"storage": draw(_quantities)}},
+            "storageClassName": draw(st.sampled_from(["wait", "wait", "now", ""])),
+            "volumeName": bound_to,
+        },
+        status={"phase": draw(st.sampled_from(["Bound", "Bound", "Lost"])) if bound_to else "Pending"},
+    )
+
+
+@st.composite
+def _volume(draw: st.DrawFn) -> dict[str, Any]:
+    name = draw(st.sampled_from(VOLUMES))
+    spec: dict[str, Any] = {
+        "capacity": {"storage": draw(_quantities)},
+        "accessModes": ["ReadWriteOnce", "ReadWriteOncePod"],
+        "storageClassName": "wait",
+    }
+    affine = draw(sometimes(st.sampled_from([(ZONE, "a"), (HOST, "n0"), (DISK, "ssd")])))
+    if affine is not None:
+        expression = {"key": affine[0], "operator": "In", "values": [affine[1]]}
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
+    if draw(st.booleans()):
+        spec["csi"] = {"driver": DRIVER, "volumeHandle": f"handle-{name}"}
+    if draw(st.integers(0, 4)) == 4:
+        spec["claimRef"] = {"namespace": "default", "name": "c0", "uid": "PersistentVolumeClaim-default-c0"}
+    located = draw(st.sampled_from([{}, {}, {ZONE: "a"}, {ZONE: "a__b"}]))
+    metadata = {"labels": located}
+    return manifest("PersistentVolume", name, metadata=metadata, spec=spec, status={"phase": "Available"})
+
+
+@st.composite
+def _csi(draw: st.DrawFn) -> dict[str, Any]:
+    group = "storage.k8s.io/v1"
+    kind = draw(
+        st.sampled_from(["CSINode", "CSINode", "VolumeAttachment", "CSIDriver", "CSIStorageCapacity"])
+    )
+    if kind == "CSINode":
+        drivers = [{"name": DRIVER, "nodeID": "x", "allocatable": {"count": draw(st.integers(0, 2))}}]
+        return manifest(kind, draw(st.sampled_from(NODE_NAMES)), group=group, spec={"drivers": drivers})
+    if kind == "VolumeAttachment":
+        spec = {
+            "attacher": DRIVER,
+            "nodeName": draw(st.sampled_from(NODE_NAMES)),
+            "source": {"persistentVolumeName": draw(st.sampled_from(VOLUMES))},
+        }
+        return manifest(kind, draw(st.sampled_from(["t0", "t1"])), group=group, spec=spec)
+    if kind == "CSIDriver":
+        return manifest(kind, DRIVER, group=group, spec={"storageCapacity": draw(st.booleans())})
+    topology = {"matchLabels": {ZONE: draw(st.sampled_from(["a", "b"]))}}
+    fields = {"storageClassName": "wait", "capacity": draw(_quantities), "nodeTopology": topology}
+    return manifest(kind, draw(st.sampled_from(["k0", "k1"])), "default", group=group, **fields)
+
+
+things = st.one_of(
+    _namespace(),
+    _service(),
+    _controller(),
+    _budget(),
+    _storage_class(),
+    _claim(),
+    _claim(),
+    _volume(),
+    _csi(),
+)
