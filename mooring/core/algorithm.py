@@ -16,7 +16,7 @@ from mooring.core.crowding import Crowding
 from mooring.core.diagnosis import Diagnosis
 from mooring.core.nominator import Nominator
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.evaluation import Changes, Scoring, feasible_view
+from mooring.framework.evaluation import Changes, Scoring
 from mooring.framework.nodes import BoolArray, Nodes
 from mooring.framework.pod import PodInfo
 from mooring.framework.profile import Profile, ShapeMemory
@@ -153,16 +153,15 @@ class Algorithm:
         assert feasible is not None
         filtering = memory.filtering
         plain = feasible is filtering.feasible
-        candidates = filtering.candidates(nodes) if plain else feasible_view(nodes, feasible)
+        candidates = filtering.candidates(nodes) if plain else nodes.where(feasible)
         percentage = profile.percentage_of_nodes_to_score
         if percentage is None:
             percentage = self._percentage
         if percentage:
             sampled = self._sample(feasible, len(nodes), percentage)
             if sampled is not None:
-                feasible, plain = sampled, False
-                candidates = feasible_view(nodes, feasible)
-                choice.feasible = feasible
+                feasible = choice.feasible = sampled
+                candidates = nodes.where(feasible)
         if len(candidates) == 0:
             return
         if len(candidates) == 1 and not score_anyway:
@@ -170,8 +169,7 @@ class Algorithm:
             return
         profile.pre_score(choice.state, pod, candidates)
         scoring = memory.scoring
-        version = filtering.version if plain else None
-        scoring.refresh(choice.state, pod, nodes, feasible, version, candidates, choice.changes)
+        scoring.refresh(choice.state, pod, nodes, feasible, candidates, choice.changes)
         choice.scoring = scoring
         total = scoring.total
         best = choice.best = (total == total.item(int(total.argmax()))).nonzero()[0]

@@ -46,7 +46,12 @@ class Changes:
                     self.any = rows_of(node_rows + pod_rows if node_rows else pod_rows, length)
 
     def of(self, depends: Depends) -> Rows | None:
-        return self.node if depends is Depends.NODE else self.any
+        """The rows to ask a plugin about again."""
+        if depends is Depends.PODS:
+            return self.any
+        if depends is Depends.NODES and self.node is not None:
+            return EVERY
+        return self.node
 
     def view(self, rows: Rows) -> Nodes:
         """The nodes at `node` or `any`."""
@@ -75,12 +80,6 @@ def rows_of(changed: list[int], length: int) -> Rows | None:
     rows = np.fromiter(distinct, np.intp, len(distinct))
     rows.sort()
     return rows
-
-
-def feasible_view(nodes: Nodes, feasible: BoolArray) -> Nodes:
-    """The rows that passed; the whole view where all did, which spares copying its columns."""
-    rows = np.flatnonzero(feasible)
-    return nodes if len(rows) == len(nodes) else nodes.take(rows)
 
 
 class FilterColumn:
@@ -152,6 +151,7 @@ class Filtering:
         self.feasible: BoolArray = np.zeros(0, np.bool_)
         self.version = 0  # changes whenever `feasible` does
         self._by_node: list[FilterColumn] = []
+        self._by_nodes: list[FilterColumn] = []
         self._by_pods: list[FilterColumn] = []
         self._by_anything: list[tuple[int, FilterColumn]] = []
         self._candidates: tuple[int, Nodes] | None = None
@@ -168,8 +168,10 @@ class Filtering:
         stale: Rows | None = None
         if changes.node is not None:
             stale = self._ask(self._by_node, changes.node, changes, state, pod)
+            if self._by_nodes and self._ask(self._by_nodes, EVERY, changes, state, pod) is not None:
+                stale = EVERY
         if changes.any is not None and self._ask(self._by_pods, changes.any, changes, state, pod) is not None:
-            stale = changes.any
+            stale = changes.any if stale is not EVERY else EVERY
         for index, column in self._by_anything:
             runner = column.runner
             alive = self._alive(index, allowed) if runner.by_node else None
@@ -188,6 +190,7 @@ class Filtering:
         runners = [r for r in self._runners if r.name not in skipped]
         self.columns = [FilterColumn(r, length) for r in runners]
         self._by_node = [c for c in self.columns if c.runner.depends is Depends.NODE]
+        self._by_nodes = [c for c in self.columns if c.runner.depends is Depends.NODES]
         self._by_pods = [c for c in self.columns if c.runner.depends is Depends.PODS]
         self._by_anything = [
             (i, c) for i, c in enumerate(self.columns) if c.runner.depends is Depends.ANYTHING
@@ -249,7 +252,7 @@ class Filtering:
     def candidates(self, nodes: Nodes) -> Nodes:
         """The feasible rows as a view."""
         if self._candidates is None or self._candidates[0] != self.version:
-            self._candidates = (self.version, feasible_view(nodes, self.feasible))
+            self._candidates = (self.version, nodes.where(self.feasible))
         return self._candidates[1]
 
     def status(self, row: int) -> Status | None:
@@ -320,13 +323,14 @@ class Answer:
 class ScoreColumn:
     """One plugin's score on each row: raw, and weighted after normalising."""
 
-    __slots__ = ("latest", "raw", "runner", "weighted")
+    __slots__ = ("latest", "raw", "runner", "uniform", "weighted")
 
     def __init__(self, runner: ScoreRunner, length: int) -> None:
         self.runner = runner
         self.raw: IntArray = np.zeros(length, np.int64)
         self.weighted: IntArray = np.zeros(length, np.int64)
-        self.latest: IntArray | None = None
+        self.latest: IntArray | None = None  # of a plugin that is asked every time
+        self.uniform: int | None = None  # the raw score that all rows had when they were last normalised
 
 
 class Scoring:
@@ -336,7 +340,7 @@ class Scoring:
         self._runners = tuple(runners)
         self._skipped: frozenset[str] | None = None
         self._mark: Mark | None = None
-        self._version: int | None = None
+        self._feasible: BoolArray = np.zeros(0, np.bool_)
         self.columns: list[ScoreColumn] = []
         self.total: IntArray = np.zeros(0, np.int64)
 
@@ -346,33 +350,39 @@ class Scoring:
         pod: PodInfo,
         nodes: Nodes,
         feasible: BoolArray,
-        version: int | None,
         candidates: Nodes,
         changes: Changes,
     ) -> None:
-        """Bring the totals up to date. `candidates` are the feasible rows of `nodes`; `version` tells
-        whether `feasible` is what it was last time (None: not known); `changes` is what filtering saw."""
+        """Bring the totals up to date. `candidates` are the feasible rows of `nodes`; `feasible` is a new
+        array whenever it differs from the last one; `changes` is what filtering saw."""
         if changes.since != self._mark:  # not scored in the last cycle
             changes = Changes(nodes, self._mark)
         self._mark = None
-        same_rows = version is not None and version == self._version
         if self._skipped != state.skip_score or changes.any is EVERY:
-            self._skipped = state.skip_score
-            runners = [r for r in self._runners if r.name not in state.skip_score]
-            self.columns = [ScoreColumn(r, len(nodes)) for r in runners]
-            same_rows = False
+            self._start(state.skip_score, len(nodes))
             changes.everything()
-        everything = not same_rows
+        same_rows = feasible is self._feasible
+        everything = False
         for column in self.columns:
             if column.runner.reuses:
                 everything |= self._refresh(column, state, pod, candidates, feasible, changes, same_rows)
             else:
                 everything |= self._compute(column, state, pod, candidates, feasible, same_rows)
-        if everything:
+        if everything or changes.any is EVERY:
             self._sum_all(feasible)
-        elif changes.any is not None:
-            self._sum(changes.any, feasible)
-        self._mark, self._version = nodes.mark, version
+        else:
+            if changes.any is not None:
+                self._sum(changes.any, feasible)
+            if not same_rows:
+                flipped = (self._feasible != feasible).nonzero()[0]
+                if len(flipped):
+                    self._sum(flipped, feasible)
+        self._mark, self._feasible = nodes.mark, feasible
+
+    def _start(self, skipped: frozenset[str], length: int) -> None:
+        self._skipped = skipped
+        self._feasible = np.zeros(length, np.bool_)
+        self.columns = [ScoreColumn(r, length) for r in self._runners if r.name not in skipped]
 
     def _refresh(
         self,
@@ -387,27 +397,46 @@ class Scoring:
         """Ask a plugin about the changed rows; whether scores of other rows may differ too."""
         runner = column.runner
         rows = changes.of(runner.depends)
+        if rows is not None:
+            self._ask(column, state, pod, feasible, changes, rows)
+        if not runner.normalizes:
+            return rows is EVERY
+        if rows is None and (same_rows or column.uniform is not None):
+            return False
+        uniform = _common_value(column.raw)
+        if uniform is not None and uniform == column.uniform:
+            return False
+        raw = column.raw if len(candidates) == len(feasible) else column.raw[feasible]
+        column.uniform = uniform
+        self._normalize(column, raw, state, pod, candidates, feasible)
+        return True
+
+    def _ask(
+        self,
+        column: ScoreColumn,
+        state: CycleState,
+        pod: PodInfo,
+        feasible: BoolArray,
+        changes: Changes,
+        rows: Rows,
+    ) -> None:
+        runner, view = column.runner, changes.view(rows)
         if isinstance(rows, slice) and rows is not EVERY:
-            row, view = rows.start, changes.view(rows)
+            row = rows.start
             score = runner.run_one(state, pod, view[0], view)
             column.raw[row] = score
             if not runner.normalizes:
                 if not 0 <= score <= 100 and feasible.item(row):
                     runner.check_range(column.raw[rows])
                 column.weighted[row] = score * runner.weight
-        elif rows is not None:
-            scores = runner.run(state, pod, changes.view(rows))
-            column.raw[rows] = scores
-            if not runner.normalizes:
-                if len(scores) and (scores.min() < 0 or scores.max() > 100):
-                    # Rows that did not pass the filters may have any score: nobody looks at it.
-                    runner.check_range(scores[feasible[rows]])
-                column.weighted[rows] = scores if runner.weight == 1 else scores * runner.weight
-        if not runner.normalizes or (rows is None and same_rows):
-            return False
-        raw = column.raw if len(candidates) == len(feasible) else column.raw[feasible]
-        self._normalize(column, raw, state, pod, candidates, feasible)
-        return True
+            return
+        scores = runner.run(state, pod, view)
+        column.raw[rows] = scores
+        if not runner.normalizes:
+            if len(scores) and (scores.min() < 0 or scores.max() > 100):
+                # Rows that did not pass the filters may have any score: nobody looks at it.
+                runner.check_range(scores[feasible[rows]])
+            column.weighted[rows] = scores if runner.weight == 1 else scores * runner.weight
 
     def _compute(
         self,
@@ -439,6 +468,9 @@ class Scoring:
         runner = column.runner
         scores = runner.normalize(state, pod, raw, candidates) if runner.normalizes else raw
         runner.check_range(scores)
+        if column.uniform is not None and len(scores):
+            column.weighted[:] = scores.item(0) * runner.weight  # rows that become feasible have it, too
+            return
         rows = EVERY if len(raw) == len(feasible) else feasible
         column.weighted[rows] = scores if runner.weight == 1 else scores * runner.weight
 
@@ -451,8 +483,8 @@ class Scoring:
         self.total = total
 
     def _sum(self, rows: Rows, feasible: BoolArray) -> None:
-        if isinstance(rows, slice):
-            row = rows.start
+        if isinstance(rows, slice) or len(rows) == 1:
+            row = rows.start if isinstance(rows, slice) else rows.item(0)
             total = sum([column.weighted.item(row) for column in self.columns]) if self.columns else 1
             self.total[row] = total if feasible.item(row) else INFEASIBLE
             return
@@ -461,3 +493,11 @@ class Scoring:
             totals += column.weighted[rows]
         totals[~feasible[rows]] = INFEASIBLE
         self.total[rows] = totals
+
+
+def _common_value(scores: IntArray) -> int | None:
+    """The score that all rows have, if they do."""
+    if not len(scores):
+        return None
+    first: int = scores.item(0)
+    return first if bool((scores == first).all()) else None

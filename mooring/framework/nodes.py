@@ -29,12 +29,15 @@ class Depends(IntEnum):
     """What a plugin's answer for one node and one pod shape follows from, besides its arguments.
 
     The framework keeps answers for pods of the same shape and asks again only where they may have changed.
-    A plugin that reads anything else (annotations, names, other nodes, the clock) is ANYTHING.
+    What such a plugin answers in pre_filter and pre_score follows from the shape, and its normalize_score
+    looks at which raw scores there are, not at how many or where. A plugin that reads anything else
+    (a pod's annotations or name, pods elsewhere, the clock) is ANYTHING.
     """
 
     NODE = 1  # the Node object
     PODS = 2  # the Node object and the pods on it
-    ANYTHING = 3
+    NODES = 3  # the Node objects of all nodes
+    ANYTHING = 4
 
 
 class NodeInfo(Protocol):
@@ -164,6 +167,10 @@ class Nodes(Protocol):
     @property
     def whole(self) -> Nodes:
         """All rows of the table, as they are."""
+        ...
+
+    def where(self, mask: BoolArray) -> Nodes:
+        """The rows of the table, as they are, where a whole-table mask is true."""
         ...
 
     def take(self, rows: slice | npt.NDArray[np.intp]) -> Nodes:

@@ -9,7 +9,7 @@ import numpy as np
 from mooring.framework.arithmetic import default_normalize
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import EventHint
-from mooring.framework.nodes import IntArray, Nodes, Verdicts
+from mooring.framework.nodes import Depends, IntArray, Nodes, Verdicts
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status, error, skip, unresolvable, unschedulable
@@ -21,6 +21,7 @@ class DynamicResources(Plugin):
     the same. A pod with claims is refused: placing it as if it had none would start it without devices."""
 
     name = "DynamicResources"
+    depends = Depends.NODE
     args: DynamicResourcesArgs
 
     NOT_SUPPORTED = "resource claims are not supported yet"
@@ -46,12 +47,7 @@ class DynamicResources(Plugin):
         return unschedulable(self.NOTHING_TO_DEALLOCATE)
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        # The same zeros as long as there are as many rows: who compares by identity sees no change.
-        zeros: IntArray | None = state.memory.get(self)
-        if zeros is None or len(zeros) != len(nodes):
-            zeros = state.memory[self] = np.zeros(len(nodes), np.int64)
-            zeros.flags.writeable = False
-        return zeros
+        return np.zeros(len(nodes), np.int64)
 
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray, nodes: Nodes) -> IntArray:
         return default_normalize(scores)

@@ -76,6 +76,13 @@ class NodeView:
         """A view of other rows of the same table."""
         return NodeView(self.table, rows)
 
+    def where(self, mask: BoolArray) -> NodeView:
+        """The rows where a whole-table mask is true; the whole table where it is true everywhere."""
+        count = np.count_nonzero(mask)
+        if count == len(mask):
+            return self.whole
+        return MaskedView(self.table, mask, count)
+
     @property
     def names(self) -> Sequence[str]:
         names = self.table.names
@@ -191,6 +198,21 @@ class NodeView:
     @property
     def carried_terms(self) -> Sequence[AffinityTerm]:
         return self.table.carried_terms
+
+
+class MaskedView(NodeView):
+    """The rows where a mask is true, looked up when they are first needed: often only their number is."""
+
+    def __init__(self, table: NodeTable, mask: BoolArray, count: int) -> None:
+        self.table = table
+        self._mask = mask
+        self._length = count
+
+    def __getattr__(self, name: str) -> Rows:
+        if name != "_rows":
+            raise AttributeError(name)
+        self._rows = np.flatnonzero(self._mask)
+        return self._rows
 
 
 class WhatIf(NodeView):

@@ -12,7 +12,10 @@ from typing import Any, NamedTuple
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from mooring.api.decode import KINDS
+from mooring.api.objects import Node, Pod
 from mooring.config import LoadedConfig, from_object
 from mooring.core.decision import Decision
 from tests.state.odd_plugins import ODD_PLUGINS
@@ -151,3 +154,67 @@ def test_a_scheduler_that_remembers_decides_like_one_that_does_not(history: Hist
 
 def vars_of(event: Any) -> tuple[str, ...]:
     return (event.regarding.key, event.type, event.reason, event.action, event.note)
+
+
+# ---- a scheduler that was just started
+
+_KINDS_KEPT = [kind for kind in KINDS.values() if kind not in (Pod, Node)]
+
+
+class Moment:
+    """All that a scheduler knows before an attempt, as plain objects."""
+
+    def __init__(self, world: World) -> None:
+        scheduler = world.scheduler
+        self.now, self.luck = world.now, world.random.getstate()
+        self.nodes = [row.node for row in scheduler.cluster.table.nodes]
+        self.placed = [(info.pod, info.node_name) for info in scheduler.cluster.pods()]
+        self.things = [obj for kind in _KINDS_KEPT for obj in scheduler.store.list(kind)]
+        self.nominated = {
+            name: [info.pod for info in pods]
+            for name, pods in scheduler.queue.nominator.nodes_with_nominations().items()
+        }
+        self.pending = {pod.key: pod for pod in world.cluster.pods.values() if not pod.spec.node_name}
+
+    def again(self, rules: Rules, key: str) -> Decision:
+        """The attempt at a pod as a scheduler makes it that has never seen anything else."""
+        world = World(rules)
+        world.now = self.now
+        scheduler = world.scheduler
+        for obj in (*self.nodes, *self.things):
+            scheduler.apply(obj)
+        for pod, node_name in self.placed:
+            scheduler.apply(replace(pod, spec=replace(pod.spec, node_name=node_name)))
+        for node_name, pods in self.nominated.items():
+            for pod in pods:
+                scheduler.queue.nominator.add(scheduler.cluster.info(pod), node_name)
+        scheduler.apply(self.pending[key])
+        world.random.setstate(self.luck)
+        decision = scheduler.schedule_one()
+        assert decision is not None
+        return decision
+
+
+def volumes_in_flight(world: World) -> bool:
+    """Whether volumes are promised to pods of which only this scheduler knows."""
+    cycles = [bind.cycle for bind in world.cluster.held]
+    cycles += [held.cycle for held in world.scheduler.waiting]
+    return any(cycle.pod.spec.volumes for cycle in cycles)
+
+
+@given(histories)
+@examples(60)
+def test_a_scheduler_that_was_just_started_decides_the_same(history: History) -> None:
+    world = World(history.rules, templates=history.templates)
+    for event in (*(Event("node", (node,), 0) for node in history.nodes), *history.events):
+        world.happen(event._replace(attempts=0))
+        for _ in range(event.attempts):
+            before = Moment(world)
+            comparable = not volumes_in_flight(world)
+            decision = world.attempt()
+            if decision is None:
+                break
+            if comparable:
+                again = before.again(history.rules, decision.pod)
+                again.attempts = decision.attempts
+                agree([decision], [again])

@@ -135,6 +135,13 @@ class World:
         self.decisions += made
         return made
 
+    def attempt(self) -> Decision | None:
+        """One attempt, carried out."""
+        made: list[Decision] = []
+        self.cluster.run(made.append, 1)
+        self.decisions += made
+        return made[0] if made else None
+
     # ---- nodes and objects
 
     def _node(self, fields: Mapping[str, Any]) -> None:
