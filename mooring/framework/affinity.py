@@ -18,6 +18,7 @@ class AffinityTerm(NamedTuple):
     selector: Selector
     namespaces: frozenset[str]
     namespace_selector: Selector  # selects nothing where the term has none
+    repeat: int = 0  # 1 for the second of equal terms of a pod, and so on: each of them counts
 
     @property
     def required(self) -> bool:
@@ -35,10 +36,14 @@ def terms_of(pod: Pod) -> tuple[AffinityTerm, ...]:
     if affinity is None:
         return ()
     namespace = pod.metadata.namespace
-    return (
+    terms: list[AffinityTerm] = []
+    for term in (
         *_compile(affinity.pod_affinity, anti=False, namespace=namespace),
         *_compile(affinity.pod_anti_affinity, anti=True, namespace=namespace),
-    )
+    ):
+        repeat = sum(term == known._replace(repeat=0) for known in terms)
+        terms.append(term._replace(repeat=repeat) if repeat else term)
+    return tuple(terms)
 
 
 def _compile(affinity: PodAffinity | None, *, anti: bool, namespace: str) -> Iterator[AffinityTerm]:

@@ -37,7 +37,7 @@ class ImageLocality(Plugin):
         if not found:
             return scores
         limit = MAX_CONTAINER_THRESHOLD * len(_containers(pod.spec))
-        above = np.maximum(np.minimum(scores, limit) - MIN_THRESHOLD, 0)
+        above: IntArray = np.maximum(np.minimum(scores, limit) - MIN_THRESHOLD, 0)
         return above * MAX_SCORE // (limit - MIN_THRESHOLD)
 
 

@@ -154,13 +154,17 @@ class NodeTable:
         else:
             usage[:, row] -= vector
         self.counters.add(shape, row, sign, pod.terminating)
+        self.carry(shape)
+        for claim in shape.claims:
+            self.claim_users[claim] = self.claim_users.get(claim, 0) + sign
+        self.pod_log.add(row)
+
+    def carry(self, shape: Shape) -> None:
+        """Take note of the affinity terms of a pod that is on a node, or is supposed to be."""
         for term in shape.affinity_terms:
             if term not in self._carried:
                 self._carried.add(term)
                 self.carried_terms.append(term)
-        for claim in shape.claims:
-            self.claim_users[claim] = self.claim_users.get(claim, 0) + sign
-        self.pod_log.add(row)
 
     def vector(self, shape: Shape) -> IntArray:
         """What one pod of a shape adds to the lines of `usage`."""

@@ -78,7 +78,7 @@ class NodeView:
 
     def where(self, mask: BoolArray) -> NodeView:
         """The rows where a whole-table mask is true; the whole table where it is true everywhere."""
-        count = np.count_nonzero(mask)
+        count = int(np.count_nonzero(mask))
         if count == len(mask):
             return self.whole
         return MaskedView(self.table, mask, count)
@@ -240,6 +240,7 @@ class WhatIf(NodeView):
         self._shapes: list[Shape] = [shape for shape in shapes if shape is not None]
         for shape in self._shapes:  # may add lines for resources not seen before, so first of all
             table.vector(shape)
+            table.carry(shape)
         vectors = [table.vector(shape) for shape in self._shapes]
         blank = np.zeros(len(table.usage.data), np.int64)
         self._vectors = np.stack([blank, *vectors], axis=1)

@@ -98,7 +98,7 @@ class Cluster:
         self.run()
         while (wake := self.scheduler.next_wake()) is not None and wake <= end:
             before = (self.clock(), len(self.decisions))
-            self.clock.set(wake)
+            self.clock.set(max(wake, self.clock()))
             self._tick()
             if before == (self.clock(), len(self.decisions)) and self.scheduler.next_wake() == wake:
                 raise AssertionError(f"the scheduler wants to be woken at {wake}, and does nothing then")

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from fake_registry import v1
 
 from mooring.config import ConfigError, loads_and_resolve
 from mooring.config.load import from_object
@@ -16,6 +15,7 @@ from mooring.plugins.args import (
     PodTopologySpreadArgs,
     ResourceSpec,
 )
+from tests.config.fake_registry import v1
 
 SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
 SHAPE = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]

@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from fake_registry import registry
 
 from mooring.cli.config import config
 from mooring.config import load, loads
+from tests.config.fake_registry import registry
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/{}\nkind: KubeSchedulerConfiguration\n"
 

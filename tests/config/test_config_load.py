@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import yaml
-from fake_registry import v1
 
 from mooring.config import (
     DEFAULT_MULTI_POINT,
@@ -19,6 +18,7 @@ from mooring.config import (
     loads,
     to_yaml,
 )
+from tests.config.fake_registry import v1
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from fake_registry import POINTS, plugin, registry, v1
 
 from mooring.config import (
     ConfigError,
@@ -18,6 +17,7 @@ from mooring.config import (
 from mooring.framework.args import Args
 from mooring.framework.extension_points import EXTENSION_POINTS
 from mooring.plugins.args import NodeResourcesFitArgs
+from tests.config.fake_registry import POINTS, plugin, registry, v1
 
 WEIGHTS = {
     "TaintToleration": 3,

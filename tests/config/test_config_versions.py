@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from fake_registry import plugin, registry
 
 from mooring.config import ConfigError, LoadedConfig, from_object, loads, loads_and_resolve, resolve, to_yaml
 from mooring.plugins.args import (
@@ -12,6 +11,7 @@ from mooring.plugins.args import (
     PodTopologySpreadArgs,
     VolumeBindingArgs,
 )
+from tests.config.fake_registry import plugin, registry
 
 GROUP = "kubescheduler.config.k8s.io"
 OLD = ("v1alpha1", "v1alpha2", "v1beta1", "v1beta2", "v1beta3")

@@ -6,10 +6,12 @@ same, in all its parts: refusals, scores, totals, the choice, and what preemptio
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -21,6 +23,16 @@ from mooring.core.decision import Decision
 from tests.state.odd_plugins import ODD_PLUGINS
 from tests.state.world import Event, Rules, World
 from tests.strategies import NODE_NAMES, examples, labels, nodes, templates, things
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _quiet() -> Iterator[None]:
+    """Bindings fail by the hundred here, and each would log its traceback."""
+    logger = logging.getLogger("mooring")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    yield
+    logger.setLevel(before)
 
 
 def configured(*profiles: Mapping[str, Any]) -> LoadedConfig:

@@ -64,7 +64,8 @@ def test_the_life_of_a_pod_that_fits() -> None:
 
 def test_the_life_of_a_pod_that_does_not_fit() -> None:
     calls: list[str] = []
-    cluster = only(complete("A", calls, filter=unschedulable("no")))
+    cluster = only(complete("A", calls, filter=unschedulable("no"), events_to_register=[]))
+    calls.clear()
     cluster.add(make_pod())
     cluster.run()
     assert calls == ["A.pre_enqueue", "A.pre_filter", "A.filter", "A.filter", "A.post_filter"]
@@ -135,7 +136,7 @@ def test_a_single_feasible_node_needs_no_scores() -> None:
     cluster.scheduler.record = False  # recorded decisions have the scores in any case
     cluster.add(make_pod())
     cluster.run()
-    assert cluster.node_of("pod") == "a"
+    assert cluster.decision("pod").node == "a"
     assert not [call for call in calls if "score" in call]
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from plugin_kit import Cluster, make, make_node, make_pod
-
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.status import Code, error, unresolvable, unschedulable
 from mooring.plugins.dynamic_resources import DynamicResources
+from tests.plugins.plugin_kit import Cluster, make, make_node, make_pod
 
 
 def test_it_takes_part_where_kube_scheduler_does() -> None:
@@ -44,11 +43,3 @@ def test_a_pod_with_claims_is_refused_rather_than_started_without_its_devices() 
     pod = make_pod(resourceClaims=[{"name": "gpu", "resourceClaimName": "my-gpu"}])
     refused = unresolvable("resource claims are not supported yet")
     assert cluster.pre_filter(make(DynamicResources), pod) == refused
-
-
-def test_the_zeros_are_the_same_object_for_as_many_rows() -> None:
-    cluster = Cluster([make_node("a"), make_node("b")])
-    plugin, pod, state = make(DynamicResources), cluster.info(make_pod()), CycleState()
-    zeros = plugin.score_nodes(state, pod, cluster.nodes)
-    assert plugin.score_nodes(state, pod, cluster.nodes) is zeros
-    assert plugin.score_nodes(state, pod, cluster.nodes.take(slice(0, 1))).tolist() == [0]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from plugin_kit import Cluster, make, make_node, make_pod
 
 from mooring.api.objects import Node, Pod
 from mooring.framework.cycle_state import CycleState
 from mooring.plugins.image_locality import ImageLocality, normalized_image_name
+from tests.plugins.plugin_kit import Cluster, make, make_node, make_pod
 
 MIB = 1024 * 1024
 
@@ -62,20 +62,6 @@ def test_every_container_and_image_volume_counts_but_only_containers_raise_the_l
 )
 def test_a_name_without_a_tag_means_latest(name: str, normalized: str) -> None:
     assert normalized_image_name(name) == normalized
-
-
-def test_the_answer_is_the_same_object_until_something_changes() -> None:
-    for images in ({}, {"app": 500}):
-        cluster = Cluster([holding("a", **images), holding("b")])
-        plugin, pod, state = make(ImageLocality), cluster.info(using("app")), CycleState()
-        first = plugin.score_nodes(state, pod, cluster.nodes)
-        assert plugin.score_nodes(state, pod, cluster.nodes) is first
-        cluster.add_node(holding("c", app=1000))
-        assert plugin.score_nodes(state, pod, cluster.nodes).tolist() == [
-            (2 * 500 - 3 * 23) * 100 // (3 * (1000 - 23)) if images else 0,
-            0,
-            (2 * 500 - 3 * 23) * 100 // (3 * (1000 - 23)) if images else (1000 - 3 * 23) * 100 // (3 * 977),
-        ]
 
 
 def test_other_rows_get_their_own_scores() -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from plugin_kit import Cluster, hint, make, make_node, make_pod
 
 from mooring.api import objects
 from mooring.framework.cycle_state import CycleState
@@ -14,6 +13,7 @@ from mooring.framework.events import Action, ClusterEvent, Resource
 from mooring.framework.plugin import PreFilterResult
 from mooring.framework.status import Code, unresolvable
 from mooring.plugins.node_affinity import NodeAffinity
+from tests.plugins.plugin_kit import Cluster, hint, make, make_node, make_pod
 
 NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)
 NODE_LABEL = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_LABEL)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from plugin_kit import Cluster, hint, make, make_node, make_pod
 
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, Resource
@@ -15,6 +14,7 @@ from mooring.plugins.node_declared_features import RESTART_ALL, USER_NAMESPACES,
 from mooring.plugins.node_name import NodeName
 from mooring.plugins.node_unschedulable import NodeUnschedulable
 from mooring.plugins.taint_toleration import TaintToleration
+from tests.plugins.plugin_kit import Cluster, hint, make, make_node, make_pod
 
 NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)
 NODE_TAINT = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from plugin_kit import Cluster, hint, make, make_node, make_pod
 
 from mooring.api.objects import Pod
 from mooring.framework.cycle_state import CycleState
@@ -13,6 +12,7 @@ from mooring.framework.events import Action, ClusterEvent, Resource
 from mooring.framework.runners import FilterRunner, PluginError
 from mooring.framework.status import Code, unschedulable
 from mooring.plugins.node_ports import NodePorts
+from tests.plugins.plugin_kit import Cluster, hint, make, make_node, make_pod
 
 DELETE = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
 TAKEN = unschedulable("node(s) didn't have free ports for the requested pod ports")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from plugin_kit import Cluster, hint, make, make_node, make_pod
 
 from mooring.api.objects import Pod
 from mooring.framework.cycle_state import CycleState
@@ -19,6 +18,7 @@ from mooring.plugins.args import (
     UtilizationShapePoint,
 )
 from mooring.plugins.node_resources_fit import NodeResourcesFit
+from tests.plugins.plugin_kit import Cluster, hint, make, make_node, make_pod
 
 GPU = "example.com/gpu"
 ROOMY = {"cpu": "4", "memory": "8Gi", "ephemeral-storage": "10Gi", "pods": "10", GPU: "2"}

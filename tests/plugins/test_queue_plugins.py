@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from plugin_kit import Cluster, hint, make, make_pod
 
 from mooring.api.objects import Pod
 from mooring.framework.cycle_state import CycleState
@@ -20,6 +19,7 @@ from mooring.framework.status import error, unresolvable
 from mooring.plugins.default_binder import DefaultBinder
 from mooring.plugins.priority_sort import PrioritySort
 from mooring.plugins.scheduling_gates import SchedulingGates
+from tests.plugins.plugin_kit import Cluster, hint, make, make_pod
 
 GATES_GONE = ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
 

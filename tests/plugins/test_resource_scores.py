@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from plugin_kit import Cluster, make, make_node, make_pod
 
 from mooring.plugins.args import (
     RequestedToCapacityRatioParam,
@@ -17,6 +16,7 @@ from mooring.plugins.args import (
 )
 from mooring.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from mooring.plugins.node_resources_fit import NodeResourcesFit
+from tests.plugins.plugin_kit import Cluster, make, make_node, make_pod
 
 GPU = "example.com/gpu"
 

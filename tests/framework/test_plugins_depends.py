@@ -1,0 +1,194 @@
+"""`depends`: who is asked again, about which nodes, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mooring.framework import Depends, Plugin
+from mooring.testing import Cluster, config_with, make_cluster, make_node, make_pod
+
+# Where more than a third of the nodes changed, all are asked about: so there are enough of them.
+NAMES = tuple("abcdefghijklmnop")
+
+
+class Asked:
+    """Which nodes a plugin was asked about since the last look."""
+
+    def __init__(self) -> None:
+        self.filters: list[str] = []
+        self.scores: list[str] = []
+
+    def take(self) -> tuple[list[str], list[str]]:
+        found = sorted(self.filters), sorted(self.scores)
+        self.filters.clear()
+        self.scores.clear()
+        return found
+
+
+def counting(depends_on: Depends, asked: Asked, *, table: bool) -> type[Plugin]:
+    class OneNode(Plugin):
+        name = "Counting"
+        depends = depends_on
+
+        def filter(self, state: Any, pod: Any, node: Any) -> None:
+            asked.filters.append(node.name)
+
+        def score(self, state: Any, pod: Any, node: Any) -> int:
+            asked.scores.append(node.name)
+            return 0 if node.name == "a" else 50  # nothing goes to a while there are others
+
+    class Table(Plugin):
+        name = "Counting"
+        depends = depends_on
+
+        def filter_nodes(self, state: Any, pod: Any, nodes: Any) -> None:
+            asked.filters.extend(nodes.names)
+
+        def score_nodes(self, state: Any, pod: Any, nodes: Any) -> Any:
+            asked.scores.extend(nodes.names)
+            return np.array([0 if name == "a" else 50 for name in nodes.names])
+
+    return Table if table else OneNode
+
+
+class Setup:
+    def __init__(self, depends: Depends, table: bool) -> None:
+        self.asked = Asked()
+        plugin = counting(depends, self.asked, table=table)
+        config = config_with([plugin], defaults=False)
+        nodes = [make_node(name) for name in NAMES]
+        self.cluster: Cluster = make_cluster(nodes, plugins=[plugin], config=config)
+        self._numbers: Iterator[int] = iter(range(1000))
+
+    def schedule(self, **pod: Any) -> str:
+        """Schedule one more pod; the node it went to."""
+        name = f"pod-{next(self._numbers)}"
+        self.cluster.add(make_pod(name, **pod))
+        self.cluster.run()
+        return self.cluster.node_of(name)
+
+
+@pytest.fixture(params=[False, True], ids=["one node", "table"])
+def table(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+ALL = list(NAMES)
+
+
+class TestNode:
+    def test_asked_once_for_all_pods_of_a_shape(self, table: bool) -> None:
+        setup = Setup(Depends.NODE, table)
+        setup.schedule()
+        assert setup.asked.take() == (ALL, ALL)
+        for _ in range(5):
+            setup.schedule()
+        assert setup.asked.take() == ([], [])
+
+    def test_asked_again_about_a_node_that_changed(self, table: bool) -> None:
+        setup = Setup(Depends.NODE, table)
+        setup.schedule()
+        setup.asked.take()
+        setup.cluster.add(make_node("c", labels={"new": "yes"}))
+        setup.schedule()
+        assert setup.asked.take() == (["c"], ["c"])
+
+    def test_not_asked_again_for_a_heartbeat(self, table: bool) -> None:
+        setup = Setup(Depends.NODE, table)
+        setup.schedule()
+        setup.asked.take()
+        setup.cluster.add(make_node("c"))
+        setup.schedule()
+        assert setup.asked.take() == ([], [])
+
+    def test_pods_that_come_and_go_do_not_matter(self, table: bool) -> None:
+        setup = Setup(Depends.NODE, table)
+        setup.schedule()
+        setup.asked.take()
+        there = make_pod("there", node_name="b")
+        setup.cluster.add(there)
+        setup.schedule()
+        setup.cluster.delete(there)
+        setup.schedule()
+        assert setup.asked.take() == ([], [])
+
+    def test_another_shape_is_another_question(self, table: bool) -> None:
+        setup = Setup(Depends.NODE, table)
+        setup.schedule()
+        setup.asked.take()
+        setup.schedule(labels={"app": "web"})
+        assert setup.asked.take() == (ALL, ALL)
+        setup.schedule()
+        setup.schedule(labels={"app": "web"}, annotations={"not": "of the shape"})
+        assert setup.asked.take() == ([], [])
+
+
+class TestPods:
+    def test_asked_again_about_the_node_that_the_last_pod_went_to(self, table: bool) -> None:
+        setup = Setup(Depends.PODS, table)
+        went_to = setup.schedule()
+        assert setup.asked.take() == (ALL, ALL)
+        for _ in range(5):
+            last, went_to = went_to, setup.schedule()
+            assert setup.asked.take() == ([last], [last])
+
+    def test_asked_again_where_pods_came_or_went(self, table: bool) -> None:
+        setup = Setup(Depends.PODS, table)
+        setup.cluster.add(make_pod("leaving", node_name="d"))
+        last = setup.schedule()
+        setup.asked.take()
+        setup.cluster.add(make_pod("coming", node_name="a"))
+        setup.cluster.delete(setup.cluster.pod("leaving"))
+        setup.schedule()
+        filters, scores = setup.asked.take()
+        assert filters == scores == sorted({"a", "d", last})
+
+    def test_asked_again_about_a_node_that_changed(self, table: bool) -> None:
+        setup = Setup(Depends.PODS, table)
+        last = setup.schedule()
+        setup.asked.take()
+        setup.cluster.add(make_node("a", cpu="1"))
+        setup.schedule()
+        assert setup.asked.take() == (sorted({"a", last}), sorted({"a", last}))
+
+
+class TestAnything:
+    def test_asked_about_everything_each_time(self, table: bool) -> None:
+        setup = Setup(Depends.ANYTHING, table)
+        for _ in range(3):
+            setup.schedule()
+            assert setup.asked.take() == (ALL, ALL)
+
+
+@pytest.mark.parametrize("depends", Depends)
+class TestAll:
+    def test_asked_about_new_nodes(self, depends: Depends, table: bool) -> None:
+        setup = Setup(depends, table)
+        setup.schedule()
+        setup.asked.take()
+        setup.cluster.add(make_node("new"))
+        setup.schedule()
+        filters, scores = setup.asked.take()
+        assert "new" in filters
+        assert "new" in scores
+
+    def test_not_asked_about_nodes_that_are_gone(self, depends: Depends, table: bool) -> None:
+        setup = Setup(depends, table)
+        setup.schedule()
+        setup.asked.take()
+        setup.cluster.delete(make_node("e"))
+        assert setup.schedule() != "e"
+        filters, scores = setup.asked.take()
+        assert "e" not in filters + scores
+
+    def test_without_reuse_everything_is_asked_each_time(self, depends: Depends, table: bool) -> None:
+        setup = Setup(depends, table)
+        for profile in setup.cluster.scheduler.profiles.values():
+            profile.reuse = False
+        for _ in range(3):
+            setup.schedule()
+            assert setup.asked.take() == (ALL, ALL)
