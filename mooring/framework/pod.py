@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import Any
 
 import msgspec
@@ -193,13 +194,16 @@ class PodInfo:
         placed.node_name = node_name
         return placed
 
-    def start_time(self, now: float) -> float:
-        """When the pod started; a pod that has not yet counts as starting now."""
+    @property
+    def start_time(self) -> float:
+        """When the pod started; later than any time for one that has not.
+
+        kube-scheduler takes the present for a missing start time, which comes to the same and would make
+        the order of pods depend on when they are looked at.
+        """
         if self._start_time is None:
             text = self.pod.status.start_time
-            if text is None:
-                return now
-            self._start_time = times.parse_time(text)
+            self._start_time = inf if text is None else times.parse_time(text)
         return self._start_time
 
     def __repr__(self) -> str:

@@ -35,9 +35,9 @@ class Candidate:
     badness: Badness  # what a better candidate has less of, in order of weight
 
 
-def badness_of(victims: Sequence[PodInfo], pdb_violations: int, now: float) -> Badness:
+def badness_of(victims: Sequence[PodInfo], pdb_violations: int) -> Badness:
     top = victims[0].priority
-    earliest = min(pod.start_time(now) for pod in victims if pod.priority == top)
+    earliest = min(pod.start_time for pod in victims if pod.priority == top)
     total = sum(pod.priority + (1 << 31) for pod in victims)
     return pdb_violations, top, total, len(victims), -earliest
 
@@ -57,14 +57,13 @@ class DryRun:
         self.refusals.pop(row, None)
 
 
-def importance(pod: PodInfo, now: float) -> tuple[int, float]:
+def importance(pod: PodInfo) -> tuple[int, float]:
     """Sort key: higher priority first, then longer running."""
-    return -pod.priority, pod.start_time(now)
+    return -pod.priority, pod.start_time
 
 
 def try_rows(handle: Handle, state: CycleState, pod: PodInfo, rows: Sequence[int], into: DryRun) -> None:
     """Look for victims on each of these rows of the node table."""
-    now = handle.now()
     nodes = handle.snapshot.nodes
     budgets = handle.listers.list(PodDisruptionBudget)
     trial: list[tuple[int, list[PodInfo], int]] = []  # row, victims in the order of reprieve, violating ones
@@ -73,11 +72,11 @@ def try_rows(handle: Handle, state: CycleState, pod: PodInfo, rows: Sequence[int
         if not lower:
             into.refusals[row] = NO_VICTIMS
             continue
-        lower.sort(key=lambda p: importance(p, now))
+        lower.sort(key=importance)
         violating, others = split_by_budgets(lower, budgets) if budgets else ([], lower)
         trial.append((row, violating + others, len(violating)))
     if trial:
-        _reprieve(handle, state, pod, trial, into, now)
+        _reprieve(handle, state, pod, trial, into)
 
 
 def _reprieve(
@@ -86,7 +85,6 @@ def _reprieve(
     pod: PodInfo,
     trial: Sequence[tuple[int, list[PodInfo], int]],
     into: DryRun,
-    now: float,
 ) -> None:
     nodes = handle.snapshot.nodes
     names = nodes.names
@@ -119,9 +117,9 @@ def _reprieve(
         if not gone:
             into.refusals[row] = error(f'expected at least one victim pod on node "{names[row]}"')
             continue
-        chosen = sorted((victims[j] for j in gone), key=lambda p: importance(p, now))
+        chosen = sorted((victims[j] for j in gone), key=importance)
         violations = sum(j < violating for j in gone)
-        badness = badness_of(chosen, violations, now)
+        badness = badness_of(chosen, violations)
         into.candidates[row] = Candidate(names[row], tuple(chosen), violations, badness)
 
 

@@ -31,9 +31,8 @@ def main() -> int:
     if not total:
         print(f"no scenarios (*.jsonl.gz) in {', '.join(map(str, options.directories))}")
         return 2
-    print(
-        f"{'all':<14}{sum(c.scenarios for c in categories):>10}{agree:>8}{total:>8}  {100 * agree / total:.2f} %"
-    )
+    count = sum(c.scenarios for c in categories)
+    print(f"{'all':<14}{count:>10}{agree:>8}{total:>8}  {100 * agree / total:.2f} %")
     return 0 if agree == total else 1
 
 

@@ -135,6 +135,45 @@ class World:
         self.decisions += made
         return made
 
+    def add(self, *objects: KubeObject) -> None:
+        """Objects come or change, and nothing is tried yet."""
+        for obj in objects:
+            self.cluster.apply(obj)
+        self.cluster.carry_out(self.scheduler.take_effects())
+
+    def remove(self, *objects: KubeObject) -> None:
+        for obj in objects:
+            self.cluster.delete(obj)
+        self.cluster.carry_out(self.scheduler.take_effects())
+
+    def run(self) -> list[Decision]:
+        """Try pods until there is none left to try now."""
+        made: list[Decision] = []
+        self.cluster.run(made.append, limit=1000)
+        assert len(made) < 1000, "the same pods are tried again and again"
+        self.scheduler.queue.validate()
+        self.decisions += made
+        return made
+
+    def wait(self, seconds: float) -> list[Decision]:
+        """Time passes, then pods are tried."""
+        self._tick(seconds)
+        self.cluster.carry_out(self.scheduler.take_effects())
+        return self.run()
+
+    def pod(self, name: str, namespace: str = "default") -> Pod:
+        """A pod as the API server has it."""
+        key = f"{namespace}/{name}"
+        return next(pod for pod in self.cluster.pods.values() if pod.key == key)
+
+    def nodes_of(self, *names: str) -> list[str]:
+        """Where pods are bound; "" for those that are not."""
+        return [self.pod(name).spec.node_name for name in names]
+
+    def notes(self, reason: str) -> list[str]:
+        """The notes of all events with a reason."""
+        return [event.note for event in self.cluster.events if event.reason == reason]
+
     def attempt(self) -> Decision | None:
         """One attempt, carried out."""
         made: list[Decision] = []

@@ -1,0 +1,39 @@
+# The two commands that matter are `make demo` and `make test`; both set up .venv first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test lint types format parity bench clean
+
+demo: $(READY)
+	@$(BIN)/mooring schedule -f examples/quickstart --explain web-2
+
+test: $(READY)
+	$(BIN)/python -m pytest -n auto
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# Do we decide as kube-scheduler does? PARITY_DIRS=… replays other scenarios.
+parity: $(READY)
+	$(BIN)/python -m tests.parity $(PARITY_DIRS)
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks.core
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
