@@ -108,6 +108,33 @@ def filler(nodes: int, per_node: int, cpu: str) -> Iterator[KubeObject]:
         yield from_dict(obj)
 
 
+def bound(i: int, nodes: int, deployments: int) -> dict[str, Any]:
+    """A running pod of one of many deployments, as an API server would give it."""
+    app = f"app-{i % deployments}"
+    obj = pod(i, labels={"app": app, "pod-template-hash": f"{i % deployments:08x}", "tier": "backend"})
+    obj["metadata"]["ownerReferences"] = [
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": app, "uid": f"rs-{app}", "controller": True}
+    ]
+    obj["spec"]["nodeName"] = f"node-{i % nodes:05d}"
+    obj["spec"]["volumes"] = [{"name": f"kube-api-access-{i:06d}", "projected": {"sources": []}}]
+    obj["spec"]["tolerations"] = [
+        {
+            "key": f"node.kubernetes.io/{key}",
+            "operator": "Exists",
+            "effect": "NoExecute",
+            "tolerationSeconds": 300,
+        }
+        for key in ("not-ready", "unreachable")
+    ]
+    obj["status"] = {
+        "phase": "Running",
+        "startTime": "2024-01-01T00:00:00Z",
+        "conditions": [{"type": kind, "status": "True"} for kind in ("PodScheduled", "Ready", "Initialized")],
+        "containerStatuses": [{"name": "pause", "ready": True, "restartCount": 0, "image": "pause"}],
+    }
+    return obj
+
+
 REPLICA_SET = {
     "apiVersion": "apps/v1",
     "kind": "ReplicaSet",
