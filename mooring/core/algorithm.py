@@ -67,10 +67,10 @@ class Algorithm:
         nodes = self._cluster.nodes
         diagnosis = Diagnosis(self._cluster.table.row_of)
         memory = profile.memory_of(pod.shape, len(nodes))
-        choice = Choice(CycleState(memory.memory, memory.skips), diagnosis)
+        choice = Choice(CycleState(memory.memory), diagnosis)
         if len(nodes) == 0:
             return choice
-        if not self._pre_filter(profile, pod, nodes, choice):
+        if not self._pre_filter(profile, memory, pod, nodes, choice):
             return choice
         self._filter(profile, pod, nodes, memory, choice)
         if choice.row is None and choice.feasible is not None:
@@ -81,8 +81,10 @@ class Algorithm:
             diagnosis.finish()
         return choice
 
-    def _pre_filter(self, profile: Profile, pod: PodInfo, nodes: Nodes, choice: Choice) -> bool:
-        outcome = profile.pre_filter(choice.state, pod, nodes)
+    def _pre_filter(
+        self, profile: Profile, memory: ShapeMemory, pod: PodInfo, nodes: Nodes, choice: Choice
+    ) -> bool:
+        outcome = profile.pre_filter(memory, choice.state, pod, nodes)
         diagnosis = choice.diagnosis
         diagnosis.unschedulable_plugins.update(outcome.restricting)
         diagnosis.node_names = outcome.node_names
@@ -167,7 +169,7 @@ class Algorithm:
         if len(candidates) == 1 and not score_anyway:
             choice.row = int(candidates.rows[0])
             return
-        profile.pre_score(choice.state, pod, candidates)
+        profile.pre_score(memory, choice.state, pod, candidates)
         scoring = memory.scoring
         scoring.refresh(choice.state, pod, nodes, feasible, candidates, choice.changes)
         choice.scoring = scoring

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from mooring.api.meta import Condition
 from mooring.core.binding import BindingCycle
 from mooring.framework.pod import PodInfo
 
 
-@dataclass(frozen=True, slots=True)
-class Bind:
+class Bind(msgspec.Struct, frozen=True):
     """Run a binding cycle, then report it with `Scheduler.binding_finished`."""
 
     cycle: BindingCycle
 
 
-@dataclass(frozen=True, slots=True)
-class PatchPodStatus:
+class PatchPodStatus(msgspec.Struct, frozen=True):
     """Write a condition, a nomination, or both; None leaves that part as it is."""
 
     pod: PodInfo
@@ -25,8 +23,7 @@ class PatchPodStatus:
     nominated_node: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class EmitEvent:
+class EmitEvent(msgspec.Struct, frozen=True):
     """Record a Kubernetes event about a pod."""
 
     regarding: PodInfo
@@ -36,8 +33,7 @@ class EmitEvent:
     note: str
 
 
-@dataclass(frozen=True, slots=True)
-class Evict:
+class Evict(msgspec.Struct, frozen=True):
     """Delete a victim of preemption, after marking it with the condition."""
 
     victim: PodInfo

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -17,14 +17,11 @@ class CycleState:
     A value with a `clone()` method is cloned when the state is; others are shared.
     """
 
-    __slots__ = ("_data", "memory", "skip_filter", "skip_score", "skips")
+    __slots__ = ("_data", "memory", "skip_filter", "skip_score")
 
-    def __init__(
-        self, memory: dict[Hashable, Any] | None = None, skips: dict[str, set[str]] | None = None
-    ) -> None:
+    def __init__(self, memory: dict[Hashable, Any] | None = None) -> None:
         self._data: dict[str, Any] = {}
         self.memory = {} if memory is None else memory
-        self.skips = {} if skips is None else skips  # by extension point: who skips all pods of this shape
         self.skip_filter: frozenset[str] = frozenset()
         self.skip_score: frozenset[str] = frozenset()
 
@@ -37,6 +34,12 @@ class CycleState:
 
     def write(self, key: str, value: Any) -> None:
         self._data[key] = value
+
+    def write_all(self, values: Mapping[str, Any]) -> None:
+        self._data.update(values)
+
+    def keys(self) -> set[str]:
+        return set(self._data)
 
     def delete(self, key: str) -> None:
         self._data.pop(key, None)
@@ -54,7 +57,7 @@ class CycleState:
 
     def clone(self) -> CycleState:
         """A copy whose changes the original does not see."""
-        copy = CycleState(self.memory, self.skips)
+        copy = CycleState(self.memory)
         copy._data = {
             key: value.clone() if hasattr(value, "clone") else value for key, value in self._data.items()
         }

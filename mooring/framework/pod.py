@@ -74,8 +74,10 @@ class Shape:
     def key_of(pod: Pod) -> bytes:
         """Equal for pods that no default plugin can tell apart, whatever their names and nodes."""
         spec, meta = pod.spec, pod.metadata
-        volumes = [volume for volume in spec.volumes if volume != Volume(name=volume.name)]
-        claims_by_name = any(volume.ephemeral is not None for volume in volumes)
+        volumes, claims_by_name = spec.volumes, False
+        if volumes:
+            volumes = [volume for volume in volumes if volume != Volume(name=volume.name)]
+            claims_by_name = any(volume.ephemeral is not None for volume in volumes)
         return msgspec.msgpack.encode(
             (
                 meta.namespace,
@@ -104,6 +106,8 @@ class Shape:
 
 def _resize_status(status: PodStatus) -> Any:
     """The part of the status that changes what the pod counts for; None for nearly every pod."""
+    if not (status.container_statuses or status.init_container_statuses or status.resources):
+        return None
     sized = [
         s
         for s in (*status.container_statuses, *status.init_container_statuses)

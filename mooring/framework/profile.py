@@ -11,8 +11,9 @@ from mooring.framework.handle import Handle
 from mooring.framework.nodes import Depends, Nodes, NodeStatuses
 from mooring.framework.plugin import Plugin, PostFilterResult, PreFilterResult, overrides
 from mooring.framework.pod import PodInfo, Shape
+from mooring.framework.preparation import Preparation, Preparing
 from mooring.framework.runners import FilterRunner, PluginError, ScoreRunner, raised
-from mooring.framework.status import SKIP_SHAPE, SUCCESS, Code, Status
+from mooring.framework.status import SUCCESS, Code, Status
 
 Bound = tuple[str, Callable[..., Any]]
 
@@ -68,13 +69,14 @@ class PreFilterOutcome:
 class ShapeMemory:
     """What a profile keeps for pods of one shape between their cycles."""
 
-    __slots__ = ("filtering", "memory", "scoring", "skips")
+    __slots__ = ("filtering", "memory", "pre_filter", "pre_score", "scoring")
 
-    def __init__(self, filters: Sequence[FilterRunner], scores: Sequence[ScoreRunner]) -> None:
+    def __init__(self, profile: Profile) -> None:
         self.memory: dict[Hashable, Any] = {}
-        self.skips: dict[str, set[str]] = {}
-        self.filtering = Filtering(filters)
-        self.scoring = Scoring(scores)
+        self.pre_filter = Preparation(profile.pre_filters)
+        self.filtering = Filtering(profile.filters)
+        self.pre_score = Preparation(profile.pre_scores)
+        self.scoring = Scoring(profile.scores)
 
 
 class Profile:
@@ -106,9 +108,9 @@ class Profile:
         self._wide_filters = {r.name for r in self.filters if r.depends is Depends.ANYTHING}
         self.scores = [ScoreRunner(p, self.weights.get(p.name) or 1) for p in self.at("score")]
         self._pre_enqueues = self._bound("preEnqueue", "pre_enqueue")
-        self._pre_filters = self._bound("preFilter", "pre_filter")
+        self.pre_filters = self._preparing("preFilter", "pre_filter")
         self._post_filters = self._bound("postFilter", "post_filter")
-        self._pre_scores = self._bound("preScore", "pre_score")
+        self.pre_scores = self._preparing("preScore", "pre_score")
         self._reserves = self._bound("reserve", "reserve")
         self._unreserves = self._bound("reserve", "unreserve")[::-1]
         self._permits = self._bound("permit", "permit")
@@ -126,11 +128,17 @@ class Profile:
         plugins = [plugin for plugin in self.at(point) if overrides(type(plugin), method)]
         return [(plugin.name, getattr(plugin, method)) for plugin in plugins]
 
+    def _preparing(self, point: str, method: str) -> list[Preparing]:
+        return [
+            Preparing(name, ask, self.plugins[name].depends is not Depends.ANYTHING)
+            for name, ask in self._bound(point, method)
+        ]
+
     def memory_of(self, shape: Shape, rows: int) -> ShapeMemory:
         """The memory for a shape, most recently used last; the oldest make room."""
         memory = self._memories.pop(shape, None) if self.reuse else None
         if memory is None:
-            memory = ShapeMemory(self.filters, self.scores)
+            memory = ShapeMemory(self)
         if self.reuse:
             self._memories[shape] = memory
             room = max(16, self.MEMORY_BYTES // (self.BYTES_PER_ROW * max(rows, 1)))
@@ -154,53 +162,18 @@ class Profile:
 
     # ---- scheduling cycle
 
-    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterOutcome:
+    def pre_filter(
+        self, memory: ShapeMemory, state: CycleState, pod: PodInfo, nodes: Nodes
+    ) -> PreFilterOutcome:
         """Run pre_filter; raises PluginError where one fails."""
         outcome = PreFilterOutcome()
-        skipped: list[str] = []
-        never = state.skips.setdefault("preFilter", set())
-        for name, ask in self._pre_filters:
-            if name in never:
-                skipped.append(name)
-                continue
-            try:
-                answer = ask(state, pod, nodes)
-            except Exception as exc:
-                answer = Status(Code.ERROR, str(raised(name, "pre_filter", exc)), exception=exc)
-            if answer is None:
-                continue
-            if answer is SKIP_SHAPE:
-                never.add(name)
-            if isinstance(answer, Status) and answer.code is Code.SKIP:
-                skipped.append(name)
-            elif not outcome.take(name, answer):
-                break
-        state.skip_filter = frozenset(skipped)
+        state.skip_filter = memory.pre_filter.run(state, pod, nodes, outcome.take)
         outcome.settle()
         return outcome
 
-    def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
+    def pre_score(self, memory: ShapeMemory, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
         """Run pre_score on the feasible nodes; raises PluginError where one does not succeed."""
-        skipped: list[str] = []
-        never = state.skips.setdefault("preScore", set())
-        for name, ask in self._pre_scores:
-            if name in never:
-                skipped.append(name)
-                continue
-            try:
-                answer = ask(state, pod, nodes)
-            except Exception as exc:
-                answer = Status(Code.ERROR, str(raised(name, "pre_score", exc)), exception=exc)
-            if answer is None:
-                continue
-            if answer is SKIP_SHAPE:
-                never.add(name)
-            status = _checked(name, answer)
-            if status.code is Code.SKIP:
-                skipped.append(name)
-            elif not status.ok:
-                raise PluginError(name, f'running PreScore plugin "{name}": {status.message}')
-        state.skip_score = frozenset(skipped)
+        state.skip_score = memory.pre_score.run(state, pod, nodes, _must_succeed)
 
     def post_filter(self, state: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
         """Run post_filter until one succeeds; otherwise the reasons of all that refused."""
@@ -270,6 +243,13 @@ def _answer(name: str, point: str, ask: Callable[..., Any], *args: Any) -> Statu
     except Exception as exc:
         return Status(Code.ERROR, str(raised(name, point, exc)), plugin=name, exception=exc)
     return SUCCESS if answer is None else _checked(name, answer)
+
+
+def _must_succeed(name: str, answer: object) -> bool:
+    status = _checked(name, answer)
+    if not status.ok:
+        raise PluginError(name, f'running PreScore plugin "{name}": {status.message}')
+    return True
 
 
 def _checked(name: str, answer: object) -> Status:

@@ -68,14 +68,15 @@ class Wanted:
 class Aligned:
     """The same as lines of the table; `missing` is the code of what the table has no line for."""
 
-    __slots__ = ("_amounts", "_bits", "_hopeless", "_places", "lines", "missing")
+    __slots__ = ("_amounts", "_bits", "_each", "_hopeless", "lines", "missing")
 
     def __init__(self, wanted: Wanted, known: Sequence[str]) -> None:
         present = [i for i, name in enumerate(wanted.names) if name in known]
         self.lines = lines_of((wanted.names[i] for i in present), known)
-        self._places = [known.index(wanted.names[i]) for i in present]
         self._amounts = [wanted.amounts[i] for i in present]
         self._bits = [2 << i for i in present]
+        places = [known.index(wanted.names[i]) for i in present]
+        self._each = list(zip(places, self._amounts, self._bits, strict=True))
         self._hopeless = 2 << len(wanted.names)
         self.missing = sum(2 << i for i in range(len(wanted.names)) if i not in present)
         if self.missing:  # nobody offers it, so that no node can be made to fit
@@ -94,7 +95,7 @@ class Aligned:
         """`codes` of one node: the one that the last pod went to is what is asked about most."""
         code = self.missing | (node.pod_count >= node.allowed_pods)
         allocatable, requested = node.allocatable_amounts, node.requested_amounts
-        for place, amount, bit in zip(self._places, self._amounts, self._bits, strict=True):
+        for place, amount, bit in self._each:
             available = allocatable[place]
             if available - requested[place] < amount:
                 code |= bit

@@ -99,17 +99,20 @@ class BaseNode:
 class NodeRow(BaseNode):
     """A node of the table."""
 
-    __slots__ = ("_by_uid",)
+    __slots__ = ("_by_uid", "_usage")
 
     def __init__(self, table: NodeTable, row: int, node: Node) -> None:
         super().__init__(table, row, node)
         self._by_uid: dict[str, PodInfo] = {}
+        self._usage: list[int] | None = None  # the row's usage, until its pods change
 
     def set_node(self, node: Node) -> None:
         self.node = node
 
     def usage(self) -> list[int]:
-        usage: list[int] = self._table.usage.data[:, self.row].tolist()
+        usage = self._usage
+        if usage is None or len(usage) != len(self._table.usage.data):
+            usage = self._usage = self._table.usage.data[:, self.row].tolist()
         return usage
 
     @property
@@ -118,9 +121,11 @@ class NodeRow(BaseNode):
 
     def put(self, pod: PodInfo) -> None:
         self._by_uid[pod.uid] = pod
+        self._usage = None
 
     def drop(self, pod: PodInfo) -> None:
         del self._by_uid[pod.uid]
+        self._usage = None
 
 
 class HypotheticalNode(BaseNode):

@@ -13,6 +13,7 @@ from mooring.api.meta import KubeObject
 from mooring.api.objects import Node, Pod
 from mooring.framework.nodes import Depends
 from mooring.framework.status import SKIP_SHAPE
+from mooring.testing.answers import show
 from mooring.testing.check_grains import FILTERS, SCORES, forms
 from mooring.testing.clock import START
 from mooring.testing.subject import Cycle, Subject
@@ -49,10 +50,10 @@ def check_depends(make: Callable[[Scene], Subject], base: Scene, pods: Sequence[
 
 
 def _others(base: Scene, depends: Depends) -> Iterator[Scene]:
-    """Scenes in which some nodes are as they were, and everything else is not."""
+    """Scenes in which some nodes are as they were, and what `depends` rules out is not."""
     if depends is Depends.ANYTHING:
         return
-    for start in (0, 1):
+    for start in (0, 1) if depends is not Depends.NODES else ():
         kept = base.nodes[start::2]
         names = frozenset(node.name for node in kept)
         mine = [pod for pod in base.bound if pod.spec.node_name in names]
@@ -64,8 +65,8 @@ def _others(base: Scene, depends: Depends) -> Iterator[Scene]:
         yield scene._replace(difference="pods of other nodes moved among them", bound=mine + moved)
     yield base._replace(difference="claims, volumes, services and the like removed", objects=())
     yield base._replace(difference="ten days later", now=base.now + 10 * DAY)
-    if depends is Depends.NODE:
-        yield base._replace(difference="pods of the node removed", bound=())
+    if depends is not Depends.PODS:
+        yield base._replace(difference="pods removed", bound=())
 
 
 def _twin(pod: Pod) -> Pod:
@@ -92,39 +93,68 @@ class _Answers:
     @cached_property
     def _answers(self) -> Answers:
         """None of a method whose plugin does not take part: then the framework keeps nothing either."""
+        return self._ask(self._filter_cycle, self._score_cycle)
+
+    def _with_state_of(self, other: _Answers) -> Answers:
+        """The answers with what pre_filter and pre_score wrote in another scene."""
+        cycles = [
+            None if cycle is None else self._subject.resumed(cycle, self._pod)
+            for cycle in (other._filter_cycle, other._score_cycle)
+        ]
+        return self._ask(*cycles)
+
+    def _ask(self, filter_cycle: Cycle | None, score_cycle: Cycle | None) -> Answers:
         subject, nodes = self._subject, self._subject.nodes
         found: dict[str, Mapping[str, object]] = {}
-        cycle = self._filter_cycle
-        if cycle is not None and cycle.taking_part:
+        if filter_cycle is not None and filter_cycle.taking_part:
             for method in forms(subject, FILTERS):
-                refusals = subject.refusals(method, cycle, nodes)
+                refusals = subject.refusals(method, filter_cycle, nodes)
                 found[method] = dict(zip(nodes.names, refusals, strict=True))
-        cycle = self._score_cycle
-        if cycle is not None and cycle.taking_part:
+        if score_cycle is not None and score_cycle.taking_part:
             for method in forms(subject, SCORES):
-                found[method] = dict(zip(nodes.names, subject.scores(method, cycle, nodes), strict=True))
+                scores = subject.scores(method, score_cycle, nodes)
+                found[method] = dict(zip(nodes.names, scores, strict=True))
         return found
 
     def compare(self, other: _Answers, difference: str, compared: frozenset[str]) -> None:
         self._keeps_promise("pre_filter", self._filter_cycle, other._filter_cycle, difference)
         self._keeps_promise("pre_score", self._score_cycle, other._score_cycle, difference)
-        depends = self._subject.plugin.depends
-        if depends is Depends.ANYTHING:
+        if self._subject.plugin.depends is Depends.ANYTHING:
             return
-        for method, answers in other._answers.items():
+        self._follows_from_shape("pre_filter", self._filter_cycle, other._filter_cycle, difference)
+        self._follows_from_shape("pre_score", self._score_cycle, other._score_cycle, difference)
+        self._compare(other._answers, difference, compared)
+        if self._subject.has("pre_filter", "pre_score"):
+            kept = f"{difference}, with what pre_filter and pre_score wrote before"
+            self._compare(other._with_state_of(self), kept, compared)
+
+    def _compare(self, others: Answers, difference: str, compared: frozenset[str]) -> None:
+        for method, answers in others.items():
             mine = self._answers.get(method)
             for name in sorted(compared) if mine is not None else ():
                 if mine is not None and mine[name] != answers[name]:
                     place = self._subject.at(method, self._subject.info(self._pod), name)
+                    depends = self._subject.plugin.depends.name
                     place.fail(
-                        f"depends = {depends.name} is not true\n  as it was: {mine[name]}\n  {difference}: "
-                        f"{answers[name]}\n  say what the answer follows from: Depends.ANYTHING fits all"
+                        f"depends = {depends} is not true\n  as it was: {mine[name]}\n  {difference}: "
+                        f"{answers[name]}\n  say what it follows from; Depends.ANYTHING promises nothing"
                     )
+
+    def _follows_from_shape(
+        self, method: str, mine: Cycle | None, other: Cycle | None, difference: str
+    ) -> None:
+        if mine is None or other is None or mine.answer == other.answer:
+            return
+        self._subject.at(method, mine.pod).fail(
+            f"depends = {self._subject.plugin.depends.name} promises an answer that follows from the pod's "
+            f"shape\n  as it was: {show(mine.answer)}\n  {difference}: {show(other.answer)}\n"
+            "  Depends.ANYTHING promises nothing"
+        )
 
     def _keeps_promise(self, method: str, mine: Cycle | None, other: Cycle | None, difference: str) -> None:
         if mine is None or other is None or mine.answer is not SKIP_SHAPE or other.skipped:
             return
         self._subject.at(method, mine.pod).fail(
             f"skip(shape=True) promises to skip every pod of this shape\n  as it was: skipped\n"
-            f"  {difference}: {other.answer or 'took part'}\n  say skip()"
+            f"  {difference}: {show(other.answer)}\n  say skip()"
         )

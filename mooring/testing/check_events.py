@@ -21,10 +21,12 @@ from mooring.api.storage import (
     VolumeAttachment,
 )
 from mooring.framework.events import Action, ClusterEvent, EventHint, Hint, Resource
+from mooring.framework.plugin import Plugin, overrides
 from mooring.testing.answers import Place
+from mooring.testing.configuration import PluginArgs
 from mooring.testing.nodes import make_node
 from mooring.testing.pods import make_pod
-from mooring.testing.subject import Subject
+from mooring.testing.subject import Subject, cluster_for
 
 RESOURCES = frozenset(value for name, value in vars(Resource).items() if name.isupper())
 
@@ -57,17 +59,26 @@ items:
 Change = tuple[Any, Any]  # an object before and after; None where it was not, or is no more
 
 
-def check_events(subject: Subject, pods: Sequence[Pod], objects: Sequence[KubeObject]) -> None:
-    if not subject.has("events_to_register"):
+def check_registrations(cls: type[Plugin], args: PluginArgs | None) -> None:
+    """Before all else: a scheduler is made of what is registered."""
+    if not overrides(cls, "events_to_register"):
         return
-    place = Place(subject.name, "events_to_register")
+    silent: type[Plugin] = type(cls.__name__, (cls,), {"events_to_register": lambda self: []})
+    plugin = cluster_for(silent, args).plugin(silent)
+    place = Place(cls.name, "events_to_register")
     try:
-        registered = list(subject.plugin.events_to_register())
+        registered = list(cls.events_to_register(plugin))
     except Exception as exc:
         raise AssertionError(f"{place}: raised {type(exc).__name__}: {exc}") from exc
-    known = [*objects, *load_manifests(_MORE_OBJECTS, "sample").objects]
     for each in registered:
         _check_registration(place, each)
+
+
+def check_hints(subject: Subject, pods: Sequence[Pod], objects: Sequence[KubeObject]) -> None:
+    if not subject.has("events_to_register"):
+        return
+    known = [*objects, *load_manifests(_MORE_OBJECTS, "sample").objects]
+    for each in subject.plugin.events_to_register():
         if each.hint is not None:
             changes = list(_changes(subject, each.event, pods, known))
             for pod, change in product(pods, changes):

@@ -11,9 +11,10 @@ from mooring.framework.args import Args
 from mooring.framework.plugin import Plugin
 from mooring.framework.registry import RegistrationError, check_class
 from mooring.testing.check_depends import Scene, check_depends
-from mooring.testing.check_events import check_events
+from mooring.testing.check_events import check_hints, check_registrations
 from mooring.testing.check_grains import check_filters, check_scores
 from mooring.testing.check_rehearsal import check_queue_sort, check_rehearsal, check_unreserve
+from mooring.testing.check_supposing import check_supposing
 from mooring.testing.sample import sample_bound, sample_nodes, sample_objects, sample_pending
 from mooring.testing.subject import Subject
 
@@ -54,11 +55,13 @@ def check_plugin(
     def make(scene: Scene) -> Subject:
         return Subject(cls, args, scene.nodes, scene.bound, scene.objects, scene.now)
 
+    check_registrations(cls, args)
     subject = make(scene)
-    check_events(subject, pending, scene.objects)
+    check_hints(subject, pending, scene.objects)
     check_queue_sort(subject, pending)
     check_filters(subject, pending)
     check_scores(subject, pending)
     check_depends(make, scene, pending)
+    check_supposing(subject, pending)
     check_unreserve(subject, pending)
     check_rehearsal(cls, args, [*scene.nodes, *scene.objects, *scene.bound], pending)

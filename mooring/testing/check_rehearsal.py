@@ -10,19 +10,14 @@ from typing import Any
 
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Pod
-from mooring.config import from_object
-from mooring.core.build import registry_with
 from mooring.core.queue.queued_pod import QueuedPodInfo
-from mooring.core.scheduler import Scheduler
 from mooring.framework.plugin import Plugin, overrides
 from mooring.framework.pod import PodInfo
 from mooring.testing.answers import ALLOWED, Place, check_post_filter, check_pre_filter, check_status
-from mooring.testing.clock import START, VirtualClock
-from mooring.testing.cluster import Cluster
-from mooring.testing.configuration import PluginArgs, config_with
-from mooring.testing.subject import Subject
+from mooring.testing.clock import START
+from mooring.testing.configuration import PluginArgs
+from mooring.testing.subject import Subject, cluster_for
 
-_QUARTER = 15 * 60.0  # no permit plugin can hold a pod for longer
 _BINDING = ("pre_bind", "bind", "post_bind")
 _SILENT = ("unreserve", "post_bind")  # whose answers nobody reads
 _CHECKS: dict[str, Callable[[Place, object], object]] = {
@@ -37,32 +32,32 @@ def check_rehearsal(
     cls: type[Plugin], args: PluginArgs | None, objects: Sequence[KubeObject], pods: Sequence[Pod]
 ) -> None:
     """Schedule the pods, let all waits run out, and complain of what the plugin did wrong meanwhile."""
-    complaints: list[AssertionError] = []
-    watched = _watched(cls, complaints)
-    registry = registry_with()
-    registry[cls.name] = watched
-    clock = VirtualClock(START)
-    config = config_with([watched], None if args is None else {cls.name: args})
-    scheduler = Scheduler(from_object(config), clock=clock, pick=lambda n: 0, registry=registry, record=True)
-    cluster = Cluster(scheduler, clock)
-    cluster.add(*objects, *pods)
-    cluster.run()
-    cluster.advance(_QUARTER + 1)
-    if complaints:
-        raise complaints[0]
-    for decision in cluster.decisions:
-        if decision.result == "error":
-            raise AssertionError(f'plugin "{cls.name}", pod {decision.pod}: {decision.message}')
+    cluster = cluster_for(_watched(cls), args)
+    try:
+        cluster.add(*objects, *pods)
+        for minutes in (0, 1, 15):  # no permit plugin can hold a pod for longer
+            for decision in cluster.advance(60 * minutes):
+                if decision.result == "error":
+                    raise AssertionError(f'plugin "{cls.name}", pod {decision.pod}: {decision.message}')
+    except _Found as found:
+        raise found.complaint from found.complaint.__cause__
 
 
-def _watched(cls: type[Plugin], complaints: list[AssertionError]) -> type[Plugin]:
+class _Found(BaseException):
+    """Ends the rehearsal: no Exception, because a scheduler goes on after those."""
+
+    def __init__(self, complaint: AssertionError) -> None:
+        self.complaint = complaint
+
+
+def _watched(cls: type[Plugin]) -> type[Plugin]:
     """A subclass that looks at every answer on its way out."""
-    methods = {m: _watch(getattr(cls, m), m, complaints) for m in _WATCHED if overrides(cls, m)}
+    methods = {name: _watch(getattr(cls, name), name) for name in _WATCHED if overrides(cls, name)}
     watched: type[Plugin] = type(cls.__name__, (cls,), {"__doc__": cls.__doc__, **methods})
     return watched
 
 
-def _watch(method: Any, name: str, complaints: list[AssertionError]) -> Callable[..., Any]:
+def _watch(method: Any, name: str) -> Callable[..., Any]:
     check = _CHECKS.get(name, check_status)
 
     @wraps(method)
@@ -72,15 +67,14 @@ def _watch(method: Any, name: str, complaints: list[AssertionError]) -> Callable
             answer = method(self, *args)
             if name in _BINDING and inspect.isawaitable(answer):
                 answer = asyncio.run(_awaited(answer))
-            check(place, answer)
-        except AssertionError as exc:
-            complaints.append(exc)
-            raise
         except Exception as exc:
             complaint = AssertionError(f"{place}: raised {type(exc).__name__}: {exc}")
             complaint.__cause__ = exc
-            complaints.append(complaint)
-            raise
+            raise _Found(complaint) from exc
+        try:
+            check(place, answer)
+        except AssertionError as complaint:
+            raise _Found(complaint) from None
         return answer
 
     return watched
@@ -128,9 +122,8 @@ def check_queue_sort(subject: Subject, pods: Sequence[Pod]) -> None:
             place.fail(f"{a.pod.key} is before {b.pod.key}, and {b.pod.key} before {a.pod.key}")
         for c in queued if less else ():
             if before[b, c] and not before[a, c]:
-                place.fail(
-                    f"{a.pod.key} is before {b.pod.key} before {c.pod.key}, but not before {c.pod.key}"
-                )
+                story = f"{a.pod.key} is before {b.pod.key}, that before {c.pod.key}"
+                place.fail(f"{story}, but {a.pod.key} is not before {c.pod.key}")
 
 
 def _is_less(subject: Subject, place: Place, a: QueuedPodInfo, b: QueuedPodInfo) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -9,8 +10,10 @@ import numpy as np
 
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Node, Pod
+from mooring.config import from_object
+from mooring.core.build import registry_with
+from mooring.core.scheduler import Scheduler
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.evaluation import Answer
 from mooring.framework.nodes import IntArray, NodeInfo, Nodes, Verdicts
 from mooring.framework.plugin import Plugin, PreFilterResult, overrides
 from mooring.framework.pod import PodInfo
@@ -18,8 +21,8 @@ from mooring.framework.runners import FilterRunner, PluginError
 from mooring.framework.status import Code, Status
 from mooring.testing.answers import Place, check_pre_filter, check_status
 from mooring.testing.clock import START, VirtualClock
-from mooring.testing.cluster import make_cluster
-from mooring.testing.configuration import PluginArgs
+from mooring.testing.cluster import Cluster
+from mooring.testing.configuration import PluginArgs, config_with
 
 Refusal = tuple[str, tuple[str, ...]]  # the code and the reasons
 
@@ -45,6 +48,18 @@ class Cycle:
         return isinstance(self.answer, Status) and self.answer.code is Code.SKIP
 
 
+def cluster_for(cls: type[Plugin], args: PluginArgs | None, now: float = START) -> Cluster:
+    """A cluster without objects whose scheduler runs the plugin beside the default ones.
+
+    `cls` may be a subclass made for the occasion: it takes the place of whoever else has its name."""
+    registry = registry_with()
+    registry[cls.name] = cls
+    config = from_object(config_with([cls], None if args is None else {cls.name: args}))
+    clock = VirtualClock(now)
+    pick = random.Random(0).randrange
+    return Cluster(Scheduler(config, clock=clock, pick=pick, registry=registry, record=True), clock)
+
+
 class Subject:
     """The plugin under test, with a cluster of its own."""
 
@@ -57,9 +72,8 @@ class Subject:
         objects: Iterable[KubeObject],
         now: float = START,
     ) -> None:
-        given = None if args is None else {cls.name: args}
-        clock = VirtualClock(now)
-        self.cluster = make_cluster([*nodes, *objects, *bound], plugins=[cls], args=given, clock=clock)
+        self.cluster = cluster_for(cls, args, now)
+        self.cluster.add(*nodes, *objects, *bound)
         self.plugin = self.cluster.plugin(cls)
         self.name = cls.name
         self.profile = self.cluster.scheduler.profiles["default-scheduler"]
@@ -84,6 +98,14 @@ class Subject:
             return getattr(self.plugin, place.method)(*args)
         except Exception as exc:
             raise AssertionError(f"{place}: raised {type(exc).__name__}: {exc}") from exc
+
+    def resumed(self, cycle: Cycle, pod: Pod) -> Cycle:
+        """A cycle with what another one's pre_filter and pre_score wrote and answered."""
+        state = cycle.state.clone()
+        state.memory = {}
+        mine = Cycle(self.info(pod), state, self.nodes)
+        mine.answer = cycle.answer
+        return mine
 
     # ---- filter
 
@@ -141,23 +163,29 @@ class Subject:
         `at_most` goes on with that many of the feasible nodes."""
         info = self.info(pod)
         state = CycleState()
-        try:
-            outcome = self.profile.pre_filter(state, info, self.nodes)
-            if not outcome.status.ok:
-                return None
-            passed = Answer(self.profile.filters, state, info, self.nodes).passed
-        except PluginError as exc:
-            raise AssertionError(f'plugin "{exc.plugin}", pod {info.key}: {exc}') from exc
-        names = self.nodes.names
-        allowed = outcome.node_names
-        rows = [i for i in np.flatnonzero(passed).tolist() if allowed is None or names[i] in allowed]
+        rows = self._feasible(info, state)[:at_most]
         if not rows:
             return None
-        cycle = Cycle(info, state, self.nodes.take(np.array(rows[:at_most], np.intp)))
+        cycle = Cycle(info, state, self.nodes.take(np.array(rows, np.intp)))
         if self.has("pre_score"):
             place = self.at("pre_score", info)
             cycle.answer = check_status(place, self.ask(place, state, info, cycle.candidates))
         return cycle
+
+    def _feasible(self, info: PodInfo, state: CycleState) -> list[int]:
+        """The rows that all plugins of the profile let pass."""
+        allowed, skipped = set(self.nodes.names), set()
+        for plugin in self.profile.at("preFilter"):
+            answer = plugin.pre_filter(state, info, self.nodes)
+            if isinstance(answer, PreFilterResult):
+                allowed &= answer.node_names
+            elif answer is not None and answer.code is Code.SKIP:
+                skipped.add(plugin.name)
+            elif answer is not None and not answer.ok:
+                return []
+        state.skip_filter = frozenset(skipped)
+        passed = self.plugin.handle.run_filters(state, info, self.nodes).passed.tolist()
+        return [row for row, name in enumerate(self.nodes.names) if passed[row] and name in allowed]
 
     def scores(self, method: str, cycle: Cycle, nodes: Nodes, where: str = "") -> list[int]:
         """What one form of the score says about each of the nodes, before normalising."""

@@ -444,3 +444,35 @@ class TestEffects:
         assert event.regarding.name == patch.pod.name == "q"
         assert scheduler.take_effects() == []
         assert scheduler.schedule_one() is None
+
+
+class Gang(Plugin):
+    """Holds pods for each other; where one fails, the others are let go."""
+
+    name = "Gang"
+
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        return wait(10.0)
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        return None
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        for other in self.handle.waiting_pods():
+            other.reject(self.name, f"{pod.name} failed")
+
+
+def test_pods_that_wait_for_each_other_fail_together() -> None:
+    world = World(Rules(configured({"plugins": {"multiPoint": {"enabled": [{"name": "Gang"}]}}}), (Gang,)))
+    world.add(node("n0"), pod("p", {"cpu": "1"}), pod("q", {"cpu": "1"}))
+    world.run()
+    assert len(world.scheduler.waiting) == 2
+    world.now += 10
+    world.scheduler.tick()  # both are due, and the first to fail takes the other along
+    world.cluster.carry_out(world.scheduler.take_effects())
+    assert len(world.scheduler.waiting) == 0
+    assert world.scheduler.cluster.assumed_count() == 0
+    assert sorted(world.notes("FailedScheduling")) == [
+        "0/1 nodes are available: 1 p failed.",
+        "0/1 nodes are available: 1 rejected due to timeout after waiting 10s at plugin Gang.",
+    ]

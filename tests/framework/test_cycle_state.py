@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from mooring.framework import CycleState
@@ -74,7 +76,7 @@ def test_a_clone_knows_who_skips() -> None:
     state = CycleState()
     state.skip_filter, state.skip_score = frozenset({"A"}), frozenset({"B"})
     copy = state.clone()
-    assert (copy.skip_filter, copy.skip_score) == ({"A"}, {"B"})
+    assert (copy.skip_filter, copy.skip_score) == (frozenset({"A"}), frozenset({"B"}))
 
 
 def test_what_is_remembered_is_made_once_for_all_states_with_the_same_memory() -> None:
@@ -84,8 +86,8 @@ def test_what_is_remembered_is_made_once_for_all_states_with_the_same_memory() -
         made.append(1)
         return made
 
-    memory: dict[object, object] = {}
-    first, second, other = CycleState(memory), CycleState(memory), CycleState()  # type: ignore[arg-type]
+    memory: dict[Any, Any] = {}
+    first, second, other = CycleState(memory), CycleState(memory), CycleState()
     assert first.remember("key", make) is second.remember("key", make)
     assert first.clone().remember("key", make) is made
     assert len(made) == 1

@@ -387,7 +387,7 @@ class TestNotBefore:
         def early(*args: Any) -> Status | None:
             return refuse("too early", not_before=due[0]) if clock[0]() < due[0] else None
 
-        cluster = only(probe("A", events_to_register=NEVER, **{point: early}))
+        cluster = only(probe("A", None, events_to_register=NEVER, **{point: early}))
         clock.append(cluster.clock)
         due.append(cluster.clock() + 42.5)
         cluster.add(make_pod())

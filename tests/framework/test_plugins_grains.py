@@ -154,7 +154,10 @@ def test_statuses_that_change_from_cycle_to_cycle_keep_their_meaning() -> None:
 def test_a_score_may_be_any_kind_of_integer() -> None:
     cluster = make_cluster(
         [make_node("a")],
-        plugins=[probe("One", score=np.int16(7)), probe("Two", score_nodes=lambda *a: np.array([8], np.uint8))],
+        plugins=[
+            probe("One", score=np.int16(7)),
+            probe("Two", score_nodes=lambda *a: np.array([8], np.uint8)),
+        ],
     )
     cluster.add(make_pod())
     cluster.run()

@@ -67,7 +67,9 @@ class TestSnapshot:
 
     def test_claims_count_their_users(self) -> None:
         cluster = only(Nosy)
-        cluster.add(make_pod("one", node_name="a", claims="data"), make_pod("two", node_name="b", claims="data"))
+        cluster.add(
+            make_pod("one", node_name="a", claims="data"), make_pod("two", node_name="b", claims="data")
+        )
         assert handle_of(cluster).snapshot.claim_users("default/data") == 2
         assert handle_of(cluster).snapshot.claim_users("other/data") == 0
 

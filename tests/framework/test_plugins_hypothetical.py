@@ -1,4 +1,4 @@
-"""Preemption and nominated pods ask plugins about nodes as they would be: add_pod, remove_pod and the view."""
+"""Preemption and nominated pods ask about nodes as they would be: add_pod, remove_pod and the view."""
 
 from __future__ import annotations
 

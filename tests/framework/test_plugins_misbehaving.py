@@ -11,7 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mooring.framework import Action, Depends, PostFilterResult, PreFilterResult, Resource, Status, Verdicts, on, unschedulable, wait
+from mooring.framework import (
+    Action,
+    Depends,
+    PostFilterResult,
+    PreFilterResult,
+    Resource,
+    Status,
+    Verdicts,
+    on,
+    unschedulable,
+    wait,
+)
 from mooring.framework.plugin import Plugin
 from mooring.framework.status import Code
 from mooring.testing import Cluster, make_node, make_pod
@@ -67,7 +78,12 @@ CASES: list[Any] = [
         ("filter_nodes", "no array", verdicts([1, 0], {1: NO}), "not an integer array"),
         ("filter_nodes", "floats", verdicts(np.array([1.0, 0.0]), {1: NO}), "not an integer array"),
         ("filter_nodes", "booleans", verdicts(np.array([True, False]), {1: NO}), "not an integer array"),
-        ("filter_nodes", "skip", verdicts(np.array([1, 0]), {1: Status(Code.SKIP)}), "unexpected status Skip"),
+        (
+            "filter_nodes",
+            "skip",
+            verdicts(np.array([1, 0]), {1: Status(Code.SKIP)}),
+            "unexpected status Skip",
+        ),
         ("pre_score", "raises", raising, "ValueError: boom"),
         ("pre_score", "wrong type", 7, "answered 7; expected None or a Status"),
         ("score", "raises", raising, "ValueError: boom"),
@@ -148,9 +164,7 @@ def test_the_attempt_is_an_error_and_nothing_else_suffers(method: str, wrong: An
 
 
 @pytest.mark.parametrize(("method", "wrong", "words"), CASES)
-def test_the_pod_is_tried_again_and_fits_once_the_plugin_behaves(
-    method: str, wrong: Any, words: str
-) -> None:
+def test_the_pod_is_tried_again_and_fits_once_the_plugin_behaves(method: str, wrong: Any, words: str) -> None:
     wrongs = [wrong]
     plain = COMPANIONS.get(method, {}).get(method, HARMLESS.get(method))
 
@@ -226,7 +240,7 @@ def test_refusals_that_were_kept_survive_a_failure(method: str) -> None:
             raise ValueError("boom")
         return None
 
-    bad = probe("Bad", **{method: sometimes})
+    bad = probe("Bad", None, **{method: sometimes})
     cluster = beside_defaults(bad, nodes=())
     cluster.add(make_node("small", cpu="1"), make_node("large"))
     cluster.add(make_pod("one", requests={"cpu": "2"}))

@@ -19,7 +19,7 @@ from mooring.framework.runners import PluginError
 from mooring.testing import VirtualClock, config_with, make_cluster, make_node, make_pod
 from tests.framework.kit import probe
 
-SOURCE = '''
+SOURCE = """
 from mooring.framework import Plugin, unschedulable
 
 class Picky(Plugin):
@@ -29,7 +29,7 @@ class Picky(Plugin):
         return None if node.labels.get("nice") == "yes" else unschedulable("not nice")
 
 broken = 1 {break_it}
-'''
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -98,7 +98,7 @@ class TestDecorator:
 
     def test_another_class_of_the_same_name_is_refused(self) -> None:
         plugin(probe("Twice", filter=None))
-        with pytest.raises(RegistrationError, match='two plugins are named "Twice": .*give one of them'):
+        with pytest.raises(RegistrationError, match=r'two plugins are named "Twice": .*give one of them'):
 
             @plugin
             class Other(Plugin):
@@ -128,7 +128,9 @@ class TestEntryPoints:
 
     def test_one_that_is_no_plugin_is_named(self, site: Path) -> None:
         install(site, "nice_nodes", "nice_nodes:broken")
-        with pytest.raises(RegistrationError, match=r'entry point "picky = .*": 1 is not a plugin: expected a'):
+        with pytest.raises(
+            RegistrationError, match=r'entry point "picky = .*": 1 is not a plugin: expected a'
+        ):
             Registry().register_entry_points()
 
     def test_one_under_a_default_plugins_name_is_refused(self, site: Path) -> None:
@@ -165,9 +167,7 @@ class TestPath:
 class TestInCode:
     def test_classes_are_handed_to_the_scheduler(self) -> None:
         cls = probe("Handed", filter=None)
-        scheduler = Scheduler(
-            make_config([cls]), clock=VirtualClock(), pick=lambda n: 0, plugins=[cls]
-        )
+        scheduler = Scheduler(make_config([cls]), clock=VirtualClock(), pick=lambda n: 0, plugins=[cls])
         assert isinstance(scheduler.profiles["default-scheduler"].plugins["Handed"], cls)
 
     def test_the_same_class_twice_is_one(self) -> None:
@@ -302,7 +302,7 @@ class TestConfiguration:
         config = config_with([Pack])
         config["profiles"][0]["plugins"]["filter"] = {"enabled": [{"name": "Pack"}]}
         expected = (
-            r'(?s)profiles\[0\]\.plugins\.filter\.enabled\[0\]: plugin "Pack" does not extend FilterPlugin plugin'
+            r'(?s)profiles\[0\]\.plugins\.filter\.enabled\[0\]: plugin "Pack" does not extend FilterPlugin'
             r".*it implements score"
         )
         with pytest.raises(ConfigError, match=expected):
@@ -312,5 +312,5 @@ class TestConfiguration:
         sort = probe("Sort", less=False)
         config = config_with([sort])
         del config["profiles"][0]["plugins"]["queueSort"]
-        with pytest.raises(ConfigError, match="only one queue sort plugin required .* but got 2"):
+        with pytest.raises(ConfigError, match=r"only one queue sort plugin required .* but got 2"):
             make_cluster(plugins=[sort], config=config)
