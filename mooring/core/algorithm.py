@@ -173,8 +173,7 @@ class Algorithm:
         scoring = memory.scoring
         scoring.refresh(choice.state, pod, nodes, feasible, candidates, choice.changes)
         choice.scoring = scoring
-        total = scoring.total
-        best = choice.best = (total == total.item(int(total.argmax()))).nonzero()[0]
+        best = choice.best = scoring.best()
         choice.row = best.item(self._pick(len(best)) if len(best) > 1 else 0)
 
     def _sample(self, feasible: BoolArray, total: int, percentage: int) -> BoolArray | None:

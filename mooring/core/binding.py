@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -42,7 +41,7 @@ class BindingCycle:
     async def _pre_bind(self) -> Status:
         for name, ask in self.profile.pre_binds:
             status = await self._ask(name, ask)
-            if not status.ok:
+            if status is not SUCCESS and not status.ok:
                 return _failed(status, f'running PreBind plugin "{name}": ')
         return SUCCESS
 
@@ -62,7 +61,7 @@ class BindingCycle:
             answer = ask(self.state, self.pod, self.node_name)
             if answer is None:
                 return SUCCESS
-            if inspect.isawaitable(answer):
+            if hasattr(answer, "__await__"):
                 answer = await answer
         except Exception as exc:
             return Status(Code.ERROR, str(raised(name, ask.__name__, exc)), exception=exc)

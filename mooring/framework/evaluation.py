@@ -342,7 +342,38 @@ class Scoring:
         self._mark: Mark | None = None
         self._feasible: BoolArray = np.zeros(0, np.bool_)
         self.columns: list[ScoreColumn] = []
+        self._by_nodes: list[ScoreColumn] = []
+        self._by_pods: list[ScoreColumn] = []
+        self._by_anything: list[ScoreColumn] = []
         self.total: IntArray = np.zeros(0, np.int64)
+        self._best: npt.NDArray[np.intp] | None = None  # None: to be looked for
+
+    def best(self) -> npt.NDArray[np.intp]:
+        """The rows with the highest total, in order."""
+        if self._best is None:
+            total = self.total
+            self._best = (total == total.item(int(total.argmax()))).nonzero()[0]
+        return self._best
+
+    def _set_total(self, row: int, total: int) -> None:
+        """One row's total is new. Where the best rows are known, they are kept up to date."""
+        self.total[row] = total
+        best = self._best
+        if best is None:
+            return
+        place = int(best.searchsorted(row))
+        was_best = place < len(best) and best.item(place) == row
+        if was_best and len(best) == 1:
+            self._best = None
+            return
+        highest = self.total.item(best.item(1 if was_best and place == 0 else 0))
+        if total > highest:
+            self._best = np.array([row], np.intp)
+        elif total == highest and not was_best:
+            self._best = np.insert(best, place, row)
+        elif total < highest and was_best:
+            best[place:-1] = best[place + 1 :]
+            self._best = best[:-1]
 
     def refresh(
         self,
@@ -363,11 +394,12 @@ class Scoring:
             changes.everything()
         same_rows = feasible is self._feasible
         everything = False
-        for column in self.columns:
-            if column.runner.reuses:
-                everything |= self._refresh(column, state, pod, candidates, feasible, changes, same_rows)
-            else:
-                everything |= self._compute(column, state, pod, candidates, feasible, same_rows)
+        for column in self._by_nodes if changes.node is not None or not same_rows else ():
+            everything |= self._refresh(column, state, pod, candidates, feasible, changes, same_rows)
+        for column in self._by_pods:
+            everything |= self._refresh(column, state, pod, candidates, feasible, changes, same_rows)
+        for column in self._by_anything:
+            everything |= self._compute(column, state, pod, candidates, feasible, same_rows)
         if everything or changes.any is EVERY:
             self._sum_all(feasible)
         else:
@@ -383,6 +415,9 @@ class Scoring:
         self._skipped = skipped
         self._feasible = np.zeros(length, np.bool_)
         self.columns = [ScoreColumn(r, length) for r in self._runners if r.name not in skipped]
+        self._by_pods = [c for c in self.columns if c.runner.depends is Depends.PODS]
+        self._by_anything = [c for c in self.columns if c.runner.depends is Depends.ANYTHING]
+        self._by_nodes = [c for c in self.columns if c.runner.depends in (Depends.NODE, Depends.NODES)]
 
     def _refresh(
         self,
@@ -481,18 +516,20 @@ class Scoring:
             total += column.weighted
         total[~feasible] = INFEASIBLE
         self.total = total
+        self._best = None
 
     def _sum(self, rows: Rows, feasible: BoolArray) -> None:
         if isinstance(rows, slice) or len(rows) == 1:
             row = rows.start if isinstance(rows, slice) else rows.item(0)
             total = sum([column.weighted.item(row) for column in self.columns]) if self.columns else 1
-            self.total[row] = total if feasible.item(row) else INFEASIBLE
+            self._set_total(row, total if feasible.item(row) else INFEASIBLE)
             return
         totals = np.full(len(rows), 0 if self.columns else 1, np.int64)
         for column in self.columns:
             totals += column.weighted[rows]
         totals[~feasible[rows]] = INFEASIBLE
         self.total[rows] = totals
+        self._best = None
 
 
 def _common_value(scores: IntArray) -> int | None:

@@ -83,6 +83,10 @@ class NodeInfo(Protocol):
     def pod_count(self) -> int: ...
     @property
     def allowed_pods(self) -> int: ...
+    @property
+    def amounts(self) -> tuple[int, ...]:
+        """All of these in one: equal for nodes of one size that are equally full."""
+        ...
 
 
 class Ids(NamedTuple, Generic[T_co]):

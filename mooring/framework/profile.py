@@ -156,7 +156,7 @@ class Profile:
         """The first refusal, or success."""
         for name, ask in self._pre_enqueues:
             status = _answer(name, "PreEnqueue", ask, pod)
-            if not status.ok:
+            if status is not SUCCESS and not status.ok:
                 return status
         return SUCCESS
 
@@ -213,7 +213,7 @@ class Profile:
         """Reserve in order; the caller unreserves when this fails."""
         for name, ask in self._reserves:
             status = _answer(name, "Reserve", ask, state, pod, node_name)
-            if not status.ok:
+            if status is not SUCCESS and not status.ok:
                 return _failure(status, f'running Reserve plugin "{name}": ')
         return SUCCESS
 

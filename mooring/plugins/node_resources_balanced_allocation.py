@@ -38,9 +38,13 @@ class NodeResourcesBalancedAllocation(Plugin):
         scored = self._scored(state, pod, node.resources)
         if scored is None:
             return 0
-        allocatable, used = scored.pick(node.allocatable_amounts), scored.pick(node.requested_amounts)
-        with_pod = [amount + taken for amount, taken in zip(scored.amounts, used, strict=True)]
-        return _compare(balance_of(with_pod, allocatable), balance_of(used, allocatable))
+
+        def compute(node: NodeInfo) -> int:
+            allocatable, used = scored.pick(node.allocatable_amounts), scored.pick(node.requested_amounts)
+            with_pod = [amount + taken for amount, taken in zip(scored.amounts, used, strict=True)]
+            return _compare(balance_of(with_pod, allocatable), balance_of(used, allocatable))
+
+        return scored.known.get(node, compute)
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         scored = self._scored(state, pod, nodes.resources)

@@ -20,7 +20,7 @@ from mooring.framework.pod import PodInfo
 from mooring.framework.runners import PluginError
 from mooring.framework.status import Status, unresolvable, unschedulable
 from mooring.plugins.args import NodeResourcesFitArgs
-from mooring.plugins.resource_columns import ScoredResources, is_tracked, lines_of, remember_for
+from mooring.plugins.resource_columns import ByAmounts, ScoredResources, is_tracked, lines_of, remember_for
 from mooring.plugins.scoring_strategies import Strategy
 
 _ALIGNED, _SCORED = "NodeResourcesFit/aligned", "NodeResourcesFit/scored"
@@ -68,7 +68,7 @@ class Wanted:
 class Aligned:
     """The same as lines of the table; `missing` is the code of what the table has no line for."""
 
-    __slots__ = ("_amounts", "_bits", "_each", "_hopeless", "lines", "missing")
+    __slots__ = ("_amounts", "_bits", "_each", "_hopeless", "known", "lines", "missing")
 
     def __init__(self, wanted: Wanted, known: Sequence[str]) -> None:
         present = [i for i, name in enumerate(wanted.names) if name in known]
@@ -76,6 +76,7 @@ class Aligned:
         self._amounts = [wanted.amounts[i] for i in present]
         self._bits = [2 << i for i in present]
         places = [known.index(wanted.names[i]) for i in present]
+        self.known: ByAmounts[int] = ByAmounts()
         self._each = list(zip(places, self._amounts, self._bits, strict=True))
         self._hopeless = 2 << len(wanted.names)
         self.missing = sum(2 << i for i in range(len(wanted.names)) if i not in present)
@@ -147,7 +148,7 @@ class NodeResourcesFit(Plugin):
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         wanted, known = self._written(state), node.resources
         aligned = remember_for(state, _ALIGNED, known, lambda: Aligned(wanted, known))
-        code = aligned.code_of(node)
+        code = aligned.known.get(node, aligned.code_of)
         return wanted.refusals[code] if code else None
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:
@@ -167,8 +168,12 @@ class NodeResourcesFit(Plugin):
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         scored = self._scored(state, pod, node.resources)
-        used, allocatable = scored.nonzero_requested_of(node), scored.pick(node.allocatable_amounts)
-        return self._strategy.score_one(scored, used, allocatable)
+
+        def compute(node: NodeInfo) -> int:
+            used, allocatable = scored.nonzero_requested_of(node), scored.pick(node.allocatable_amounts)
+            return self._strategy.score_one(scored, used, allocatable)
+
+        return scored.known.get(node, compute)
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         scored = self._scored(state, pod, nodes.resources)

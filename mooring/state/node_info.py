@@ -77,6 +77,10 @@ class BaseNode:
         return amounts
 
     @property
+    def amounts(self) -> tuple[int, ...]:
+        return (self.allowed_pods, *self.allocatable_amounts, *self.usage())
+
+    @property
     def allocatable(self) -> Resources:
         return self._named(self.allocatable_amounts)
 
@@ -99,20 +103,26 @@ class BaseNode:
 class NodeRow(BaseNode):
     """A node of the table."""
 
-    __slots__ = ("_by_uid", "_usage")
+    __slots__ = ("_amounts", "_by_uid")
 
     def __init__(self, table: NodeTable, row: int, node: Node) -> None:
         super().__init__(table, row, node)
         self._by_uid: dict[str, PodInfo] = {}
-        self._usage: list[int] | None = None  # the row's usage, until its pods change
+        self._amounts: tuple[int, ...] = ()  # until the node or its pods change
 
     def set_node(self, node: Node) -> None:
         self.node = node
+        self._amounts = ()
+
+    @property
+    def amounts(self) -> tuple[int, ...]:
+        known = self._amounts
+        if len(known) != 1 + len(self._table.allocatable.data) + len(self._table.usage.data):
+            known = self._amounts = super().amounts
+        return known
 
     def usage(self) -> list[int]:
-        usage = self._usage
-        if usage is None or len(usage) != len(self._table.usage.data):
-            usage = self._usage = self._table.usage.data[:, self.row].tolist()
+        usage: list[int] = self._table.usage.data[:, self.row].tolist()
         return usage
 
     @property
@@ -121,11 +131,11 @@ class NodeRow(BaseNode):
 
     def put(self, pod: PodInfo) -> None:
         self._by_uid[pod.uid] = pod
-        self._usage = None
+        self._amounts = ()
 
     def drop(self, pod: PodInfo) -> None:
         del self._by_uid[pod.uid]
-        self._usage = None
+        self._amounts = ()
 
 
 class HypotheticalNode(BaseNode):

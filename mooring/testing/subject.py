@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,15 @@ import numpy as np
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Node, Pod
 from mooring.config import from_object
-from mooring.core.build import registry_with
 from mooring.core.scheduler import Scheduler
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import IntArray, NodeInfo, Nodes, Verdicts
 from mooring.framework.plugin import Plugin, PreFilterResult, overrides
 from mooring.framework.pod import PodInfo
+from mooring.framework.registry import Registry
 from mooring.framework.runners import FilterRunner, PluginError
 from mooring.framework.status import Code, Status
+from mooring.plugins import IN_TREE
 from mooring.testing.answers import Place, check_pre_filter, check_status
 from mooring.testing.clock import START, VirtualClock
 from mooring.testing.cluster import Cluster
@@ -48,12 +50,17 @@ class Cycle:
         return isinstance(self.answer, Status) and self.answer.code is Code.SKIP
 
 
+@cache
+def _default_plugins() -> Registry:
+    return Registry(IN_TREE)
+
+
 def cluster_for(cls: type[Plugin], args: PluginArgs | None, now: float = START) -> Cluster:
     """A cluster without objects whose scheduler runs the plugin beside the default ones.
 
     `cls` may be a subclass made for the occasion: it takes the place of whoever else has its name."""
-    registry = registry_with()
-    registry[cls.name] = cls
+    registry = Registry()
+    registry.update({**_default_plugins(), cls.name: cls})
     config = from_object(config_with([cls], None if args is None else {cls.name: args}))
     clock = VirtualClock(now)
     pick = random.Random(0).randrange

@@ -56,20 +56,26 @@ def test_the_files_shown_are_the_files(block: Block) -> None:
 
 
 def test_the_examples_pass_their_own_tests() -> None:
-    found = run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(EXAMPLES)])
+    found = run([sys.executable, "-m", "pytest", "-q"])
     assert " passed" in found
     assert "failed" not in found
 
 
 @pytest.mark.parametrize("block", blocks("python"), ids=lambda block: block.text.splitlines()[0])
 def test_fragments_run(block: Block) -> None:
-    exec(compile(block.text, "docs/plugins.md", "exec"), {"__name__": "fragment"})
+    executed(block.text)
 
 
-def test_the_fragment_on_arguments_refuses_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def executed(text: str) -> dict[str, Any]:
+    """What the code defines; it is compiled as a file of its own would be."""
     namespace: dict[str, Any] = {"__name__": "fragment"}
+    exec(compile(text, "fragment", "exec", dont_inherit=True), namespace)
+    return namespace
+
+
+def test_the_fragment_on_arguments_refuses_what_it_says() -> None:
     (block,) = [b for b in blocks("python") if "LimitArgs" in b.text]
-    exec(compile(block.text, "docs/plugins.md", "exec"), namespace)
+    namespace = executed(block.text)
     assert [p.field for p in namespace["LimitArgs"](max_pods=0).problems()] == ["maxPods"]
     assert list(namespace["LimitArgs"]().problems()) == []
 
@@ -92,7 +98,7 @@ def run(command: str | list[str]) -> str:
     """Run a command as a reader of the page would, in the examples' folder with Mooring installed."""
     paths = [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
     environment = {**os.environ, "PATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
-    environment.pop("PYTEST_ADDOPTS", None)
+    environment["PYTEST_ADDOPTS"] = "-o addopts= -p no:cacheprovider"  # not this project's
     done = subprocess.run(
         command,
         shell=isinstance(command, str),
@@ -112,7 +118,7 @@ def test_the_configuration_enables_the_plugin() -> None:
     assert "GpuPack" in [plugin.name for plugin in profile.plugins.multi_point.enabled]
 
 
-def test_the_entry_point_leads_to_the_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_entry_point_leads_to_the_plugin() -> None:
     (block,) = blocks("toml")
     (path,) = tomllib.loads(block.text)["project"]["entry-points"][ENTRY_POINT_GROUP].values()
     module, _, name = path.partition(":")
@@ -186,7 +192,4 @@ def test_the_table_of_the_handle_is_true() -> None:
 def test_the_readme_shows_a_plugin_that_keeps_the_contract() -> None:
     found = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
     assert found is not None
-    namespace: dict[str, Any] = {"__name__": "readme"}
-    exec(compile(found[1], "README.md", "exec"), namespace)
-    (cls,) = [each for each in namespace.values() if isinstance(each, type) and issubclass(each, Plugin)][1:]
-    check_plugin(cls)
+    check_plugin(executed(found[1])["GpuPack"])

@@ -156,6 +156,25 @@ class TestPods:
         assert setup.asked.take() == (sorted({"a", last}), sorted({"a", last}))
 
 
+class TestNodes:
+    def test_asked_again_about_all_nodes_when_one_changed(self, table: bool) -> None:
+        setup = Setup(Depends.NODES, table)
+        setup.schedule()
+        setup.asked.take()
+        setup.cluster.add(make_node("c", labels={"new": "yes"}))
+        setup.schedule()
+        assert setup.asked.take() == (ALL, ALL)
+
+    def test_pods_that_come_and_go_do_not_matter(self, table: bool) -> None:
+        setup = Setup(Depends.NODES, table)
+        setup.schedule()
+        setup.asked.take()
+        setup.cluster.add(make_pod("there", node_name="b"))
+        setup.schedule()
+        setup.schedule()
+        assert setup.asked.take() == ([], [])
+
+
 class TestAnything:
     def test_asked_about_everything_each_time(self, table: bool) -> None:
         setup = Setup(Depends.ANYTHING, table)
@@ -192,3 +211,68 @@ class TestAll:
         for _ in range(3):
             setup.schedule()
             assert setup.asked.take() == (ALL, ALL)
+
+
+class TestPreparation:
+    """pre_filter and pre_score of a plugin whose answers follow from the shape are asked once for it."""
+
+    @staticmethod
+    def prepared(depends_on: Depends) -> tuple[Cluster, list[str], list[Any]]:
+        calls: list[str] = []
+        read: list[Any] = []
+
+        class Prepares(Plugin):
+            name = "Prepares"
+            depends = depends_on
+
+            def pre_filter(self, state: Any, pod: Any, nodes: Any) -> Any:
+                calls.append("pre_filter")
+                state.write("filter", pod.labels.get("app"))
+                return None
+
+            def filter(self, state: Any, pod: Any, node: Any) -> None:
+                read.append(state.read("filter"))
+
+            def pre_score(self, state: Any, pod: Any, nodes: Any) -> Any:
+                calls.append("pre_score")
+                state.write("score", pod.labels.get("app"))
+                return None
+
+            def score(self, state: Any, pod: Any, node: Any) -> int:
+                read.append(state.read("score"))
+                return 0
+
+            def reserve(self, state: Any, pod: Any, node_name: str) -> None:
+                read.append((state.read("filter"), state.read("score")))
+
+        config = config_with([Prepares], defaults=False)
+        cluster = make_cluster([make_node(n) for n in NAMES], plugins=[Prepares], config=config)
+        return cluster, calls, read
+
+    @pytest.mark.parametrize("depends", [Depends.NODE, Depends.PODS, Depends.NODES])
+    def test_asked_once_for_a_shape(self, depends: Depends) -> None:
+        cluster, calls, read = self.prepared(depends)
+        cluster.add(*(make_pod(f"web-{i}", labels={"app": "web"}) for i in range(3)))
+        cluster.run()
+        assert calls == ["pre_filter", "pre_score"]
+        read.clear()
+        cluster.add(make_pod("db", labels={"app": "db"}))
+        cluster.run()
+        assert calls == ["pre_filter", "pre_score"] * 2
+        assert {each for each in read if isinstance(each, str)} == {"db"}
+
+    @pytest.mark.parametrize("depends", Depends)
+    def test_what_was_written_is_there_in_every_cycle(self, depends: Depends) -> None:
+        cluster, _, read = self.prepared(depends)
+        for i in range(3):
+            for app in ("web", "db"):
+                read.clear()
+                cluster.add(make_pod(f"{app}-{i}", labels={"app": app}))
+                cluster.run()
+                assert read[-1] == (app, app)
+
+    def test_asked_each_time_by_default(self) -> None:
+        cluster, calls, _ = self.prepared(Depends.ANYTHING)
+        cluster.add(*(make_pod(f"web-{i}", labels={"app": "web"}) for i in range(3)))
+        cluster.run()
+        assert calls == ["pre_filter", "pre_score"] * 3

@@ -194,6 +194,35 @@ class TestTimeouts:
         assert len(cluster.scheduler.waiting) == 0
         assert "after waiting 15m0s at plugin A" in cluster.pod("pod").status.conditions[0].message
 
+    @pytest.mark.xfail(strict=True, reason="expiring one pod may decide another that is in the same round")
+    def test_a_plugin_may_reject_others_when_one_runs_out_of_time(self) -> None:
+        """All members of a gang run out of time at once, and the first that does ends it for all."""
+
+        class Gang(Plugin):
+            name = "Gang"
+
+            def permit(self, state: Any, pod: Any, node_name: str) -> Status:
+                return wait(30, "waiting for the gang")
+
+            def unreserve(self, state: Any, pod: Any, node_name: str) -> None:
+                for other in self.handle.waiting_pods():
+                    other.reject(self.name, f"without {pod.name}")
+
+            def events_to_register(self) -> Any:
+                return NEVER
+
+        cluster = only(Gang)
+        cluster.add(make_pod("one"), make_pod("two"), make_pod("three"))
+        cluster.run()
+        cluster.advance(30)
+        assert len(cluster.scheduler.waiting) == 0
+        messages = [pod.status.conditions[0].message for pod in cluster.pods()]
+        assert "timeout after waiting 30s at plugin Gang" in messages[0]
+        assert [message.endswith(("without one.", "without two.")) for message in messages[1:]] == [
+            True,
+            True,
+        ]
+
     def test_the_room_is_free_again(self) -> None:
         hold_first = probe(
             "A",

@@ -54,6 +54,10 @@ def ones(self: Any, state: Any, pod: Any, nodes: Any) -> Any:
     return np.ones(len(nodes), np.int64)
 
 
+def _agrees(self: Any, state: Any, pod: Any, node: Any) -> None:
+    return None
+
+
 # ---- good ones
 
 
@@ -491,6 +495,9 @@ DISHONEST: list[Any] = [
         id="number of nodes",
     ),
     pytest.param(
+        Depends.NODES, lambda self, pod, node: len(node.pods), "pods removed", id="pods instead of nodes"
+    ),
+    pytest.param(
         Depends.PODS,
         lambda self, pod, node: any(len(n.pods) > 4 for n in self.handle.snapshot.nodes),
         "pods of other nodes moved among them",
@@ -538,6 +545,52 @@ class TestDepends:
     ) -> None:
         check_plugin(depending(Depends.ANYTHING, verdict))
         check_plugin(scoring(Depends.ANYTHING, verdict))
+
+    def test_all_nodes_may_matter_to_one_that_says_so(self) -> None:
+        check_plugin(depending(Depends.NODES, lambda self, pod, node: len(self.handle.snapshot.nodes) > 7))
+        check_plugin(scoring(Depends.NODES, lambda self, pod, node: len(self.handle.snapshot.nodes)))
+
+    @pytest.mark.parametrize("method", ["pre_filter", "pre_score"])
+    def test_preparations_that_do_not_follow_from_the_shape(self, method: str) -> None:
+        def by_number_of_nodes(self: Any, state: Any, pod: Any, nodes: Any) -> Status | None:
+            return skip() if len(self.handle.snapshot.nodes) > 7 else None
+
+        members = {"depends": Depends.NODE, "filter": _agrees, "score": lambda self, *args: 0}
+        message = complaint(bad(**members, **{method: by_number_of_nodes}))
+        assert message.startswith(f'plugin "Bad", {method}, pod default/nothing: depends = NODE promises')
+        assert "as it was: <Skip>\n  other nodes removed: success" in message
+
+    def test_what_pre_filter_writes_must_not_follow_from_the_order_of_the_nodes(self) -> None:
+        """It is kept for the shape, while nodes come and go and rows move."""
+
+        class ByRow(Plugin):
+            name = "ByRow"
+            depends = Depends.NODE
+
+            def pre_filter(self, state: Any, pod: Any, nodes: Any) -> None:
+                state.write(self.name, [node.labels.get("disk") == "hdd" for node in nodes])
+
+            def filter_nodes(self, state: Any, pod: Any, nodes: Any) -> Verdicts:
+                refused = state.read(self.name)
+                return refuse(np.array([refused[row % len(refused)] for row in nodes.rows]), NO)
+
+        message = complaint(ByRow)
+        assert message.startswith('plugin "ByRow", filter_nodes, pod default/nothing, node ')
+        assert "with what pre_filter and pre_score wrote before" in message
+
+    def test_normalising_by_how_many_nodes_there_are(self) -> None:
+        """Such scores are kept while there are the same raw ones, on however many nodes."""
+
+        def normalize_score(self: Any, state: Any, pod: Any, scores: Any, nodes: Any) -> Any:
+            return scores * 100 // scores.sum()
+
+        def score(self: Any, state: Any, pod: Any, node: Any) -> int:
+            return 2 if node.name.endswith("1") else 1
+
+        check_plugin(bad(score=score, normalize_score=normalize_score))
+        message = complaint(bad(score=score, normalize_score=normalize_score, depends=Depends.NODE))
+        assert message.startswith('plugin "Bad", normalize_score, pod default/nothing, node ')
+        assert "among one candidate for each score" in message
 
     def test_a_promise_for_a_shape_that_does_not_hold(self) -> None:
         class Promises(Plugin):
