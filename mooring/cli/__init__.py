@@ -6,6 +6,7 @@ import click
 
 from mooring import __version__
 from mooring.cli.config import config
+from mooring.cli.process import relax_collector
 from mooring.cli.schedule import schedule
 
 
@@ -13,6 +14,7 @@ from mooring.cli.schedule import schedule
 @click.version_option(__version__, prog_name="mooring")
 def main() -> None:
     """A complete Kubernetes scheduler whose plugins are written in Python."""
+    relax_collector()
 
 
 main.add_command(config)
