@@ -7,7 +7,9 @@ from typing import NoReturn
 
 import click
 
-from mooring.config import ConfigError, Registry, load, load_and_resolve, to_yaml
+from mooring.cli.plugins import plugin_option, registry_for
+from mooring.config import ConfigError, load, load_and_resolve, to_yaml
+from mooring.framework.registry import RegistrationError
 
 
 @click.group()
@@ -17,15 +19,15 @@ def config() -> None:
 
 @config.command()
 @click.argument("file", type=click.Path())
-@click.pass_context
-def check(context: click.Context, file: str) -> None:
+@plugin_option
+def check(file: str, plugins: tuple[str, ...]) -> None:
     """Check FILE and report everything that is wrong with it.
 
     Exits 0 when the scheduler would start with it, 1 when it would not, 2 when FILE cannot be read.
     """
     try:
-        loaded, profiles = load_and_resolve(file, _registry(context))
-    except ConfigError as error:
+        loaded, profiles = load_and_resolve(file, registry_for(plugins))
+    except (ConfigError, RegistrationError) as error:
         _fail(str(error), 1)
     except OSError as error:
         _fail(f"{file}: {error.strerror}", 2)
@@ -49,17 +51,6 @@ def view(file: str) -> None:
     for warning in loaded.warnings:
         click.echo(f"warning: {warning}", err=True)
     click.echo(to_yaml(loaded.config), nl=False)
-
-
-def _registry(context: click.Context) -> Registry:
-    """The plugins to check against: those the caller put into the context, else the in-tree ones."""
-    if context.obj is not None:
-        given: Registry = context.obj
-        return given
-    from mooring.plugins import in_tree_registry
-
-    in_tree: Registry = in_tree_registry()
-    return in_tree
 
 
 def _fail(message: str, code: int) -> NoReturn:

@@ -19,13 +19,14 @@ from mooring.api.decode import load_sources
 from mooring.api.errors import ObjectError
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Node, Pod
+from mooring.cli.plugins import plugin_option, registry_for
 from mooring.cluster.memory import MemoryCluster
-from mooring.config import ConfigError, LoadedConfig, load
-from mooring.core.build import registry_with
+from mooring.cluster.parallel import Threads
+from mooring.config import ConfigError, LoadedConfig, default_config, load
 from mooring.core.scheduler import Scheduler
 from mooring.explain.outcomes import EVICTED, PENDING, SCHEDULED, Attempts, Outcome
 from mooring.explain.text import story
-from mooring.framework.registry import RegistrationError, Registry
+from mooring.framework.registry import RegistrationError
 from mooring.framework.runners import PluginError
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -42,7 +43,7 @@ SUFFIXES = (".yaml", ".yml", ".json")
     help="Manifests: a file, a directory, or - for standard input; may be given several times.",
 )
 @click.option("--config", "config_file", metavar="FILE", help="A KubeSchedulerConfiguration.")
-@click.option("--plugin", "plugins", multiple=True, metavar="MODULE:CLASS", help="A plugin to register.")
+@plugin_option
 @click.option("--explain", "explain", multiple=True, metavar="POD", help="Tell this pod's whole story.")
 @click.option("--seed", default=0, show_default=True, help="Decides among equally good nodes.")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
@@ -99,15 +100,16 @@ def _read(files: Iterable[str]) -> tuple[list[KubeObject], list[str]]:
 
 def _scheduler(config_file: str | None, plugins: Iterable[str], seed: int) -> Scheduler:
     try:
-        registry: Registry = registry_with()
-        registry.register_entry_points()
-        for path in plugins:
-            registry.register_path(path)
-        config: LoadedConfig | None = None if config_file is None else load(config_file)
-        for warning in config.warnings if config is not None else ():
+        config = LoadedConfig(default_config()) if config_file is None else load(config_file)
+        for warning in config.warnings:
             click.echo(f"warning: {warning}", err=True)
         return Scheduler(
-            config, clock=time.time, pick=random.Random(seed).randrange, registry=registry, record=True
+            config,
+            clock=time.time,
+            pick=random.Random(seed).randrange,
+            registry=registry_for(plugins),
+            record=True,
+            parallelize=Threads(config.config.parallelism),
         )
     except (ConfigError, RegistrationError, PluginError) as exc:
         click.echo(str(exc), err=True)

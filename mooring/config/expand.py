@@ -15,6 +15,9 @@ MAX_NODE_SCORE = 100
 MAX_TOTAL_SCORE = 2**63 - 1
 
 
+NOT_REGISTERED = "if it is yours, register it: --plugin MODULE:CLASS, or a mooring.plugins entry point"
+
+
 class PluginClass(Protocol):
     """What configuration has to know about a registered plugin."""
 
@@ -100,7 +103,7 @@ class Expansion:
 
     def _unknown(self, path: Path, name: str) -> None:
         if name:  # an empty name is refused by validation
-            hint = REMOVED.get(name) or did_you_mean(name, self.registry)
+            hint = REMOVED.get(name) or did_you_mean(name, self.registry) or NOT_REGISTERED
             self._add(path, f'unknown plugin "{name}"', hint)
 
     def _duplicate(self, path: Path, point: str, name: str) -> None:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import BoolArray, Depends, IntArray, Mark, Nodes, Verdicts
 from mooring.framework.pod import PodInfo
-from mooring.framework.runners import FilterRunner, ScoreRunner, same_statuses
+from mooring.framework.runners import FilterRunner, ScoreRunner, outside_range, same_statuses
 from mooring.framework.status import Code, Status
 
 Rows = slice | npt.NDArray[np.intp]
@@ -77,9 +77,7 @@ def rows_of(changed: list[int], length: int) -> Rows | None:
         return slice(changed[0], changed[0] + 1)
     if len(distinct) * 3 > length:
         return EVERY
-    rows = np.fromiter(distinct, np.intp, len(distinct))
-    rows.sort()
-    return rows
+    return np.fromiter(distinct, np.intp, len(distinct))
 
 
 class FilterColumn:
@@ -325,10 +323,10 @@ class ScoreColumn:
 
     __slots__ = ("latest", "raw", "runner", "uniform", "weighted")
 
-    def __init__(self, runner: ScoreRunner, length: int) -> None:
+    def __init__(self, runner: ScoreRunner, weighted: IntArray) -> None:
         self.runner = runner
-        self.raw: IntArray = np.zeros(length, np.int64)
-        self.weighted: IntArray = np.zeros(length, np.int64)
+        self.raw: IntArray = np.zeros(len(weighted), np.int64)
+        self.weighted = weighted  # a line of the matrix of all columns, so that they can be summed at once
         self.latest: IntArray | None = None  # of a plugin that is asked every time
         self.uniform: int | None = None  # the raw score that all rows had when they were last normalised
 
@@ -342,6 +340,7 @@ class Scoring:
         self._mark: Mark | None = None
         self._feasible: BoolArray = np.zeros(0, np.bool_)
         self.columns: list[ScoreColumn] = []
+        self._matrix: IntArray = np.zeros((0, 0), np.int64)
         self._by_nodes: list[ScoreColumn] = []
         self._by_pods: list[ScoreColumn] = []
         self._by_anything: list[ScoreColumn] = []
@@ -414,7 +413,9 @@ class Scoring:
     def _start(self, skipped: frozenset[str], length: int) -> None:
         self._skipped = skipped
         self._feasible = np.zeros(length, np.bool_)
-        self.columns = [ScoreColumn(r, length) for r in self._runners if r.name not in skipped]
+        runners = [runner for runner in self._runners if runner.name not in skipped]
+        self._matrix = np.zeros((len(runners), length), np.int64)
+        self.columns = [ScoreColumn(r, line) for r, line in zip(runners, self._matrix, strict=True)]
         self._by_pods = [c for c in self.columns if c.runner.depends is Depends.PODS]
         self._by_anything = [c for c in self.columns if c.runner.depends is Depends.ANYTHING]
         self._by_nodes = [c for c in self.columns if c.runner.depends in (Depends.NODE, Depends.NODES)]
@@ -468,7 +469,7 @@ class Scoring:
         scores = runner.run(state, pod, view)
         column.raw[rows] = scores
         if not runner.normalizes:
-            if len(scores) and (scores.min() < 0 or scores.max() > 100):
+            if outside_range(scores):
                 # Rows that did not pass the filters may have any score: nobody looks at it.
                 runner.check_range(scores[feasible[rows]])
             column.weighted[rows] = scores if runner.weight == 1 else scores * runner.weight
@@ -511,9 +512,7 @@ class Scoring:
 
     def _sum_all(self, feasible: BoolArray) -> None:
         # Without any score plugin all nodes are equally good.
-        total = np.full(len(feasible), 0 if self.columns else 1, np.int64)
-        for column in self.columns:
-            total += column.weighted
+        total = self._matrix.sum(axis=0) if self.columns else np.ones(len(feasible), np.int64)
         total[~feasible] = INFEASIBLE
         self.total = total
         self._best = None
@@ -524,9 +523,7 @@ class Scoring:
             total = sum([column.weighted.item(row) for column in self.columns]) if self.columns else 1
             self._set_total(row, total if feasible.item(row) else INFEASIBLE)
             return
-        totals = np.full(len(rows), 0 if self.columns else 1, np.int64)
-        for column in self.columns:
-            totals += column.weighted[rows]
+        totals = self._matrix[:, rows].sum(axis=0) if self.columns else np.ones(len(rows), np.int64)
         totals[~feasible[rows]] = INFEASIBLE
         self.total[rows] = totals
         self._best = None

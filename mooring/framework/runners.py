@@ -192,7 +192,7 @@ class ScoreRunner:
 
     def check_range(self, scores: IntArray) -> None:
         """After normalising, every score is within 0..100."""
-        if len(scores) and (scores.min() < 0 or scores.max() > 100):
+        if outside_range(scores):
             worst = int(scores[(scores < 0) | (scores > 100)][0])
             raise PluginError(
                 self.name,
@@ -225,6 +225,11 @@ class ScoreRunner:
             found = "NaN" if nan else f"{scores.dtype} values"
             raise PluginError(self.name, f"{method} gave {found}; expected integers")
         return scores
+
+
+def outside_range(scores: IntArray) -> bool:
+    """Whether any score is below 0 or above 100; read as unsigned, a negative number is a huge one."""
+    return len(scores) > 0 and bool(scores.astype(np.int64, copy=False).view(np.uint64).max() > 100)
 
 
 def same_statuses(a: Mapping[int, Status], b: Mapping[int, Status]) -> bool:

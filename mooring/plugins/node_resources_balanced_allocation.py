@@ -51,7 +51,9 @@ class NodeResourcesBalancedAllocation(Plugin):
         if scored is None:
             return np.zeros(len(nodes), np.int64)
         allocatable, used = scored.allocatable(nodes), scored.requested(nodes)
-        return _compare(balance(used + scored.requests, allocatable), balance(used, allocatable))
+        # With and without the pod in one go: for few rows the number of array operations is what counts.
+        both = balance(np.hstack((used + scored.requests, used)), np.hstack((allocatable, allocatable)))
+        return _compare(both[: len(nodes)], both[len(nodes) :])
 
     def _scored(self, state: CycleState, pod: PodInfo, known: Sequence[str]) -> ScoredResources | None:
         """The resources to balance; None for a pod that requests none of those configured."""

@@ -9,6 +9,7 @@ pods appear on their nodes through it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -74,7 +75,7 @@ class NodeView:
 
     def take(self, rows: Rows) -> NodeView:
         """A view of other rows of the same table."""
-        return NodeView(self.table, rows)
+        return NodeView(self.table, rows) if isinstance(rows, slice) else CopiedView(self.table, rows)
 
     def where(self, mask: BoolArray) -> NodeView:
         """The rows where a whole-table mask is true; the whole table where it is true everywhere."""
@@ -144,8 +145,7 @@ class NodeView:
 
     @property
     def free(self) -> Amounts:
-        allocatable = self.table.allocatable.data[:, self._rows]
-        return Amounts(self.table.resource_index, allocatable - self.usage[REQUESTED:])
+        return Amounts(self.table.resource_index, self.allocatable.matrix - self.usage[REQUESTED:])
 
     @property
     def nonzero_requested(self) -> IntArray:
@@ -198,6 +198,18 @@ class NodeView:
     @property
     def carried_terms(self) -> Sequence[AffinityTerm]:
         return self.table.carried_terms
+
+
+class CopiedView(NodeView):
+    """Rows picked for one question: their amounts are copied once, however many plugins look at them."""
+
+    @cached_property
+    def usage(self) -> IntArray:
+        return self.table.usage.data[:, self._rows]
+
+    @cached_property
+    def allocatable(self) -> Amounts:
+        return Amounts(self.table.resource_index, self.table.allocatable.data[:, self._rows])
 
 
 class MaskedView(NodeView):

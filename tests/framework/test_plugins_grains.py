@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from mooring.framework import (
+    Code,
     Depends,
     Plugin,
     Status,
@@ -149,6 +150,15 @@ def test_statuses_that_change_from_cycle_to_cycle_keep_their_meaning() -> None:
     refusals = cluster.decision("pod-2").refusals
     expected = {**dict.fromkeys("bcdefgh", "turn 0"), "c": "turn 2"}
     assert {name: r.reasons[0] for name, r in refusals.items()} == expected
+
+
+def test_statuses_that_no_row_has_do_not_matter() -> None:
+    unused = {1: SMALL, 2: Status(Code.SKIP), 3: Status(Code.ERROR, "broken")}
+    table = probe("Table", filter_nodes=lambda s, p, nodes: Verdicts(np.array([1, 0], np.int32), unused))
+    cluster = make_cluster([make_node("a"), make_node("b")], plugins=[table])
+    cluster.add(make_pod())
+    cluster.run()
+    assert cluster.node_of("pod") == "b"
 
 
 def test_a_score_may_be_any_kind_of_integer() -> None:

@@ -227,6 +227,54 @@ class TestClasses:
         with pytest.raises(RegistrationError, match=expected):
             check_class(Wrong)
 
+    @pytest.mark.parametrize(
+        "method", ["less", "filter", "filter_nodes", "score", "score_nodes", "pre_filter", "permit", "bind"]
+    )
+    def test_parameters_are_checked(self, method: str) -> None:
+        cls = type("Wrong", (Plugin,), {"name": "Wrong", method: lambda self: None})
+        with pytest.raises(RegistrationError, match=rf"Wrong\.{method}\(self\): expected {method}\(self, "):
+            check_class(cls)
+
+    @pytest.mark.xfail(strict=True, reason="only some methods are checked")
+    @pytest.mark.parametrize(
+        "method",
+        [
+            *("pre_enqueue", "add_pod", "remove_pod", "post_filter", "pre_score", "normalize_score"),
+            *("reserve", "unreserve", "pre_bind", "post_bind", "events_to_register"),
+        ],
+    )
+    def test_parameters_of_other_methods_are_checked(self, method: str) -> None:
+        members = {"filter": lambda self, state, pod, node: None, method: lambda self, *, odd: None}
+        with pytest.raises(RegistrationError, match=f"expected {method}"):
+            check_class(type("Wrong", (Plugin,), {"name": "Wrong", **members}))
+
+    @pytest.mark.xfail(strict=True, reason="found out when the first pod is scheduled")
+    def test_methods_that_cannot_wait_are_not_async(self) -> None:
+        class Waits(Plugin):
+            name = "Waits"
+
+            async def filter(self, state: Any, pod: Any, node: Any) -> None:  # type: ignore[override]
+                return None
+
+        with pytest.raises(RegistrationError, match=r"Waits\.filter.*async"):
+            check_class(Waits)
+
+    @pytest.mark.xfail(strict=True, reason="a NameError while the class is made")
+    def test_arguments_may_be_declared_beside_the_plugin_in_a_function(self) -> None:
+        """With `from __future__ import annotations`, as in this file, the annotation is a name only."""
+
+        class LocalArgs(Args):
+            most: int = 1
+
+        class Local(Plugin):
+            name = "Local"
+            args: LocalArgs
+
+            def filter(self, state: Any, pod: Any, node: Any) -> None:
+                return None
+
+        assert Local.args_type is LocalArgs
+
     def test_extension_points_are_those_overridden_also_in_a_base_class(self) -> None:
         class Base(Plugin):
             def filter(self, state: Any, pod: Any, node: Any) -> None:
