@@ -1,0 +1,157 @@
+"""`mooring schedule`, through the installed command."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+QUICKSTART = str(ROOT / "examples" / "quickstart")
+
+
+def mooring(*args: str, cwd: Path | None = None, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sys.executable).parent / "mooring"), *args]
+    return subprocess.run(command, cwd=cwd, input=stdin, capture_output=True, text=True, check=False)
+
+
+def node(name: str, cpu: str = "4") -> dict[str, Any]:
+    allocatable = {"cpu": cpu, "memory": "8Gi", "pods": "110"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name},
+        "status": {"allocatable": allocatable},
+    }
+
+
+def pod(name: str, cpu: str = "1", **spec: Any) -> dict[str, Any]:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"containers": [container], **spec},
+    }
+
+
+def manifests(*objects: dict[str, Any]) -> str:
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+
+
+def test_the_quickstart_as_the_readme_shows_it() -> None:
+    result = mooring("schedule", "-f", QUICKSTART)
+    assert (result.returncode, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    assert lines[0].split() == ["POD", "NODE", "WHY"]
+    rows = {line.split()[0]: line.split(maxsplit=2)[1:] for line in lines[1:-2]}
+    assert rows["default/batch-2"] == ["<evicted>", "from node-a2, to make room for default/hotfix"]
+    assert rows["default/train"] == ["gpu-b2", "the only one of 4 nodes that fits"]
+    assert rows["default/db-1"][0] == "<pending>"
+    assert "1 node(s) didn't match pod anti-affinity rules" in rows["default/db-1"][1]
+    assert "ahead of" in rows["default/web-1"][1]
+    assert lines[-1] == "7 of 8 pods scheduled on 4 nodes, 1 evicted"
+    readme = (ROOT / "README.md").read_text()
+    for line in lines:
+        if line.startswith(("default/batch-2", "default/web-1", "default/hotfix", "7 of 8")):
+            assert line in readme
+
+
+def test_explain_tells_scores_and_refusals() -> None:
+    result = mooring("schedule", "-f", QUICKSTART, "--explain", "default/web-2", "--explain", "nobody")
+    assert "default/web-2 (default-scheduler): scheduled to" in result.stdout
+    assert "TaintToleration: node(s) had untolerated taint(s)" in result.stdout
+    assert "PodTopologySpread" in result.stdout
+    assert "nobody: no attempt was made at such a pod" in result.stderr
+
+
+def test_json_has_outcomes_and_whole_decisions() -> None:
+    result = mooring("schedule", "-f", "-", "-o", "json", stdin=manifests(node("a"), node("b"), pod("p")))
+    answer = json.loads(result.stdout)
+    outcome = answer["outcomes"][0]
+    assert (outcome["pod"], outcome["state"]) == ("default/p", "scheduled")
+    decision = answer["decisions"][0]
+    assert decision["node"] == outcome["node"]
+    assert decision["feasible"] == ["a", "b"]
+    assert decision["scores"]["NodeResourcesFit"]["weight"] == 1
+    assert len(decision["total"]) == 2
+
+
+def test_a_malformed_object_is_named_and_the_others_are_scheduled() -> None:
+    bad_node = node("broken", cpu="4 cores")
+    bad_pod = pod("odd", nodeSelector={"a": "b"})
+    expression = {"key": "zone", "operator": "Near", "values": ["a"]}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    bad_pod["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    result = mooring("schedule", "-f", "-", stdin=manifests(node("a"), bad_node, bad_pod, pod("fine")))
+    assert result.returncode == 1
+    assert "Node broken: status.allocatable.cpu" in result.stderr
+    assert '"4 cores"' in result.stderr
+    assert "Pod default/odd: spec.affinity.nodeAffinity" in result.stderr
+    assert '"Near"' in result.stderr
+    assert "default/fine  a" in result.stdout
+    assert "1 of 1 pods scheduled on 1 nodes" in result.stdout
+
+
+def test_a_configuration_picks_the_plugins(tmp_path: Path) -> None:
+    (tmp_path / "packing.py").write_text(
+        "from mooring.framework import Plugin\n"
+        "class OnlyB(Plugin):\n"
+        "    name = 'OnlyB'\n"
+        "    def score(self, state, pod, node):\n"
+        "        return 100 if node.name == 'b' else 0\n"
+    )
+    plugins = {"score": {"disabled": [{"name": "*"}], "enabled": [{"name": "OnlyB"}]}}
+    profile = {"schedulerName": "default-scheduler", "plugins": plugins}
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [profile],
+    }
+    (tmp_path / "config.yaml").write_text(json.dumps(config))
+    (tmp_path / "objects.json").write_text(
+        manifests(node("a"), node("b"), node("c"), *(pod(f"p{i}") for i in range(3)))
+    )
+    options = ("--config", "config.yaml", "--plugin", "packing:OnlyB")
+    result = mooring("schedule", "-f", "objects.json", *options, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert [line.split()[1] for line in result.stdout.splitlines()[1:4]] == ["b", "b", "b"]
+
+
+@pytest.mark.parametrize(
+    ("args", "text"),
+    [
+        (["--config", "missing.yaml"], "missing.yaml: No such file or directory"),
+        (["--plugin", "nowhere:Plugin"], "--plugin nowhere:Plugin: ModuleNotFoundError"),
+        (["--plugin", "nowhere"], 'expected "module:Class"'),
+        (["-f", "missing-manifest.yaml"], "missing-manifest.yaml: No such file or directory"),
+    ],
+)
+def test_what_cannot_be_used_is_named_and_exits_2(args: list[str], text: str, tmp_path: Path) -> None:
+    result = mooring("schedule", "-f", "-", *args, cwd=tmp_path, stdin="")
+    assert result.returncode == 2
+    assert text in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_pods_nobody_tries_say_why() -> None:
+    gated = pod("gated", schedulingGates=[{"name": "example.com/quota"}])
+    foreign = pod("foreign", schedulerName="other")
+    result = mooring("schedule", "-f", "-", stdin=manifests(node("a"), gated, foreign))
+    assert "held back by SchedulingGates: example.com/quota" in result.stdout
+    assert 'no profile is named "other"' in result.stdout
+
+
+def test_the_seed_decides_among_equals() -> None:
+    objects = manifests(*(node(f"n{i}") for i in range(8)), pod("p"))
+    places = {
+        mooring("schedule", "-f", "-", "--seed", str(seed), stdin=objects).stdout.splitlines()[1].split()[1]
+        for seed in range(6)
+    }
+    assert len(places) > 1
+    again = [mooring("schedule", "-f", "-", "--seed", "3", stdin=objects).stdout for _ in range(2)]
+    assert again[0] == again[1]
