@@ -1,4 +1,4 @@
-"""Hypothesis strategies for clusters: nodes, pods of few templates, and the other objects plugins read.
+"""Hypothesis strategies for clusters: nodes, and pods of few templates.
 
 Everything is drawn from small sets of values, so that in a small cluster things meet: selectors match,
 ports collide, claims are shared. `HYPOTHESIS_PROFILE=long` multiplies the number of examples.
@@ -7,13 +7,13 @@ ports collide, claims are shared. `HYPOTHESIS_PROFILE=long` multiplies the numbe
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from tests.state.objects import HOST, ZONE, manifest
+from tests.state.objects import HOST, ZONE
 
 DISK = "disk"
 GPU = "example.com/gpu"
@@ -129,6 +129,7 @@ requests = st.one_of(
         ]
     ),
 )
+light_requests = st.sampled_from([{}, {"cpu": "100m"}, {"cpu": "100m", "memory": "64Mi"}])
 tolerations = st.lists(
     st.sampled_from(
         [
@@ -225,16 +226,10 @@ owners = st.sampled_from(
 )
 priorities = st.sampled_from([None, 0, 10, 100])
 
-
-_features: dict[str, st.SearchStrategy[dict[str, Any]]] = {
-    **dict.fromkeys(
-        ["spread", "spread even", "spread more"],
-        st.lists(spreads, min_size=1, max_size=2).map(lambda them: {"topologySpreadConstraints": them}),
-    ),
-    **dict.fromkeys(["near", "nearer"], _inter_pod.map(lambda terms: {"affinity": {"podAffinity": terms}})),
-    **dict.fromkeys(
-        ["apart", "far apart"], _inter_pod.map(lambda terms: {"affinity": {"podAntiAffinity": terms}})
-    ),
+FEATURES: dict[str, st.SearchStrategy[dict[str, Any]]] = {
+    "spread": st.lists(spreads, min_size=1, max_size=2).map(lambda them: {"topologySpreadConstraints": them}),
+    "near": _inter_pod.map(lambda terms: {"affinity": {"podAffinity": terms}}),
+    "apart": _inter_pod.map(lambda terms: {"affinity": {"podAntiAffinity": terms}}),
     "affinity": affinities.map(lambda affinity: {"affinity": affinity}),
     "nodes": st.sampled_from([{ZONE: "a"}, {DISK: "ssd"}]).map(lambda labels: {"nodeSelector": labels}),
     "volumes": volumes.map(lambda them: {"volumes": them}),
@@ -251,150 +246,20 @@ _features: dict[str, st.SearchStrategy[dict[str, Any]]] = {
 
 
 @st.composite
-def templates(draw: st.DrawFn) -> dict[str, Any]:
-    """What `tests.state.objects.pod` takes besides a name: the common part of a workload's pods."""
+def templates(draw: st.DrawFn, always: Sequence[str] = (), light: bool = False) -> dict[str, Any]:
+    """What `tests.state.objects.pod` takes besides a name: the common part of a workload's pods.
+
+    It has one of the features in `always`, if there are any, and perhaps a few others. Light ones ask for
+    little, so that nodes are not refused for being full before anything else is looked at.
+    """
     template = {
-        "requests": draw(requests),
+        "requests": draw(light_requests if light else requests),
         "labels": draw(labels) if draw(st.integers(0, 4)) else {},
-        "namespace": draw(st.sampled_from(["default", "default", "other"])),
+        "namespace": draw(st.sampled_from(["default", "default", "default", "other"])),
         "priority": draw(priorities),
     }
-    for fields in draw(some_of(_features, 3)).values():
+    for fields in draw(some_of(FEATURES, 1 if always else 3)).values():
         template |= fields
+    if always:
+        template |= draw(FEATURES[draw(st.sampled_from(always))])
     return without_none(template)
-
-
-# ---- the other objects
-
-# Manifests, as `mooring.api.decode.from_dict` takes them.
-
-_namespaced = st.sampled_from(NAMESPACES)
-_quantities = st.sampled_from(["1Gi", "5Gi"])
-
-
-@st.composite
-def _namespace(draw: st.DrawFn) -> dict[str, Any]:
-    team = draw(st.sampled_from([{}, {"team": "x"}]))
-    return manifest("Namespace", draw(_namespaced), metadata={"labels": team})
-
-
-@st.composite
-def _service(draw: st.DrawFn) -> dict[str, Any]:
-    selector = draw(st.sampled_from([{"app": "a"}, {"app": "b"}, {"tier": "x"}, {}]))
-    return manifest(
-        "Service", draw(st.sampled_from(["s0", "s1"])), draw(_namespaced), spec={"selector": selector}
-    )
-
-
-@st.composite
-def _controller(draw: st.DrawFn) -> dict[str, Any]:
-    if draw(st.booleans()):
-        spec = {"selector": draw(selectors)}
-        return manifest("ReplicaSet", "r0", draw(_namespaced), group="apps/v1", spec=spec)
-    return manifest("ReplicationController", "r0", draw(_namespaced), spec={"selector": {"app": "a"}})
-
-
-@st.composite
-def _budget(draw: st.DrawFn) -> dict[str, Any]:
-    return manifest(
-        "PodDisruptionBudget",
-        draw(st.sampled_from(["b0", "b1"])),
-        draw(_namespaced),
-        group="policy/v1",
-        spec={"selector": draw(selectors)},
-        status={"disruptionsAllowed": draw(st.integers(0, 2))},
-    )
-
-
-@st.composite
-def _storage_class(draw: st.DrawFn) -> dict[str, Any]:
-    name = draw(st.sampled_from(["wait", "now"]))
-    in_a = [{"matchLabelExpressions": [{"key": ZONE, "values": ["a", "b"]}]}]
-    return manifest(
-        "StorageClass",
-        name,
-        group="storage.k8s.io/v1",
-        provisioner=draw(st.sampled_from([DRIVER, "kubernetes.io/no-provisioner"])),
-        volumeBindingMode="WaitForFirstConsumer" if name == "wait" else "Immediate",
-        allowedTopologies=draw(sometimes(st.just(in_a), [])),
-    )
-
-
-@st.composite
-def _claim(draw: st.DrawFn) -> dict[str, Any]:
-    bound_to = draw(sometimes(st.sampled_from(VOLUMES), ""))
-    annotations: dict[str, str] = {}
-    if bound_to:
-        annotations["pv.kubernetes.io/bind-completed"] = "yes"
-    elif draw(st.integers(0, 4)) == 4:
-        annotations["volume.kubernetes.io/selected-node"] = draw(st.sampled_from(NODE_NAMES))
-    return manifest(
-        "PersistentVolumeClaim",
-        draw(st.sampled_from([*CLAIMS, "p0-vol0"])),
-        draw(_namespaced),
-        metadata={"annotations": annotations},
-        spec={
-            "accessModes": [draw(st.sampled_from(["ReadWriteOnce", "ReadWriteOncePod"]))],
-            "resources": {"requests": {"storage": draw(_quantities)}},
-            "storageClassName": draw(st.sampled_from(["wait", "wait", "now", ""])),
-            "volumeName": bound_to,
-        },
-        status={"phase": draw(st.sampled_from(["Bound", "Bound", "Lost"])) if bound_to else "Pending"},
-    )
-
-
-@st.composite
-def _volume(draw: st.DrawFn) -> dict[str, Any]:
-    name = draw(st.sampled_from(VOLUMES))
-    spec: dict[str, Any] = {
-        "capacity": {"storage": draw(_quantities)},
-        "accessModes": ["ReadWriteOnce", "ReadWriteOncePod"],
-        "storageClassName": "wait",
-    }
-    affine = draw(sometimes(st.sampled_from([(ZONE, "a"), (HOST, "n0"), (DISK, "ssd")])))
-    if affine is not None:
-        expression = {"key": affine[0], "operator": "In", "values": [affine[1]]}
-        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
-    if draw(st.booleans()):
-        spec["csi"] = {"driver": DRIVER, "volumeHandle": f"handle-{name}"}
-    if draw(st.integers(0, 4)) == 4:
-        spec["claimRef"] = {"namespace": "default", "name": "c0", "uid": "PersistentVolumeClaim-default-c0"}
-    located = draw(st.sampled_from([{}, {}, {ZONE: "a"}, {ZONE: "a__b"}]))
-    metadata = {"labels": located}
-    return manifest("PersistentVolume", name, metadata=metadata, spec=spec, status={"phase": "Available"})
-
-
-@st.composite
-def _csi(draw: st.DrawFn) -> dict[str, Any]:
-    group = "storage.k8s.io/v1"
-    kind = draw(
-        st.sampled_from(["CSINode", "CSINode", "VolumeAttachment", "CSIDriver", "CSIStorageCapacity"])
-    )
-    if kind == "CSINode":
-        drivers = [{"name": DRIVER, "nodeID": "x", "allocatable": {"count": draw(st.integers(0, 2))}}]
-        return manifest(kind, draw(st.sampled_from(NODE_NAMES)), group=group, spec={"drivers": drivers})
-    if kind == "VolumeAttachment":
-        spec = {
-            "attacher": DRIVER,
-            "nodeName": draw(st.sampled_from(NODE_NAMES)),
-            "source": {"persistentVolumeName": draw(st.sampled_from(VOLUMES))},
-        }
-        return manifest(kind, draw(st.sampled_from(["t0", "t1"])), group=group, spec=spec)
-    if kind == "CSIDriver":
-        return manifest(kind, DRIVER, group=group, spec={"storageCapacity": draw(st.booleans())})
-    topology = {"matchLabels": {ZONE: draw(st.sampled_from(["a", "b"]))}}
-    fields = {"storageClassName": "wait", "capacity": draw(_quantities), "nodeTopology": topology}
-    return manifest(kind, draw(st.sampled_from(["k0", "k1"])), "default", group=group, **fields)
-
-
-things = st.one_of(
-    _namespace(),
-    _service(),
-    _controller(),
-    _budget(),
-    _storage_class(),
-    _claim(),
-    _claim(),
-    _volume(),
-    _csi(),
-)

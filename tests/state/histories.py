@@ -9,8 +9,16 @@ from hypothesis import strategies as st
 
 from mooring.config import LoadedConfig, from_object
 from tests.state.odd_plugins import ODD_PLUGINS
+from tests.state.things import (
+    budgets,
+    grouping,
+    namespaces,
+    storage,
+    storage_to_begin_with,
+    things,
+)
 from tests.state.world import Event, Rules
-from tests.strategies import NODE_NAMES, labels, nodes, templates, things
+from tests.strategies import NODE_NAMES, labels, nodes, templates
 
 
 def configured(*profiles: Mapping[str, Any]) -> LoadedConfig:
@@ -79,12 +87,35 @@ class Setting(NamedTuple):
         return Rules(CONFIGS[self.config], plugins, self.seed, self.graceful, self.late)
 
 
+class Theme(NamedTuple):
+    """What a history is mostly about; where everything happens at once, nothing meets."""
+
+    features: Sequence[str]  # every workload has one of these
+    things: st.SearchStrategy[dict[str, Any]]
+    often: Sequence[str]  # kinds of events
+    begin: st.SearchStrategy[list[dict[str, Any]]] | None = None  # things that are there from the beginning
+    light: bool = True
+
+
+THEMES = {
+    "anything": Theme((), things, ["thing", "thing", "crowd", "urgent"], light=False),
+    "storage": Theme(["volumes"], storage, ["thing", "thing", "node", "gone"], storage_to_begin_with()),
+    "neighbours": Theme(["near", "apart"], namespaces(), ["thing", "placed", "relabel"]),
+    "spread": Theme(["spread", "spread", "owner"], grouping, ["thing", "placed", "node", "gone"]),
+    "preemption": Theme(
+        ["ports", "apart", "tolerant", "init"],
+        budgets(),
+        ["thing", "thing", "crowd", "urgent", "urgent", "start", "terminate"],
+        light=False,
+    ),
+    "nodes": Theme(["nodes", "image", "affinity", "tolerant"], things, ["node", "node", "gone"]),
+}
+
 _number = st.integers(0, 20)
 _node_name = st.sampled_from(NODE_NAMES)
 _KINDS: dict[str, Sequence[st.SearchStrategy[Any]]] = {
     "node": (nodes(),),
     "gone": (_number,),
-    "thing": (things,),
     "no_thing": (_number,),
     "pods": (st.integers(0, 3), st.integers(1, 5)),
     "placed": (st.integers(0, 3), _node_name),
@@ -104,20 +135,22 @@ _KINDS: dict[str, Sequence[st.SearchStrategy[Any]]] = {
     "refuse": (st.integers(1, 2),),
     "settle": (),
 }
-_OFTEN = ["node", "thing", "thing", *["pods"] * 5, "placed", "crowd", "urgent", "delete", "tick", "settle"]
+_OFTEN = ["node", "thing", *["pods"] * 6, "placed", "delete", "tick", "settle"]
 
 
 @st.composite
-def events(draw: st.DrawFn) -> Event:
-    kind = draw(st.sampled_from([*_OFTEN, *_KINDS]))
+def events(draw: st.DrawFn, theme: Theme) -> Event:
+    kind = draw(st.sampled_from([*_OFTEN, *theme.often, *theme.often, *_KINDS]))
     attempts = draw(st.sampled_from([12, 12, 1, 0]))
-    return Event(kind, tuple(draw(arg) for arg in _KINDS[kind]), attempts)
+    drawn = (theme.things,) if kind == "thing" else _KINDS[kind]
+    return Event(kind, tuple(draw(arg) for arg in drawn), attempts)
 
 
 class History(NamedTuple):
     setting: Setting
     templates: list[dict[str, Any]]
     nodes: list[dict[str, Any]]
+    things: list[dict[str, Any]]
     events: list[Event]
 
     @property
@@ -126,20 +159,26 @@ class History(NamedTuple):
 
     @property
     def all_events(self) -> list[Event]:
-        """The nodes come first."""
-        return [*(Event("node", (node,), 0) for node in self.nodes), *self.events]
+        """What is there in the beginning comes first."""
+        first = [Event("node", (node,), 0) for node in self.nodes]
+        return [*first, *(Event("thing", (thing,), 0) for thing in self.things), *self.events]
 
 
-histories = st.builds(
-    History,
-    st.builds(
-        Setting,
-        st.sampled_from(sorted(CONFIGS)),
-        st.integers(0, 3),
-        graceful=st.booleans(),
-        late=st.booleans(),
-    ),
-    st.lists(templates(), min_size=2, max_size=4),
-    st.lists(nodes(), min_size=2, max_size=6, unique_by=lambda node: str(node["name"])),
-    st.lists(events(), min_size=10, max_size=25),
-)
+def histories_about(theme: Theme) -> st.SearchStrategy[History]:
+    return st.builds(
+        History,
+        st.builds(
+            Setting,
+            st.sampled_from(sorted(CONFIGS)),
+            st.integers(0, 3),
+            graceful=st.booleans(),
+            late=st.booleans(),
+        ),
+        st.lists(templates(theme.features, theme.light), min_size=2, max_size=4),
+        st.lists(nodes(), min_size=2, max_size=6, unique_by=lambda node: str(node["name"])),
+        st.lists(theme.things, max_size=4) if theme.begin is None else theme.begin,
+        st.lists(events(theme), min_size=10, max_size=25),
+    )
+
+
+histories = st.one_of([histories_about(theme) for theme in THEMES.values()])
