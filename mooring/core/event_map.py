@@ -13,6 +13,7 @@ from mooring.api.quantity import QuantityError, parse
 from mooring.framework.events import Action, ClusterEvent, EventHint, Resource
 from mooring.framework.plugin import Plugin, overrides
 from mooring.framework.pod import PodInfo
+from mooring.framework.runners import PluginError, raised
 
 ASSIGNED_POD_ADD = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD)
 ASSIGNED_POD_DELETE = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
@@ -62,7 +63,11 @@ def registrations(plugins: Iterable[Plugin], *, extenders: bool = False) -> dict
 def events_of(plugin: Plugin) -> list[EventHint]:
     """What a plugin registers for; any event where it can refuse pods without saying what may help."""
     if overrides(type(plugin), "events_to_register"):
-        return list(plugin.events_to_register())
+        try:
+            return list(plugin.events_to_register())
+        except Exception as exc:
+            message = f'plugin "{plugin.name}": events_to_register: {raised(plugin.name, "start-up", exc)}'
+            raise PluginError(plugin.name, message) from exc
     return list(ANY_EVENT) if plugin.extension_points & _REFUSING_POINTS else []
 
 

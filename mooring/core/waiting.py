@@ -55,6 +55,8 @@ class HeldPod:
 
     def expire(self, now: float) -> bool:
         """Refuse the pod if a plugin's time has run out."""
+        if not self._deadlines:  # decided meanwhile, by what another pod's end led to
+            return False
         plugin = min(self._deadlines, key=self._deadlines.__getitem__)
         if self._deadlines[plugin] > now:
             return False

@@ -502,7 +502,8 @@ class Scoring:
         feasible: BoolArray,
     ) -> None:
         runner = column.runner
-        scores = runner.normalize(state, pod, raw, candidates) if runner.normalizes else raw
+        # A copy, because plugins may compute in place, as they do in Go.
+        scores = runner.normalize(state, pod, raw.copy(), candidates) if runner.normalizes else raw
         runner.check_range(scores)
         if column.uniform is not None and len(scores):
             column.weighted[:] = scores.item(0) * runner.weight  # rows that become feasible have it, too

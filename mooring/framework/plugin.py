@@ -74,7 +74,10 @@ class Plugin:
             if any(overrides(cls, method) for method in point.methods)
         )
         if "args" in inspect.get_annotations(cls):
-            hint = typing.get_type_hints(cls).get("args")
+            frame = inspect.currentframe()
+            around = frame.f_back.f_locals if frame is not None and frame.f_back is not None else {}
+            # A class made in a function may speak of another one made there.
+            hint = typing.get_type_hints(cls, localns=dict(around)).get("args")
             cls.args_type = hint if isinstance(hint, type) and issubclass(hint, Args) else None
 
     # ---- queue

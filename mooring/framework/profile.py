@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
+from math import isnan
+from typing import Any, cast
 
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.evaluation import Filtering, Scoring
@@ -53,9 +54,16 @@ class PreFilterOutcome:
         return True
 
     def _restrict(self, name: str, node_names: frozenset[str]) -> bool:
+        if not isinstance(node_names, Set) or not all(isinstance(each, str) for each in node_names):
+            raise PluginError(
+                name,
+                f'running PreFilter plugin "{name}": restricted the nodes to {node_names!r}; '
+                "expected a set of node names",
+            )
         plugins = self.restricting
         plugins.append(name)
-        self.node_names = node_names if self.node_names is None else self.node_names & node_names
+        wanted = frozenset(node_names)
+        self.node_names = wanted if self.node_names is None else self.node_names & wanted
         if self.node_names:
             return True
         if len(plugins) == 1:
@@ -203,10 +211,14 @@ class Profile:
         try:
             answer = ask(state, pod, statuses)
         except Exception as exc:
-            failure = raised(name, "post_filter", exc)
-            return PostFilterResult(None, Status(Code.ERROR, str(failure), plugin=name, exception=exc))
+            message = f'running PostFilter plugin "{name}": {raised(name, "post_filter", exc)}'
+            return PostFilterResult(None, Status(Code.ERROR, message, plugin=name, exception=exc))
         if isinstance(answer, PostFilterResult):
-            return answer
+            problem = _post_filter_problem(answer)
+            if problem is None:
+                return answer
+            message = f'running PostFilter plugin "{name}": {problem}'
+            return PostFilterResult(None, Status(Code.ERROR, message, plugin=name))
         return PostFilterResult(None, _checked(name, answer))
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
@@ -230,7 +242,11 @@ class Profile:
         for name, ask in self._permits:
             status = _answer(name, "Permit", ask, state, pod, node_name)
             if status.code is Code.WAIT:
-                waits[name] = (min(status.timeout, 15 * 60), status)
+                timeout = status.timeout
+                if not isinstance(timeout, int | float) or isnan(timeout):
+                    message = f'running Permit plugin "{name}": wait({timeout!r}): expected seconds'
+                    return Status(Code.ERROR, message, plugin=name), {}
+                waits[name] = (min(timeout, 15 * 60), status)
             elif not status.ok:
                 return _failure(status, f'running Permit plugin "{name}": '), {}
         return SUCCESS, waits
@@ -258,6 +274,17 @@ def _checked(name: str, answer: object) -> Status:
     if not isinstance(answer, Status):
         return Status(Code.ERROR, f"answered {answer!r}; expected None or a Status", plugin=name)
     return answer.by(name)
+
+
+def _post_filter_problem(result: PostFilterResult) -> str | None:
+    """What is wrong with a result that a plugin made."""
+    nominated, status, victims, _ = (cast(Any, part) for part in result)
+    if not isinstance(nominated, str | None):
+        return f"nominated node {nominated!r}; expected a node name or None"
+    if not isinstance(status, Status | None):
+        return f"status {status!r}; expected a Status or None"
+    odd = [victim for victim in victims if not isinstance(victim, PodInfo)]
+    return f"victim {odd[0]!r}; expected a PodInfo" if odd else None
 
 
 def _failure(status: Status, prefix: str) -> Status:

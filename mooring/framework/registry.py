@@ -5,10 +5,11 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import inspect
+import weakref
 from collections.abc import Iterable
 from typing import TypeVar
 
-from mooring.framework.plugin import Plugin
+from mooring.framework.plugin import Plugin, overrides
 
 P = TypeVar("P", bound=type[Plugin])
 
@@ -72,16 +73,28 @@ def check_class(cls: object) -> None:
     """Complain about a class that is no plugin, before it can fail in the middle of scheduling."""
     if not (inspect.isclass(cls) and issubclass(cls, Plugin)):
         raise RegistrationError(f"{cls!r} is not a plugin: expected a subclass of mooring.framework.Plugin")
+    if cls in _fine:
+        return
     where = f"{cls.__module__}.{cls.__qualname__}"
     if not isinstance(getattr(cls, "name", None), str) or not cls.name:
         raise RegistrationError(f'{where}: a plugin needs a name, e.g. name = "{cls.__name__}"')
     if not cls.extension_points:
         raise RegistrationError(f"{where}: implements no extension point; override filter, score or another")
-    for method in ("less", "filter", "filter_nodes", "score", "score_nodes", "pre_filter", "permit", "bind"):
-        _check_signature(cls, method, where)
+    for method in _METHODS:
+        if overrides(cls, method):
+            _check_signature(cls, method, where)
+    _fine.add(cls)
+
+
+_METHODS = [name for name, value in vars(Plugin).items() if inspect.isfunction(value) and name[0] != "_"]
+_MAY_WAIT = ("pre_bind", "bind", "post_bind")
+_fine: weakref.WeakSet[type[Plugin]] = weakref.WeakSet()
 
 
 def _check_signature(cls: type[Plugin], method: str, where: str) -> None:
+    if method not in _MAY_WAIT and inspect.iscoroutinefunction(getattr(cls, method)):
+        may = ", ".join(_MAY_WAIT)
+        raise RegistrationError(f"{where}.{method}: expected a plain function; only {may} may be async")
     expected = list(inspect.signature(getattr(Plugin, method)).parameters)
     signature = inspect.signature(getattr(cls, method))
     try:

@@ -15,6 +15,7 @@ from mooring.framework.status import Code, Status
 
 logger = logging.getLogger("mooring.framework")
 
+_NONE = Status(Code.SUCCESS)
 _REFUSALS = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
 
 
@@ -47,6 +48,7 @@ class FilterRunner:
         self._extended = overrides(cls, "add_pod") or overrides(cls, "remove_pod")
         self._codes: dict[Status, int] = {}  # statuses met so far, so that a code keeps its meaning
         self._statuses: dict[int, Status] = {}
+        self._fine: Verdicts | None = None  # the last verdicts whose codes were checked
         self._signed: dict[int, tuple[Status, Status]] = {}
 
     def signed(self, status: Status) -> Status:
@@ -88,9 +90,7 @@ class FilterRunner:
     def _each(self, state: CycleState, pod: PodInfo, nodes: Nodes, alive: BoolArray | None) -> Verdicts:
         codes = np.zeros(len(nodes), np.int32)
         for i in range(len(nodes)) if alive is None else np.flatnonzero(alive).tolist():
-            status = self.plugin.filter(state, pod, nodes[i])
-            if status is not None and status.code is not Code.SUCCESS:
-                codes[i] = self._code(status)
+            codes[i] = self._code(self.plugin.filter(state, pod, nodes[i]))
         return Verdicts(codes, self._statuses)
 
     def _adjusted(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts:
@@ -110,14 +110,16 @@ class FilterRunner:
             else:
                 one = self._checked(self.plugin.filter_nodes(mine, pod, view), 1)
                 status = one.statuses[int(one.codes[0])] if one is not None and one.codes[0] else None
-            if status is not None and status.code is not Code.SUCCESS:
-                codes[i] = self._code(status)
+            codes[i] = self._code(status)
         return Verdicts(codes, self._statuses)
 
-    def _code(self, status: Status) -> int:
+    def _code(self, status: Status | None) -> int:
+        """The code of a status, kept for good; 0 for success."""
+        if status is None or (isinstance(status, Status) and status.code is Code.SUCCESS):
+            return 0
+        self._check(status)
         code = self._codes.get(status)
         if code is None:
-            self._check(status)
             code = self._codes[status] = len(self._codes) + 1
             self._statuses[code] = status.by(self.name)
         return code
@@ -139,17 +141,27 @@ class FilterRunner:
             raise PluginError(self.name, "filter_nodes gave codes that are not an integer array")
         if codes.shape != (length,):
             raise PluginError(self.name, f"filter_nodes gave {codes.shape} codes for {length} nodes")
-        if type(verdicts.statuses) is dict:
-            for status in verdicts.statuses.values():
-                if status.code not in _REFUSALS and self._occurs(verdicts, status):
-                    self._check(status)
+        if not isinstance(verdicts.statuses, Mapping):
+            raise PluginError(
+                self.name, f"filter_nodes gave statuses {verdicts.statuses!r}; expected a mapping"
+            )
+        if verdicts is not self._fine and type(verdicts.statuses) is dict:
+            self._check_codes(verdicts)
+            self._fine = verdicts
         return verdicts
 
-    def _occurs(self, verdicts: Verdicts, status: Status) -> bool:
-        return any(
-            known is status and bool((verdicts.codes == code).any())
-            for code, known in verdicts.statuses.items()
-        )
+    def _check_codes(self, verdicts: Verdicts) -> None:
+        """Every code that occurs must have a status, and the status must be a refusal."""
+        statuses = verdicts.statuses
+        codes = verdicts.codes.astype(np.int64, copy=False)
+        highest = int(codes.view(np.uint64).max()) if len(codes) else 0  # of a negative one: huge
+        occurring = range(1, highest + 1)
+        if highest > 64 or any(statuses.get(code, _NONE).code not in _REFUSALS for code in occurring):
+            occurring = np.unique(codes[codes != 0]).tolist()
+        for code in occurring:
+            if code not in statuses:
+                raise PluginError(self.name, f"filter_nodes gave code {code}, which has no status")
+            self._check(statuses[code])
 
 
 class ScoreRunner:

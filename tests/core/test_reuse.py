@@ -13,9 +13,10 @@ from typing import Any
 import msgspec
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from mooring.core.decision import Decision
-from tests.state.histories import History, histories
+from tests.state.histories import THEMES, histories_about
 from tests.state.moment import Moment
 from tests.state.world import World
 from tests.strategies import examples
@@ -39,9 +40,11 @@ def agree(mine: Sequence[Decision], theirs: Sequence[Decision]) -> None:
             assert told[0] == told[1]
 
 
-@given(histories)
-@examples(300)
-def test_a_scheduler_that_remembers_decides_like_one_that_does_not(history: History) -> None:
+@pytest.mark.parametrize("theme", THEMES)
+@given(data=st.data())
+@examples(90)
+def test_a_scheduler_that_remembers_decides_like_one_that_does_not(theme: str, data: st.DataObject) -> None:
+    history = data.draw(histories_about(THEMES[theme]))
     worlds = [World(history.rules, templates=history.templates, reuse=reuse) for reuse in (True, False)]
     for event in history.all_events:
         with_reuse, without = (world.happen(event) for world in worlds)
@@ -65,9 +68,11 @@ def volumes_in_flight(world: World) -> bool:
     return any(cycle.pod.spec.volumes for cycle in cycles)
 
 
-@given(histories)
-@examples(60)
-def test_a_scheduler_that_was_just_started_decides_the_same(history: History) -> None:
+@pytest.mark.parametrize("theme", THEMES)
+@given(data=st.data())
+@examples(30)
+def test_a_scheduler_that_was_just_started_decides_the_same(theme: str, data: st.DataObject) -> None:
+    history = data.draw(histories_about(THEMES[theme]))
     world = World(history.rules, templates=history.templates)
     for event in history.all_events:
         world.happen(event._replace(attempts=0))

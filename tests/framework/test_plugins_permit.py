@@ -194,7 +194,6 @@ class TestTimeouts:
         assert len(cluster.scheduler.waiting) == 0
         assert "after waiting 15m0s at plugin A" in cluster.pod("pod").status.conditions[0].message
 
-    @pytest.mark.xfail(strict=True, reason="expiring one pod may decide another that is in the same round")
     def test_a_plugin_may_reject_others_when_one_runs_out_of_time(self) -> None:
         """All members of a gang run out of time at once, and the first that does ends it for all."""
 

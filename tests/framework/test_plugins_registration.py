@@ -235,7 +235,6 @@ class TestClasses:
         with pytest.raises(RegistrationError, match=rf"Wrong\.{method}\(self\): expected {method}\(self, "):
             check_class(cls)
 
-    @pytest.mark.xfail(strict=True, reason="only some methods are checked")
     @pytest.mark.parametrize(
         "method",
         [
@@ -248,7 +247,6 @@ class TestClasses:
         with pytest.raises(RegistrationError, match=f"expected {method}"):
             check_class(type("Wrong", (Plugin,), {"name": "Wrong", **members}))
 
-    @pytest.mark.xfail(strict=True, reason="found out when the first pod is scheduled")
     def test_methods_that_cannot_wait_are_not_async(self) -> None:
         class Waits(Plugin):
             name = "Waits"
@@ -259,7 +257,6 @@ class TestClasses:
         with pytest.raises(RegistrationError, match=r"Waits\.filter.*async"):
             check_class(Waits)
 
-    @pytest.mark.xfail(strict=True, reason="a NameError while the class is made")
     def test_arguments_may_be_declared_beside_the_plugin_in_a_function(self) -> None:
         """With `from __future__ import annotations`, as in this file, the annotation is a name only."""
 

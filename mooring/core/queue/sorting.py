@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from mooring.framework.plugin import Plugin, QueuedPod
 from mooring.framework.pod import PodInfo
+from mooring.framework.runners import raised
 
 SortKey = Callable[[QueuedPod], Any]
 
@@ -20,6 +21,11 @@ class _Sorted(NamedTuple):
     attempts: int
 
 
+def default_order(queued: QueuedPod) -> tuple[int, float]:
+    """Higher priority first, then who has waited longer."""
+    return -queued.pod.priority, queued.timestamp
+
+
 def sort_key_of(queue_sort: Plugin) -> SortKey:
     """A key that orders pods as the plugin does: its `sort_key` if it has one, else made of `less`."""
     own: SortKey | None = getattr(queue_sort, "sort_key", None)
@@ -30,7 +36,13 @@ def sort_key_from(less: Callable[[QueuedPod, QueuedPod], bool]) -> SortKey:
     """A key whose comparison asks `less`, both ways: pods of which neither is less keep their order."""
 
     def compare(a: QueuedPod, b: QueuedPod) -> int:
-        return -1 if less(a, b) else int(less(b, a))
+        try:
+            return -1 if less(a, b) else int(less(b, a))
+        except Exception as exc:
+            # The queue must keep some order: the default one.
+            raised("queue sort", "less", exc)
+            mine, other = default_order(a), default_order(b)
+            return (mine > other) - (mine < other)
 
     key = functools.cmp_to_key(compare)
     return lambda queued: key(_Sorted(queued.pod, queued.timestamp, queued.attempts))
