@@ -83,11 +83,16 @@ _oddities: dict[str, st.SearchStrategy[Any]] = {
 
 
 @st.composite
-def nodes(draw: st.DrawFn) -> dict[str, Any]:
-    """What `tests.state.objects.node` takes: plain data reads better in a failing example."""
+def nodes(draw: st.DrawFn, alike: bool = False) -> dict[str, Any]:
+    """What `tests.state.objects.node` takes: plain data reads better in a failing example.
+
+    Those that are alike differ in nothing but labels.
+    """
     name = draw(st.sampled_from(NODE_NAMES))
     plain = {"cpu": "3", "memory": "8Gi", "pods": "110", GPU: "2"}
     labels = {HOST: name, ZONE: "a", **draw(some_of(_labels, 2))}
+    if alike:
+        return {"name": name, "allocatable": plain, "labels": without_none(labels)}
     return {
         "name": name,
         "allocatable": {**plain, **draw(some_of(_amounts, 2))},
@@ -246,7 +251,9 @@ FEATURES: dict[str, st.SearchStrategy[dict[str, Any]]] = {
 
 
 @st.composite
-def templates(draw: st.DrawFn, always: Sequence[str] = (), light: bool = False) -> dict[str, Any]:
+def templates(
+    draw: st.DrawFn, always: Sequence[str] = (), others: int = 3, light: bool = False
+) -> dict[str, Any]:
     """What `tests.state.objects.pod` takes besides a name: the common part of a workload's pods.
 
     It has one of the features in `always`, if there are any, and perhaps a few others. Light ones ask for
@@ -258,7 +265,7 @@ def templates(draw: st.DrawFn, always: Sequence[str] = (), light: bool = False) 
         "namespace": draw(st.sampled_from(["default", "default", "default", "other"])),
         "priority": draw(priorities),
     }
-    for fields in draw(some_of(FEATURES, 1 if always else 3)).values():
+    for fields in draw(some_of(FEATURES, others)).values():
         template |= fields
     if always:
         template |= draw(FEATURES[draw(st.sampled_from(always))])

@@ -62,6 +62,9 @@ class ProfileHandle:
     def nominated_pods(self, node_name: str) -> Sequence[PodInfo]:
         return self._scheduler.queue.nominator.nominated_for(node_name)
 
+    def nominated_node(self, uid: str) -> str:
+        return self._scheduler.queue.nominator.node_of(uid)
+
     def is_preempting(self, uid: str) -> bool:
         return uid in self._scheduler.preempting
 

@@ -345,7 +345,7 @@ class Scheduler:
             held = self.waiting.get(victim.uid)
             if held is not None:
                 self.eviction_done(victim.uid)
-                held.reject("DefaultPreemption", "preempted")
+                held.fail("preempted")
                 note = f"Preempted by pod {pod.uid} on node {node_name} (in kube-scheduler memory)."
             else:
                 self.effects.append(Evict(victim, pod, condition))

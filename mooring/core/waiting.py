@@ -53,6 +53,12 @@ class HeldPod:
             self._deadlines.clear()
             self._decided(self, Status(Code.UNSCHEDULABLE, message, plugin=plugin))
 
+    def fail(self, message: str) -> None:
+        """End the waiting with an error instead of a refusal."""
+        if self._deadlines:
+            self._deadlines.clear()
+            self._decided(self, Status(Code.ERROR, f"waiting on permit for pod: {message}"))
+
     def expire(self, now: float) -> bool:
         """Refuse the pod if a plugin's time has run out."""
         if not self._deadlines:  # decided meanwhile, by what another pod's end led to

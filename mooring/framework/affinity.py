@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from mooring.api.errors import MalformedObject
+from mooring.api.meta import LabelSelector
 from mooring.api.objects import Pod, PodAffinity, PodAffinityTerm
-from mooring.api.selectors import Selector, compile_selector
+from mooring.api.selectors import Selector, SelectorError, compile_selector
 
 
 class AffinityTerm(NamedTuple):
@@ -35,36 +37,44 @@ def terms_of(pod: Pod) -> tuple[AffinityTerm, ...]:
     affinity = pod.spec.affinity
     if affinity is None:
         return ()
-    namespace = pod.metadata.namespace
     terms: list[AffinityTerm] = []
     for term in (
-        *_compile(affinity.pod_affinity, anti=False, namespace=namespace),
-        *_compile(affinity.pod_anti_affinity, anti=True, namespace=namespace),
+        *_compile(affinity.pod_affinity, pod, anti=False),
+        *_compile(affinity.pod_anti_affinity, pod, anti=True),
     ):
         repeat = sum(term == known._replace(repeat=0) for known in terms)
         terms.append(term._replace(repeat=repeat) if repeat else term)
     return tuple(terms)
 
 
-def _compile(affinity: PodAffinity | None, *, anti: bool, namespace: str) -> Iterator[AffinityTerm]:
+def _compile(affinity: PodAffinity | None, pod: Pod, *, anti: bool) -> Iterator[AffinityTerm]:
     if affinity is None:
         return
-    for term in affinity.required:
-        yield _term(term, anti, 0, namespace)
-    for weighted in affinity.preferred:
+    for i, term in enumerate(affinity.required):
+        yield _term(term, anti, 0, pod, f"requiredDuringSchedulingIgnoredDuringExecution[{i}]")
+    for i, weighted in enumerate(affinity.preferred):
         if weighted.weight:  # kube-scheduler ignores a preference without weight
-            yield _term(weighted.pod_affinity_term, anti, weighted.weight, namespace)
+            field = f"preferredDuringSchedulingIgnoredDuringExecution[{i}].podAffinityTerm"
+            yield _term(weighted.pod_affinity_term, anti, weighted.weight, pod, field)
 
 
-def _term(term: PodAffinityTerm, anti: bool, weight: int, namespace: str) -> AffinityTerm:
+def _term(term: PodAffinityTerm, anti: bool, weight: int, pod: Pod, field: str) -> AffinityTerm:
     namespaces = frozenset(term.namespaces)
     if not namespaces and term.namespace_selector is None:
-        namespaces = frozenset((namespace,))
+        namespaces = frozenset((pod.metadata.namespace,))
+    where = f"spec.affinity.{'podAntiAffinity' if anti else 'podAffinity'}.{field}"
     return AffinityTerm(
         anti,
         weight,
         term.topology_key,
-        compile_selector(term.label_selector),
+        _selector(term.label_selector, pod, f"{where}.labelSelector"),
         namespaces,
-        compile_selector(term.namespace_selector),
+        _selector(term.namespace_selector, pod, f"{where}.namespaceSelector"),
     )
+
+
+def _selector(selector: LabelSelector | None, pod: Pod, field: str) -> Selector:
+    try:
+        return compile_selector(selector)
+    except SelectorError as exc:
+        raise MalformedObject("Pod", pod.key, field, selector, str(exc)) from exc

@@ -35,6 +35,36 @@ def raised(plugin: str, where: str, exc: BaseException) -> PluginError:
     return PluginError(plugin, f"{type(exc).__name__}: {exc}" if str(exc) else type(exc).__name__)
 
 
+def check_refusal(plugin: str, status: object) -> None:
+    """A filter's answer other than success must be a refusal."""
+    if not isinstance(status, Status):
+        raise PluginError(plugin, f"answered {status!r}; expected None or a Status")
+    if status.code not in _REFUSALS:
+        raise PluginError(plugin, status.message or f"unexpected status {status.code.text}")
+
+
+class StatusCodes:
+    """The statuses that a filter answered node by node, numbered."""
+
+    __slots__ = ("_codes", "_plugin", "statuses")
+
+    def __init__(self, plugin: str) -> None:
+        self._plugin = plugin
+        self._codes: dict[Status, int] = {}
+        self.statuses: dict[int, Status] = {}
+
+    def code(self, status: Status | None) -> int:
+        """The code of a status; 0 for success."""
+        if status is None or (isinstance(status, Status) and status.code is Code.SUCCESS):
+            return 0
+        check_refusal(self._plugin, status)
+        code = self._codes.get(status)
+        if code is None:
+            code = self._codes[status] = len(self._codes) + 1
+            self.statuses[code] = status.by(self._plugin)
+        return code
+
+
 class FilterRunner:
     """One filter plugin, asked about many nodes at once whichever grain it implements."""
 
@@ -46,8 +76,7 @@ class FilterRunner:
         self.by_node = not overrides(cls, "filter_nodes")
         self._has_both = not self.by_node and overrides(cls, "filter")
         self._extended = overrides(cls, "add_pod") or overrides(cls, "remove_pod")
-        self._codes: dict[Status, int] = {}  # statuses met so far, so that a code keeps its meaning
-        self._statuses: dict[int, Status] = {}
+        self._kept = StatusCodes(self.name)  # so that a code keeps its meaning where verdicts are kept
         self._fine: Verdicts | None = None  # the last verdicts whose codes were checked
         self._signed: dict[int, tuple[Status, Status]] = {}
 
@@ -89,13 +118,15 @@ class FilterRunner:
 
     def _each(self, state: CycleState, pod: PodInfo, nodes: Nodes, alive: BoolArray | None) -> Verdicts:
         codes = np.zeros(len(nodes), np.int32)
+        known = StatusCodes(self.name) if self.depends is Depends.ANYTHING else self._kept
         for i in range(len(nodes)) if alive is None else np.flatnonzero(alive).tolist():
-            codes[i] = self._code(self.plugin.filter(state, pod, nodes[i]))
-        return Verdicts(codes, self._statuses)
+            codes[i] = known.code(self.plugin.filter(state, pod, nodes[i]))
+        return Verdicts(codes, known.statuses)
 
     def _adjusted(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts:
         """Ask row by row, with what pre_filter wrote adjusted by the plugin's own add_pod and remove_pod."""
         codes = np.zeros(len(nodes), np.int32)
+        known = StatusCodes(self.name)
         for i in range(len(nodes)):
             node, view = nodes[i], nodes.part(np.array([i]))
             mine = state.clone()
@@ -110,26 +141,8 @@ class FilterRunner:
             else:
                 one = self._checked(self.plugin.filter_nodes(mine, pod, view), 1)
                 status = one.statuses[int(one.codes[0])] if one is not None and one.codes[0] else None
-            codes[i] = self._code(status)
-        return Verdicts(codes, self._statuses)
-
-    def _code(self, status: Status | None) -> int:
-        """The code of a status, kept for good; 0 for success."""
-        if status is None or (isinstance(status, Status) and status.code is Code.SUCCESS):
-            return 0
-        self._check(status)
-        code = self._codes.get(status)
-        if code is None:
-            code = self._codes[status] = len(self._codes) + 1
-            self._statuses[code] = status.by(self.name)
-        return code
-
-    def _check(self, status: object) -> None:
-        if not isinstance(status, Status):
-            raise PluginError(self.name, f"answered {status!r}; expected None or a Status")
-        if status.code not in _REFUSALS:
-            message = status.message or f"unexpected status {status.code.text}"
-            raise PluginError(self.name, message)
+            codes[i] = known.code(status)
+        return Verdicts(codes, known.statuses)
 
     def _checked(self, verdicts: Verdicts | None, length: int) -> Verdicts | None:
         if verdicts is None:
@@ -161,7 +174,7 @@ class FilterRunner:
         for code in occurring:
             if code not in statuses:
                 raise PluginError(self.name, f"filter_nodes gave code {code}, which has no status")
-            self._check(statuses[code])
+            check_refusal(self.name, statuses[code])
 
 
 class ScoreRunner:

@@ -89,10 +89,15 @@ class Status:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Status):
             return NotImplemented
-        return (self.code, self.reasons, self.plugin) == (other.code, other.reasons, other.plugin)
+        return (self.code, self.reasons, self.plugin, self.not_before) == (
+            other.code,
+            other.reasons,
+            other.plugin,
+            other.not_before,
+        )
 
     def __hash__(self) -> int:
-        return hash((self.code, self.reasons, self.plugin))
+        return hash((self.code, self.reasons, self.plugin, self.not_before))
 
     def __repr__(self) -> str:
         who = f" by {self.plugin}" if self.plugin else ""

@@ -56,8 +56,14 @@ class DefaultPreemption(Plugin):
             return PostFilterResult(None, refusal)
         rows = statuses.rows_with(Code.UNSCHEDULABLE).tolist()
         known = self._known(state)
+        own = self.handle.snapshot.nodes.index(self.handle.nominated_node(pod.uid))
+        if own is not None:  # its own nomination is in the way of the others of its shape, not of itself
+            known.forget(own)
         candidates = self._candidates(state, pod, rows, known)
-        return self._nominate(candidates) if candidates else self._hopeless(rows, known)
+        result = self._nominate(candidates) if candidates else self._hopeless(rows, known)
+        if own is not None:
+            known.forget(own)
+        return result
 
     def _not_eligible(self, pod: PodInfo, statuses: NodeStatuses) -> Status | None:
         if pod.spec.preemption_policy == "Never":

@@ -91,30 +91,34 @@ class Theme(NamedTuple):
     """What a history is mostly about; where everything happens at once, nothing meets."""
 
     features: Sequence[str]  # every workload has one of these
+    others: int  # and so many others at most
     things: st.SearchStrategy[dict[str, Any]]
     often: Sequence[str]  # kinds of events
     begin: st.SearchStrategy[list[dict[str, Any]]] | None = None  # things that are there from the beginning
-    light: bool = True
+    light: bool = True  # pods ask for little
+    alike: bool = False  # nodes differ in labels only
 
 
+_MOVED = ["node", "node", "node", "gone"]
 THEMES = {
-    "anything": Theme((), things, ["thing", "thing", "crowd", "urgent"], light=False),
-    "storage": Theme(["volumes"], storage, ["thing", "thing", "node", "gone"], storage_to_begin_with()),
-    "neighbours": Theme(["near", "apart"], namespaces(), ["thing", "placed", "relabel"]),
-    "spread": Theme(["spread", "spread", "owner"], grouping, ["thing", "placed", "node", "gone"]),
+    "anything": Theme((), 3, things, ["thing", "thing", "crowd", "urgent"], light=False),
+    "storage": Theme(["volumes"], 0, storage, ["thing", *_MOVED], storage_to_begin_with(), alike=True),
+    "neighbours": Theme(["near", "apart"], 1, namespaces(), ["thing", "placed", "relabel"]),
+    "spread": Theme(["spread", "spread", "owner"], 1, grouping, ["thing", "placed", *_MOVED], alike=True),
     "preemption": Theme(
-        ["ports", "apart", "tolerant", "init"],
+        ["ports", "tolerant", "init", "overhead"],
+        0,
         budgets(),
-        ["thing", "thing", "crowd", "urgent", "urgent", "start", "terminate"],
+        ["thing", "crowd", "urgent", "urgent", "start", "terminate"],
         light=False,
+        alike=True,
     ),
-    "nodes": Theme(["nodes", "image", "affinity", "tolerant"], things, ["node", "node", "gone"]),
+    "nodes": Theme(["nodes", "image", "affinity", "tolerant"], 1, things, _MOVED),
 }
 
 _number = st.integers(0, 20)
 _node_name = st.sampled_from(NODE_NAMES)
 _KINDS: dict[str, Sequence[st.SearchStrategy[Any]]] = {
-    "node": (nodes(),),
     "gone": (_number,),
     "no_thing": (_number,),
     "pods": (st.integers(0, 3), st.integers(1, 5)),
@@ -142,8 +146,11 @@ _OFTEN = ["node", "thing", *["pods"] * 6, "placed", "delete", "tick", "settle"]
 def events(draw: st.DrawFn, theme: Theme) -> Event:
     kind = draw(st.sampled_from([*_OFTEN, *theme.often, *theme.often, *_KINDS]))
     attempts = draw(st.sampled_from([12, 12, 1, 0]))
-    drawn = (theme.things,) if kind == "thing" else _KINDS[kind]
-    return Event(kind, tuple(draw(arg) for arg in drawn), attempts)
+    if kind == "thing":
+        return Event(kind, (draw(theme.things),), attempts)
+    if kind == "node":
+        return Event(kind, (draw(nodes(theme.alike)),), attempts)
+    return Event(kind, tuple(draw(arg) for arg in _KINDS[kind]), attempts)
 
 
 class History(NamedTuple):
@@ -174,8 +181,8 @@ def histories_about(theme: Theme) -> st.SearchStrategy[History]:
             graceful=st.booleans(),
             late=st.booleans(),
         ),
-        st.lists(templates(theme.features, theme.light), min_size=2, max_size=4),
-        st.lists(nodes(), min_size=2, max_size=6, unique_by=lambda node: str(node["name"])),
+        st.lists(templates(theme.features, theme.others, theme.light), min_size=2, max_size=4),
+        st.lists(nodes(theme.alike), min_size=2, max_size=6, unique_by=lambda node: str(node["name"])),
         st.lists(theme.things, max_size=4) if theme.begin is None else theme.begin,
         st.lists(events(theme), min_size=10, max_size=25),
     )

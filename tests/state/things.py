@@ -42,9 +42,9 @@ def budgets(draw: st.DrawFn) -> Manifest:
     return manifest(
         "PodDisruptionBudget",
         draw(st.sampled_from(["b0", "b1"])),
-        draw(_namespaced),
+        "default",
         group="policy/v1",
-        spec={"selector": draw(selectors)},
+        spec={"selector": draw(st.one_of(st.just({"matchLabels": {"app": "a"}}), selectors))},
         status={"disruptionsAllowed": draw(st.integers(0, 2))},
     )
 
