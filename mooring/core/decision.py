@@ -115,7 +115,7 @@ def _record_scores(decision: Decision, choice: Choice, rows: list[int]) -> None:
         weight = column.runner.weight
         weighted = column.weighted[rows]
         decision.scores[column.runner.name] = PluginScore(
-            weight, column.raw[rows].tolist(), (weighted // weight).tolist(), weighted.tolist()
+            weight, column.raw_scores(rows).tolist(), (weighted // weight).tolist(), weighted.tolist()
         )
 
 

@@ -72,12 +72,11 @@ def rows_of(changed: list[int], length: int) -> Rows | None:
     """Changed rows as an index: nothing, one row (a slice, which copies nothing), some, or every row."""
     if not changed:
         return None
-    distinct = {changed[0]} if len(changed) == 1 else set(changed)
-    if len(distinct) == 1:
-        return slice(changed[0], changed[0] + 1)
-    if len(distinct) * 3 > length:
-        return EVERY
-    return np.fromiter(distinct, np.intp, len(distinct))
+    first = changed[0]
+    if len(changed) == 1 or (len(changed) < 8 and all(row == first for row in changed)):
+        return slice(first, first + 1)
+    distinct = changed if len(changed) * 3 <= length else list(set(changed))
+    return EVERY if len(distinct) * 3 > length else np.array(distinct, np.intp)
 
 
 class FilterColumn:
@@ -330,6 +329,10 @@ class ScoreColumn:
         self.latest: IntArray | None = None  # of a plugin that is asked every time
         self.uniform: int | None = None  # the raw score that all rows had when they were last normalised
 
+    def raw_scores(self, rows: list[int]) -> IntArray:
+        """What the plugin gave; not kept apart where it is the weighted score but for the weight."""
+        return self.raw[rows] if self.runner.normalizes else self.weighted[rows] // self.runner.weight
+
 
 class Scoring:
     """The scores of a profile over the feasible rows, for one pod shape."""
@@ -460,19 +463,21 @@ class Scoring:
         if isinstance(rows, slice) and rows is not EVERY:
             row = rows.start
             score = runner.run_one(state, pod, view[0], view)
-            column.raw[row] = score
-            if not runner.normalizes:
-                if not 0 <= score <= 100 and feasible.item(row):
-                    runner.check_range(column.raw[rows])
-                column.weighted[row] = score * runner.weight
+            if runner.normalizes:
+                column.raw[row] = score
+                return
+            if not 0 <= score <= 100 and feasible.item(row):
+                runner.check_range(np.array([score]))
+            column.weighted[row] = score * runner.weight
             return
         scores = runner.run(state, pod, view)
-        column.raw[rows] = scores
-        if not runner.normalizes:
-            if outside_range(scores):
-                # Rows that did not pass the filters may have any score: nobody looks at it.
-                runner.check_range(scores[feasible[rows]])
-            column.weighted[rows] = scores if runner.weight == 1 else scores * runner.weight
+        if runner.normalizes:
+            column.raw[rows] = scores
+            return
+        if outside_range(scores):
+            # Rows that did not pass the filters may have any score: nobody looks at it.
+            runner.check_range(scores[feasible[rows]])
+        column.weighted[rows] = scores if runner.weight == 1 else scores * runner.weight
 
     def _compute(
         self,
@@ -488,7 +493,8 @@ class Scoring:
         if raw is column.latest and same_rows:
             return False
         column.latest = raw
-        column.raw[EVERY if len(raw) == len(feasible) else feasible] = raw
+        if column.runner.normalizes:
+            column.raw[EVERY if len(raw) == len(feasible) else feasible] = raw
         self._normalize(column, raw, state, pod, candidates, feasible)
         return True
 

@@ -51,9 +51,8 @@ class NodeResourcesBalancedAllocation(Plugin):
         if scored is None:
             return np.zeros(len(nodes), np.int64)
         allocatable, used = scored.allocatable(nodes), scored.requested(nodes)
-        # With and without the pod in one go: for few rows the number of array operations is what counts.
-        both = balance(np.hstack((used + scored.requests, used)), np.hstack((allocatable, allocatable)))
-        return _compare(both[: len(nodes)], both[len(nodes) :])
+        with_pod, without = balance(np.stack((used + scored.requests, used)), allocatable)
+        return _compare(with_pod, without)
 
     def _scored(self, state: CycleState, pod: PodInfo, known: Sequence[str]) -> ScoredResources | None:
         """The resources to balance; None for a pod that requests none of those configured."""
@@ -76,33 +75,35 @@ def _compare(with_pod: N, without_pod: N) -> N:
 
 
 def balance(used: IntArray, allocatable: IntArray) -> IntArray:
-    """How evenly the resources of nodes are used, 0 to 100; one line per resource.
+    """How evenly the resources of nodes are used, 0 to 100.
 
-    A resource that a node does not have is left out there. Nodes that have the same resources are computed
-    together, since the formula differs by their number.
+    `used` has several cases: for each, one line per resource. A resource that a node does not have is left
+    out there. Nodes that have the same resources are computed together, since the formula differs by their
+    number.
     """
-    present = allocatable != 0
-    if present.all():
+    if allocatable.all():
         return _evenness(np.minimum(used / allocatable, 1.0))
-    result = np.empty(used.shape[1], np.int64)
+    present = allocatable != 0
+    result = np.empty((len(used), used.shape[2]), np.int64)
     for pattern in np.unique(present, axis=1).T:
         rows = (present == pattern[:, None]).all(axis=0)
-        own = used[pattern][:, rows] / allocatable[pattern][:, rows]
-        result[rows] = _evenness(np.minimum(own, 1.0))
+        own = used[:, pattern][:, :, rows] / allocatable[pattern][:, rows]
+        result[:, rows] = _evenness(np.minimum(own, 1.0))
     return result
 
 
 def _evenness(fractions: npt.NDArray[np.float64]) -> IntArray:
     """(1 − standard deviation)·100, truncated. The order of the operations is kube-scheduler's: the last
     bit of a float decides whether 50 becomes 49."""
-    count = len(fractions)
+    cases, count, rows = fractions.shape
     if count < 2:
-        return np.full(fractions.shape[1], MAX_SCORE, np.int64)
+        return np.full((cases, rows), MAX_SCORE, np.int64)
+    each = [fractions[:, i] for i in range(count)]
     if count == 2:
-        deviation = np.abs((fractions[0] - fractions[1]) / 2)
+        deviation = np.abs((each[0] - each[1]) / 2)
     else:
-        mean = sum(fractions[1:], start=fractions[0]) / count
-        squares = (fractions - mean) * (fractions - mean)
+        mean = sum(each[1:], start=each[0]) / count
+        squares = [(fraction - mean) * (fraction - mean) for fraction in each]
         deviation = np.sqrt(sum(squares[1:], start=squares[0]) / count)
     evenness: npt.NDArray[np.float64] = (1 - deviation) * MAX_SCORE
     return evenness.astype(np.int64)
