@@ -120,6 +120,8 @@ class Intake:
 
     def _apply_assigned(self, old: PodInfo | None, info: PodInfo) -> None:
         was_assigned = old is not None and bool(old.node_name)
+        if not was_assigned:
+            self._scheduler.abandon(info.uid)
         self._cluster.add_pod(info)
         if was_assigned:
             assert old is not None

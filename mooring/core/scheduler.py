@@ -228,6 +228,15 @@ class Scheduler:
         self._undo(held.cycle)
         self._refused_late(held.cycle, status, None)
 
+    def abandon(self, uid: str) -> None:
+        """A pod that waits for permission was bound by somebody else: leave no trace of our plan."""
+        held = self.waiting.get(uid)
+        if held is not None:
+            self.waiting.remove(uid)
+            held.cancel()
+            self._undo(held.cycle)
+            self.queue.done(uid)
+
     def binding_finished(self, cycle: BindingCycle, status: Status) -> None:
         """A driver reports how a binding cycle went."""
         pod = cycle.pod

@@ -59,6 +59,10 @@ class HeldPod:
             self._deadlines.clear()
             self._decided(self, Status(Code.ERROR, f"waiting on permit for pod: {message}"))
 
+    def cancel(self) -> None:
+        """End the waiting without a decision."""
+        self._deadlines.clear()
+
     def expire(self, now: float) -> bool:
         """Refuse the pod if a plugin's time has run out."""
         if not self._deadlines:  # decided meanwhile, by what another pod's end led to
