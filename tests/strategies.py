@@ -206,7 +206,7 @@ affinities = st.fixed_dictionaries(
     {}, optional={"nodeAffinity": _node_affinity, "podAffinity": _inter_pod, "podAntiAffinity": _inter_pod}
 )
 _SOURCES: list[dict[str, Any]] = [
-    *({"persistentVolumeClaim": {"claimName": claim}} for claim in CLAIMS),
+    *({"persistentVolumeClaim": {"claimName": claim}} for claim in CLAIMS + CLAIMS),
     {"gcePersistentDisk": {"pdName": "pd"}},
     {"gcePersistentDisk": {"pdName": "pd", "readOnly": True}},
     {"ephemeral": {"volumeClaimTemplate": {}}},

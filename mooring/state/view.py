@@ -105,7 +105,13 @@ class NodeView:
         return Mark(table.node_log.position, table.pod_log.position, len(table))
 
     def changed_since(self, mark: Mark) -> tuple[list[int] | None, list[int] | None]:
-        return self.table.node_log.since(mark.nodes), self.table.pod_log.since(mark.pods)
+        table = self.table
+        nodes, pods = table.node_log.since(mark.nodes), table.pod_log.since(mark.pods)
+        if nodes:  # perhaps of nodes that are gone, and with them the last rows
+            length = len(table)
+            nodes = [row for row in nodes if row < length]
+            pods = None if pods is None else [row for row in pods if row < length]
+        return nodes, pods
 
     def changes(self, i: int) -> tuple[Sequence[PodInfo], Sequence[PodInfo]]:
         return (), ()

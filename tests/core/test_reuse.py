@@ -16,9 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.core.decision import Decision
-from tests.state.histories import THEMES, histories_about
+from tests.state.histories import THEMES, History, histories_about
 from tests.state.moment import Moment
-from tests.state.world import World
+from tests.state.objects import node, pod
+from tests.state.world import Rules, World
 from tests.strategies import examples
 
 
@@ -44,7 +45,18 @@ def agree(mine: Sequence[Decision], theirs: Sequence[Decision]) -> None:
 @given(data=st.data())
 @examples(90)
 def test_a_scheduler_that_remembers_decides_like_one_that_does_not(theme: str, data: st.DataObject) -> None:
+    check(data.draw(histories_about(THEMES[theme])))
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@given(data=st.data())
+@examples(15)
+def test_with_more_nodes_than_ever_change_at_once(theme: str, data: st.DataObject) -> None:
     history = data.draw(histories_about(THEMES[theme]))
+    check(history._replace(herds=data.draw(st.sampled_from([5, 12]))))
+
+
+def check(history: History) -> None:
     worlds = [World(history.rules, templates=history.templates, reuse=reuse) for reuse in (True, False)]
     for event in history.all_events:
         with_reuse, without = (world.happen(event) for world in worlds)
@@ -56,6 +68,21 @@ def test_a_scheduler_that_remembers_decides_like_one_that_does_not(theme: str, d
 
 def vars_of(event: Any) -> tuple[str, ...]:
     return (event.regarding.key, event.type, event.reason, event.action, event.note)
+
+
+@pytest.mark.parametrize("others", [1, 2, 12, 100])
+def test_a_node_comes_and_another_goes_between_two_pods(others: int) -> None:
+    """As many rows as before, and one of those that changed meanwhile is not there any more."""
+    world = World(Rules())
+    world.add(*(node(f"n{i}") for i in range(others)), node("last", {"cpu": "1", "pods": "0"}), pod("p"))
+    world.run()
+    world.add(node("new", {"cpu": "64", "memory": "64Gi", "pods": "110"}))
+    world.remove(node("n0"))
+    world.add(pod("q"))
+    (decision,) = world.run()
+    assert decision.node == "new"
+    assert set(decision.refusals) == {"last"}
+    assert len(decision.feasible) == others
 
 
 # ---- a scheduler that was just started

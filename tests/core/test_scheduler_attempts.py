@@ -104,6 +104,21 @@ class TestWhatIsSaid:
         assert decision.pre_filter is not None
         assert decision.pre_filter.plugin == "VolumeRestrictions"
 
+    def test_nodes_that_the_pod_may_not_go_to_are_counted_apart(self) -> None:
+        world = world_of(*(node(f"n{i}") for i in range(4)))
+        fields = [{"key": "metadata.name", "operator": "In", "values": ["n0"]}]
+        terms = [{"matchFields": fields}]
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        world.add(pod("p", {"cpu": "8"}, affinity={"nodeAffinity": required}))
+        (decision,) = world.run()
+        assert decision.message == (
+            "0/4 nodes are available: 1 Insufficient cpu, 3 node(s) didn't satisfy plugin(s) [NodeAffinity]. "
+            "no new claims to deallocate, preemption: 0/4 nodes are available: 4 Preemption is not helpful "
+            "for scheduling."
+        )
+        assert decision.pre_filter_nodes == ["n0"]
+        assert decision.unschedulable_plugins == ["NodeAffinity", "NodeResourcesFit"]
+
     def test_the_condition(self) -> None:
         world = world_of(node("n0", {"cpu": "1", "pods": "10"}))
         world.add(pod("p", {"cpu": "2"}, metadata={"generation": 7}))

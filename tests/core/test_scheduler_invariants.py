@@ -178,6 +178,28 @@ def test_in_the_end_no_pod_waits_that_a_new_scheduler_would_place(history: Histo
             assert again.result != "scheduled", f"{key} would fit on {again.node}"
 
 
+# ---- time
+
+
+@given(histories)
+@examples(60)
+def test_nothing_is_due_before_the_time_it_names_and_something_is_then(history: History) -> None:
+    """A driver sleeps until `next_wake` and misses nothing, and it never spins."""
+    world = World(history.rules, templates=history.templates)
+    for event in history.all_events:
+        world.happen(event._replace(attempts=200))
+        if world.attempt() is not None:
+            continue  # still busy
+        wake = world.scheduler.next_wake()
+        assert wake is None or wake > world.now
+        early = 1000.0 if wake is None else (wake - world.now) * 0.999
+        assert world.happen(Event("tick", (early,))) == []
+        if wake is not None:
+            world.happen(Event("tick", (wake - world.now,), attempts=200))
+            again = world.scheduler.next_wake()
+            assert again is None or again > world.now or world.attempt() is not None
+
+
 def test_a_node_that_shrinks_gets_no_more_pods() -> None:
     setting = Setting()
     world = World(setting.rules, templates=[{"requests": {"cpu": "1"}}])

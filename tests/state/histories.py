@@ -159,6 +159,7 @@ class History(NamedTuple):
     nodes: list[dict[str, Any]]
     things: list[dict[str, Any]]
     events: list[Event]
+    herds: int = 0  # so many more nodes of each kind
 
     @property
     def rules(self) -> Rules:
@@ -168,6 +169,7 @@ class History(NamedTuple):
     def all_events(self) -> list[Event]:
         """What is there in the beginning comes first."""
         first = [Event("node", (node,), 0) for node in self.nodes]
+        first += [Event("herd", (node, self.herds), 0) for node in self.nodes if self.herds]
         return [*first, *(Event("thing", (thing,), 0) for thing in self.things), *self.events]
 
 

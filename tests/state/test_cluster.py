@@ -265,3 +265,17 @@ def test_views_of_some_rows() -> None:
     assert facts(cluster.nodes.take(slice(1, 2))) == {"n1": everything["n1"]}
     assert facts(some.part(np.array([1]))) == {"n1": everything["n1"]}
     assert facts(some.whole) == everything
+
+
+def test_a_row_that_is_gone_again_is_not_told_as_changed() -> None:
+    """A node that came and went between two looks leaves as many rows as before."""
+    cluster = ClusterState()
+    cluster.add_node(node("a"))
+    mark = cluster.nodes.mark
+    cluster.add_node(node("b"))
+    cluster.add_pod(cluster.info(pod("p", on="b")))
+    cluster.remove_node("b")
+    assert cluster.nodes.mark.length == mark.length
+    of_nodes, of_pods = cluster.nodes.changed_since(mark)
+    assert of_nodes == []
+    assert of_pods == []

@@ -54,7 +54,7 @@ def budgets(draw: st.DrawFn) -> Manifest:
 
 @st.composite
 def storage_classes(draw: st.DrawFn, name: str = "") -> Manifest:
-    name = name or draw(st.sampled_from(["wait", "wait", "now"]))
+    name = name or draw(st.sampled_from(["wait", "wait", "wait", "now"]))
     zones = [{"matchLabelExpressions": [{"key": ZONE, "values": ["a", "c"]}]}]
     return manifest(
         "StorageClass",
@@ -80,12 +80,12 @@ def claims(draw: st.DrawFn, number: int | None = None) -> Manifest:
         draw(_namespaced),
         metadata={"annotations": annotations},
         spec={
-            "accessModes": [draw(st.sampled_from(["ReadWriteOnce", "ReadWriteOnce", "ReadWriteOncePod"]))],
+            "accessModes": ["ReadWriteOncePod" if draw(st.integers(0, 5)) == 5 else "ReadWriteOnce"],
             "resources": {"requests": {"storage": draw(_quantities)}},
-            "storageClassName": draw(st.sampled_from(["wait", "wait", "wait", "now"])),
+            "storageClassName": "now" if draw(st.integers(0, 7)) == 7 else "wait",
             "volumeName": VOLUMES[number] if bound else "",
         },
-        status={"phase": draw(st.sampled_from(["Bound", "Bound", "Bound", "Lost"])) if bound else "Pending"},
+        status={"phase": "Pending" if not bound else "Lost" if draw(st.integers(0, 7)) == 7 else "Bound"},
     )
 
 
@@ -108,7 +108,7 @@ def persistent_volumes(draw: st.DrawFn, number: int | None = None) -> Manifest:
         "accessModes": ["ReadWriteOnce", "ReadWriteOncePod"],
         "storageClassName": "wait",
     }
-    affine = draw(sometimes(st.sampled_from([(ZONE, "a"), (HOST, "n0"), (DISK, "ssd")])))
+    affine = draw(st.sampled_from([None, (ZONE, "a"), (ZONE, "b"), (HOST, "n0"), (DISK, "ssd")]))
     if affine is not None:
         expression = {"key": affine[0], "operator": "In", "values": [affine[1]]}
         spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}

@@ -23,6 +23,7 @@ from mooring.core.effects import Bind, Effect, Evict
 from mooring.core.scheduler import Scheduler
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
+from tests.state.objects import HOST
 from tests.state.objects import node as make_node
 from tests.state.objects import pod as make_pod
 
@@ -186,6 +187,13 @@ class World:
     def _node(self, fields: Mapping[str, Any]) -> None:
         node = self.nodes[fields["name"]] = make_node(**fields)
         self.cluster.apply(node)
+
+    def _herd(self, fields: Mapping[str, Any], count: int) -> None:
+        """Many nodes of a kind."""
+        for i in range(count):
+            name = f"{fields['name']}-{i}"
+            labels = {**fields["labels"], HOST: name}
+            self._node({**fields, "name": name, "labels": labels})
 
     def _gone(self, number: int) -> None:
         if self.nodes:
