@@ -187,6 +187,7 @@ def histories_about(theme: Theme) -> st.SearchStrategy[History]:
         st.lists(nodes(theme.alike), min_size=2, max_size=6, unique_by=lambda node: str(node["name"])),
         st.lists(theme.things, max_size=4) if theme.begin is None else theme.begin,
         st.lists(events(theme), min_size=10, max_size=25),
+        herds=st.just(0),
     )
 
 
