@@ -15,11 +15,12 @@ import numpy.typing as npt
 from mooring.core.crowding import Crowding
 from mooring.core.diagnosis import Diagnosis
 from mooring.core.nominator import Nominator
+from mooring.framework.changes import Changes
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.evaluation import Changes, Scoring
 from mooring.framework.nodes import BoolArray, Nodes
 from mooring.framework.pod import PodInfo
 from mooring.framework.profile import Profile, ShapeMemory
+from mooring.framework.scoring import Scoring
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.state.cluster import ClusterState
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from mooring.core.nominator import Nominator
+from mooring.framework.changes import EVERY, Changes
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.evaluation import EVERY, Answer, Changes
+from mooring.framework.filtering import Answer
 from mooring.framework.nodes import Nodes
 from mooring.framework.pod import PodInfo
 from mooring.framework.profile import Profile

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from mooring.framework.evaluation import Filtering
+from mooring.framework.filtering import Filtering
 from mooring.framework.nodes import BoolArray, NodeStatuses
 from mooring.framework.status import Code, Status
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from mooring.core.effects import EmitEvent
 from mooring.core.waiting import HeldPod
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.evaluation import Answer
+from mooring.framework.filtering import Answer
 from mooring.framework.handle import Client
 from mooring.framework.nodes import Nodes
 from mooring.framework.pod import PodInfo

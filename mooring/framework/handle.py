@@ -13,7 +13,7 @@ from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status
 
 if TYPE_CHECKING:
-    from mooring.framework.evaluation import Answer
+    from mooring.framework.filtering import Answer
 
 Obj = TypeVar("Obj", bound=KubeObject)
 Item = TypeVar("Item")

@@ -7,13 +7,14 @@ from math import isnan
 from typing import Any, cast
 
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.evaluation import Filtering, Scoring
+from mooring.framework.filtering import Filtering
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import Depends, Nodes, NodeStatuses
 from mooring.framework.plugin import Plugin, PostFilterResult, PreFilterResult, overrides
 from mooring.framework.pod import PodInfo, Shape
 from mooring.framework.preparation import Preparation, Preparing
 from mooring.framework.runners import FilterRunner, PluginError, ScoreRunner, raised
+from mooring.framework.scoring import Scoring
 from mooring.framework.status import SUCCESS, Code, Status
 
 Bound = tuple[str, Callable[..., Any]]
