@@ -18,11 +18,12 @@ from mooring.framework.status import Code, Status
 class FilterColumn:
     """One filter's verdict on each row."""
 
-    __slots__ = ("codes", "latest", "runner", "statuses")
+    __slots__ = ("codes", "latest", "refusing", "runner", "statuses")
 
     def __init__(self, runner: FilterRunner, length: int) -> None:
         self.runner = runner
         self.codes: npt.NDArray[np.int32] = np.zeros(length, np.int32)
+        self.refusing = False  # whether any code may be other than 0
         self.statuses: Mapping[int, Status] = {}
         self.latest: Verdicts | None = None  # of the last time all rows were asked about
 
@@ -30,11 +31,13 @@ class FilterColumn:
         """Take over verdicts on some rows; whether any of them is new."""
         codes = self.codes
         if verdicts is None:
-            if not codes[rows].any():
+            if not self.refusing:
                 return False
             codes[rows] = 0
+            self.refusing = bool(codes.any())
             return True
         codes[rows] = self._fitting(rows, verdicts).codes
+        self.refusing = True
         return True
 
     def put_one(self, row: int, verdicts: Verdicts | None) -> bool:
@@ -45,13 +48,14 @@ class FilterColumn:
             return bool(old)
         new = self._fitting(slice(row, row + 1), verdicts).codes.item(0)
         self.codes[row] = new
+        self.refusing = True
         return bool(new != old)
 
     def _fitting(self, rows: Rows, verdicts: Verdicts) -> Verdicts:
         """The verdicts in codes that mean the same on all rows of this column."""
         if same_statuses(verdicts.statuses, self.statuses) or not verdicts.codes.any():
             return verdicts
-        if rows is not EVERY and self.codes.any():
+        if rows is not EVERY and self.refusing:
             return self._translated(verdicts)
         self.statuses = verdicts.statuses
         return verdicts

@@ -14,7 +14,7 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import Nodes
 from mooring.framework.pod import PodInfo
 from mooring.framework.runners import raised
-from mooring.framework.status import SKIP_SHAPE, Code, Status
+from mooring.framework.status import SKIP, SKIP_SHAPE, Code, Status
 
 
 class Preparing(NamedTuple):
@@ -56,7 +56,7 @@ class Preparation:
                 if written is not None:
                     settled.append(name)
                     self._writes.update({key: state.read(key) for key in state.keys() - written})
-            elif isinstance(answer, Status) and answer.code is Code.SKIP:
+            elif answer is SKIP or (isinstance(answer, Status) and answer.code is Code.SKIP):
                 skipped.append(name)
                 if by_shape or answer is SKIP_SHAPE:
                     settled.append(name)

@@ -15,6 +15,7 @@ from mooring.framework.status import Code, Status
 
 logger = logging.getLogger("mooring.framework")
 
+_INT64 = np.dtype(np.int64)
 _NONE = Status(Code.SUCCESS)
 _REFUSALS = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
 
@@ -254,7 +255,11 @@ class ScoreRunner:
 
 def outside_range(scores: IntArray) -> bool:
     """Whether any score is below 0 or above 100; read as unsigned, a negative number is a huge one."""
-    return len(scores) > 0 and bool(scores.astype(np.int64, copy=False).view(np.uint64).max() > 100)
+    if not len(scores):
+        return False
+    if scores.dtype is not _INT64:
+        scores = scores.astype(np.int64)
+    return bool(scores.view(np.uint64).max() > 100)
 
 
 def same_statuses(a: Mapping[int, Status], b: Mapping[int, Status]) -> bool:

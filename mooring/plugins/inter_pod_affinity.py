@@ -58,6 +58,8 @@ class InterPodAffinity(Plugin):
     # ---- filter
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        if not (pod.shape.affinity_terms or nodes.carried_terms):
+            return skip()  # nobody speaks of anybody
         required: RequiredTerms | None = state.memory.get(_REQUIRED)
         if required is None:
             required = RequiredTerms(self._concerns(state, pod.shape), pod.shape, self._statuses)
@@ -74,6 +76,8 @@ class InterPodAffinity(Plugin):
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         if self.args.ignore_preferred_terms_of_existing_pods and not _has_preferences(pod):
             return skip(shape=True)
+        if not (pod.shape.affinity_terms or nodes.carried_terms):
+            return skip()
         preferred: PreferredTerms | None = state.memory.get(_PREFERRED)
         if preferred is None:
             hard_weight = self.args.hard_pod_affinity_weight

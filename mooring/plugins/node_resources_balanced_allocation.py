@@ -51,7 +51,10 @@ class NodeResourcesBalancedAllocation(Plugin):
         if scored is None:
             return np.zeros(len(nodes), np.int64)
         allocatable, used = scored.allocatable(nodes), scored.requested(nodes)
-        with_pod, without = balance(np.stack((used + scored.requests, used)), allocatable)
+        cases = np.empty((2, *used.shape), np.int64)
+        np.add(used, scored.requests, out=cases[0])
+        cases[1] = used
+        with_pod, without = balance(cases, allocatable)
         return _compare(with_pod, without)
 
     def _scored(self, state: CycleState, pod: PodInfo, known: Sequence[str]) -> ScoredResources | None:

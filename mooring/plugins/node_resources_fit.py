@@ -68,7 +68,17 @@ class Wanted:
 class Aligned:
     """The same as lines of the table; `missing` is the code of what the table has no line for."""
 
-    __slots__ = ("_amounts", "_bits", "_each", "_hopeless", "known", "lines", "missing")
+    __slots__ = (
+        "_amounts",
+        "_bits",
+        "_column",
+        "_each",
+        "_hopeless",
+        "_weights",
+        "known",
+        "lines",
+        "missing",
+    )
 
     def __init__(self, wanted: Wanted, known: Sequence[str]) -> None:
         present = [i for i, name in enumerate(wanted.names) if name in known]
@@ -76,6 +86,8 @@ class Aligned:
         self._amounts = [wanted.amounts[i] for i in present]
         self._bits = [2 << i for i in present]
         places = [known.index(wanted.names[i]) for i in present]
+        self._column: IntArray = np.array(self._amounts, np.int64).reshape(-1, 1)
+        self._weights: IntArray = np.array(self._bits, np.int64)
         self.known: ByAmounts[int] = ByAmounts()
         self._each = list(zip(places, self._amounts, self._bits, strict=True))
         self._hopeless = 2 << len(wanted.names)
@@ -85,12 +97,12 @@ class Aligned:
 
     def codes(self, full: BoolArray, allocatable: IntArray, requested: IntArray) -> IntArray | None:
         """The code of each row; None where all of them pass."""
-        amounts = np.array(self._amounts, np.int64).reshape(-1, 1)
+        amounts = self._column
         short = allocatable - requested < amounts
         if not self.missing and not short.any() and not full.any():
             return None
         hopeless = (allocatable < amounts).any(axis=0)
-        return full + np.array(self._bits, np.int64) @ short + hopeless * self._hopeless | self.missing
+        return full + self._weights @ short + hopeless * self._hopeless | self.missing
 
     def code_of(self, node: NodeInfo) -> int:
         """`codes` of one node: the one that the last pod went to is what is asked about most."""
