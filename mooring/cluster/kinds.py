@@ -1,0 +1,93 @@
+"""The kinds Mooring deals with, and where an API server serves them."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+import msgspec
+
+from mooring.api.meta import KubeObject
+from mooring.api.objects import Node, Pod
+from mooring.api.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from mooring.api.workloads import (
+    Namespace,
+    PodDisruptionBudget,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
+
+Obj = TypeVar("Obj", bound=KubeObject)
+
+
+class ApiResource(msgspec.Struct, Generic[Obj], frozen=True):
+    """A kind as an API server serves it; `model` is the struct its objects are read into."""
+
+    group: str
+    version: str
+    plural: str
+    namespaced: bool
+    model: type[Obj]
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def name(self) -> str:
+        """As RBAC and error messages write it: "pods", "leases.coordination.k8s.io"."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """The URL path of all objects, of a namespace's, of one, or of a part of one."""
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        scope = f"/namespaces/{namespace}" if namespace and self.namespaced else ""
+        return root + scope + "/" + "/".join(filter(None, (self.plural, name, subresource)))
+
+
+PODS = ApiResource("", "v1", "pods", True, Pod)
+NODES = ApiResource("", "v1", "nodes", False, Node)
+NAMESPACES = ApiResource("", "v1", "namespaces", False, Namespace)
+SERVICES = ApiResource("", "v1", "services", True, Service)
+REPLICATION_CONTROLLERS = ApiResource("", "v1", "replicationcontrollers", True, ReplicationController)
+REPLICA_SETS = ApiResource("apps", "v1", "replicasets", True, ReplicaSet)
+STATEFUL_SETS = ApiResource("apps", "v1", "statefulsets", True, StatefulSet)
+POD_DISRUPTION_BUDGETS = ApiResource("policy", "v1", "poddisruptionbudgets", True, PodDisruptionBudget)
+PERSISTENT_VOLUMES = ApiResource("", "v1", "persistentvolumes", False, PersistentVolume)
+PERSISTENT_VOLUME_CLAIMS = ApiResource("", "v1", "persistentvolumeclaims", True, PersistentVolumeClaim)
+STORAGE_CLASSES = ApiResource("storage.k8s.io", "v1", "storageclasses", False, StorageClass)
+CSI_NODES = ApiResource("storage.k8s.io", "v1", "csinodes", False, CSINode)
+CSI_DRIVERS = ApiResource("storage.k8s.io", "v1", "csidrivers", False, CSIDriver)
+CSI_STORAGE_CAPACITIES = ApiResource("storage.k8s.io", "v1", "csistoragecapacities", True, CSIStorageCapacity)
+VOLUME_ATTACHMENTS = ApiResource("storage.k8s.io", "v1", "volumeattachments", False, VolumeAttachment)
+EVENTS = ApiResource("events.k8s.io", "v1", "events", True, KubeObject)
+
+WATCHED: tuple[ApiResource[KubeObject], ...] = (
+    NODES,
+    PODS,
+    NAMESPACES,
+    SERVICES,
+    REPLICATION_CONTROLLERS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+    POD_DISRUPTION_BUDGETS,
+    PERSISTENT_VOLUMES,
+    PERSISTENT_VOLUME_CLAIMS,
+    STORAGE_CLASSES,
+    CSI_NODES,
+    CSI_DRIVERS,
+    CSI_STORAGE_CAPACITIES,
+    VOLUME_ATTACHMENTS,
+)  # type: ignore[assignment]
+"""What the scheduler lists and watches; the models are read only, so a subclass serves as its base."""
+
+BY_MODEL: dict[type[KubeObject], ApiResource[KubeObject]] = {r.model: r for r in WATCHED}
