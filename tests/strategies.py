@@ -247,6 +247,7 @@ FEATURES: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     "init": st.just({"initContainers": [{"resources": {"requests": {"cpu": "2"}}}]}),
     "overhead": st.just({"overhead": {"cpu": "250m"}}),
     "gate": st.just({"schedulingGates": [{"name": "gate"}]}),
+    "second": st.just({"schedulerName": "second"}),  # another profile, or another scheduler
 }
 
 

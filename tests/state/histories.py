@@ -37,8 +37,10 @@ def args(name: str, **fields: Any) -> dict[str, Any]:
 
 CONFIGS = {
     "default": None,
-    "packing": configured(
+    "two": configured(
+        {"schedulerName": "second", "plugins": {"score": {"disabled": [{"name": "NodeResourcesFit"}]}}},
         {
+            "schedulerName": "default-scheduler",
             "pluginConfig": [
                 args(
                     "NodeResourcesFit",
@@ -64,8 +66,8 @@ CONFIGS = {
                     ],
                 ),
                 args("InterPodAffinity", hardPodAffinityWeight=0, ignorePreferredTermsOfExistingPods=True),
-            ]
-        }
+            ],
+        },
     ),
     "odd": configured(
         {"plugins": {"multiPoint": {"enabled": [{"name": cls.name, "weight": 2} for cls in ODD_PLUGINS]}}}

@@ -15,12 +15,15 @@ from mooring.framework import (
     PodInfo,
     PreFilterResult,
     Status,
+    Verdicts,
     pending,
+    refuse,
     skip,
     unresolvable,
     unschedulable,
     wait,
 )
+from tests.state.objects import ZONE
 
 
 class OddNode(Plugin):
@@ -58,6 +61,26 @@ class OddPods(Plugin):
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         return max(0, 100 - 9 * len(node.pods))
+
+
+class OddNodes(Plugin):
+    """Looks at the Node objects of all nodes: how many there are in a node's zone."""
+
+    name = "OddNodes"
+    depends = Depends.NODES
+
+    def _neighbours(self, nodes: Nodes) -> IntArray:
+        ids = nodes.whole.label(ZONE).ids
+        return np.array([int((ids == zone).sum()) for zone in nodes.label(ZONE).ids.tolist()], np.int64)
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:
+        if pod.labels.get("app") != "b":
+            return None
+        crowded = self._neighbours(nodes) > 4
+        return refuse(crowded, unschedulable("node(s) had too many neighbours")) if crowded.any() else None
+
+    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+        return np.minimum(self._neighbours(nodes) * 9, 100)
 
 
 class OddTable(Plugin):
@@ -116,4 +139,4 @@ class OddPermit(Plugin):
         return wait(2.0, "patience") if pod.labels.get("tier") == "x" else None
 
 
-ODD_PLUGINS = (OddNode, OddPods, OddTable, OddPermit)
+ODD_PLUGINS = (OddNode, OddPods, OddNodes, OddTable, OddPermit)
