@@ -1,0 +1,1 @@
+"""Tests on a real control plane, where one is at hand."""
