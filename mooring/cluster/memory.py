@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import msgspec
 
 from mooring.api.meta import Condition, KubeObject
 from mooring.api.objects import Pod
+from mooring.api.patches import merge_patch
 from mooring.core.decision import Decision
 from mooring.core.effects import Bind, Effect, EmitEvent, Evict, PatchPodStatus
 from mooring.core.scheduler import Scheduler
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status
+
+Obj = TypeVar("Obj", bound=KubeObject)
 
 
 class NeedsEventLoopError(RuntimeError):
@@ -32,11 +35,11 @@ def run_now(work: Coroutine[Any, Any, Status]) -> Status:
 
 
 class MemoryCluster:
-    """Drives a scheduler over objects held in memory; also the Client its plugins write through."""
+    """Drives a scheduler over objects held in memory."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
-        scheduler.client = self
+        scheduler.client = MemoryClient(self)
         self.pods: dict[str, Pod] = {}  # by uid, as an API server would hold them
         self.events: list[EmitEvent] = []
 
@@ -91,25 +94,38 @@ class MemoryCluster:
         status = msgspec.structs.replace(status, conditions=conditions, nominated_node_name=nominated)
         self.apply(msgspec.structs.replace(current, status=status))
 
-    # ---- Client
+
+class MemoryClient:
+    """The Client that plugins of a cluster in memory write through."""
+
+    def __init__(self, cluster: MemoryCluster) -> None:
+        self._cluster = cluster
 
     async def bind(self, pod: PodInfo, node_name: str) -> None:
-        current = self.pods.get(pod.uid)
-        if current is None:
-            raise LookupError(f'pods "{pod.name}" not found')
+        current = self._current(pod.pod)
         spec = msgspec.structs.replace(current.spec, node_name=node_name)
         status = msgspec.structs.replace(current.status, nominated_node_name="")
-        self.apply(msgspec.structs.replace(current, spec=spec, status=status))
+        self._cluster.apply(msgspec.structs.replace(current, spec=spec, status=status))
 
-    async def patch_pod_status(self, pod: PodInfo, patch: dict[str, Any]) -> None:
-        current = self.pods[pod.uid]
-        merged = msgspec.convert({**msgspec.to_builtins(current.status), **patch}, type(current.status))
-        self.apply(msgspec.structs.replace(current, status=merged))
+    async def patch(self, obj: KubeObject, patch: dict[str, Any], subresource: str = "") -> None:
+        current = self._current(obj)
+        part = {name: patch[name] for name in patch if (name == "status") == (subresource == "status")}
+        merged = merge_patch(msgspec.to_builtins(current), part)
+        self._cluster.apply(msgspec.convert(merged, type(current)))
 
-    async def delete_pod(self, pod: PodInfo) -> None:
-        current = self.pods.get(pod.uid)
-        if current is not None:
-            self.delete(current)
+    async def delete(self, obj: KubeObject) -> None:
+        self._cluster.delete(self._current(obj))
 
-    async def update(self, obj: KubeObject) -> None:
-        self.apply(obj)
+    async def wait_until(self, done: Callable[[], bool], timeout: float) -> bool:
+        return True
+
+    def _current(self, obj: Obj) -> Obj:
+        """An object as the cluster has it now."""
+        found = (
+            self._cluster.pods.get(obj.uid)
+            if isinstance(obj, Pod)
+            else self._cluster.scheduler.store.get(type(obj), obj.name, obj.namespace)
+        )
+        if found is None:
+            raise LookupError(f'{type(obj).__name__} "{obj.key}" not found')
+        return cast(Obj, found)

@@ -186,7 +186,8 @@ class TestTools:
 
             async def pre_bind(self, state: Any, pod: Any, node_name: str) -> None:
                 assert self.handle.client is not None
-                await self.handle.client.patch_pod_status(pod, {"startTime": "2030-01-01T00:00:00Z"})
+                patch = {"status": {"startTime": "2030-01-01T00:00:00Z"}}
+                await self.handle.client.patch(pod.pod, patch, "status")
 
         cluster = only(Marker)
         cluster.add(make_pod())

@@ -11,6 +11,7 @@ import msgspec
 from mooring.api.decode import from_dict
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Node, Pod
+from mooring.api.patches import merge_patch
 from mooring.api.storage import (
     CSINode,
     CSIStorageCapacity,
@@ -140,7 +141,7 @@ def using(*claims: str) -> list[dict[str, Any]]:
 
 class ApiServer:
     """The client's side of an API server: merge patches with optimistic locking, and time that passes while
-    one sleeps, in which the given controllers act."""
+    one waits, in which the given controllers act."""
 
     def __init__(self, store: ObjectStore, controllers: Iterable[Callable[[], None]] = ()) -> None:
         self.store = store
@@ -149,7 +150,7 @@ class ApiServer:
         self.patches: list[tuple[str, dict[str, Any]]] = []
         self._version = 100
 
-    async def patch(self, obj: KubeObject, patch: dict[str, Any]) -> None:
+    async def patch(self, obj: KubeObject, patch: dict[str, Any], subresource: str = "") -> None:
         current = self.store.get(type(obj), obj.name, obj.namespace)
         assert current is not None
         wanted = patch.get("metadata", {}).get("resourceVersion", "")
@@ -157,23 +158,19 @@ class ApiServer:
             raise RuntimeError(f'Operation cannot be fulfilled on "{obj.name}": the object has been modified')
         self.patches.append((obj.name, patch))
         self._version += 1
-        raw = _merge(msgspec.to_builtins(current), patch)
+        raw = merge_patch(msgspec.to_builtins(current), patch)
         raw["metadata"]["resourceVersion"] = str(self._version)
         self.store.put(msgspec.convert(raw, type(obj)))
 
-    async def sleep(self, seconds: float) -> None:
-        self.now += seconds
-        for act in self.controllers:
-            act()
-
-
-def _merge(target: Any, patch: Any) -> Any:
-    if not isinstance(patch, dict):
-        return patch
-    merged = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        merged[key] = _merge(merged.get(key), value)
-    return merged
+    async def wait_until(self, done: Callable[[], bool], timeout: float) -> bool:
+        deadline = self.now + timeout
+        while (left := deadline - self.now) > 0:
+            self.now += min(1.0, left)
+            for act in self.controllers:
+                act()
+            if done():
+                return True
+        return False
 
 
 class Desk:

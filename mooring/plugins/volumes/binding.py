@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import msgspec
@@ -101,28 +100,18 @@ class PodBinding:
         """Tell the volume controllers what was decided: first volumes, then claims."""
         for binding in self._bindings:
             if binding.dirty:
-                await _send(client, binding.volume, _binding_patch(binding))
+                await client.patch(binding.volume, _binding_patch(binding))
                 binding.dirty = False
         for provision in self._provisions:
             if provision.dirty:
                 patch = _patch(provision.claim, SELECTED_NODE, self._node_name)
-                await _send(client, provision.claim, patch)
+                await client.patch(provision.claim, patch)
                 provision.dirty = False
 
     async def wait(self, client: Client, pod: PodInfo, timeout: float) -> None:
-        """Until all claims are bound. Raises BindingFailed when that will not happen, or takes too long.
-
-        A client that cannot wait has no controllers that would bind them either.
-        """
-        sleep: Callable[[float], Awaitable[None]] | None = getattr(client, "sleep", None)
-        if sleep is None:
-            return
-        deadline = self._handle.now() + timeout
-        while (left := deadline - self._handle.now()) > 0:
-            await sleep(min(1.0, left))
-            if self._finished(pod):
-                return
-        raise BindingFailed("context deadline exceeded")
+        """Until all claims are bound. Raises BindingFailed when that will not happen, or takes too long."""
+        if not await client.wait_until(lambda: self._finished(pod), timeout):
+            raise BindingFailed("context deadline exceeded")
 
     def _finished(self, pod: PodInfo) -> bool:
         node = self._handle.snapshot.node(self._node_name)
@@ -215,13 +204,6 @@ def _annotated(obj: Obj, key: str, value: str) -> Obj:
     annotations = {**obj.metadata.annotations, key: value}
     metadata = msgspec.structs.replace(obj.metadata, annotations=annotations)
     return msgspec.structs.replace(obj, metadata=metadata)
-
-
-async def _send(client: Client, obj: KubeObject, patch: dict[str, Any]) -> None:
-    """Write a changed object. The structs hold only what the scheduler reads of an object, so an API server
-    is sent a merge patch, never the whole; a store of structs takes the struct."""
-    send: Callable[[KubeObject, dict[str, Any]], Awaitable[object]] | None = getattr(client, "patch", None)
-    await (client.update(obj) if send is None else send(obj, patch))
 
 
 def _binding_patch(binding: _Binding) -> dict[str, Any]:
