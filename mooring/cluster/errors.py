@@ -35,8 +35,10 @@ class ApiError(ClusterError):
         self.details = details or {}
         self.retry_after = retry_after
 
-    def __str__(self) -> str:
-        return f"{self.message} ({self.code} {self.reason}, {self.request})" if self.request else self.message
+    @property
+    def told(self) -> str:
+        """For a log: with what was asked. (The message alone is what pods' users see.)"""
+        return f"{self.message} ({self.code} {self.reason}, {self.request})"
 
     @property
     def not_found(self) -> bool:

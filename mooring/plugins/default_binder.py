@@ -17,5 +17,8 @@ class DefaultBinder(Plugin):
         client = self.handle.client
         if client is None:
             return error("no client to bind with")
-        await client.bind(pod, node_name)
+        try:
+            await client.bind(pod, node_name)
+        except Exception as refusal:  # what the API server said to it, or that it said nothing
+            return error(str(refusal), refusal)
         return None

@@ -221,10 +221,10 @@ class VolumeBinding(Plugin):
         return self._bind(volumes.binding, self.handle.client, pod)
 
     async def _bind(self, binding: PodBinding, client: Client, pod: PodInfo) -> Status | None:
-        await binding.write(client)
         try:
+            await binding.write(client)
             await binding.wait(client, pod, self.args.bind_timeout_seconds)
-        except BindingFailed as failure:
+        except Exception as failure:  # refused by the API server, or BindingFailed
             return error(f"binding volumes: {failure}", failure)
         return None
 
