@@ -1,0 +1,130 @@
+"""What plugins and the binding cycle write through, on a live cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import chain, repeat
+from typing import Any
+
+import msgspec
+
+from mooring.api.meta import KubeObject
+from mooring.api.objects import Pod
+from mooring.cluster.errors import ApiError, Unreachable
+from mooring.cluster.kinds import BY_MODEL, PODS, ApiResource
+from mooring.cluster.port import Cluster
+from mooring.framework.pod import PodInfo
+
+PATIENCE = 30.0  # seconds that a binding waits for an API server that does not answer
+POLL = (0.05, 0.1, 0.2, 0.5, 1.0)  # seconds between looks at what one waits for; the last for good
+
+
+class _Target(msgspec.Struct, rename="camel"):
+    name: str
+    kind: str = "Node"
+    api_version: str = "v1"
+
+
+class _BindingMeta(msgspec.Struct):
+    name: str
+    namespace: str
+    uid: str
+
+
+class _Binding(msgspec.Struct, rename="camel"):
+    metadata: _BindingMeta
+    target: _Target
+    api_version: str = "v1"
+    kind: str = "Binding"
+
+
+class LiveClient:
+    """A Client over the port. `waiting` counts those who wait for something other than an answer."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._sleep = sleep
+        self.waiting = 0
+        self.stopped = ""  # why nothing may be bound any more
+
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        """Bind a pod. Where the answer is lost, find out whether it took effect before trying again, so
+        that a pod is neither bound twice nor given up after it was bound."""
+        body = _Binding(_BindingMeta(pod.name, pod.namespace, pod.uid), _Target(node_name))
+        try:
+            await self._post_binding(pod, body)
+        except ApiError as refusal:
+            if not (refusal.conflict and await self._on(pod) == node_name):
+                raise
+        except Unreachable as failure:
+            await self._bind_when_reachable(pod, body, failure)
+
+    async def _post_binding(self, pod: PodInfo, body: _Binding) -> None:
+        if self.stopped:
+            raise ApiError(0, "Stopped", self.stopped)
+        await self._cluster.post(PODS, pod.name, "binding", body, pod.namespace)
+
+    async def _bind_when_reachable(self, pod: PodInfo, body: _Binding, failure: Unreachable) -> None:
+        deadline = self._clock() + PATIENCE
+        node_name = body.target.name
+        for pause in _pauses():
+            if self._clock() >= deadline:
+                break
+            await self._sleep(pause)
+            try:
+                where = await self._on(pod)
+                if not where:
+                    await self._post_binding(pod, body)
+                elif where != node_name:
+                    raise ApiError(409, "Conflict", f'pod {pod.name} is already assigned to node "{where}"')
+                return
+            except Unreachable as again:
+                failure = again
+        raise failure
+
+    async def _on(self, pod: PodInfo) -> str:
+        """The node a pod is bound to, by the API server's word."""
+        current: Pod = await self._cluster.get(PODS, pod.name, pod.namespace)
+        if current.uid != pod.uid:
+            raise ApiError(404, "NotFound", f'pods "{pod.name}" not found')
+        return current.spec.node_name
+
+    async def patch(self, obj: KubeObject, patch: dict[str, Any], subresource: str = "") -> None:
+        await self._cluster.patch(_resource(obj), obj.name, patch, obj.namespace, subresource=subresource)
+
+    async def delete(self, obj: KubeObject) -> None:
+        await self._cluster.delete(_resource(obj), obj.name, obj.namespace, uid=obj.uid)
+
+    async def wait_until(self, done: Callable[[], bool], timeout: float) -> bool:
+        deadline = self._clock() + timeout
+        self.waiting += 1
+        try:
+            for pause in _pauses():
+                if done():
+                    return True
+                left = deadline - self._clock()
+                if left <= 0:
+                    break
+                await self._sleep(min(pause, left))
+            return False
+        finally:
+            self.waiting -= 1
+
+
+def _pauses() -> Iterator[float]:
+    return chain(POLL, repeat(POLL[-1]))
+
+
+def _resource(obj: KubeObject) -> ApiResource[KubeObject]:
+    try:
+        return BY_MODEL[type(obj)]
+    except KeyError:
+        raise TypeError(f"{type(obj).__name__} is no kind that the scheduler's client writes") from None

@@ -1,0 +1,221 @@
+"""The loop that drives a scheduler on a live cluster.
+
+Everything happens on one event loop: informers hand in what changed, the loop makes attempts in short turns
+so that nothing else waits long, and effects become requests. Scheduling runs ahead of the binding requests by
+a bounded number of pods: an API server that is slow, or away, slows the scheduler down instead of making it
+promise ever more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+from mooring.api.meta import KubeObject
+from mooring.cluster.errors import ApiError, ClusterError
+from mooring.cluster.events import EventRecorder
+from mooring.cluster.kinds import PODS
+from mooring.cluster.port import Cluster
+from mooring.core.binding import BindingCycle
+from mooring.core.decision import Decision
+from mooring.core.effects import Bind, Effect, EmitEvent, Evict, PatchPodStatus
+from mooring.core.scheduler import Scheduler
+from mooring.framework.status import Code, Status
+from mooring.live.client import LiveClient
+from mooring.live.logs import verbose
+from mooring.live.status_writer import StatusWriter
+
+log = logging.getLogger("mooring.scheduler")
+
+AHEAD = 128  # pods that may be on their way to the API server
+TURN = 0.004  # seconds of scheduling before others get a word in
+TICK = 0.02  # seconds after which a busy loop looks at its timers
+
+
+class Wake:
+    """Something to wait for, with a time limit, at little cost."""
+
+    def __init__(self) -> None:
+        self._waiter: asyncio.Future[None] | None = None
+        self._due = False
+
+    def set(self) -> None:
+        self._due = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def wait(self, timeout: float | None) -> None:
+        if not self._due:
+            loop = asyncio.get_running_loop()
+            self._waiter = loop.create_future()
+            timer = None if timeout is None else loop.call_later(timeout, self.set)
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+                if timer is not None:
+                    timer.cancel()
+        self._due = False
+
+
+class Driver:
+    """Carries events in and effects out. `running` says whether it may make attempts: a standby only
+    watches."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        cluster: Cluster,
+        recorder: EventRecorder,
+        on_decision: Callable[[Decision], None] | None = None,
+    ) -> None:
+        self.scheduler = scheduler
+        self.cluster = cluster
+        self.client = LiveClient(cluster)
+        scheduler.client = self.client
+        self._recorder = recorder
+        self._statuses = StatusWriter(cluster, scheduler.clock)
+        self._on_decision = on_decision
+        self._wake = Wake()
+        self._cycles: set[asyncio.Task[None]] = set()
+        self._evictions: set[asyncio.Task[None]] = set()
+        self._stopping = False
+
+    # ---- events in: the sink of the informers
+
+    def apply(self, obj: KubeObject) -> None:
+        self.scheduler.apply(obj)
+        self._wake.set()
+
+    def delete(self, obj: KubeObject) -> None:
+        self.scheduler.delete(obj)
+        self._wake.set()
+
+    # ---- the loop
+
+    async def run(self) -> None:
+        """Schedule until stopped."""
+        statuses = asyncio.create_task(self._statuses.run())
+        try:
+            while not self._stopping:
+                if self._turn():
+                    await asyncio.sleep(0)
+                else:
+                    await self._wake.wait(self._patience())
+        finally:
+            statuses.cancel()
+
+    def _turn(self) -> bool:
+        """Make attempts for a short while; whether there may be more to do at once."""
+        scheduler = self.scheduler
+        scheduler.tick()
+        end = time.perf_counter() + TURN
+        decision: Decision | None = None
+        while self._ahead() < AHEAD:
+            decision = scheduler.schedule_one()
+            if scheduler.effects:
+                self._carry_out(scheduler.take_effects())
+            if decision is None:
+                return False
+            self._tell(decision)
+            if time.perf_counter() >= end:
+                return True
+        if scheduler.effects:
+            self._carry_out(scheduler.take_effects())
+        return False
+
+    def _ahead(self) -> int:
+        return len(self._cycles) - self.client.waiting
+
+    def _patience(self) -> float | None:
+        wake = self.scheduler.next_wake()
+        return None if wake is None else max(0.0, wake - self.scheduler.clock())
+
+    def _tell(self, decision: Decision) -> None:
+        if self._on_decision is not None:
+            self._on_decision(decision)
+        if decision.result == "scheduled":
+            return
+        verbose(
+            log, 2, "Unable to schedule pod", pod=decision.pod, reason=decision.reason, err=decision.message
+        )
+
+    # ---- effects out
+
+    def _carry_out(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Bind):
+                task = asyncio.create_task(self._bind(effect.cycle))
+                self._cycles.add(task)
+                task.add_done_callback(self._cycle_done)
+            elif isinstance(effect, EmitEvent):
+                self._recorder.record(effect)
+            elif isinstance(effect, PatchPodStatus):
+                self._statuses.put(effect)
+            else:
+                eviction = asyncio.create_task(self._evict(effect))
+                self._evictions.add(eviction)
+                eviction.add_done_callback(self._evictions.discard)
+
+    def _cycle_done(self, task: asyncio.Task[None]) -> None:
+        self._cycles.discard(task)
+        self._wake.set()
+
+    async def _bind(self, cycle: BindingCycle) -> None:
+        try:
+            status = await cycle.run()
+        except asyncio.CancelledError:
+            self.scheduler.binding_finished(cycle, Status(Code.ERROR, "the scheduler is stopping"))
+            raise
+        self.scheduler.binding_finished(cycle, status)
+        if status.ok:
+            verbose(log, 2, "Successfully bound pod to node", pod=cycle.pod.key, node=cycle.node_name)
+        else:
+            log.error(
+                '"Failed to bind pod" pod="%s" node="%s" err="%s"',
+                cycle.pod.key,
+                cycle.node_name,
+                status.message,
+            )
+
+    async def _evict(self, effect: Evict) -> None:
+        """Mark the victim, then delete it. That it is gone, or going, comes back as an event."""
+        victim = effect.victim
+        try:
+            await self._statuses.write(PatchPodStatus(victim, effect.condition))
+            await self.cluster.delete(PODS, victim.name, victim.namespace, uid=victim.uid)
+        except ClusterError as failure:
+            if isinstance(failure, ApiError) and (failure.not_found or failure.conflict):
+                self.scheduler.eviction_done(victim.uid)
+            else:
+                preemptor = effect.preemptor
+                log.error(
+                    '"Failed to preempt pod" pod="%s" preemptor="%s" err="%s"',
+                    victim.key,
+                    preemptor.key,
+                    failure,
+                )
+                self.scheduler.eviction_failed(preemptor)
+        self._wake.set()
+
+    # ---- the end
+
+    async def stop(self, grace: float) -> None:
+        """Take no more pods, and let what is on its way arrive, for as long as `grace` seconds."""
+        self._stopping = True
+        self._wake.set()
+        pending = self._cycles | self._evictions
+        if pending:
+            await asyncio.wait(pending, timeout=grace)
+        for task in self._cycles | self._evictions:
+            task.cancel()
+        await asyncio.gather(*self._cycles, *self._evictions, return_exceptions=True)
+        self._carry_out(self.scheduler.take_effects())
+
+    def halt(self, why: str) -> None:
+        """Bind nothing from this moment on: another may lead already."""
+        self._stopping = True
+        self.client.stopped = why
+        self._wake.set()

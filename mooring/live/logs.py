@@ -1,0 +1,77 @@
+"""Logs as kube-scheduler writes them: klog's text, or JSON, with verbosity by number."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from typing import Any
+
+import msgspec
+
+SEVERITY = {
+    logging.DEBUG: "I",
+    logging.INFO: "I",
+    logging.WARNING: "W",
+    logging.ERROR: "E",
+    logging.CRITICAL: "F",
+}
+
+
+def verbose(log: logging.Logger, v: int, message: str, **fields: Any) -> None:
+    """Log at klog's verbosity `v`; cheap where nobody listens."""
+    level = logging.INFO - v
+    if log.isEnabledFor(level):
+        log.log(level, message, extra={"fields": fields}, stacklevel=2)
+
+
+class KlogFormatter(logging.Formatter):
+    """`I1115 22:10:00.123456   4711 driver.py:84] "Attempting to schedule pod" pod="default/web"`"""
+
+    def format(self, record: logging.LogRecord) -> str:
+        severity = SEVERITY.get(record.levelno, "I" if record.levelno < logging.INFO else "E")
+        moment = time.localtime(record.created)
+        micros = int(record.created % 1 * 1_000_000)
+        head = f"{severity}{time.strftime('%m%d %H:%M:%S', moment)}.{micros:06d} {record.process:7d}"
+        fields: dict[str, Any] | None = getattr(record, "fields", None)
+        text = record.getMessage()
+        if fields is not None:
+            text = " ".join([quoted(text), *(f"{name}={quoted(value)}" for name, value in fields.items())])
+        line = f"{head} {record.filename}:{record.lineno}] {text}"
+        if record.exc_info:
+            line += "\n" + self.formatException(record.exc_info)
+        return line
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line, with the keys of Kubernetes' JSON logs."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        told: dict[str, Any] = {
+            "ts": round(record.created * 1000, 4),
+            "caller": f"{record.filename}:{record.lineno}",
+            "msg": record.getMessage(),
+        }
+        if record.levelno <= logging.INFO:
+            told["v"] = logging.INFO - record.levelno
+        told.update(getattr(record, "fields", {}))
+        if record.exc_info:
+            told["stacktrace"] = self.formatException(record.exc_info)
+        return msgspec.json.encode(told, enc_hook=str).decode()
+
+
+def quoted(value: object) -> str:
+    """As klog quotes: text in quotation marks on one line, numbers bare."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int | float) else msgspec.json.encode(str(value)).decode()
+
+
+def configure(v: int, form: str) -> None:
+    """Send the logs of Mooring and of its plugins to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if form == "json" else KlogFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.INFO)
+    logging.getLogger("mooring").setLevel(max(1, logging.INFO - v))
