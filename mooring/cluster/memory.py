@@ -54,6 +54,14 @@ class MemoryCluster:
             self.pods.pop(obj.uid, None)
         self.scheduler.delete(obj)
 
+    def bind(self, pod: PodInfo, node_name: str) -> None:
+        current = self.pods.get(pod.uid)
+        if current is None:
+            raise LookupError(f'pods "{pod.name}" not found')
+        spec = msgspec.structs.replace(current.spec, node_name=node_name)
+        status = msgspec.structs.replace(current.status, nominated_node_name="")
+        self.apply(msgspec.structs.replace(current, spec=spec, status=status))
+
     def run(self, on_decision: Callable[[Decision], None] | None = None, limit: int | None = None) -> int:
         """Schedule until nothing is left to try now (or `limit` attempts were made); how many were made."""
         attempts = 0
@@ -102,10 +110,7 @@ class MemoryClient:
         self._cluster = cluster
 
     async def bind(self, pod: PodInfo, node_name: str) -> None:
-        current = self._current(pod.pod)
-        spec = msgspec.structs.replace(current.spec, node_name=node_name)
-        status = msgspec.structs.replace(current.status, nominated_node_name="")
-        self._cluster.apply(msgspec.structs.replace(current, spec=spec, status=status))
+        self._cluster.bind(pod, node_name)
 
     async def patch(self, obj: KubeObject, patch: dict[str, Any], subresource: str = "") -> None:
         current = self._current(obj)

@@ -26,7 +26,7 @@ from mooring.framework.runners import PluginError
 from mooring.framework.status import Status, error, skip, unresolvable
 from mooring.plugins.args import VolumeBindingArgs
 from mooring.plugins.volumes.assumed import Assumed
-from mooring.plugins.volumes.binding import BindingFailed, PodBinding
+from mooring.plugins.volumes.binding import PodBinding
 from mooring.plugins.volumes.claims import (
     CLAIM_KIND,
     WAIT_FOR_FIRST_CONSUMER,

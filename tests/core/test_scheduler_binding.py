@@ -138,7 +138,7 @@ class TestBinding:
         assert decision.node == "n0"
         assert calls == ["reserve p", "permit p", "pre_bind p", "unreserve p"]
         assert whole(world.scheduler.cluster) == empty
-        message = 'running Bind plugin "DefaultBinder": ConnectionError: the API server is not there'
+        message = 'running Bind plugin "DefaultBinder": the API server is not there'
         assert condition(world) == ("False", "SchedulerError", message)
         (event,) = world.cluster.events
         assert (event.type, event.reason, event.action) == ("Warning", "FailedScheduling", "Scheduling")

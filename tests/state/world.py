@@ -86,14 +86,14 @@ class TestCluster(MemoryCluster):
             status = msgspec.structs.replace(victim.status, conditions=conditions)
             self.apply(deleted(msgspec.structs.replace(victim, status=status), self._now()))
 
-    async def bind(self, pod: PodInfo, node_name: str) -> None:
+    def bind(self, pod: PodInfo, node_name: str) -> None:
         if self.refusing:
             self.refusing -= 1
             raise ConnectionError("the API server is not there")
         current = self.pods.get(pod.uid)
         if current is not None and current.spec.node_name:
             raise RuntimeError(f"pod {pod.name} is already assigned to node {current.spec.node_name}")
-        await super().bind(pod, node_name)
+        super().bind(pod, node_name)
         self.bound.append((pod.uid, node_name))
 
 
