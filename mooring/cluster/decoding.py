@@ -1,0 +1,136 @@
+"""What an API server sends, as objects: one object, a list, an event of a watch.
+
+All of it is decoded in one go, straight into structs. Only where that fails is it taken apart: nulls that
+stand for absent fields are left out, and an object that still makes no sense is told apart from the rest.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Generic, Literal, TypeVar
+
+import msgspec
+
+from mooring.api.complaints import malformed, text_or_empty
+from mooring.api.decode import strip_nulls
+from mooring.api.errors import MalformedObject
+from mooring.api.meta import KubeObject
+from mooring.cluster.port import Change, Page
+
+Obj = TypeVar("Obj", bound=KubeObject)
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding raises where bytes are not JSON, or not of the expected form."""
+
+
+class Status(msgspec.Struct):
+    """How an API server tells what went wrong."""
+
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+    details: dict[str, Any] | None = None
+
+
+class _ListMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class _List(msgspec.Struct, Generic[Obj]):
+    metadata: _ListMeta
+    items: list[Obj]
+
+
+class _RawList(msgspec.Struct):
+    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+    items: list[msgspec.Raw] | None = None
+
+
+class _Event(msgspec.Struct, Generic[Obj]):
+    type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
+    object: Obj
+
+
+class _RawEvent(msgspec.Struct):
+    type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
+    object: msgspec.Raw
+
+
+class WatchError(Exception):
+    """The server ended a watch with this status."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status.message)
+        self.status = status
+
+
+status_of = msgspec.json.Decoder(Status).decode
+_raw_list = msgspec.json.Decoder(_RawList).decode
+_raw_event = msgspec.json.Decoder(_RawEvent).decode
+
+
+class Reader(Generic[Obj]):
+    """Reads the objects of one model. Every method raises one of UNREADABLE for what is no answer at all."""
+
+    def __init__(self, model: type[Obj]) -> None:
+        self._model = model
+        self._object = msgspec.json.Decoder(model).decode
+        self._list = msgspec.json.Decoder(_List[model]).decode  # type: ignore[valid-type]
+        self._event = msgspec.json.Decoder(_Event[model]).decode  # type: ignore[valid-type]
+
+    def object(self, body: bytes | msgspec.Raw) -> Obj:
+        """Raises MalformedObject where it is JSON, but not such an object."""
+        try:
+            return self._object(body)
+        except msgspec.ValidationError:
+            return self._convert(msgspec.json.decode(body))
+
+    def page(self, body: bytes) -> Page[Obj]:
+        try:
+            found = self._list(body)
+            return Page(found.items, found.metadata.resource_version, found.metadata.continue_)
+        except msgspec.ValidationError:
+            raw = _raw_list(body)
+        page: Page[Obj] = Page([], raw.metadata.resource_version, raw.metadata.continue_, [])
+        for item in raw.items or ():
+            try:
+                page.items.append(self.object(item))
+            except MalformedObject as error:
+                page.malformed.append(error)
+        return page
+
+    def change(self, line: bytes) -> Change[Obj]:
+        """Raises WatchError for an event of type ERROR."""
+        try:
+            event: _Event[Obj] = self._event(line)
+        except msgspec.ValidationError:
+            return self._odd_change(_raw_event(line))
+        if event.type == "ERROR":
+            raise WatchError(status_of(_raw_event(line).object))
+        return Change(event.type, event.object.metadata.resource_version, event.object)
+
+    def _odd_change(self, event: _RawEvent) -> Change[Obj]:
+        if event.type == "ERROR":
+            raise WatchError(status_of(event.object))
+        tree = msgspec.json.decode(event.object)
+        metadata = tree.get("metadata") if isinstance(tree, dict) else None
+        version = text_or_empty(metadata.get("resourceVersion")) if isinstance(metadata, dict) else ""
+        try:
+            return Change(event.type, version, self._convert(tree))
+        except MalformedObject as error:
+            return Change(event.type, version, malformed=error)
+
+    def _convert(self, tree: Any) -> Obj:
+        if not isinstance(tree, dict):
+            raise MalformedObject(self._model.__name__, "", "object", tree, "an object")
+        stripped = strip_nulls(tree)
+        try:
+            return msgspec.convert(stripped, self._model)
+        except msgspec.ValidationError as error:
+            raise malformed(self._model.__name__, stripped, str(error)) from None
+
+
+@cache
+def reader_of(model: type[Obj]) -> Reader[Obj]:
+    """The reader of a model; making its decoders takes long, so there is one of each."""
+    return Reader(model)

@@ -1,0 +1,155 @@
+"""One connection: a request goes out as one write, its answer comes back through httptools."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from typing import cast
+
+import httptools
+import msgspec
+
+LARGEST_HEAD = 256 * 1024
+LARGEST_BODY = 1024**3  # a list of 100,000 pods in one page still fits
+
+Header = tuple[bytes, bytes]
+
+
+class Response(msgspec.Struct):
+    """An answer, read whole."""
+
+    status: int
+    headers: list[Header]
+    body: bytes
+
+    def header(self, name: bytes) -> str:
+        """A header's value by its lower-case name; empty where there is none."""
+        return next((value.decode("latin-1") for key, value in self.headers if key.lower() == name), "")
+
+
+class Connection(asyncio.Protocol):
+    """Carries one request at a time; `usable` says whether it may carry another.
+
+    A request that fails raises ConnectionError, TimeoutError or ValueError (what came is no answer);
+    `answered` then tells whether any byte of an answer had come.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport = cast(asyncio.Transport, None)  # until connection_made
+        self._parser = httptools.HttpResponseParser(self)
+        self._waiter: asyncio.Future[None] | None = None
+        self._chunks: list[bytes] = []
+        self._size = 0
+        self._head_size = 0
+        self._in_head = self._framed = False
+        self.status = 0
+        self.headers: list[Header] = []
+        self.asked = self.answered = self.usable = False
+        self.deadline = 0.0
+        self.idle_since = 0.0  # 0: it never was
+        self.tls: ssl.SSLContext | None = None
+        self.lost = self._loop.create_future()  # done when the connection is closed for good
+
+    # ---- what the client calls
+
+    def send(self, request: bytes, deadline: float) -> asyncio.Future[None]:
+        """Send a request; the future is done with its answer. `expire` is for who watches the deadline."""
+        self._waiter = waiter = self._loop.create_future()
+        self._chunks = []
+        self.headers = []
+        self._size = self._head_size = 0
+        self._in_head = self.asked = True
+        self._framed = self.answered = self.usable = False
+        self.deadline = deadline
+        self._transport.write(request)
+        return waiter
+
+    def response(self) -> Response:
+        chunks = self._chunks
+        return Response(self.status, self.headers, chunks[0] if len(chunks) == 1 else b"".join(chunks))
+
+    def expire(self) -> None:
+        """The request took too long."""
+        self.fail(TimeoutError("the answer took too long" if self.answered else "no answer in time"))
+
+    def close(self) -> None:
+        """Close at once; a request under way fails."""
+        self.fail(ConnectionAbortedError("closed by this side"))
+
+    def fail(self, error: Exception) -> None:
+        self.usable = False
+        self._transport.abort()
+        self._finish(error)
+
+    def _finish(self, error: Exception | None) -> None:
+        """The answer is complete, or will never be."""
+        self.asked = False
+        self._wake(error)
+
+    def _wake(self, error: Exception | None = None) -> None:
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            if error is None:
+                waiter.set_result(None)
+            else:
+                waiter.set_exception(error)
+
+    # ---- what asyncio calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self.usable = True
+
+    def data_received(self, data: bytes) -> None:
+        if not self.asked:
+            self.fail(ValueError("an answer that nobody asked for"))
+            return
+        self.answered = True
+        if self._in_head:
+            if self._head_size > LARGEST_HEAD:
+                self.fail(ValueError(f"the headers of the answer are longer than {LARGEST_HEAD} bytes"))
+                return
+            self._head_size += len(data)
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            too_long = isinstance(error.__context__, OverflowError)
+            self.fail(ValueError(str(error.__context__) if too_long else f"the answer is not HTTP: {error}"))
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.usable = False
+        if error is None and self.answered and not (self._in_head or self._framed):
+            self._finish(None)  # such an answer ends where the connection does
+        else:
+            where = "in the middle of the answer" if self.answered else "before an answer"
+            why = f" ({error})" if error else ""
+            self._finish(ConnectionResetError(f"the connection was closed {where}{why}"))
+        if not self.lost.done():
+            self.lost.set_result(None)
+
+    # ---- what httptools calls
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        self.status = self._parser.get_status_code()
+        self._in_head = False
+        self._framed = any(
+            name.lower() in (b"content-length", b"transfer-encoding") for name, _ in self.headers
+        )
+
+    def on_body(self, chunk: bytes) -> None:
+        self._size += len(chunk)
+        if self._size > LARGEST_BODY:
+            raise OverflowError(f"the answer is longer than {LARGEST_BODY} bytes")
+        self._chunks.append(chunk)
+
+    def on_message_complete(self) -> None:
+        if self.status < 200:  # 103 Early Hints and the like come before the answer
+            self.headers = []
+            self._in_head = True
+            return
+        self.usable = self._parser.should_keep_alive()
+        self._finish(None)
