@@ -90,8 +90,8 @@ class ControlPlane:
             f"--service-account-key-file={key}",
             f"--service-account-signing-key-file={key}",
             "--service-cluster-ip-range=10.0.0.0/24",
-            # as envtest does: no controller makes the ServiceAccount that this plugin would ask for
-            "--disable-admission-plugins=ServiceAccount",
+            # no controller makes the ServiceAccounts that the one asks for, nor removes the other's taints
+            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
             "--max-requests-inflight=3000",
             "--max-mutating-requests-inflight=1000",
             "--allow-privileged=true",
