@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mooring.api.meta import KubeObject
@@ -21,6 +21,9 @@ from mooring.core.event_map import (
     ASSIGNED_POD_DELETE,
     NODE_ADD,
     NODE_DELETE,
+    UNSCHEDULABLE_POD_ADD,
+    UNSCHEDULABLE_POD_DELETE,
+    UNSCHEDULABLE_POD_UPDATE,
     node_update_events,
     pod_update_events,
 )
@@ -41,9 +44,23 @@ _EVENT_KINDS: dict[type[KubeObject], str] = {
     VolumeAttachment: Resource.VOLUME_ATTACHMENT,
 }
 
+Events = Sequence[ClusterEvent]
+_NO_EVENTS: Events = ()
+_NODE_ADDED: Events = (NODE_ADD,)
+_NODE_DELETED: Events = (NODE_DELETE,)
+_POD_ADDED: Events = (UNSCHEDULABLE_POD_ADD,)
+_POD_UPDATED: Events = (UNSCHEDULABLE_POD_UPDATE,)
+_POD_DELETED: Events = (UNSCHEDULABLE_POD_DELETE,)
+_ASSIGNED_POD_ADDED: Events = (ASSIGNED_POD_ADD,)
+_ASSIGNED_POD_DELETED: Events = (ASSIGNED_POD_DELETE,)
+_POD_ASSIGNED: Events = (UNSCHEDULABLE_POD_DELETE, ASSIGNED_POD_ADD)
+
 
 class Intake:
-    """Routes objects: assigned pods to the state, pending ones of our profiles to the queue."""
+    """Routes objects: assigned pods to the state, pending ones of our profiles to the queue.
+
+    `apply` and `delete` give the events that a change amounted to, for whoever counts them.
+    """
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -55,82 +72,95 @@ class Intake:
         """A pod as last seen; None once it is gone."""
         return self._pods.get(uid)
 
-    def apply(self, obj: KubeObject) -> None:
-        if isinstance(obj, Pod):
-            self._apply_pod(obj)
-        elif isinstance(obj, Node):
-            self._apply_node(obj)
-        else:
-            old = self._scheduler.store.put(obj)
-            self._object_event(obj, Action.ADD if old is None else Action.UPDATE, old, obj)
+    def pods(self) -> Iterator[PodInfo]:
+        """Every live pod that is ours or on a node."""
+        return iter(self._pods.values())
 
-    def delete(self, obj: KubeObject) -> None:
+    def apply(self, obj: KubeObject) -> Events:
         if isinstance(obj, Pod):
-            self._delete_pod(obj.uid)
-        elif isinstance(obj, Node):
+            return self._apply_pod(obj)
+        if isinstance(obj, Node):
+            return self._apply_node(obj)
+        old = self._scheduler.store.put(obj)
+        return self._object_event(obj, Action.ADD if old is None else Action.UPDATE, old, obj)
+
+    def delete(self, obj: KubeObject) -> Events:
+        if isinstance(obj, Pod):
+            return self._delete_pod(obj.uid)
+        if isinstance(obj, Node):
             info = self._cluster.node(obj.name)
-            if info is not None:
-                self._queue.move_all(NODE_DELETE, info.node, None)
-                self._cluster.remove_node(obj.name)
-        else:
-            old = self._scheduler.store.remove(type(obj), obj.key)
-            if old is not None:
-                self._object_event(obj, Action.DELETE, old, None)
+            if info is None:
+                return _NO_EVENTS
+            self._queue.move_all(NODE_DELETE, info.node, None)
+            self._cluster.remove_node(obj.name)
+            return _NODE_DELETED
+        old = self._scheduler.store.remove(type(obj), obj.key)
+        return _NO_EVENTS if old is None else self._object_event(obj, Action.DELETE, old, None)
 
     def _object_event(
         self, obj: KubeObject, action: Action, old: KubeObject | None, new: KubeObject | None
-    ) -> None:
+    ) -> Events:
         resource = _EVENT_KINDS.get(type(obj))
-        if resource is not None:
-            self._queue.move_all(ClusterEvent(resource, action), old, new)
+        if resource is None:
+            return _NO_EVENTS
+        event = ClusterEvent(resource, action)
+        self._queue.move_all(event, old, new)
+        return (event,)
 
     # ---- nodes
 
-    def _apply_node(self, node: Node) -> None:
+    def _apply_node(self, node: Node) -> Events:
         known = self._cluster.node(node.name)
         if known is None:
             self._cluster.add_node(node)
             self._queue.move_all(NODE_ADD, None, node)
-            return
+            return _NODE_ADDED
         old = known.node
-        if self._cluster.update_node(node):
-            for event in node_update_events(old, node):
-                self._queue.move_all(event, old, node)
+        if not self._cluster.update_node(node):
+            return _NO_EVENTS
+        events = node_update_events(old, node)
+        for event in events:
+            self._queue.move_all(event, old, node)
+        return events
 
     # ---- pods
 
-    def _apply_pod(self, pod: Pod) -> None:
+    def _apply_pod(self, pod: Pod) -> Events:
         if pod.finished:
-            self._delete_pod(pod.uid)
-            return
+            return self._delete_pod(pod.uid)
         old = self._pods.get(pod.uid)
         ours = pod.spec.scheduler_name in self._scheduler.profiles
         if not pod.spec.node_name and not ours:
-            return
+            return _NO_EVENTS
         info = self._cluster.info(pod)
         self._pods[pod.uid] = info
         if info.node_name:
-            self._apply_assigned(old, info)
+            events = self._apply_assigned(old, info)
         elif old is None:
             self._queue.add(info)
+            events = _POD_ADDED
         else:
             self._update_pending(old, info)
+            events = _POD_UPDATED
         if info.terminating:
             self._scheduler.eviction_done(pod.uid)
+        return events
 
-    def _apply_assigned(self, old: PodInfo | None, info: PodInfo) -> None:
+    def _apply_assigned(self, old: PodInfo | None, info: PodInfo) -> Events:
         was_assigned = old is not None and bool(old.node_name)
         if not was_assigned:
             self._scheduler.abandon(info.uid)
         self._cluster.add_pod(info)
         if was_assigned:
             assert old is not None
-            for event in pod_update_events(old, info):
+            events = pod_update_events(old, info)
+            for event in events:
                 self._queue.move_all(event, old, info)
-            return
+            return events
         if old is not None:
             self._queue.delete(old)
         self._queue.move_all(ASSIGNED_POD_ADD, None, info)
+        return _ASSIGNED_POD_ADDED if old is None else _POD_ASSIGNED
 
     def _update_pending(self, old: PodInfo, info: PodInfo) -> None:
         if self._cluster.is_assumed(info.uid):
@@ -142,21 +172,22 @@ class Intake:
         if nominated and nominated != info.status.nominated_node_name:
             self._queue.move_all(ASSIGNED_POD_DELETE, old, None, _no_more_important(old))
 
-    def _delete_pod(self, uid: str) -> None:
+    def _delete_pod(self, uid: str) -> Events:
         old = self._pods.pop(uid, None)
         if old is None:
-            return
+            return _NO_EVENTS
         self._scheduler.eviction_done(uid)
         self._scheduler.preempting.pop(uid, None)
         if old.node_name:
             self._cluster.remove_pod(uid)
             self._queue.move_all(ASSIGNED_POD_DELETE, old, None)
-            return
+            return _ASSIGNED_POD_DELETED
         self._queue.delete(old)
         if self._cluster.is_assumed(uid):
             self._assumed_deleted(old)
         elif old.status.nominated_node_name:
             self._queue.move_all(ASSIGNED_POD_DELETE, old, None, _no_more_important(old))
+        return _POD_DELETED
 
     def _assumed_deleted(self, pod: PodInfo) -> None:
         """A pod goes away while it is being bound: what it took is free again."""

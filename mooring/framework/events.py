@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, IntFlag
 from typing import Any
 
@@ -64,6 +64,10 @@ class ClusterEvent:
     resource: str
     action: Action
     label: str = ""  # how metrics name it; derived when empty
+    name: str = field(init=False, repr=False, compare=False)  # "NodeAdd", "UnschedulableTimeout"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", self.label or self.resource + _action_name(self.action))
 
     def matches(self, incoming: ClusterEvent) -> bool:
         """Whether this registration covers an incoming event."""
@@ -78,11 +82,6 @@ class ClusterEvent:
     @property
     def wildcard(self) -> bool:
         return self.resource == Resource.WILDCARD and self.action == Action.ALL
-
-    @property
-    def name(self) -> str:
-        """The metric label: "NodeAdd", "AssignedPodDelete", "UnschedulableTimeout"."""
-        return self.label or self.resource + _action_name(self.action)
 
 
 def _action_name(action: Action) -> str:
