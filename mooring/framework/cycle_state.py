@@ -17,13 +17,14 @@ class CycleState:
     A value with a `clone()` method is cloned when the state is; others are shared.
     """
 
-    __slots__ = ("_data", "memory", "skip_filter", "skip_score")
+    __slots__ = ("_data", "memory", "sampled", "skip_filter", "skip_score")
 
     def __init__(self, memory: dict[Hashable, Any] | None = None) -> None:
         self._data: dict[str, Any] = {}
         self.memory = {} if memory is None else memory
         self.skip_filter: frozenset[str] = frozenset()
         self.skip_score: frozenset[str] = frozenset()
+        self.sampled = False  # whether an observer wants plugins timed one by one in this cycle
 
     def read(self, key: str) -> Any:
         """The value written under `key`; KeyError where there is none."""

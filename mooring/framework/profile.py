@@ -6,10 +6,11 @@ from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from math import isnan
 from typing import Any, cast
 
+from mooring.framework.changes import Changes
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.filtering import Filtering
 from mooring.framework.handle import Handle
-from mooring.framework.nodes import Depends, Nodes, NodeStatuses
+from mooring.framework.nodes import BoolArray, Depends, Nodes, NodeStatuses
 from mooring.framework.plugin import Plugin, PostFilterResult, PreFilterResult, overrides
 from mooring.framework.pod import PodInfo, Shape
 from mooring.framework.preparation import Preparation, Preparing
@@ -112,10 +113,10 @@ class Profile:
         self.weights = dict(weights)
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
         self.reuse = reuse
-        self.filters = [FilterRunner(p) for p in self.at("filter")]
+        self.filters = [self._filter_runner(p) for p in self.at("filter")]
         self.filters_about_pods = [r for r in self.filters if r.depends is not Depends.NODE]
         self._wide_filters = {r.name for r in self.filters if r.depends is Depends.ANYTHING}
-        self.scores = [ScoreRunner(p, self.weights.get(p.name) or 1) for p in self.at("score")]
+        self.scores = [self._score_runner(p, self.weights.get(p.name) or 1) for p in self.at("score")]
         self._pre_enqueues = self._bound("preEnqueue", "pre_enqueue")
         self.pre_filters = self._preparing("preFilter", "pre_filter")
         self._post_filters = self._bound("postFilter", "post_filter")
@@ -131,6 +132,12 @@ class Profile:
     def at(self, point: str) -> list[Plugin]:
         """The plugins of an extension point, in execution order."""
         return [self.plugins[name] for name in self.points.get(point, ())]
+
+    def _filter_runner(self, plugin: Plugin) -> FilterRunner:
+        return FilterRunner(plugin)
+
+    def _score_runner(self, plugin: Plugin, weight: int) -> ScoreRunner:
+        return ScoreRunner(plugin, weight)
 
     def _bound(self, point: str, method: str) -> list[Bound]:
         """A method of each plugin of an extension point; reserve plugins may lack one of their two."""
@@ -163,11 +170,7 @@ class Profile:
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """The first refusal, or success."""
-        for name, ask in self._pre_enqueues:
-            status = _answer(name, "PreEnqueue", ask, pod)
-            if status is not SUCCESS and not status.ok:
-                return status
-        return SUCCESS
+        return first_refusal(self._pre_enqueues, pod)
 
     # ---- scheduling cycle
 
@@ -180,9 +183,30 @@ class Profile:
         outcome.settle()
         return outcome
 
+    def filter(
+        self, memory: ShapeMemory, state: CycleState, pod: PodInfo, nodes: Nodes, allowed: BoolArray | None
+    ) -> Changes:
+        """Bring the filters' verdicts up to date, and tell what had changed; raises PluginError where one
+        fails."""
+        return memory.filtering.refresh(state, pod, nodes, allowed)
+
     def pre_score(self, memory: ShapeMemory, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
         """Run pre_score on the feasible nodes; raises PluginError where one does not succeed."""
         state.skip_score = memory.pre_score.run(state, pod, nodes, _must_succeed)
+
+    def score(
+        self,
+        memory: ShapeMemory,
+        state: CycleState,
+        pod: PodInfo,
+        nodes: Nodes,
+        feasible: BoolArray,
+        candidates: Nodes,
+        changes: Changes,
+    ) -> Scoring:
+        """Bring the scores up to date; raises PluginError where a plugin fails."""
+        memory.scoring.refresh(state, pod, nodes, feasible, candidates, changes)
+        return memory.scoring
 
     def post_filter(self, state: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
         """Run post_filter until one succeeds; otherwise the reasons of all that refused."""
@@ -251,6 +275,15 @@ class Profile:
             elif not status.ok:
                 return _failure(status, f'running Permit plugin "{name}": '), {}
         return SUCCESS, waits
+
+
+def first_refusal(pre_enqueues: Sequence[Bound], pod: PodInfo) -> Status:
+    """What stands in the way of a pod that wants to enter the queue; success where nothing does."""
+    for name, ask in pre_enqueues:
+        status = _answer(name, "PreEnqueue", ask, pod)
+        if status is not SUCCESS and not status.ok:
+            return status
+    return SUCCESS
 
 
 def _answer(name: str, point: str, ask: Callable[..., Any], *args: Any) -> Status:

@@ -3,19 +3,41 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from typing import Any, NamedTuple
 
 from mooring.core.event_map import with_node_taint
 from mooring.core.queue.queued_pod import QueuedPodInfo
 from mooring.framework.events import ClusterEvent, EventHint, Hint, QueueingHint
+from mooring.framework.observer import Observer
 from mooring.framework.pod import PodInfo
 
 logger = logging.getLogger(__name__)
 
 ProfileHints = Mapping[str, Iterable[EventHint]]
+Watch = Callable[[str, str, QueueingHint], QueueingHint]
 _EventKey = tuple[str, int]
+
+
+def watch_for(observer: Observer) -> Watch:
+    """Puts a form that an observer hears of in the place of a plugin's hint for an event."""
+
+    def watch(plugin: str, event: str, hint: QueueingHint) -> QueueingHint:
+        timer, record = observer.timer, observer.hint(plugin, event)
+
+        def ask(pod: PodInfo, old: Any, new: Any) -> Hint:
+            label, began = "Error", timer()
+            try:
+                answer = hint(pod, old, new)
+                label = "QueueSkip" if answer is Hint.SKIP else "Queue"
+                return answer
+            finally:
+                record(label, timer() - began)
+
+        return ask
+
+    return watch
 
 
 class Strategy(IntEnum):
@@ -79,14 +101,19 @@ class Rejectors:
     What an event means to such pods is worked out once.
     """
 
-    __slots__ = ("_plans", "hints", "pending", "unschedulable")
+    __slots__ = ("_plans", "_watch", "hints", "pending", "unschedulable")
 
     def __init__(
-        self, hints: ProfileHints | None, unschedulable: frozenset[str], pending: frozenset[str]
+        self,
+        hints: ProfileHints | None,
+        unschedulable: frozenset[str],
+        pending: frozenset[str],
+        watch: Watch | None,
     ) -> None:
         self.hints = hints  # None: nothing is known of the profile
         self.unschedulable = unschedulable
         self.pending = pending
+        self._watch = watch
         self._plans: dict[_EventKey, Plan] = {}
 
     def plan(self, event: ClusterEvent) -> Plan:
@@ -109,12 +136,15 @@ class Rejectors:
         for plugin in sorted(plugins):
             strategy = Strategy.IMMEDIATELY if plugin in self.pending else Strategy.AFTER_BACKOFF
             for registration in self.hints.get(plugin, ()):
+                hint = registration.hint
                 if not registration.event.matches(event):
                     continue
-                if registration.hint is None:
+                if hint is None:
                     otherwise = max(otherwise, strategy)
-                else:
-                    checks.append(Check(plugin, registration.hint, strategy))
+                    continue
+                if self._watch is not None:
+                    hint = self._watch(plugin, event.name, hint)
+                checks.append(Check(plugin, hint, strategy))
         # A hint that could say no more than what follows anyway need not be asked.
         checks = [check for check in checks if check.strategy > otherwise]
         checks.sort(key=lambda check: -check.strategy)
@@ -124,9 +154,10 @@ class Rejectors:
 class Registrations:
     """The events that the plugins of all profiles are woken by."""
 
-    __slots__ = ("_by_profile", "_interest", "_rejectors")
+    __slots__ = ("_by_profile", "_interest", "_rejectors", "_watch")
 
-    def __init__(self, hints: Mapping[str, ProfileHints]) -> None:
+    def __init__(self, hints: Mapping[str, ProfileHints], watch: Watch | None = None) -> None:
+        self._watch = watch
         self._by_profile = {
             profile: {plugin: with_node_taint(registered) for plugin, registered in plugins.items()}
             for profile, plugins in hints.items()
@@ -156,7 +187,8 @@ class Registrations:
         key = (profile, queued.unschedulable_plugins, queued.pending_plugins)
         rejectors = self._rejectors.get(key)
         if rejectors is None:
-            rejectors = self._rejectors[key] = Rejectors(self._by_profile.get(profile), *key[1:])
+            rejectors = Rejectors(self._by_profile.get(profile), *key[1:], self._watch)
+            self._rejectors[key] = rejectors
         return rejectors
 
     def awaited(self, queued: QueuedPodInfo) -> dict[str, list[ClusterEvent]]:

@@ -15,6 +15,7 @@ in flight, so a pod that is deleted and created anew under its name meanwhile do
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -27,7 +28,7 @@ from mooring.core.event_map import (
 )
 from mooring.core.nominator import Nominator
 from mooring.core.queue.backoff import Backoff
-from mooring.core.queue.hints import ProfileHints, Registrations, Strategy
+from mooring.core.queue.hints import ProfileHints, Registrations, Strategy, Watch
 from mooring.core.queue.in_flight import InFlight
 from mooring.core.queue.lazy_heap import LazyHeap, Tickets
 from mooring.core.queue.queued_pod import NO_PLUGINS, Place, QueuedPodInfo
@@ -62,7 +63,7 @@ class SchedulingQueue:
 
     `pre_enqueue` and `hints` are by profile (the pods' schedulerName); `hints` has the registrations by
     plugin. `observe(queue, event)` is told of each pod that enters the active, backoff or unschedulable
-    queue.
+    queue; `watch(plugin, event, hint)` may put another hint in the place of a plugin's.
     """
 
     def __init__(
@@ -77,13 +78,14 @@ class SchedulingQueue:
         max_in_unschedulable: float = 300.0,
         nominator: Nominator | None = None,
         observe: Observe | None = None,
+        watch: Watch | None = None,
     ) -> None:
         self.nominator = Nominator() if nominator is None else nominator
         self.scheduling_cycle = 0  # how many pods have been popped
         self._sort_key = sort_key
         self._clock = clock
         self._pre_enqueue = dict(pre_enqueue or {})
-        self._registrations = Registrations(hints or {})
+        self._registrations = Registrations(hints or {}, watch)
         self._backoff = Backoff(initial_backoff, max_backoff)
         self._observe = observe
         self._queued: dict[str, QueuedPodInfo] = {}  # all but those in flight
@@ -427,6 +429,21 @@ class SchedulingQueue:
             "unschedulable": self._pool.unschedulable,
             "gated": self._pool.gated,
         }
+
+    def refusal_counts(self) -> dict[tuple[str, str], int]:
+        """The refused pods by plugin and profile, as the metric unschedulable_pods has them: until a pod is
+        tried again, it counts for every plugin that refused it."""
+        counts: Counter[tuple[str, str]] = Counter()
+        for group in self._pool.groups.values():
+            profile = next(iter(group.pods.values())).pod.scheduler_name
+            rejectors = group.rejectors
+            for plugin in rejectors.unschedulable | rejectors.pending:
+                counts[plugin, profile] += len(group.pods)
+        for heap in (self._active, self._backing_off):
+            for queued in heap:
+                for plugin in queued.unschedulable_plugins | queued.pending_plugins:
+                    counts[plugin, queued.pod.scheduler_name] += 1
+        return dict(counts)
 
     def in_flight_counts(self) -> dict[str, int]:
         """The events kept for pods in flight by label, as the metric inflight_events has them."""
