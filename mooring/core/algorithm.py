@@ -31,7 +31,17 @@ NO_NODES = "no nodes available to schedule pods"
 class Choice:
     """What a cycle came to. `row` is None where the pod does not fit."""
 
-    __slots__ = ("best", "changes", "diagnosis", "feasible", "node_name", "row", "scoring", "state")
+    __slots__ = (
+        "best",
+        "candidates",
+        "changes",
+        "diagnosis",
+        "feasible",
+        "node_name",
+        "row",
+        "scoring",
+        "state",
+    )
 
     def __init__(self, state: CycleState, diagnosis: Diagnosis) -> None:
         self.state = state
@@ -40,6 +50,7 @@ class Choice:
         self.node_name = ""
         self.changes: Changes  # what filtering had to look at again
         self.feasible: BoolArray | None = None
+        self.candidates: Nodes | None = None  # the feasible nodes, where one was to be chosen among them
         self.scoring: Scoring | None = None  # None where no scores were needed
         self.best: npt.NDArray[np.intp] | None = None  # the rows with the highest total
 
@@ -66,20 +77,39 @@ class Algorithm:
         `score_anyway` scores also where the choice does not need it, for explanations.
         """
         nodes = self._cluster.nodes
-        diagnosis = Diagnosis(self._cluster.table.row_of)
         memory = profile.memory_of(pod.shape, len(nodes))
-        choice = Choice(CycleState(memory.memory), diagnosis)
-        if len(nodes) == 0:
-            return choice
-        if not self._pre_filter(profile, memory, pod, nodes, choice):
-            return choice
-        self._filter(profile, pod, nodes, memory, choice)
+        choice = self._filtered(profile, pod, nodes, memory)
         if choice.row is None and choice.feasible is not None:
+            choice.candidates = self._candidates(profile, nodes, memory, choice)
             self._score(profile, pod, nodes, memory, choice, score_anyway)
+            if choice.best is not None:
+                best = choice.best
+                choice.row = best.item(self._pick(len(best)) if len(best) > 1 else 0)
+        return self._finished(choice)
+
+    def rehearse(self, profile: Profile, pod: PodInfo, score: bool) -> Choice:
+        """`choose` for those who only ask: all nodes, the first of the best, and nothing kept of it."""
+        nodes = self._cluster.nodes
+        memory = ShapeMemory(profile)
+        choice = self._filtered(profile, pod, nodes, memory)
+        if score and choice.feasible is not None and choice.feasible.any():
+            choice.candidates = nodes.where(choice.feasible)
+            self._score(profile, pod, nodes, memory, choice, True)
+            if choice.row is None and choice.best is not None:
+                choice.row = choice.best.item(0)
+        return self._finished(choice)
+
+    def _filtered(self, profile: Profile, pod: PodInfo, nodes: Nodes, memory: ShapeMemory) -> Choice:
+        choice = Choice(CycleState(memory.memory), Diagnosis(self._cluster.table.row_of))
+        if len(nodes) and self._pre_filter(profile, memory, pod, nodes, choice):
+            self._filter(profile, pod, nodes, memory, choice)
+        return choice
+
+    def _finished(self, choice: Choice) -> Choice:
         if choice.row is not None:
             choice.node_name = self._cluster.table.names[choice.row]
         else:
-            diagnosis.finish()
+            choice.diagnosis.finish()
         return choice
 
     def _pre_filter(
@@ -143,6 +173,21 @@ class Algorithm:
         crowding = choice.state.remember(Crowding, Crowding)
         return crowding.refresh(profile, pod, nodes, choice.state, self._nominator, choice.changes)
 
+    def _candidates(self, profile: Profile, nodes: Nodes, memory: ShapeMemory, choice: Choice) -> Nodes:
+        """The feasible nodes that are to be scored: all, or the configured share of them."""
+        feasible = choice.feasible
+        assert feasible is not None
+        percentage = profile.percentage_of_nodes_to_score
+        if percentage is None:
+            percentage = self._percentage
+        if percentage:
+            sampled = self._sample(feasible, len(nodes), percentage)
+            if sampled is not None:
+                choice.feasible = sampled
+                return nodes.where(sampled)
+        plain = feasible is memory.filtering.feasible
+        return memory.filtering.candidates(nodes) if plain else nodes.where(feasible)
+
     def _score(
         self,
         profile: Profile,
@@ -152,30 +197,18 @@ class Algorithm:
         choice: Choice,
         score_anyway: bool,
     ) -> None:
-        feasible = choice.feasible
-        assert feasible is not None
-        filtering = memory.filtering
-        plain = feasible is filtering.feasible
-        candidates = filtering.candidates(nodes) if plain else nodes.where(feasible)
-        percentage = profile.percentage_of_nodes_to_score
-        if percentage is None:
-            percentage = self._percentage
-        if percentage:
-            sampled = self._sample(feasible, len(nodes), percentage)
-            if sampled is not None:
-                feasible = choice.feasible = sampled
-                candidates = nodes.where(feasible)
-        if len(candidates) == 0:
+        candidates = choice.candidates
+        if candidates is None or len(candidates) == 0:
             return
         if len(candidates) == 1 and not score_anyway:
             choice.row = int(candidates.rows[0])
             return
+        assert choice.feasible is not None
         profile.pre_score(memory, choice.state, pod, candidates)
         scoring = memory.scoring
-        scoring.refresh(choice.state, pod, nodes, feasible, candidates, choice.changes)
+        scoring.refresh(choice.state, pod, nodes, choice.feasible, candidates, choice.changes)
         choice.scoring = scoring
-        best = choice.best = scoring.best()
-        choice.row = best.item(self._pick(len(best)) if len(best) > 1 else 0)
+        choice.best = scoring.best()
 
     def _sample(self, feasible: BoolArray, total: int, percentage: int) -> BoolArray | None:
         """Where only a share of the nodes is to be scored: that many feasible ones, going round."""

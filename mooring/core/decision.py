@@ -1,13 +1,22 @@
-"""The decision record: one attempt at one pod, told completely. Everything that explains reads this."""
+"""The decision record: one attempt at one pod. Everything that explains reads this.
+
+A summary costs a few microseconds, so that every attempt can leave one: who refused how many nodes, the
+chosen node and the best other one with their scores. The full record tells every node and every score.
+"""
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from mooring.core.algorithm import Choice
+from mooring.core.diagnosis import Diagnosis
 from mooring.framework.plugin import PostFilterResult
 from mooring.framework.pod import PodInfo
+from mooring.framework.scoring import INFEASIBLE, Scoring
 from mooring.framework.status import Status
 
 
@@ -17,6 +26,23 @@ class Refusal(msgspec.Struct, frozen=True):
     status: str
     plugin: str
     reasons: list[str]
+
+
+class RefusedNodes(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A refusal and the number of nodes on which it stands; without reasons: all others together."""
+
+    plugin: str
+    reasons: list[str]
+    nodes: int
+    examples: list[str] = []
+
+
+class Ranked(msgspec.Struct, frozen=True):
+    """One of the best nodes: its total, and what each plugin of `scored_by` gave it, weighted."""
+
+    node: str
+    total: int
+    scores: list[int]
 
 
 class PluginScore(msgspec.Struct, rename="camel"):
@@ -45,17 +71,26 @@ class PostFilterRecord(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class Decision(msgspec.Struct, rename="camel", omit_defaults=True):
-    """An attempt's outcome; the parts below `message` are there when decisions are recorded in full."""
+    """An attempt's outcome and its summary, followed by what is there when it is told in full."""
 
     pod: str
     profile: str
     result: str  # scheduled, unschedulable or error
     node: str = ""
+    tried_node: str = ""  # the node that was chosen, where reserve, permit or the binding then failed
     reason: str = ""  # of the PodScheduled condition
     message: str = ""
     attempts: int = 0
     nodes: int = 0
     unschedulable_plugins: list[str] = []
+    pending_plugins: list[str] = []
+    nominated: bool = False  # the node was promised to the pod earlier, so none was to be chosen
+    feasible_nodes: int = 0
+    best_nodes: int = 0  # how many share the highest total
+    scored_by: list[str] = []
+    ranking: list[Ranked] = []  # the chosen node and the best other one; empty where no scores were needed
+    refused: list[RefusedNodes] = []
+    full: bool = False  # whether what follows is told
     pre_filter: Refusal | None = None
     pre_filter_nodes: list[str] | None = None  # the only nodes considered; absent: all
     skipped_filters: list[str] = []
@@ -70,11 +105,72 @@ class Decision(msgspec.Struct, rename="camel", omit_defaults=True):
     @property
     def margin(self) -> int | None:
         """How far the chosen node's total is ahead of the best other one's; None without a contest."""
-        if self.node not in self.feasible or len(self.total) < 2:
-            return None
-        mine = self.total[self.feasible.index(self.node)]
-        others = [t for n, t in zip(self.feasible, self.total, strict=True) if n != self.node]
-        return mine - max(others)
+        return self.ranking[0].total - self.ranking[1].total if len(self.ranking) > 1 else None
+
+
+class Recorder(Protocol):
+    """Keeps decisions as they are made."""
+
+    def wants_all(self) -> bool:
+        """Whether the attempt that begins now is to be told in full."""
+        ...
+
+    def add(self, pod: PodInfo, decision: Decision, now: float) -> None: ...
+
+
+MOST_REFUSALS = 16  # told apart in a summary, so that a plugin with a reason for every node stays harmless
+
+
+def summarize(decision: Decision, choice: Choice, names: list[str]) -> None:
+    """Fill in the summary of what the filters and scores said."""
+    if choice.candidates is not None:
+        decision.feasible_nodes = len(choice.candidates)
+    elif choice.feasible is not None:
+        decision.feasible_nodes = int(np.count_nonzero(choice.feasible))
+    decision.nominated = choice.row is not None and choice.candidates is None
+    if choice.row is None:
+        decision.refused = count_refusals(choice.diagnosis)
+    elif choice.scoring is not None and choice.best is not None:
+        _rank(decision, choice.row, choice.scoring, choice.best, names)
+
+
+def _rank(
+    decision: Decision, row: int, scoring: Scoring, best: npt.NDArray[np.intp], names: list[str]
+) -> None:
+    """Put down the chosen node and who comes next."""
+    totals, columns = scoring.total, scoring.columns
+    mine: int = totals.item(row)
+    decision.best_nodes = len(best)
+    if len(best) > 1:
+        other: int = best.item(1 if best.item(0) == row else 0)
+    else:
+        totals[row] = INFEASIBLE  # for a moment, to find who comes next
+        other = int(totals.argmax())
+        totals[row] = mine
+    theirs: int = totals.item(other)
+    decision.scored_by = [column.runner.name for column in columns]
+    # Each column is a line of one matrix.
+    lines = columns[0].weighted.base if columns else np.zeros((0, len(totals)), np.int64)
+    assert lines is not None
+    decision.ranking = [Ranked(names[row], mine, lines[:, row].tolist())]
+    if other != row and theirs > INFEASIBLE:
+        decision.ranking.append(Ranked(names[other], theirs, lines[:, other].tolist()))
+
+
+def count_refusals(diagnosis: Diagnosis) -> list[RefusedNodes]:
+    """Each refusal with its number of nodes, most frequent first."""
+    counts: dict[tuple[str, tuple[str, ...]], int] = {}
+    for status, nodes in diagnosis.refusals():
+        key = (status.plugin, status.reasons)
+        counts[key] = counts.get(key, 0) + nodes
+    outside = diagnosis.absent
+    rest = 0 if outside is None else diagnosis.total - sum(counts.values())
+    if outside is not None and rest:
+        counts[outside.plugin, outside.reasons] = rest
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    told = [RefusedNodes(plugin, list(reasons), n) for (plugin, reasons), n in ordered[:MOST_REFUSALS]]
+    others = sum(n for _, n in ordered[MOST_REFUSALS:])
+    return [*told, RefusedNodes("", [], others)] if others else told
 
 
 def refusal(status: Status) -> Refusal:
@@ -84,6 +180,7 @@ def refusal(status: Status) -> Refusal:
 def record_choice(decision: Decision, choice: Choice, names: list[str]) -> None:
     """Fill in what the filters and scores said. Copies, since the columns go on changing."""
     diagnosis = choice.diagnosis
+    decision.full = True
     decision.skipped_filters = sorted(choice.state.skip_filter)
     decision.skipped_scores = sorted(choice.state.skip_score)
     if diagnosis.node_names is not None:
@@ -119,7 +216,7 @@ def _record_scores(decision: Decision, choice: Choice, rows: list[int]) -> None:
         )
 
 
-def record_post_filter(result: PostFilterResult) -> PostFilterRecord:
+def record_post_filter(result: PostFilterResult, in_full: bool) -> PostFilterRecord:
     status = result.status
     record = PostFilterRecord(
         "Success" if status is None else status.code.text,
@@ -128,7 +225,7 @@ def record_post_filter(result: PostFilterResult) -> PostFilterRecord:
         sorted(pod.key for pod in result.victims),
     )
     detail = result.detail
-    if detail is not None and hasattr(detail, "candidates"):
+    if in_full and detail is not None and hasattr(detail, "candidates"):
         record.candidates = {
             name: Victims(sorted(p.key for p in c.victims), c.pdb_violations)
             for name, c in detail.candidates.items()

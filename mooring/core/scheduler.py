@@ -7,7 +7,8 @@ one it was given, so the same core runs live, embedded, simulated, and replayed 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from mooring.api.meta import Condition, KubeObject
@@ -16,7 +17,7 @@ from mooring.core import decision as records
 from mooring.core.algorithm import NO_NODES, Algorithm, Choice
 from mooring.core.binding import BindingCycle
 from mooring.core.build import build_profile, registry_with
-from mooring.core.decision import Decision
+from mooring.core.decision import Decision, Recorder
 from mooring.core.diagnosis import DiagnosedStatuses, Diagnosis
 from mooring.core.effects import Bind, Effect, EmitEvent, Evict, PatchPodStatus
 from mooring.core.event_map import ASSIGNED_POD_DELETE, registrations
@@ -46,11 +47,17 @@ def one_by_one(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Re
     return [work(item) for item in items]
 
 
+def first_of(n: int) -> int:
+    """The choice among n where none is to be made."""
+    return 0
+
+
 class Scheduler:
     """All profiles of a configuration over one queue and one cluster.
 
     `plugins` are classes to be known beside the default ones (kube-scheduler's WithPlugin); `pick(n)` is a
     random index below n, from a seeded generator; `reuse=False` computes everything anew in each cycle.
+    `record` makes every decision tell everything; `log` keeps them, in full where it asks for that.
     """
 
     def __init__(
@@ -64,12 +71,14 @@ class Scheduler:
         client: Client | None = None,
         reuse: bool = True,
         record: bool = False,
+        log: Recorder | None = None,
         parallelize: Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]] = one_by_one,
     ) -> None:
         self.clock = clock
         self.pick = pick
         self.client = client
-        self.record = record  # whether decisions tell everything
+        self.record = record
+        self.log = log
         self.parallelize = parallelize
         self.cluster = ClusterState()
         self.store = ObjectStore()
@@ -157,24 +166,51 @@ class Scheduler:
         return True
 
     def _attempt(self, queued: QueuedPodInfo) -> Decision:
-        pod = queued.pod
-        profile = self.profiles[pod.scheduler_name]
-        decision = records.start(pod, queued.attempts, len(self.cluster.table))
+        decision = records.start(queued.pod, queued.attempts, len(self.cluster.table))
+        in_full = self.record or (self.log is not None and self.log.wants_all())
+        profile = self.profiles[queued.pod.scheduler_name]
         try:
-            choice = self._algorithm.choose(profile, pod, score_anyway=self.record)
+            choice = self._algorithm.choose(profile, queued.pod, score_anyway=in_full)
         except PluginError as exc:
             self._fail(queued, Status(Code.ERROR, str(exc), plugin=exc.plugin), "", decision)
-            return decision
-        if self.record:
-            records.record_choice(decision, choice, self.cluster.table.names)
-        if choice.row is None:
-            self._does_not_fit(queued, profile, choice, decision)
         else:
-            self._place(queued, profile, choice, decision)
+            self._follow(queued, profile, choice, decision, in_full)
+        if self.log is not None:
+            self.log.add(queued.pod, decision, self.clock())
         return decision
 
+    def _follow(
+        self, queued: QueuedPodInfo, profile: Profile, choice: Choice, decision: Decision, in_full: bool
+    ) -> None:
+        """Record a choice, and do what follows from it."""
+        if in_full or self.log is not None:
+            records.summarize(decision, choice, self.cluster.table.names)
+        if in_full:
+            records.record_choice(decision, choice, self.cluster.table.names)
+        if choice.row is None:
+            self._does_not_fit(queued, profile, choice, decision, in_full)
+        else:
+            self._place(queued, profile, choice, decision)
+
+    def rehearse(self, pod: PodInfo, *, score: bool = True) -> Choice:
+        """What an attempt at a pod would come to now, over all nodes. It leaves no trace: nothing is assumed
+        or queued, and no random number is taken that later decisions would miss. Raises PluginError."""
+        profile = self.profiles[pod.scheduler_name]
+        with self.in_rehearsal():
+            return self._algorithm.rehearse(profile, pod, score)
+
+    @contextmanager
+    def in_rehearsal(self) -> Iterator[None]:
+        """While this lasts, what plugins draw and emit through their handle counts for nothing."""
+        pick, effects = self.pick, self.effects
+        self.pick, self.effects = first_of, []
+        try:
+            yield
+        finally:
+            self.pick, self.effects = pick, effects
+
     def _does_not_fit(
-        self, queued: QueuedPodInfo, profile: Profile, choice: Choice, decision: Decision
+        self, queued: QueuedPodInfo, profile: Profile, choice: Choice, decision: Decision, in_full: bool
     ) -> None:
         diagnosis = choice.diagnosis
         if diagnosis.total == 0:
@@ -187,8 +223,8 @@ class Scheduler:
             result = profile.post_filter(choice.state, queued.pod, DiagnosedStatuses(diagnosis))
             nominate = result.nominated_node
             suffix = "" if result.status is None else result.status.message
-            if self.record:
-                decision.post_filter = records.record_post_filter(result)
+            if in_full or (self.log is not None and result.victims):
+                decision.post_filter = records.record_post_filter(result, in_full)
             if result.victims:
                 self._preempt(queued.pod, result)
         status = Status(Code.UNSCHEDULABLE, diagnosis.message(suffix))
@@ -226,7 +262,9 @@ class Scheduler:
             self._start_binding(held.cycle)
             return
         self._undo(held.cycle)
-        self._refused_late(held.cycle, status, None)
+        decision = self._late(held.cycle)
+        self._refused_late(held.cycle, status, decision)
+        self._keep(held.cycle, decision)
 
     def abandon(self, uid: str) -> None:
         """A pod that waits for permission was bound by somebody else: leave no trace of our plan."""
@@ -247,7 +285,9 @@ class Scheduler:
             return
         self._undo(cycle)
         self.queue.move_all(ASSIGNED_POD_DELETE, pod, None)
-        self._fail(cycle.queued, status, "", None)
+        decision = self._late(cycle)
+        self._fail(cycle.queued, status, "", decision)
+        self._keep(cycle, decision)
 
     def _activate_stashed(self, cycle: BindingCycle) -> None:
         """Pods that plugins want tried now, left in the cycle's state."""
@@ -258,11 +298,21 @@ class Scheduler:
 
     # ---- failures
 
+    def _late(self, cycle: BindingCycle) -> Decision:
+        """The record of an attempt that found a node and fails only now."""
+        decision = records.start(cycle.pod, cycle.queued.attempts, len(self.cluster.table))
+        decision.node = cycle.node_name
+        return decision
+
+    def _keep(self, cycle: BindingCycle, decision: Decision) -> None:
+        if self.log is not None:
+            self.log.add(cycle.pod, decision, self.clock())
+
     def _undo(self, cycle: BindingCycle) -> None:
         cycle.profile.unreserve(cycle.state, cycle.pod, cycle.node_name)
         self.cluster.forget(cycle.pod.uid)
 
-    def _refused_late(self, cycle: BindingCycle, status: Status, decision: Decision | None) -> None:
+    def _refused_late(self, cycle: BindingCycle, status: Status, decision: Decision) -> None:
         """Reserve or permit said no: a refusal over one node, or an error."""
         pod = cycle.pod
         if not status.rejected:
@@ -281,19 +331,19 @@ class Scheduler:
         queued: QueuedPodInfo,
         status: Status,
         nominate: str | None,
-        decision: Decision | None,
+        decision: Decision,
         diagnosis: Diagnosis | None = None,
     ) -> None:
         """Put the pod back, and say why it was not scheduled."""
         reason = UNSCHEDULABLE if status.rejected else SCHEDULER_ERROR
-        if decision is not None:
-            decision.node, decision.reason, decision.message = "", reason, status.message
-            decision.result = "unschedulable" if status.rejected else "error"
-            if diagnosis is not None:
-                decision.unschedulable_plugins = sorted(diagnosis.unschedulable_plugins)
+        decision.tried_node, decision.node = decision.node, ""
+        decision.reason, decision.message = reason, status.message
+        decision.result = "unschedulable" if status.rejected else "error"
         if diagnosis is None:
             queued.refused_by()
         else:
+            decision.unschedulable_plugins = sorted(diagnosis.unschedulable_plugins)
+            decision.pending_plugins = sorted(diagnosis.pending_plugins)
             queued.refused_by(
                 diagnosis.unschedulable_plugins, diagnosis.pending_plugins, diagnosis.not_before()
             )

@@ -12,14 +12,13 @@ def why(decision: Decision) -> str:
     """One line: why the pod went where it went, or why it is pending."""
     if decision.result != "scheduled":
         return _why_not(decision)
-    if not decision.total:
+    if decision.nominated:
         return "the node it was nominated to"
-    nodes = len(decision.feasible)
-    if nodes == 1:
+    if decision.feasible_nodes == 1:
         return f"the only one of {decision.nodes} nodes that fits"
-    total = decision.total[decision.feasible.index(decision.node)]
-    if len(decision.best) > 1:
-        return f"one of {len(decision.best)} best among {nodes} that fit, score {total}"
+    nodes, total = decision.feasible_nodes, decision.ranking[0].total
+    if decision.best_nodes > 1:
+        return f"one of {decision.best_nodes} best among {nodes} that fit, score {total}"
     runner_up, gains = _compared(decision)
     return f"best of {nodes} that fit, score {total}, {decision.margin} ahead of {runner_up}{gains}"
 
@@ -34,13 +33,11 @@ def _why_not(decision: Decision) -> str:
 
 def _compared(decision: Decision) -> tuple[str, str]:
     """The best other node, and the plugins that made the difference."""
-    mine = decision.feasible.index(decision.node)
-    other = max((i for i in range(len(decision.total)) if i != mine), key=lambda i: decision.total[i])
-    gains = sorted(
-        ((s.weighted[mine] - s.weighted[other], name) for name, s in decision.scores.items()), reverse=True
-    )
+    mine, other = decision.ranking
+    differences = [a - b for a, b in zip(mine.scores, other.scores, strict=True)]
+    gains = sorted(zip(differences, decision.scored_by, strict=True), reverse=True)
     parts = [f"{name} {gain:+d}" for gain, name in gains if gain]
-    return decision.feasible[other], f" ({', '.join(parts)})" if parts else ""
+    return other.node, f" ({', '.join(parts)})" if parts else ""
 
 
 def story(decision: Decision) -> Iterator[str]:
