@@ -8,6 +8,7 @@ from mooring import __version__
 from mooring.cli.config import config
 from mooring.cli.process import relax_collector
 from mooring.cli.schedule import schedule
+from mooring.cli.scheduler import scheduler
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -19,3 +20,4 @@ def main() -> None:
 
 main.add_command(config)
 main.add_command(schedule)
+main.add_command(scheduler)

@@ -8,7 +8,7 @@ from mooring.config.default_plugins import DEFAULT_MULTI_POINT
 from mooring.config.dump import to_object, to_yaml
 from mooring.config.expand import PluginClass, Registry
 from mooring.config.findings import ConfigError, Finding
-from mooring.config.load import LoadedConfig, default_config, from_object, load, loads
+from mooring.config.load import LoadedConfig, check, default_config, from_object, load, loads
 from mooring.config.resolve import ResolvedProfile, load_and_resolve, loads_and_resolve, resolve
 from mooring.config.types import (
     ClientConnection,
@@ -45,6 +45,7 @@ __all__ = [
     "Profile",
     "Registry",
     "ResolvedProfile",
+    "check",
     "default_config",
     "from_object",
     "load",

@@ -83,6 +83,13 @@ def finish(loaded: LoadedConfig | None, report: Report) -> LoadedConfig:
     return loaded
 
 
+def check(config: KubeSchedulerConfiguration, source: str) -> None:
+    """Raise ConfigError for what is wrong with a configuration that `source` changed after it was loaded."""
+    report = Report(Places(source))
+    validate(config, report)
+    report.raise_if_any()
+
+
 def _several_documents(documents: list[Any], report: Report) -> None:
     kinds = [doc.get("kind") if isinstance(doc, LocatedMap) else None for doc in documents]
     hint = None

@@ -12,6 +12,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from mooring.api.meta import KubeObject
 from mooring.cluster.errors import ApiError, ClusterError
@@ -76,7 +77,7 @@ class Driver:
         self.client = LiveClient(cluster)
         scheduler.client = self.client
         self._recorder = recorder
-        self._statuses = StatusWriter(cluster, scheduler.clock)
+        self.statuses = StatusWriter(cluster, scheduler.clock)
         self._on_decision = on_decision
         self._wake = Wake()
         self._cycles: set[asyncio.Task[None]] = set()
@@ -97,15 +98,11 @@ class Driver:
 
     async def run(self) -> None:
         """Schedule until stopped."""
-        statuses = asyncio.create_task(self._statuses.run())
-        try:
-            while not self._stopping:
-                if self._turn():
-                    await asyncio.sleep(0)
-                else:
-                    await self._wake.wait(self._patience())
-        finally:
-            statuses.cancel()
+        while not self._stopping:
+            if self._turn():
+                await asyncio.sleep(0)
+            else:
+                await self._wake.wait(self._patience())
 
     def _turn(self) -> bool:
         """Make attempts for a short while; whether there may be more to do at once."""
@@ -153,7 +150,7 @@ class Driver:
             elif isinstance(effect, EmitEvent):
                 self._recorder.record(effect)
             elif isinstance(effect, PatchPodStatus):
-                self._statuses.put(effect)
+                self.statuses.put(effect)
             else:
                 eviction = asyncio.create_task(self._evict(effect))
                 self._evictions.add(eviction)
@@ -184,7 +181,7 @@ class Driver:
         """Mark the victim, then delete it. That it is gone, or going, comes back as an event."""
         victim = effect.victim
         try:
-            await self._statuses.write(PatchPodStatus(victim, effect.condition))
+            await self.statuses.write(PatchPodStatus(victim, effect.condition))
             await self.cluster.delete(PODS, victim.name, victim.namespace, uid=victim.uid)
         except ClusterError as failure:
             if isinstance(failure, ApiError) and (failure.not_found or failure.conflict):
@@ -213,6 +210,9 @@ class Driver:
             task.cancel()
         await asyncio.gather(*self._cycles, *self._evictions, return_exceptions=True)
         self._carry_out(self.scheduler.take_effects())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace):
+                await self.statuses.flush()
 
     def halt(self, why: str) -> None:
         """Bind nothing from this moment on: another may lead already."""
