@@ -21,6 +21,10 @@ PATIENCE = 30.0  # seconds that a binding waits for an API server that does not 
 POLL = (0.05, 0.1, 0.2, 0.5, 1.0)  # seconds between looks at what one waits for; the last for good
 
 
+class NotLeadingError(Exception):
+    """Another replica may be scheduling by now."""
+
+
 class _Target(msgspec.Struct, rename="camel"):
     name: str
     kind: str = "Node"
@@ -46,6 +50,7 @@ class LiveClient:
     def __init__(
         self,
         cluster: Cluster,
+        may_bind: Callable[[], bool],
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -53,7 +58,7 @@ class LiveClient:
         self._clock = clock
         self._sleep = sleep
         self.waiting = 0
-        self.stopped = ""  # why nothing may be bound any more
+        self._may_bind = may_bind
 
     async def bind(self, pod: PodInfo, node_name: str) -> None:
         """Bind a pod. Where the answer is lost, find out whether it took effect before trying again, so
@@ -68,8 +73,8 @@ class LiveClient:
             await self._bind_when_reachable(pod, body, failure)
 
     async def _post_binding(self, pod: PodInfo, body: _Binding) -> None:
-        if self.stopped:
-            raise ApiError(0, "Stopped", self.stopped)
+        if not self._may_bind():
+            raise NotLeadingError("this scheduler does not lead any more")
         await self._cluster.post(PODS, pod.name, "binding", body, pod.namespace)
 
     async def _bind_when_reachable(self, pod: PodInfo, body: _Binding, failure: Unreachable) -> None:

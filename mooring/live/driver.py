@@ -32,7 +32,7 @@ log = logging.getLogger("mooring.scheduler")
 
 AHEAD = 128  # pods that may be on their way to the API server
 TURN = 0.004  # seconds of scheduling before others get a word in
-TICK = 0.02  # seconds after which a busy loop looks at its timers
+GRACE = 15.0  # seconds for what is on its way when the driver is stopped
 
 
 class Wake:
@@ -62,19 +62,21 @@ class Wake:
 
 
 class Driver:
-    """Carries events in and effects out. `running` says whether it may make attempts: a standby only
-    watches."""
+    """Carries events in and, while it runs, effects out: a standby only watches. `may_bind` is asked right
+    before each binding request."""
 
     def __init__(
         self,
         scheduler: Scheduler,
         cluster: Cluster,
         recorder: EventRecorder,
+        *,
+        may_bind: Callable[[], bool] = lambda: True,
         on_decision: Callable[[Decision], None] | None = None,
     ) -> None:
         self.scheduler = scheduler
         self.cluster = cluster
-        self.client = LiveClient(cluster)
+        self.client = LiveClient(cluster, may_bind)
         scheduler.client = self.client
         self._recorder = recorder
         self.statuses = StatusWriter(cluster, scheduler.clock)
@@ -97,12 +99,33 @@ class Driver:
     # ---- the loop
 
     async def run(self) -> None:
-        """Schedule until stopped."""
-        while not self._stopping:
-            if self._turn():
-                await asyncio.sleep(0)
-            else:
-                await self._wake.wait(self._patience())
+        """Schedule until stopped, and then until what is on its way has arrived."""
+        try:
+            while not self._stopping:
+                if self._turn():
+                    await asyncio.sleep(0)
+                else:
+                    await self._wake.wait(self._patience())
+            await self._finish()
+        finally:
+            for task in self._tasks():
+                task.cancel()
+
+    def stop(self) -> None:
+        """Take no more pods."""
+        self._stopping = True
+        self._wake.set()
+
+    async def _finish(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GRACE):
+                while tasks := self._tasks():
+                    await asyncio.wait(tasks)
+                    self._carry_out(self.scheduler.take_effects())
+                await self.statuses.flush()
+
+    def _tasks(self) -> set[asyncio.Task[None]]:
+        return self._cycles | self._evictions
 
     def _turn(self) -> bool:
         """Make attempts for a short while; whether there may be more to do at once."""
@@ -195,27 +218,4 @@ class Driver:
                     failure,
                 )
                 self.scheduler.eviction_failed(preemptor)
-        self._wake.set()
-
-    # ---- the end
-
-    async def stop(self, grace: float) -> None:
-        """Take no more pods, and let what is on its way arrive, for as long as `grace` seconds."""
-        self._stopping = True
-        self._wake.set()
-        pending = self._cycles | self._evictions
-        if pending:
-            await asyncio.wait(pending, timeout=grace)
-        for task in self._cycles | self._evictions:
-            task.cancel()
-        await asyncio.gather(*self._cycles, *self._evictions, return_exceptions=True)
-        self._carry_out(self.scheduler.take_effects())
-        with suppress(TimeoutError):
-            async with asyncio.timeout(grace):
-                await self.statuses.flush()
-
-    def halt(self, why: str) -> None:
-        """Bind nothing from this moment on: another may lead already."""
-        self._stopping = True
-        self.client.stopped = why
         self._wake.set()

@@ -7,8 +7,7 @@ import logging
 import random
 import signal
 import time
-from collections.abc import Coroutine
-from typing import Any
+from functools import partial
 
 import msgspec
 
@@ -17,15 +16,14 @@ from mooring.cluster.api_server import ApiServer
 from mooring.cluster.credentials import load_credentials
 from mooring.cluster.events import EventRecorder
 from mooring.cluster.informers import Informers
+from mooring.cluster.leader_election import LeaderElector, LeadershipLostError, new_identity
 from mooring.cluster.parallel import Threads
 from mooring.config import LoadedConfig
 from mooring.core.scheduler import Scheduler
 from mooring.framework.registry import Registry
-from mooring.live.driver import Driver
+from mooring.live.driver import GRACE, Driver
 
 log = logging.getLogger("mooring")
-
-GRACE = 15.0  # seconds for bindings and events on their way when the process ends
 
 
 class Settings(msgspec.Struct, kw_only=True):
@@ -52,19 +50,24 @@ async def run(settings: Settings) -> int:
 
 
 class SchedulerProcess:
-    """One replica: watches from the start, schedules while it leads."""
+    """One replica: watches from the start, schedules while it leads.
+
+    Leases, events and everything else have clients of their own, so that none waits behind the others.
+    """
 
     def __init__(self, settings: Settings) -> None:
         config = settings.config.config
         connection = config.client_connection
         credentials = load_credentials(connection.kubeconfig or settings.kubeconfig, settings.master)
-        self.config = config
-        self.api = ApiServer(
+        connect = partial(
+            ApiServer,
             credentials,
             qps=connection.qps,
             burst=connection.burst,
             user_agent=f"mooring/{__version__}",
         )
+        self._clients = [connect(), connect(), connect(connections=8)]
+        writes, events, aside = self._clients
         self.scheduler = Scheduler(
             settings.config,
             clock=time.time,
@@ -72,63 +75,71 @@ class SchedulerProcess:
             registry=settings.registry,
             parallelize=Threads(config.parallelism),
         )
-        self.recorder = EventRecorder(self.api, list(self.scheduler.profiles))
-        self.driver = Driver(self.scheduler, self.api, self.recorder)
-        self.informers = Informers(self.api, self.driver)
+        self.recorder = EventRecorder(events, list(self.scheduler.profiles))
+        election = config.leader_election
+        self.elector = (
+            LeaderElector(aside, election, new_identity(), recorder=self.recorder)
+            if election.leader_elect
+            else None
+        )
+        self.driver = Driver(self.scheduler, writes, self.recorder, may_bind=self._may_bind)
+        self.informers = Informers(writes, self.driver)
         self._ended = asyncio.Event()
-        self._code = 0
-        self._leads = asyncio.Event()
 
-    # ---- the end
+    def _may_bind(self) -> bool:
+        return self.elector is None or self.elector.leading
 
     def end(self, why: str) -> None:
         """Ask the process to end in order."""
         log.info("ending: %s", why)
         self._ended.set()
 
-    def _lost(self) -> None:
-        """Leadership is gone: another may schedule from now on, so nothing more may be bound."""
-        log.error("leader election lost")
-        self.driver.halt("leader election lost")
-        self._code = 1
-        self._ended.set()
-
-    # ---- the life
-
     async def run(self) -> int:
-        tasks = [
-            self._watched(self.informers.run(), "informers"),
-            self._watched(self.recorder.run(), "events"),
-            self._watched(self.driver.statuses.run(), "statuses"),
-            self._watched(self._schedule(), "scheduling"),
-        ]
-        await self._ended.wait()
-        await self._finish()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await self.api.close()
-        return self._code
-
-    def _watched(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        """A part that never ends by itself; where it does, that is a bug, and the process ends."""
-        task = asyncio.create_task(work, name=name)
-        task.add_done_callback(self._part_ended)
-        return task
-
-    def _part_ended(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and not self._ended.is_set():
-            log.critical("%s ended unexpectedly", task.get_name(), exc_info=task.exception())
-            self._code = 1
-            self._ended.set()
+        parts = {
+            asyncio.create_task(work, name=name)
+            for name, work in (
+                ("informers", self.informers.run()),
+                ("events", self.recorder.run()),
+                ("statuses", self.driver.statuses.run()),
+            )
+        }
+        scheduling = asyncio.create_task(self._schedule(), name="scheduling")
+        asked = asyncio.create_task(self._ended.wait())
+        try:
+            await asyncio.wait({scheduling, asked, *parts}, return_when=asyncio.FIRST_COMPLETED)
+            return await self._finish(scheduling, parts)
+        finally:
+            tasks = {scheduling, asked, *parts}
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for client in self._clients:
+                await client.close()
 
     async def _schedule(self) -> None:
         await self.informers.synced.wait()
-        log.info("caches are synced, scheduling for %s", ", ".join(self.scheduler.profiles))
-        await self.driver.run()
-        await self._ended.wait()
+        log.info("caches are synced; profiles: %s", ", ".join(self.scheduler.profiles))
+        if self.elector is None:
+            await self.driver.run()
+        else:
+            await self.elector.run(self.driver.run)
 
-    async def _finish(self) -> None:
-        """What was begun is brought to its end, within bounds."""
-        await self.driver.stop(GRACE)
+    async def _finish(self, scheduling: asyncio.Task[None], parts: set[asyncio.Task[None]]) -> int:
+        """Bring what was begun to its end; the exit code."""
+        code = 0
+        for part in parts:
+            if part.done():  # none of them ever ends by itself: a bug
+                log.critical("%s ended", part.get_name(), exc_info=part.exception())
+                code = 1
+        self.driver.stop()
+        if not (self.informers.synced.is_set() and self._may_bind()):  # nothing was begun
+            scheduling.cancel()
+        try:
+            await scheduling
+        except asyncio.CancelledError:
+            pass
+        except LeadershipLostError as lost:
+            log.error("%s", lost)
+            code = 1
         await self.recorder.close(GRACE)
+        return code
