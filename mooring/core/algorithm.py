@@ -133,7 +133,7 @@ class Algorithm:
         self, profile: Profile, pod: PodInfo, nodes: Nodes, memory: ShapeMemory, choice: Choice
     ) -> None:
         diagnosis, filtering = choice.diagnosis, memory.filtering
-        choice.changes = filtering.refresh(choice.state, pod, nodes, diagnosis.allowed)
+        choice.changes = profile.filter(memory, choice.state, pod, nodes, diagnosis.allowed)
         diagnosis.filtering = filtering
         crowded = self._crowded(profile, pod, nodes, choice)
         nominated = pod.pod.status.nominated_node_name
@@ -205,8 +205,7 @@ class Algorithm:
             return
         assert choice.feasible is not None
         profile.pre_score(memory, choice.state, pod, candidates)
-        scoring = memory.scoring
-        scoring.refresh(choice.state, pod, nodes, choice.feasible, candidates, choice.changes)
+        scoring = profile.score(memory, choice.state, pod, nodes, choice.feasible, candidates, choice.changes)
         choice.scoring = scoring
         choice.best = scoring.best()
 

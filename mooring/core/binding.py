@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mooring.framework.cycle_state import CycleState
+from mooring.framework.observed_profile import ObservedProfile
 from mooring.framework.pod import PodInfo
 from mooring.framework.profile import Profile
 from mooring.framework.runners import raised
@@ -16,7 +17,7 @@ class BindingCycle:
     """One pod on its way to its node. `run` is a coroutine because plugins may wait for the cluster; it
     needs no event loop when none of them does."""
 
-    __slots__ = ("attempts", "bound", "node_name", "pod", "profile", "queued", "state")
+    __slots__ = ("bound", "node_name", "pod", "profile", "queued", "state")
 
     def __init__(
         self, profile: Profile, state: CycleState, queued: Any, pod: PodInfo, node_name: str
@@ -70,6 +71,30 @@ class BindingCycle:
         if not isinstance(answer, Status):
             return Status(Code.ERROR, f"answered {answer!r}; expected None or a Status")
         return answer
+
+
+class ObservedBindingCycle(BindingCycle):
+    """A binding cycle that tells how long its extension points took; its profile is an observed one."""
+
+    __slots__ = ()
+
+    async def run(self) -> Status:
+        profile = self.profile
+        assert isinstance(profile, ObservedProfile)
+        timer, took = profile.timer, profile.took
+        began = timer()
+        status = await self._pre_bind()
+        took["pre_bind"](status.code, timer() - began)
+        if status.ok:
+            began = timer()
+            status = await self._bind()
+            took["bind"](status.code, timer() - began)
+        if status.ok:
+            self.bound = True
+            began = timer()
+            await self._post_bind()
+            took["post_bind"](Code.SUCCESS, timer() - began)
+        return status
 
 
 def _failed(status: Status, prefix: str) -> Status:

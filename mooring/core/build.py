@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mooring.config.resolve import ResolvedProfile
 from mooring.core.handle import ProfileHandle
+from mooring.framework.observed_profile import ObservedProfile
+from mooring.framework.observer import Observer
 from mooring.framework.plugin import Plugin
 from mooring.framework.profile import Profile, instantiate
 from mooring.framework.registry import Registry
@@ -26,7 +29,11 @@ def registry_with(plugins: Iterable[type[Plugin]] = ()) -> Registry:
 
 
 def build_profile(
-    resolved: ResolvedProfile, registry: Registry, scheduler: Scheduler, reuse: bool
+    resolved: ResolvedProfile,
+    registry: Registry,
+    scheduler: Scheduler,
+    reuse: bool,
+    observer: Observer | None = None,
 ) -> Profile:
     """Make a profile's plugins and bind them to their extension points."""
     handle = ProfileHandle(scheduler, resolved.scheduler_name)
@@ -35,7 +42,8 @@ def build_profile(
     for name in names:
         args: object = resolved.args.get(name) or resolved.raw_args.get(name)
         plugins[name] = instantiate(registry[name], args, handle)
-    handle.profile = Profile(
+    make = Profile if observer is None else partial(ObservedProfile, observer)
+    handle.profile = make(
         resolved.scheduler_name,
         plugins,
         resolved.points,

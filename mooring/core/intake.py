@@ -177,7 +177,7 @@ class Intake:
         if old is None:
             return _NO_EVENTS
         self._scheduler.eviction_done(uid)
-        self._scheduler.preempting.pop(uid, None)
+        self._scheduler.preemption_ended(uid, "")
         if old.node_name:
             self._cluster.remove_pod(uid)
             self._queue.move_all(ASSIGNED_POD_DELETE, old, None)

@@ -15,7 +15,7 @@ from mooring.api.meta import Condition, KubeObject
 from mooring.config import KubeSchedulerConfiguration, LoadedConfig, default_config, resolve
 from mooring.core import decision as records
 from mooring.core.algorithm import NO_NODES, Algorithm, Choice
-from mooring.core.binding import BindingCycle
+from mooring.core.binding import BindingCycle, ObservedBindingCycle
 from mooring.core.build import build_profile, registry_with
 from mooring.core.decision import Decision, Recorder
 from mooring.core.diagnosis import DiagnosedStatuses, Diagnosis
@@ -24,9 +24,11 @@ from mooring.core.event_map import ASSIGNED_POD_DELETE, registrations
 from mooring.core.intake import Intake
 from mooring.core.nominator import Nominator
 from mooring.core.queue import QueuedPodInfo, SchedulingQueue, sort_key_of
+from mooring.core.queue.hints import watch_for
 from mooring.core.waiting import HeldPod, WaitingPods
 from mooring.framework.cycle_state import PODS_TO_ACTIVATE
 from mooring.framework.handle import Client
+from mooring.framework.observer import Observer
 from mooring.framework.plugin import Plugin, PostFilterResult
 from mooring.framework.pod import PodInfo
 from mooring.framework.profile import Profile
@@ -58,6 +60,7 @@ class Scheduler:
     `plugins` are classes to be known beside the default ones (kube-scheduler's WithPlugin); `pick(n)` is a
     random index below n, from a seeded generator; `reuse=False` computes everything anew in each cycle.
     `record` makes every decision tell everything; `log` keeps them, in full where it asks for that.
+    `observer` hears what happens and how long it takes.
     """
 
     def __init__(
@@ -72,6 +75,8 @@ class Scheduler:
         reuse: bool = True,
         record: bool = False,
         log: Recorder | None = None,
+        observer: Observer | None = None,
+        pod_max_in_unschedulable_pods_duration: float = 300.0,
         parallelize: Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]] = one_by_one,
     ) -> None:
         self.clock = clock
@@ -79,12 +84,14 @@ class Scheduler:
         self.client = client
         self.record = record
         self.log = log
+        self._observer = observer
         self.parallelize = parallelize
         self.cluster = ClusterState()
         self.store = ObjectStore()
         self.effects: list[Effect] = []
         self.waiting = WaitingPods()
         self.preempting: dict[str, set[str]] = {}  # preemptor uid → uids of victims still to be evicted
+        self._preempting_since: dict[str, float] = {}
         loaded = default_config() if config is None else config
         settings = loaded.config if isinstance(loaded, LoadedConfig) else loaded
         registry = registry_with() if registry is None else registry
@@ -92,8 +99,9 @@ class Scheduler:
             registry.register(cls)
         self.profiles: dict[str, Profile] = {}
         for resolved in resolve(loaded, registry):
-            self.profiles[resolved.scheduler_name] = build_profile(resolved, registry, self, reuse)
-        self.queue = self._make_queue(settings)
+            self.profiles[resolved.scheduler_name] = build_profile(resolved, registry, self, reuse, observer)
+        self._binding_cycle = BindingCycle if observer is None else ObservedBindingCycle
+        self.queue = self._make_queue(settings, pod_max_in_unschedulable_pods_duration)
         self.intake = Intake(self)
         self._algorithm = Algorithm(
             self.cluster,
@@ -102,8 +110,8 @@ class Scheduler:
             settings.percentage_of_nodes_to_score or 0,
         )
 
-    def _make_queue(self, settings: KubeSchedulerConfiguration) -> SchedulingQueue:
-        first = next(iter(self.profiles.values()))
+    def _make_queue(self, settings: KubeSchedulerConfiguration, max_wait: float) -> SchedulingQueue:
+        first, observer = next(iter(self.profiles.values())), self._observer
         return SchedulingQueue(
             sort_key_of(first.at("queueSort")[0]),
             clock=self.clock,
@@ -111,7 +119,10 @@ class Scheduler:
             hints={name: registrations(p.plugins.values()) for name, p in self.profiles.items()},
             initial_backoff=settings.pod_initial_backoff_seconds,
             max_backoff=settings.pod_max_backoff_seconds,
+            max_in_unschedulable=max_wait,
             nominator=Nominator(is_pending=self._is_pending, changed=self.cluster.touch),
+            observe=None if observer is None else observer.pod_queued,
+            watch=None if observer is None else watch_for(observer),
         )
 
     def _is_pending(self, pod: PodInfo) -> bool:
@@ -121,11 +132,21 @@ class Scheduler:
 
     def apply(self, obj: KubeObject) -> None:
         """An object was added to the cluster or changed; raises MalformedObject where it makes no sense."""
-        self.intake.apply(obj)
+        if self._observer is None:
+            self.intake.apply(obj)
+        else:
+            began = self._observer.timer()
+            events = self.intake.apply(obj)
+            self._observer.events_handled(events, self._observer.timer() - began)
 
     def delete(self, obj: KubeObject) -> None:
         """An object is gone."""
-        self.intake.delete(obj)
+        if self._observer is None:
+            self.intake.delete(obj)
+        else:
+            began = self._observer.timer()
+            events = self.intake.delete(obj)
+            self._observer.events_handled(events, self._observer.timer() - began)
 
     def tick(self) -> None:
         """Time has passed: end backoffs and waits that are over."""
@@ -166,12 +187,15 @@ class Scheduler:
         return True
 
     def _attempt(self, queued: QueuedPodInfo) -> Decision:
+        if self._observer is not None:
+            queued.began = self._observer.timer()
         decision = records.start(queued.pod, queued.attempts, len(self.cluster.table))
         in_full = self.record or (self.log is not None and self.log.wants_all())
         profile = self.profiles[queued.pod.scheduler_name]
         try:
             choice = self._algorithm.choose(profile, queued.pod, score_anyway=in_full)
         except PluginError as exc:
+            self._algorithm_ended(queued)
             self._fail(queued, Status(Code.ERROR, str(exc), plugin=exc.plugin), "", decision)
         else:
             self._follow(queued, profile, choice, decision, in_full)
@@ -191,6 +215,10 @@ class Scheduler:
             self._does_not_fit(queued, profile, choice, decision, in_full)
         else:
             self._place(queued, profile, choice, decision)
+
+    def _algorithm_ended(self, queued: QueuedPodInfo) -> None:
+        if self._observer is not None:
+            self._observer.algorithm_ended(self._observer.timer() - queued.began)
 
     def rehearse(self, pod: PodInfo, *, score: bool = True) -> Choice:
         """What an attempt at a pod would come to now, over all nodes. It leaves no trace: nothing is assumed
@@ -214,6 +242,7 @@ class Scheduler:
     ) -> None:
         diagnosis = choice.diagnosis
         if diagnosis.total == 0:
+            self._algorithm_ended(queued)
             status = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, NO_NODES)
             self._fail(queued, status, "", decision)
             return
@@ -227,17 +256,19 @@ class Scheduler:
                 decision.post_filter = records.record_post_filter(result, in_full)
             if result.victims:
                 self._preempt(queued.pod, result)
+        self._algorithm_ended(queued)
         status = Status(Code.UNSCHEDULABLE, diagnosis.message(suffix))
         self._fail(queued, status, nominate, decision, diagnosis)
 
     def _place(self, queued: QueuedPodInfo, profile: Profile, choice: Choice, decision: Decision) -> None:
         """Assume the pod on its node, reserve, ask for permission, and hand it to the binding cycle."""
+        self._algorithm_ended(queued)
         pod, node_name = queued.pod, choice.node_name
         decision.node, decision.result = node_name, "scheduled"
         placed = pod.on(node_name)
         self.cluster.assume(placed, node_name)
         self.queue.nominator.delete(pod.uid)
-        cycle = BindingCycle(profile, choice.state, queued, placed, node_name)
+        cycle = self._binding_cycle(profile, choice.state, queued, placed, node_name)
         status = profile.reserve(choice.state, placed, node_name)
         waits: dict[str, tuple[float, Status]] = {}
         if status.ok:
@@ -258,6 +289,8 @@ class Scheduler:
 
     def _permit_decided(self, held: HeldPod, status: Status) -> None:
         self.waiting.remove(held.pod.uid)
+        if self._observer is not None:
+            self._observer.permit_waited(status.code, self.clock() - held.since)
         if status.ok:
             self._start_binding(held.cycle)
             return
@@ -281,6 +314,8 @@ class Scheduler:
         if status.ok:
             note = f"Successfully assigned {pod.key} to {cycle.node_name}"
             self.effects.append(EmitEvent(pod, "Normal", "Scheduled", "Binding", note))
+            if self._observer is not None:
+                self._tell_scheduled(self._observer, cycle.queued)
             self._activate_stashed(cycle)
             return
         self._undo(cycle)
@@ -288,6 +323,17 @@ class Scheduler:
         decision = self._late(cycle)
         self._fail(cycle.queued, status, "", decision)
         self._keep(cycle, decision)
+
+    def _tell_scheduled(self, observer: Observer, queued: QueuedPodInfo) -> None:
+        now = self.clock()
+        first = queued.initial_attempt_timestamp
+        observer.pod_scheduled(
+            queued.pod.scheduler_name,
+            observer.timer() - queued.began,
+            queued.attempts,
+            0.0 if first is None else now - first,
+            queued.was_flushed,
+        )
 
     def _activate_stashed(self, cycle: BindingCycle) -> None:
         """Pods that plugins want tried now, left in the cycle's state."""
@@ -339,6 +385,9 @@ class Scheduler:
         decision.tried_node, decision.node = decision.node, ""
         decision.reason, decision.message = reason, status.message
         decision.result = "unschedulable" if status.rejected else "error"
+        if self._observer is not None:
+            seconds = self._observer.timer() - queued.began
+            self._observer.attempt_failed(queued.pod.scheduler_name, decision.result, seconds)
         if diagnosis is None:
             queued.refused_by()
         else:
@@ -394,6 +443,9 @@ class Scheduler:
                 self.queue.nominator.add(other, "")
                 self.effects.append(PatchPodStatus(other, None, ""))
         self.preempting[pod.uid] = {victim.uid for victim in victims}
+        if self._observer is not None:
+            self._observer.victims_selected(len(result.victims))
+            self._preempting_since[pod.uid] = self._observer.timer()
         condition = Condition(
             type="DisruptionTarget",
             status="True",
@@ -416,11 +468,18 @@ class Scheduler:
         for uid, victims in list(self.preempting.items()):
             victims.discard(victim_uid)
             if not victims:
-                del self.preempting[uid]
+                self.preemption_ended(uid, "success")
+
+    def preemption_ended(self, uid: str, result: str) -> None:
+        """A preemptor waits for its victims no longer: "success", "error", or "" where it is itself gone."""
+        self.preempting.pop(uid, None)
+        began = self._preempting_since.pop(uid, None)
+        if began is not None and self._observer is not None and result:
+            self._observer.preemption_ended(result, self._observer.timer() - began)
 
     def eviction_failed(self, preemptor: PodInfo) -> None:
         """A driver could not evict: the preemptor tries again."""
-        self.preempting.pop(preemptor.uid, None)
+        self.preemption_ended(preemptor.uid, "error")
         self.queue.activate([preemptor])
 
 

@@ -52,7 +52,7 @@ class ObservedProfile(Profile):
 
     def __init__(self, observer: Observer, scheduler_name: str, *args: Any) -> None:
         self._observer = observer
-        self._timer = observer.timer
+        self.timer = observer.timer
         super().__init__(scheduler_name, *args)
         self.took = {
             method: observer.extension_point(scheduler_name, point) for method, point in _LABELS.items()
@@ -80,7 +80,7 @@ class ObservedProfile(Profile):
         ]
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
-        timer = self._timer
+        timer = self.timer
         began = timer()
         asks = self._timed_pre_enqueues if self._observer.sampled() else self._pre_enqueues
         status = first_refusal(asks, pod)
@@ -90,7 +90,7 @@ class ObservedProfile(Profile):
     def pre_filter(
         self, memory: ShapeMemory, state: CycleState, pod: PodInfo, nodes: Nodes
     ) -> PreFilterOutcome:
-        timer, code = self._timer, Code.ERROR
+        timer, code = self.timer, Code.ERROR
         state.sampled = self._observer.sampled()
         began = timer()
         try:
@@ -104,7 +104,7 @@ class ObservedProfile(Profile):
     def filter(
         self, memory: ShapeMemory, state: CycleState, pod: PodInfo, nodes: Nodes, allowed: BoolArray | None
     ) -> Changes:
-        timer, code = self._timer, Code.ERROR
+        timer, code = self.timer, Code.ERROR
         began = timer()
         try:
             changes = super().filter(memory, state, pod, nodes, allowed)
@@ -115,7 +115,7 @@ class ObservedProfile(Profile):
             self.evaluations["Filter"][state.skip_filter] += 1
 
     def pre_score(self, memory: ShapeMemory, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
-        timer, code = self._timer, Code.ERROR
+        timer, code = self.timer, Code.ERROR
         began = timer()
         try:
             super().pre_score(memory, state, pod, nodes)
@@ -134,7 +134,7 @@ class ObservedProfile(Profile):
         candidates: Nodes,
         changes: Changes,
     ) -> Scoring:
-        timer, code = self._timer, Code.ERROR
+        timer, code = self.timer, Code.ERROR
         began = timer()
         try:
             scoring = super().score(memory, state, pod, nodes, feasible, candidates, changes)
@@ -145,9 +145,9 @@ class ObservedProfile(Profile):
             self.evaluations["Score"][state.skip_score] += 1
 
     def post_filter(self, state: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
-        began = self._timer()
+        began = self.timer()
         result = super().post_filter(state, pod, statuses)
-        self.took["post_filter"]((result.status or SUCCESS).code, self._timer() - began)
+        self.took["post_filter"]((result.status or SUCCESS).code, self.timer() - began)
         return result
 
     def _post_filter_one(
@@ -163,20 +163,20 @@ class ObservedProfile(Profile):
         return super()._post_filter_one(name, ask, state, pod, statuses)
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        began = self._timer()
+        began = self.timer()
         status = super().reserve(state, pod, node_name)
-        self.took["reserve"](status.code, self._timer() - began)
+        self.took["reserve"](status.code, self.timer() - began)
         return status
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        began = self._timer()
+        began = self.timer()
         super().unreserve(state, pod, node_name)
-        self.took["unreserve"](Code.SUCCESS, self._timer() - began)
+        self.took["unreserve"](Code.SUCCESS, self.timer() - began)
 
     def permit(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> tuple[Status, dict[str, tuple[float, Status]]]:
-        began = self._timer()
+        began = self.timer()
         status, waits = super().permit(state, pod, node_name)
-        self.took["permit"](Code.WAIT if waits else status.code, self._timer() - began)
+        self.took["permit"](Code.WAIT if waits else status.code, self.timer() - began)
         return status, waits

@@ -32,6 +32,7 @@ class QueuedPodInfo:
     __slots__ = (
         "attempts",
         "backoff_expiry",
+        "began",
         "consecutive_errors",
         "flush_timestamp",
         "gating_plugin",
@@ -55,6 +56,7 @@ class QueuedPodInfo:
         self.pod = pod
         self.timestamp = timestamp  # of creation or of the last failed attempt; orders equal priorities
         self.attempts = 0
+        self.began = 0.0  # when the last attempt did, on the observer's timer
         self.initial_attempt_timestamp: float | None = None  # when it first became active
         self.unschedulable_count = 0  # attempts that ended in a refusal
         self.consecutive_errors = 0  # attempts that failed otherwise, since the last refusal
