@@ -12,20 +12,20 @@ import msgspec
 
 from mooring.api.errors import MalformedObject
 from mooring.api.meta import KubeObject
-from mooring.cluster.credentials import Credentials, CredentialsError
-from mooring.cluster.decoding import UNREADABLE, Reader, WatchError, reader_of, status_of
+from mooring.cluster.credentials import Access, Credentials, CredentialsError
+from mooring.cluster.decoding import Reader, reader_of
 from mooring.cluster.errors import ApiError, Unreachable
 from mooring.cluster.http.client import HttpClient
-from mooring.cluster.http.connection import Response
+from mooring.cluster.http.lines import LineConnection
 from mooring.cluster.kinds import ApiResource
 from mooring.cluster.limiter import TokenBucket
 from mooring.cluster.port import Change, Page, PatchType
+from mooring.cluster.refusals import UNREADABLE, refusal, snippet
 
 Obj = TypeVar("Obj", bound=KubeObject)
 
 _MOST_RETRIES = 10  # as client-go, for answers with Retry-After
 _LONGEST_RETRY_AFTER = 60.0
-_SNIPPET = 300  # characters of a body that is not a Status
 _WATCH_GRACE = 30.0  # how much longer than asked for a watch may last
 _encode = msgspec.json.Encoder().encode
 
@@ -84,7 +84,7 @@ class ApiServer:
         try:
             return reader_of(resource.model).page(body)
         except UNREADABLE as error:
-            raise self._nonsense("GET", path, body, error) from None
+            raise self._nonsense(f"GET {path}", body, error) from None
 
     async def watch(
         self,
@@ -105,29 +105,19 @@ class ApiServer:
             timeoutSeconds=timeout_seconds,
         )
         read = reader_of(resource.model).change
-        await self._limiter.wait()
-        await self._authenticate()
-        duration = timeout_seconds + _WATCH_GRACE if timeout_seconds else float("inf")
-        head = self._common + self._credentials.headers
-        stream = await self._http.stream(self._credentials.path + path, head, self._timeout, duration)
+        stream = await self._open_watch(
+            path, timeout_seconds + _WATCH_GRACE if timeout_seconds else float("inf")
+        )
         try:
-            if not stream.streaming:
-                raise self._refusal("GET", path, stream.response())
             while lines := await self._http.lines(stream, path):
                 for line in lines:
                     try:
                         change = read(line)
-                    except WatchError as error:
-                        status = error.status
-                        raise ApiError(
-                            status.code,
-                            status.reason,
-                            status.message,
-                            request=f"GET {path}",
-                            details=status.details,
-                        ) from None
+                    except ApiError as error:
+                        error.request = f"GET {path}"
+                        raise
                     except UNREADABLE as error:
-                        raise self._nonsense("GET", path, line, error) from None
+                        raise self._nonsense(f"GET {path}", line, error) from None
                     yield change
         finally:
             self._http.end(stream)
@@ -205,72 +195,60 @@ class ApiServer:
         except MalformedObject as error:
             raise Unreachable(self._credentials.server, str(error), request=f"{method} {path}") from None
         except UNREADABLE as error:
-            raise self._nonsense(method, path, answer, error) from None
+            raise self._nonsense(f"{method} {path}", answer, error) from None
 
     async def _request(
         self, method: str, path: str, body: Any = None, content: str = "application/json"
     ) -> bytes:
         data = b"" if body is None else body if isinstance(body, bytes) else _encode(body)
-        renewed = False
-        for retries in range(_MOST_RETRIES + 1):
+        content_type = self._contents[content] if data else b""
+        retries, renewed = 0, False
+        while True:
             await self._limiter.wait()
-            await self._authenticate()
-            headers = self._credentials.headers
-            head = self._common + headers + (self._contents[content] if data else b"")
+            access = await self._access()
+            head = self._common + access.headers + content_type
             answer = await self._http.request(
                 method, self._credentials.path + path, head, data, self._timeout
             )
             if answer.status < 300:
                 return answer.body
-            refusal = self._refusal(method, path, answer)
-            if answer.status == 401 and not renewed:
+            error = refusal(f"{method} {path}", answer)
+            if error.retry_after is not None and error.code in (429, 503) and retries < _MOST_RETRIES:
+                retries += 1
+                await asyncio.sleep(min(error.retry_after, _LONGEST_RETRY_AFTER))
+            elif error.code == 401 and not renewed and await self._access(refused=access) != access:
                 renewed = True
-                await self._authenticate(refused=True)
-                if self._credentials.headers != headers:
-                    continue
-            elif answer.status in (429, 503) and refusal.retry_after is not None and retries < _MOST_RETRIES:
-                await asyncio.sleep(min(refusal.retry_after, _LONGEST_RETRY_AFTER))
-                continue
-            raise refusal
-        raise AssertionError("unreachable: the last round returns or raises")
+            else:
+                raise error
 
-    async def _authenticate(self, *, refused: bool = False) -> None:
-        """Have credentials that hold for the next request."""
+    async def _open_watch(self, path: str, duration: float) -> LineConnection:
+        await self._limiter.wait()
+        for last in (False, True):
+            access = await self._access()
+            head = self._common + access.headers
+            stream = await self._http.stream(self._credentials.path + path, head, self._timeout, duration)
+            if stream.streaming:
+                break
+            error = refusal(f"GET {path}", stream.response())
+            self._http.end(stream)
+            if last or error.code != 401 or await self._access(refused=access) == access:
+                raise error
+        return stream
+
+    async def _access(self, refused: Access | None = None) -> Access:
+        """Credentials that hold for the next request; `refused`: these do not."""
         if refused or time.monotonic() >= self._credentials.fresh_until:
             try:
-                await self._credentials.renew(refused=refused)
+                await self._credentials.renew(refused)
             except CredentialsError as error:
                 raise Unreachable(self._credentials.server, str(error), sent=False) from None
-        self._http.tls = self._credentials.tls
+        access = self._credentials.access
+        self._http.tls = access.tls
+        return access
 
-    def _refusal(self, method: str, path: str, answer: Response) -> ApiError:
-        """The error that an answer of 300 and above stands for."""
-        retry_after = answer.header(b"retry-after")
-        try:
-            status = status_of(answer.body)
-        except UNREADABLE:
-            status = None
-        if status is None or not status.message:
-            text = " ".join(answer.body[: 4 * _SNIPPET].decode(errors="replace").split())[:_SNIPPET]
-            message = f"the server answered {answer.status}" + (f": {text}" if text else "")
-        else:
-            message = status.message
-        return ApiError(
-            answer.status,
-            status.reason if status else "",
-            message,
-            request=f"{method} {path}",
-            details=status.details if status else None,
-            retry_after=float(retry_after) if retry_after.isdecimal() else None,
-        )
-
-    def _nonsense(self, method: str, path: str, found: bytes, error: Exception) -> Unreachable:
-        text = found[:_SNIPPET].decode(errors="replace")
-        return Unreachable(
-            self._credentials.server,
-            f"the answer makes no sense: {error}; it starts with {text!r}",
-            request=f"{method} {path}",
-        )
+    def _nonsense(self, request: str, found: bytes, error: Exception) -> Unreachable:
+        cause = f"the answer makes no sense: {error}; it starts with {snippet(found)!r}"
+        return Unreachable(self._credentials.server, cause, request=request)
 
 
 def _path(resource: ApiResource[Any], namespace: str, name: str = "", subresource: str = "") -> str:

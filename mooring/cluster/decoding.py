@@ -16,19 +16,9 @@ from mooring.api.decode import strip_nulls
 from mooring.api.errors import MalformedObject
 from mooring.api.meta import KubeObject
 from mooring.cluster.port import Change, Page
+from mooring.cluster.refusals import watch_error
 
 Obj = TypeVar("Obj", bound=KubeObject)
-UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoding raises where bytes are not JSON, or not of the expected form."""
-
-
-class Status(msgspec.Struct):
-    """How an API server tells what went wrong."""
-
-    code: int = 0
-    reason: str = ""
-    message: str = ""
-    details: dict[str, Any] | None = None
 
 
 class _ListMeta(msgspec.Struct, rename="camel"):
@@ -56,21 +46,12 @@ class _RawEvent(msgspec.Struct):
     object: msgspec.Raw
 
 
-class WatchError(Exception):
-    """The server ended a watch with this status."""
-
-    def __init__(self, status: Status) -> None:
-        super().__init__(status.message)
-        self.status = status
-
-
-status_of = msgspec.json.Decoder(Status).decode
 _raw_list = msgspec.json.Decoder(_RawList).decode
 _raw_event = msgspec.json.Decoder(_RawEvent).decode
 
 
 class Reader(Generic[Obj]):
-    """Reads the objects of one model. Every method raises one of UNREADABLE for what is no answer at all."""
+    """Reads the objects of one model. All methods raise one of `refusals.UNREADABLE` for what is no answer."""
 
     def __init__(self, model: type[Obj]) -> None:
         self._model = model
@@ -100,18 +81,18 @@ class Reader(Generic[Obj]):
         return page
 
     def change(self, line: bytes) -> Change[Obj]:
-        """Raises WatchError for an event of type ERROR."""
+        """Raises ApiError for an event of type ERROR."""
         try:
             event: _Event[Obj] = self._event(line)
         except msgspec.ValidationError:
             return self._odd_change(_raw_event(line))
         if event.type == "ERROR":
-            raise WatchError(status_of(_raw_event(line).object))
+            raise watch_error(_raw_event(line).object)
         return Change(event.type, event.object.metadata.resource_version, event.object)
 
     def _odd_change(self, event: _RawEvent) -> Change[Obj]:
         if event.type == "ERROR":
-            raise WatchError(status_of(event.object))
+            raise watch_error(event.object)
         tree = msgspec.json.decode(event.object)
         metadata = tree.get("metadata") if isinstance(tree, dict) else None
         version = text_or_empty(metadata.get("resourceVersion")) if isinstance(metadata, dict) else ""

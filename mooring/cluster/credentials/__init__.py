@@ -4,8 +4,8 @@
 appear in messages or representations.
 """
 
-from mooring.cluster.credentials.credentials import Credentials
+from mooring.cluster.credentials.credentials import Access, Credentials
 from mooring.cluster.credentials.errors import CredentialsError
 from mooring.cluster.credentials.loading import load_credentials, load_user_credentials
 
-__all__ = ["Credentials", "CredentialsError", "load_credentials", "load_user_credentials"]
+__all__ = ["Access", "Credentials", "CredentialsError", "load_credentials", "load_user_credentials"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 import time
 from pathlib import Path
@@ -11,9 +12,11 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 
 from mooring.cluster.credentials.errors import CredentialsError
-from mooring.cluster.credentials.identity import FILES_HOLD_FOR, Identity, PlainIdentity
+from mooring.cluster.credentials.identity import FILES_HOLD_FOR, Identity, PlainIdentity, Proof
+from mooring.cluster.credentials.proxies import proxy_from_environment
 from mooring.cluster.credentials.trust import Trust, tls_context
 from mooring.cluster.http.route import Route
+from mooring.cluster.http.tunnel import Proxy
 
 
 class Impersonation(msgspec.Struct, frozen=True):
@@ -35,10 +38,21 @@ class Impersonation(msgspec.Struct, frozen=True):
         return [("Impersonate-User", self.user), *uid, *groups, *extra]
 
 
+class Access(msgspec.Struct, frozen=True):
+    """What a request needs: lines of HTTP (Authorization, Impersonate-User, …) and a TLS context."""
+
+    headers: bytes = b""
+    tls: ssl.SSLContext | None = None
+
+    def __repr__(self) -> str:
+        return "Access(…)"
+
+
 class Credentials:
     """Where an API server is, and how to be let in. Several clients may share one.
 
-    `headers` and `tls` hold until `fresh_until` (of time.monotonic()); then `renew` has to be awaited.
+    `access` holds until `fresh_until` (of time.monotonic()); then `renew` has to be awaited. As with
+    client-go, nothing secret is said over plain HTTP.
     """
 
     def __init__(
@@ -48,6 +62,7 @@ class Credentials:
         *,
         trust: Trust | None = None,
         server_name: str = "",
+        proxy: Proxy | None = None,
         impersonation: Impersonation | None = None,
         namespace: str = "",
     ) -> None:
@@ -56,40 +71,48 @@ class Credentials:
         self.server = url.geturl()
         self.namespace = namespace or "default"  # where names without a namespace are looked up
         self.path = url.path.rstrip("/")  # what precedes every path: empty, or "/k8s/clusters/c-1"
-        self.route = Route(url.hostname or "", url.port or (443 if secure else 80), server_name)
-        self.headers = b""  # lines of HTTP: Authorization, Impersonate-User, …
-        self.tls: ssl.SSLContext | None = None
+        self.route = Route(
+            url.hostname or "",
+            url.port or (443 if secure else 80),
+            server_name,
+            proxy or proxy_from_environment(url, os.environ),
+        )
+        self.access = Access()
         self.fresh_until = 0.0
         self._secure = secure
         self._identity = identity or PlainIdentity()
         self._trust = trust or Trust()
         self._impersonation = impersonation or Impersonation()
-        self._tls_made_of: tuple[bytes, ...] = ()
+        self._made_of: tuple[bytes, ...] = ()
         self._lock = asyncio.Lock()
 
     def __repr__(self) -> str:
         return f"Credentials({self.server!r})"
 
-    async def renew(self, *, refused: bool = False) -> None:
-        """Bring headers and context up to date; `refused`: the server did not accept them (401).
+    async def renew(self, refused: Access | None = None) -> None:
+        """Bring `access` up to date; `refused` is one that the server did not accept.
 
         Raises CredentialsError.
         """
-        before = self.headers, self.tls
         async with self._lock:
-            if before != (self.headers, self.tls) or (not refused and time.monotonic() < self.fresh_until):
+            if self.access is not refused if refused else time.monotonic() < self.fresh_until:
                 return  # somebody else just did
-            proof = await self._identity.prove(refused=refused)
-            authorities = self._trust.read() if self._secure else b""
-            made_of = (authorities, proof.certificate, proof.key)
-            if self._secure and (self.tls is None or made_of != self._tls_made_of):
-                self.tls = tls_context(self._trust, authorities, proof)
-                self._tls_made_of = made_of
+            proof = await self._identity.prove() if self._secure else Proof()
             own = [("Authorization", proof.authorization)] if proof.authorization else []
-            self.headers = _lines([*own, *self._impersonation.headers()])
+            headers = _lines([*own, *self._impersonation.headers()])
+            self.access = Access(headers, self._context(proof) if self._secure else None)
             rotates = isinstance(self._trust.authorities, Path)
             holds_for = min(proof.holds_for, FILES_HOLD_FOR) if rotates else proof.holds_for
             self.fresh_until = time.monotonic() + holds_for
+
+    def _context(self, proof: Proof) -> ssl.SSLContext:
+        """The same context as long as it would be made of the same, so that connections are kept."""
+        authorities = self._trust.read()
+        made_of = (authorities, proof.certificate, proof.key)
+        if self.access.tls is not None and made_of == self._made_of:
+            return self.access.tls
+        self._made_of = made_of
+        return tls_context(self._trust, authorities, proof)
 
 
 def _parse(server: str) -> SplitResult:

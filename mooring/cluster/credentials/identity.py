@@ -31,8 +31,8 @@ class Proof(msgspec.Struct, frozen=True):
 class Identity(Protocol):
     """Where proof comes from."""
 
-    async def prove(self, *, refused: bool) -> Proof:
-        """Proof that holds now; `refused`: the last one was not accepted. Raises CredentialsError."""
+    async def prove(self) -> Proof:
+        """Proof that holds now. Raises CredentialsError."""
         ...
 
 
@@ -56,7 +56,7 @@ class PlainIdentity:
         self._certificate = certificate
         self._key = key
 
-    async def prove(self, *, refused: bool) -> Proof:
+    async def prove(self) -> Proof:
         sources = (self._token_file, self._certificate, self._key)
         return Proof(
             self._authorization(),

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from mooring.cluster.errors import Unreachable
 from mooring.cluster.http.connection import Connection, Response
+from mooring.cluster.http.failures import told
 from mooring.cluster.http.lines import LineConnection
 from mooring.cluster.http.route import Route
 
@@ -127,8 +128,11 @@ class HttpClient:
         try:
             if self._closed:
                 raise ConnectionAbortedError("closed by this side")
-            async with asyncio.timeout(_CONNECT_IN):
+            async with asyncio.timeout(_CONNECT_IN) as limit:
                 connection = await self._route.open(make, tls)
+        except TimeoutError as error:
+            cause = TimeoutError(f"no connection within {_CONNECT_IN:.0f} s") if limit.expired() else error
+            raise self._unreachable(cause, method, path, sent=False) from error
         except (OSError, ValueError) as error:
             raise self._unreachable(error, method, path, sent=False) from error
         connection.tls = tls
@@ -185,16 +189,3 @@ class HttpClient:
 
     def _unreachable(self, error: Exception, method: str, path: str, *, sent: bool = True) -> Unreachable:
         return Unreachable(self._server, told(error), request=f"{method} {path}", sent=sent)
-
-
-def told(error: Exception) -> str:
-    """Why there was no answer, in words."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"the server's certificate is not trusted: {error.verify_message}"
-    if isinstance(error, TimeoutError) and not error.args:
-        return f"no connection within {_CONNECT_IN:.0f} s"
-    if isinstance(error, ssl.SSLError):
-        return f"TLS failed: {error.reason or error}"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror[0].lower() + error.strerror[1:]
-    return str(error) or type(error).__name__

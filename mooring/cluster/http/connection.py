@@ -42,7 +42,7 @@ class Connection(asyncio.Protocol):
         self._chunks: list[bytes] = []
         self._size = 0
         self._head_size = 0
-        self._in_head = self._framed = False
+        self._in_head = False
         self.status = 0
         self.headers: list[Header] = []
         self.asked = self.answered = self.usable = False
@@ -60,7 +60,7 @@ class Connection(asyncio.Protocol):
         self.headers = []
         self._size = self._head_size = 0
         self._in_head = self.asked = True
-        self._framed = self.answered = self.usable = False
+        self.answered = self.usable = False
         self.deadline = deadline
         self._transport.write(request)
         return waiter
@@ -119,14 +119,18 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.usable = False
-        if error is None and self.answered and not (self._in_head or self._framed):
-            self._finish(None)  # such an answer ends where the connection does
+        if error is None and self.answered and not (self._in_head or self._framed()):
+            self._finish(None)
         else:
             where = "in the middle of the answer" if self.answered else "before an answer"
             why = f" ({error})" if error else ""
             self._finish(ConnectionResetError(f"the connection was closed {where}{why}"))
         if not self.lost.done():
             self.lost.set_result(None)
+
+    def _framed(self) -> bool:
+        """Whether the answer said where it ends; otherwise it ends where the connection does."""
+        return any(name.lower() in (b"content-length", b"transfer-encoding") for name, _ in self.headers)
 
     # ---- what httptools calls
 
@@ -136,9 +140,6 @@ class Connection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         self.status = self._parser.get_status_code()
         self._in_head = False
-        self._framed = any(
-            name.lower() in (b"content-length", b"transfer-encoding") for name, _ in self.headers
-        )
 
     def on_body(self, chunk: bytes) -> None:
         self._size += len(chunk)

@@ -59,7 +59,7 @@ class LineConnection(Connection):
                 raise OverflowError(f"a line of the watch is longer than {LONGEST_LINE} bytes")
         if rest:
             self._take_lines([b"".join(self._partial), *rest[:-1]])
-            self._partial = rest[-1:]
+            self._partial = [rest[-1]] if rest[-1] else []
             self._partial_size = len(rest[-1])
 
     def _take_lines(self, lines: list[bytes]) -> None:

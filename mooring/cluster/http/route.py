@@ -1,4 +1,4 @@
-"""The way to a server: its address and a proxy, and how a connection is opened over it."""
+"""The way to a server, and how a connection is opened over it."""
 
 from __future__ import annotations
 
@@ -11,25 +11,40 @@ from typing import TypeVar
 import msgspec
 
 from mooring.cluster.http.connection import Connection
+from mooring.cluster.http.tunnel import Proxy
 
 Made = TypeVar("Made", bound=Connection)
 
 
 class Route(msgspec.Struct, frozen=True):
-    """Where to connect to. `server_name` is the name that the server's certificate has to carry."""
+    """Where to connect to. `server_name` is the name that the server's certificate has to carry, where that
+    is another than the host's."""
 
     host: str
     port: int
     server_name: str = ""
+    proxy: Proxy | None = None
 
     async def open(self, make: Callable[[], Made], context: ssl.SSLContext | None) -> Made:
-        """A new connection. Raises OSError or ssl.SSLError."""
+        """A new connection. Raises OSError or ValueError."""
         loop = asyncio.get_running_loop()
         name = (self.server_name or self.host) if context is not None else None
-        transport, connection = await loop.create_connection(
-            make, self.host, self.port, ssl=context, server_hostname=name
-        )
-        _notice_dead_peers(transport.get_extra_info("socket"))
+        if self.proxy is None:
+            transport, connection = await loop.create_connection(
+                make, self.host, self.port, ssl=context, server_hostname=name, happy_eyeballs_delay=0.25
+            )
+            _notice_dead_peers(transport.get_extra_info("socket"))
+            return connection
+        tunnel = await self.proxy.open(self.host, self.port)
+        _notice_dead_peers(tunnel.get_extra_info("socket"))
+        connection = make()
+        if context is None:
+            tunnel.set_protocol(connection)
+            connection.connection_made(tunnel)
+        else:
+            inner = await loop.start_tls(tunnel, connection, context, server_hostname=name)
+            assert inner is not None  # its type allows for loops without TLS
+            connection.connection_made(inner)
         return connection
 
 
