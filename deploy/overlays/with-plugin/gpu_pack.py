@@ -1,0 +1,33 @@
+from mooring.framework import Action, Args, Depends, Hint, Plugin, Resource, on, unschedulable
+
+
+class GpuPackArgs(Args):
+    resource: str = "nvidia.com/gpu"
+    reserve: int = 0  # how many to keep free on every node
+
+
+class GpuPack(Plugin):
+    """Fill GPU nodes up before opening new ones."""
+
+    name = "GpuPack"
+    depends = Depends.PODS
+    args: GpuPackArgs
+
+    def filter(self, state, pod, node):
+        wanted = pod.requests[self.args.resource]
+        if wanted and node.free[self.args.resource] < wanted + self.args.reserve:
+            return unschedulable("node(s) had too few free GPUs")
+        return None
+
+    def score(self, state, pod, node):
+        total = node.allocatable[self.args.resource]
+        if not total or not pod.requests[self.args.resource]:
+            return 0
+        return (total - node.free[self.args.resource]) * 100 // total
+
+    def events_to_register(self):
+        yield on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
+        yield on(Resource.POD, Action.DELETE, self._after_deletion)
+
+    def _after_deletion(self, pod, old, new):
+        return Hint.QUEUE if old.requests[self.args.resource] else Hint.SKIP
