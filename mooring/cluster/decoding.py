@@ -51,7 +51,7 @@ _raw_event = msgspec.json.Decoder(_RawEvent).decode
 
 
 class Reader(Generic[Obj]):
-    """Reads the objects of one model. All methods raise one of `refusals.UNREADABLE` for what is no answer."""
+    """Reads the objects of one model. Its methods raise one of `refusals.UNREADABLE` for no answer at all."""
 
     def __init__(self, model: type[Obj]) -> None:
         self._model = model

@@ -89,6 +89,14 @@ class Credentials:
     def __repr__(self) -> str:
         return f"Credentials({self.server!r})"
 
+    @property
+    def headers(self) -> bytes:
+        return self.access.headers
+
+    @property
+    def tls(self) -> ssl.SSLContext | None:
+        return self.access.tls
+
     async def renew(self, refused: Access | None = None) -> None:
         """Bring `access` up to date; `refused` is one that the server did not accept.
 
