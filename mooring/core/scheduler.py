@@ -7,6 +7,7 @@ one it was given, so the same core runs live, embedded, simulated, and replayed 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -23,7 +24,7 @@ from mooring.core.effects import Bind, Effect, EmitEvent, Evict, PatchPodStatus
 from mooring.core.event_map import ASSIGNED_POD_DELETE, registrations
 from mooring.core.intake import Intake
 from mooring.core.nominator import Nominator
-from mooring.core.queue import QueuedPodInfo, SchedulingQueue, sort_key_of
+from mooring.core.queue import Place, QueuedPodInfo, SchedulingQueue, sort_key_of
 from mooring.core.queue.hints import watch_for
 from mooring.core.waiting import HeldPod, WaitingPods
 from mooring.framework.cycle_state import PODS_TO_ACTIVATE
@@ -40,6 +41,8 @@ from mooring.state.store import ObjectStore
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+logger = logging.getLogger("mooring.core")
 
 UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
 
@@ -193,15 +196,31 @@ class Scheduler:
         in_full = self.record or (self.log is not None and self.log.wants_all())
         profile = self.profiles[queued.pod.scheduler_name]
         try:
+            self._decide(queued, profile, decision, in_full)
+        except Exception as bug:
+            self._broken_off(queued, profile, decision, bug)
+        if self.log is not None:
+            self.log.add(queued.pod, decision, self.clock())
+        return decision
+
+    def _decide(self, queued: QueuedPodInfo, profile: Profile, decision: Decision, in_full: bool) -> None:
+        try:
             choice = self._algorithm.choose(profile, queued.pod, score_anyway=in_full)
         except PluginError as exc:
             self._algorithm_ended(queued)
             self._fail(queued, Status(Code.ERROR, str(exc), plugin=exc.plugin), "", decision)
         else:
             self._follow(queued, profile, choice, decision, in_full)
-        if self.log is not None:
-            self.log.add(queued.pod, decision, self.clock())
-        return decision
+
+    def _broken_off(
+        self, queued: QueuedPodInfo, profile: Profile, decision: Decision, bug: Exception
+    ) -> None:
+        """An attempt met a bug outside of any plugin. It costs this pod a retry, which computes everything
+        anew in case that what was kept is to blame, and costs the others nothing."""
+        logger.error("scheduling pod %s", queued.pod.key, exc_info=bug)
+        profile.forget(queued.pod.shape)
+        if queued.place is Place.IN_FLIGHT:
+            self._fail(queued, Status(Code.ERROR, f"{type(bug).__name__}: {bug}"), "", decision)
 
     def _follow(
         self, queued: QueuedPodInfo, profile: Profile, choice: Choice, decision: Decision, in_full: bool
@@ -261,7 +280,7 @@ class Scheduler:
         self._fail(queued, status, nominate, decision, diagnosis)
 
     def _place(self, queued: QueuedPodInfo, profile: Profile, choice: Choice, decision: Decision) -> None:
-        """Assume the pod on its node, reserve, ask for permission, and hand it to the binding cycle."""
+        """Assume the pod on its node, and hand it to the binding cycle."""
         self._algorithm_ended(queued)
         pod, node_name = queued.pod, choice.node_name
         decision.node, decision.result = node_name, "scheduled"
@@ -269,10 +288,19 @@ class Scheduler:
         self.cluster.assume(placed, node_name)
         self.queue.nominator.delete(pod.uid)
         cycle = self._binding_cycle(profile, choice.state, queued, placed, node_name)
-        status = profile.reserve(choice.state, placed, node_name)
+        try:
+            self._hand_over(cycle, decision)
+        except Exception:
+            self._undo(cycle)
+            raise
+
+    def _hand_over(self, cycle: BindingCycle, decision: Decision) -> None:
+        """Reserve, ask for permission, and have it bound or wait."""
+        profile, state, pod, node_name = cycle.profile, cycle.state, cycle.pod, cycle.node_name
+        status = profile.reserve(state, pod, node_name)
         waits: dict[str, tuple[float, Status]] = {}
         if status.ok:
-            status, waits = profile.permit(choice.state, placed, node_name)
+            status, waits = profile.permit(state, pod, node_name)
         if not status.ok:
             self._undo(cycle)
             self._refused_late(cycle, status, decision)
@@ -398,8 +426,8 @@ class Scheduler:
             )
         self._requeue(queued)
         current = self.intake.pod(queued.pod.uid)
-        if current is None:
-            return
+        if current is None or current.node_name:
+            return  # gone, or bound by another: that it did not get there by us is of no interest
         if nominate is not None:
             self.queue.nominator.add(current, nominate)
         note = truncated(status.message)

@@ -162,6 +162,10 @@ class Profile:
                 del self._memories[next(iter(self._memories))]
         return memory
 
+    def forget(self, shape: Shape) -> None:
+        """Keep nothing of what was computed for a shape."""
+        self._memories.pop(shape, None)
+
     def filters_are_local(self, state: CycleState) -> bool:
         """Whether every filter of this cycle looks at the node and its pods only."""
         return not self._wide_filters - state.skip_filter
