@@ -28,7 +28,7 @@ class Stasher(Plugin):
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         type(self).reserved += 1
         if "nonsense" in pod.labels:
-            state[PODS_TO_ACTIVATE] = {"other": object()}
+            state.write(PODS_TO_ACTIVATE, {"other": object()})
         return None
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
@@ -76,6 +76,7 @@ def test_a_bug_after_the_choice_is_undone() -> None:
     world.add(pod("p", {"cpu": "1"}, labels={"nonsense": ""}))
     (decision,) = world.run()
     assert (decision.result, decision.node, decision.tried_node) == ("error", "", "n0")
+    assert "AttributeError" in decision.message
     assert Stasher.reserved == 0
     assert whole(world.scheduler.cluster) == empty
     assert not list(world.scheduler.queue.in_flight())
