@@ -102,9 +102,6 @@ class Connection(asyncio.Protocol):
         self.usable = True
 
     def data_received(self, data: bytes) -> None:
-        if not self.asked:
-            self.fail(ValueError("an answer that nobody asked for"))
-            return
         self.answered = True
         if self._in_head:
             if self._head_size > LARGEST_HEAD:
@@ -114,8 +111,8 @@ class Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            too_long = isinstance(error.__context__, OverflowError)
-            self.fail(ValueError(str(error.__context__) if too_long else f"the answer is not HTTP: {error}"))
+            ours = isinstance(error, httptools.HttpParserCallbackError)  # raised by a method below
+            self.fail(ValueError(str(error.__context__) if ours else f"the answer is not HTTP: {error}"))
 
     def connection_lost(self, error: Exception | None) -> None:
         self.usable = False
@@ -134,6 +131,10 @@ class Connection(asyncio.Protocol):
 
     # ---- what httptools calls
 
+    def on_message_begin(self) -> None:
+        if not self.asked:
+            raise ValueError("an answer that nobody asked for")
+
     def on_header(self, name: bytes, value: bytes) -> None:
         self.headers.append((name, value))
 
@@ -144,7 +145,7 @@ class Connection(asyncio.Protocol):
     def on_body(self, chunk: bytes) -> None:
         self._size += len(chunk)
         if self._size > LARGEST_BODY:
-            raise OverflowError(f"the answer is longer than {LARGEST_BODY} bytes")
+            raise ValueError(f"the answer is longer than {LARGEST_BODY} bytes")
         self._chunks.append(chunk)
 
     def on_message_complete(self) -> None:

@@ -31,7 +31,7 @@ class Route(msgspec.Struct, frozen=True):
         name = (self.server_name or self.host) if context is not None else None
         if self.proxy is None:
             transport, connection = await loop.create_connection(
-                make, self.host, self.port, ssl=context, server_hostname=name, happy_eyeballs_delay=0.25
+                make, self.host, self.port, ssl=context, server_hostname=name
             )
             _notice_dead_peers(transport.get_extra_info("socket"))
             return connection
