@@ -125,14 +125,14 @@ class EventRecorder:
             uid=meta.uid,
             resource_version=meta.resource_version,
         )
-        name = effect.regarding.scheduler_name
-        controller = name if name in self._profiles else self._profiles[0]
-        self.emit(regarding, effect.type, effect.reason, effect.action, effect.note, controller)
+        profile = effect.regarding.scheduler_name
+        self.emit(regarding, effect.type, effect.reason, effect.action, effect.note, profile)
 
     def emit(
-        self, regarding: ObjectReference, type: str, reason: str, action: str, note: str, controller: str
+        self, regarding: ObjectReference, type: str, reason: str, action: str, note: str, profile: str = ""
     ) -> None:
         """Record an event about any object."""
+        controller = profile if profile in self._profiles else self._profiles[0]
         now = self._stamp = max(self._now(), self._stamp + 1)  # names are made of it: never the same twice
         key = (regarding, type, reason, action, controller)
         series = self._series.pop(key, None)

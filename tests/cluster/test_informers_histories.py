@@ -14,6 +14,7 @@ from mooring.cluster.kinds import PODS
 from tests.cluster import virtual_time
 from tests.cluster.fake_cluster import FakeCluster
 from tests.cluster.informer_kit import Recorded, pod, running
+from tests.strategies import examples
 
 STEPS = st.one_of(
     st.tuples(st.sampled_from(["put", "put", "end", "spoil", "remove"]), st.sampled_from("abcdef")),
@@ -24,6 +25,7 @@ STEPS = st.one_of(
 )
 
 
+@examples(100)
 @given(st.lists(STEPS, max_size=40), st.integers(1, 4))
 def test_a_sink_ends_up_with_what_the_server_has(
     steps: list[tuple[str, str | float]], page_size: int
