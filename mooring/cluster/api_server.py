@@ -52,7 +52,8 @@ class ApiServer:
         self._timeout = timeout
         self._field_manager = user_agent.partition("/")[0]
         self._http = HttpClient(credentials.server, credentials.route, connections)
-        host = f"{credentials.route.host}:{credentials.route.port}"
+        route = credentials.route
+        host = f"[{route.host}]:{route.port}" if ":" in route.host else f"{route.host}:{route.port}"
         self._common = (f"Host: {host}\r\nUser-Agent: {user_agent}\r\nAccept: application/json\r\n").encode(
             "ascii"
         )
@@ -73,7 +74,7 @@ class ApiServer:
         continue_token: str = "",
         resource_version: str = "",
     ) -> Page[Obj]:
-        path = _path(resource, namespace) + _query(
+        path = _collection(resource, namespace) + _query(
             labelSelector=label_selector,
             fieldSelector=field_selector,
             limit=limit,
@@ -96,7 +97,7 @@ class ApiServer:
         field_selector: str = "",
         timeout_seconds: int = 0,
     ) -> AsyncIterator[Change[Obj]]:
-        path = _path(resource, namespace) + _query(
+        path = _collection(resource, namespace) + _query(
             watch="true",
             allowWatchBookmarks="true",
             resourceVersion=resource_version,
@@ -123,7 +124,7 @@ class ApiServer:
             self._http.end(stream)
 
     async def get(self, resource: ApiResource[Obj], name: str, namespace: str = "") -> Obj:
-        return await self._object(resource, "GET", _path(resource, namespace, name))
+        return await self._object(resource, "GET", _item(resource, namespace, name))
 
     async def raw(self, method: str, path: str, body: Any = None) -> bytes:
         """For paths that are no resources: /version, /openapi/v3, …"""
@@ -132,17 +133,17 @@ class ApiServer:
     # ---- writing
 
     async def create(self, resource: ApiResource[Obj], body: Any, namespace: str = "") -> Obj:
-        return await self._object(resource, "POST", _path(resource, namespace), body)
+        return await self._object(resource, "POST", _collection(resource, namespace), body)
 
     async def post(
         self, resource: ApiResource[Any], name: str, subresource: str, body: Any, namespace: str = ""
     ) -> None:
-        await self._request("POST", _path(resource, namespace, name, subresource), body)
+        await self._request("POST", _item(resource, namespace, name, subresource), body)
 
     async def update(
         self, resource: ApiResource[Obj], name: str, body: Any, namespace: str = "", subresource: str = ""
     ) -> Obj:
-        return await self._object(resource, "PUT", _path(resource, namespace, name, subresource), body)
+        return await self._object(resource, "PUT", _item(resource, namespace, name, subresource), body)
 
     async def patch(
         self,
@@ -154,7 +155,7 @@ class ApiServer:
         subresource: str = "",
         kind: PatchType = PatchType.MERGE,
     ) -> Obj:
-        path = _path(resource, namespace, name, subresource)
+        path = _item(resource, namespace, name, subresource)
         if kind is PatchType.APPLY:
             path += _query(fieldManager=self._field_manager, force="true")
         return await self._object(resource, "PATCH", path, patch, kind)
@@ -173,7 +174,7 @@ class ApiServer:
             options["preconditions"] = {"uid": uid}
         if grace_period_seconds is not None:
             options["gracePeriodSeconds"] = grace_period_seconds
-        await self._request("DELETE", _path(resource, namespace, name), options)
+        await self._request("DELETE", _item(resource, namespace, name), options)
 
     async def close(self) -> None:
         await self._http.close()
@@ -251,7 +252,13 @@ class ApiServer:
         return Unreachable(self._credentials.server, cause, request=request)
 
 
-def _path(resource: ApiResource[Any], namespace: str, name: str = "", subresource: str = "") -> str:
+def _collection(resource: ApiResource[Any], namespace: str) -> str:
+    return resource.path(quote(namespace, safe=""))
+
+
+def _item(resource: ApiResource[Any], namespace: str, name: str, subresource: str = "") -> str:
+    if name in ("", ".", ".."):
+        raise ValueError(f"{resource.name}: found {name!r}, expected the name of an object")
     return resource.path(quote(namespace, safe=""), quote(name, safe=""), subresource)
 
 

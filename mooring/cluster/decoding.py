@@ -22,8 +22,8 @@ Obj = TypeVar("Obj", bound=KubeObject)
 
 
 class _ListMeta(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
-    continue_: str = msgspec.field(default="", name="continue")
+    resource_version: str | None = None
+    continue_: str | None = msgspec.field(default=None, name="continue")
 
 
 class _List(msgspec.Struct, Generic[Obj]):
@@ -32,8 +32,8 @@ class _List(msgspec.Struct, Generic[Obj]):
 
 
 class _RawList(msgspec.Struct):
-    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
-    items: list[msgspec.Raw] | None = None
+    metadata: _ListMeta
+    items: list[msgspec.Raw] | None  # null for none, but there has to be one: an empty cluster is no trifle
 
 
 class _Event(msgspec.Struct, Generic[Obj]):
@@ -68,11 +68,11 @@ class Reader(Generic[Obj]):
 
     def page(self, body: bytes) -> Page[Obj]:
         try:
-            found = self._list(body)
-            return Page(found.items, found.metadata.resource_version, found.metadata.continue_)
+            found: _List[Obj] = self._list(body)
+            return _page(found.metadata, found.items)
         except msgspec.ValidationError:
             raw = _raw_list(body)
-        page: Page[Obj] = Page([], raw.metadata.resource_version, raw.metadata.continue_, [])
+        page: Page[Obj] = _page(raw.metadata, [])
         for item in raw.items or ():
             try:
                 page.items.append(self.object(item))
@@ -109,6 +109,10 @@ class Reader(Generic[Obj]):
             return msgspec.convert(stripped, self._model)
         except msgspec.ValidationError as error:
             raise malformed(self._model.__name__, stripped, str(error)) from None
+
+
+def _page(metadata: _ListMeta, items: list[Obj]) -> Page[Obj]:
+    return Page(items, metadata.resource_version or "", metadata.continue_ or "")
 
 
 @cache

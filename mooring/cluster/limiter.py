@@ -10,13 +10,12 @@ from collections.abc import Callable
 class TokenBucket:
     """`burst` requests at once, `qps` per second on average; whoever comes too early waits, in order.
 
-    As with client-go, a negative qps means no limit.
+    As with client-go, a negative qps means no limit, and zeros mean 5 and 10.
     """
 
     def __init__(self, qps: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._qps = qps
-        self._burst = float(burst)
-        self._tokens = float(burst)
+        self._qps = qps or 5.0
+        self._burst = self._tokens = float(burst or 10)
         self._clock = clock
         self._at = clock()
 
