@@ -1,0 +1,174 @@
+"""From a request to its answer: which function does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from mooring.cluster.port import PatchType
+from mooring.embedded.errors import bad_request, method_not_allowed, unsupported_media_type
+from mooring.embedded.kinds.codec import Codec
+from mooring.embedded.objects import Tree
+from mooring.embedded.patches.apply_patch import SUPPORTED
+from mooring.embedded.reviews.table import REVIEWS
+from mooring.embedded.subresources.table import SUBRESOURCES
+from mooring.embedded.verbs.body import read_object, read_yaml, to_json
+from mooring.embedded.verbs.creating import create
+from mooring.embedded.verbs.deleting import Deleted, delete, delete_collection
+from mooring.embedded.verbs.options import WriteOptions, delete_options, list_options, write_options
+from mooring.embedded.verbs.patching import patch_object
+from mooring.embedded.verbs.reading import get, list_objects, reached_version
+from mooring.embedded.verbs.request import (
+    Answer,
+    ListAnswer,
+    ObjectAnswer,
+    Request,
+    TreeAnswer,
+    WatchAnswer,
+)
+from mooring.embedded.verbs.updating import update
+from mooring.embedded.verbs.watching import watch_objects
+
+
+def handle(request: Request) -> Answer:
+    """Answer a request. Raises ApiError. Nothing waits here: a write is whole before anything else."""
+    if request.subresource is not None:
+        return _handle_subresource(request)
+    if request.verb not in request.resource.verbs:
+        raise method_not_allowed()
+    review = REVIEWS.get(request.resource.storage)
+    if review is not None:
+        return review(request)
+    return _VERBS[request.verb](request)
+
+
+def _handle_subresource(request: Request) -> Answer:
+    subresource = request.subresource
+    assert subresource is not None
+    if request.verb not in subresource.verbs:
+        raise method_not_allowed()
+    own = SUBRESOURCES.get((request.resource.storage, subresource.name)) or SUBRESOURCES.get(
+        ("*", subresource.name)
+    )
+    handler = own.get(request.verb) if own is not None else None
+    if handler is not None:
+        return handler(request)
+    if subresource.kind.kind != request.resource.kind:
+        raise method_not_allowed()
+    return _VERBS[request.verb](request)  # status and the like: the same verbs on a part of the object
+
+
+def _get(request: Request) -> Answer:
+    reached_version(request.api, (request.params.get("resourceVersion") or [""])[0])
+    record = get(request.api, request.resource, request.namespace, request.name)
+    return ObjectAnswer(record, request.resource)
+
+
+def _list(request: Request) -> Answer:
+    options = list_options(request.params)
+    listing = list_objects(request.api, request.resource, request.namespace, options)
+    return ListAnswer(listing, request.resource)
+
+
+def _watch(request: Request) -> Answer:
+    options = list_options({**request.params, "watch": ["true"]})
+    if request.name:  # a watch of one object is a watch of the list with a field selector
+        fields = ",".join(filter(None, (options.field_selector, f"metadata.name={request.name}")))
+        options = msgspec.structs.replace(options, field_selector=fields)
+    watching = watch_objects(request.api, request.resource, request.namespace, options)
+    return WatchAnswer(watching, request.resource)
+
+
+def _codec(request: Request) -> Codec:
+    return request.subresource.codec if request.subresource is not None else request.resource.codec
+
+
+def _create(request: Request) -> Answer:
+    write = request.write(write_options(request.params, "CreateOptions"), "CREATE")
+    resource = request.resource
+    obj = read_object(write, request.body, request.content_type, resource.codec, resource.gvk)
+    return ObjectAnswer(create(write, obj), resource, 201, write.warnings)
+
+
+def _update(request: Request) -> Answer:
+    write = request.write(write_options(request.params, "UpdateOptions"), "UPDATE")
+    resource = request.resource
+    obj = read_object(write, request.body, request.content_type, _codec(request), resource.gvk)
+    record, created = update(write, obj)
+    return ObjectAnswer(record, resource, 201 if created else 200, write.warnings)
+
+
+def _patch(request: Request) -> Answer:
+    media = request.content_type.partition(";")[0].strip().lower()
+    if media not in SUPPORTED:
+        raise unsupported_media_type(SUPPORTED)
+    kind = PatchType(media)
+    write = request.write(write_options(request.params, "PatchOptions"), "UPDATE")
+    if kind is PatchType.APPLY:
+        patch = read_yaml(request.body, request.resource.kind)
+    else:
+        try:
+            patch = msgspec.json.decode(request.body)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise bad_request(f"error decoding patch: {error}") from None
+    record, created = patch_object(write, kind, patch, _codec(request))
+    return ObjectAnswer(record, request.resource, 201 if created else 200, write.warnings)
+
+
+def _delete_body(request: Request) -> Tree | None:
+    """The DeleteOptions that a delete may carry."""
+    if not request.body:
+        return None
+    try:
+        body = msgspec.json.decode(to_json(request.body, request.content_type, "DeleteOptions"))
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise bad_request(f"couldn't get version/kind; json parse error: {error}") from None
+    if not isinstance(body, dict):
+        raise bad_request("couldn't get version/kind; json parse error: expected an object")
+    return body
+
+
+def _delete(request: Request) -> Answer:
+    options = delete_options(request.params, _delete_body(request))
+    write = request.write(WriteOptions(dry_run=options.dry_run), "DELETE")
+    deleted = delete(write, options)
+    if not deleted.gone or request.resource.strategy.traits.return_deleted:
+        hurried = not deleted.gone and options.orphan_dependents is False
+        return ObjectAnswer(deleted.record, request.resource, 202 if hurried else 200)
+    return TreeAnswer(_deleted_status(request, deleted))
+
+
+def _deleted_status(request: Request, deleted: Deleted) -> Tree:
+    resource = request.resource
+    details = {
+        "name": request.name,
+        "group": resource.group,
+        "kind": resource.plural,
+        "uid": deleted.uid,
+    }
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": {name: value for name, value in details.items() if value},
+    }
+
+
+def _delete_collection(request: Request) -> Answer:
+    options = delete_options(request.params, _delete_body(request))
+    write = request.write(WriteOptions(dry_run=options.dry_run), "DELETE")
+    return ListAnswer(delete_collection(write, options, list_options(request.params)), request.resource)
+
+
+_VERBS: dict[str, Callable[[Request], Answer]] = {
+    "get": _get,
+    "list": _list,
+    "watch": _watch,
+    "create": _create,
+    "update": _update,
+    "patch": _patch,
+    "delete": _delete,
+    "deletecollection": _delete_collection,
+}

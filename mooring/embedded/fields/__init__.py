@@ -1,0 +1,1 @@
+"""managedFields: who set which field."""

@@ -1,0 +1,77 @@
+"""uvicorn inside somebody else's event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Generator
+from pathlib import Path
+
+import uvicorn
+
+from mooring.embedded.http.app import App
+
+_KEEP_ALIVE = 120  # longer than clients keep idle connections, so that they are the ones to close them
+_GRACE = 5
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, without taking the process's signals, and telling when it listens."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
+
+
+class Listener:
+    """Serves an app on a socket of its own until stopped."""
+
+    def __init__(self, app: App, host: str, port: int, certificate: Path | None, key: Path | None) -> None:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.socket(family, socket.SOCK_STREAM)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            self._socket.bind((host, port))
+        except OSError:
+            self._socket.close()
+            raise
+        self.port: int = self._socket.getsockname()[1]
+        config = uvicorn.Config(
+            app,
+            http="httptools",
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=_KEEP_ALIVE,
+            timeout_graceful_shutdown=_GRACE,
+            ssl_certfile=certificate,
+            ssl_keyfile=key,
+        )
+        self._server = _Server(config)
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._server.serve(sockets=[self._socket]))
+        listening = asyncio.create_task(self._server.listening.wait())
+        await asyncio.wait({self._task, listening}, return_when=asyncio.FIRST_COMPLETED)
+        if self._task.done():
+            listening.cancel()
+            self._task.result()
+            raise RuntimeError("the HTTP server ended before it listened")
+
+    async def stop(self) -> None:
+        self._server.should_exit = True
+        if self._task is not None:
+            await self._task

@@ -1,0 +1,1 @@
+"""What there is: resources, their types, and the sieve that objects pass."""

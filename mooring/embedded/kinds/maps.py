@@ -1,0 +1,42 @@
+"""What maps hold, which lightkube-models does not tell: it calls them all `dict`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_QUANTITIES: Final = frozenset(
+    {
+        "allocatable", "allocatedResources", "capacity", "consumedCapacity", "default", "defaultRequest",
+        "hard", "limits", "max", "maxLimitRequestRatio", "min", "overhead", "podFixed", "requests", "used",
+    }
+)  # fmt: skip
+"""Members that map the names of resources to quantities, whatever type they stand in."""
+
+_OTHERS: Final = {
+    ("Secret", "data"): "bytes",
+    ("ConfigMap", "binaryData"): "bytes",
+    ("UserInfo", "extra"): "string[]",
+    ("SubjectAccessReviewSpec", "extra"): "string[]",
+    ("CertificateSigningRequestSpec", "extra"): "string[]",
+    ("PodDisruptionBudgetStatus", "disruptedPods"): "time",
+    ("Device", "attributes"): ".DeviceAttribute",
+    ("Device", "capacity"): ".DeviceCapacity",
+    ("Device", "nodeAllocatableResources"): "any",
+    ("BasicDevice", "attributes"): ".DeviceAttribute",
+    ("BasicDevice", "capacity"): ".DeviceCapacity",
+    ("CounterSet", "counters"): ".Counter",
+    ("DeviceCounterConsumption", "counters"): ".Counter",
+    ("JSONSchemaProps", "definitions"): ".JSONSchemaProps",
+    ("JSONSchemaProps", "dependencies"): "any",
+    ("JSONSchemaProps", "patternProperties"): ".JSONSchemaProps",
+    ("JSONSchemaProps", "properties"): ".JSONSchemaProps",
+}
+"""By type and member; a leading dot stands for the module of the type itself."""
+
+
+def values_of_map(module: str, type_name: str, field: str) -> str:
+    """What a map holds: the name of a scalar (`[]` for lists of them), or `module.Type`."""
+    found = _OTHERS.get((type_name, field))
+    if found is not None:
+        return module + found if found.startswith(".") else found
+    return "quantity" if field in _QUANTITIES else "string"

@@ -1,0 +1,44 @@
+"""Quantities as Kubernetes writes them: the largest suffix that leaves a whole number, in the family of
+suffixes that the quantity was given in."""
+
+from __future__ import annotations
+
+from mooring.api.meta import Quantity
+from mooring.api.quantity import NANO, parse
+
+_BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_DECIMAL = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
+
+
+def canonical(raw: Quantity) -> str:
+    """The canonical text: `1000m` is `1`, `0.5` is `500m`, `1024Ki` is `1Mi`, `1e3` stays `1e3`.
+
+    Raises QuantityError.
+    """
+    nano = parse(raw)
+    text = raw if isinstance(raw, str) else repr(raw)
+    if text.endswith("i") and (abs(nano) >= 1024 * NANO or nano == 0) and nano % NANO == 0:
+        return _binary(nano // NANO)
+    exponent = text[-1:] not in ("E", "e") and ("e" in text or "E" in text)
+    return _decimal(nano, exponent)
+
+
+def _binary(whole: int) -> str:
+    power = 0
+    while whole and whole % 1024 == 0 and power < len(_BINARY) - 1:
+        whole //= 1024
+        power += 1
+    return f"{whole}{_BINARY[power]}"
+
+
+def _decimal(nano: int, exponent: bool) -> str:
+    thousands = 0
+    while nano and nano % 1000 == 0 and thousands < len(_DECIMAL) - 1:
+        nano //= 1000
+        thousands += 1
+    if nano == 0:
+        return "0"
+    if exponent:
+        power = 3 * thousands - 9
+        return f"{nano}e{power}" if power else str(nano)
+    return f"{nano}{_DECIMAL[thousands]}"

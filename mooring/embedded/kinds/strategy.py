@@ -1,0 +1,92 @@
+"""What is particular to a kind, as the verbs ask for it. This base class suffices for most kinds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mooring.embedded.errors import Cause, invalid_value
+from mooring.embedded.kinds.traits import Traits
+from mooring.embedded.objects import Tree, dig
+
+if TYPE_CHECKING:
+    from mooring.embedded.verbs.write import Write
+
+
+class Strategy:
+    """Hooks around the writes of one kind. Objects are trees that may be changed in place, except `old`.
+
+    Subclasses stand in `mooring.embedded.strategies`, which says which kind has which.
+    """
+
+    def __init__(self, traits: Traits) -> None:
+        self.traits = traits
+        self._selectable = [path.split(".") for path in traits.selectable]
+
+    def default(self, obj: Tree) -> None:
+        """Fill in what the client left out."""
+
+    def prepare_create(self, write: Write, obj: Tree) -> None:
+        """Before validation of a new object: reset what clients may not set."""
+        if self.traits.status:
+            obj.pop("status", None)
+        if self.traits.generation:
+            obj["metadata"]["generation"] = 1
+
+    def prepare_update(self, write: Write, obj: Tree, old: Tree) -> None:
+        """Before validation of an update: keep what this write may not change, and count generations."""
+        if self.traits.status:
+            keep(obj, old, "status")
+        if self.traits.generation and self.spec_of(obj) != self.spec_of(old):
+            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+    def prepare_status(self, write: Write, obj: Tree, old: Tree) -> None:
+        """Before validation of a write to the status subresource: everything but the status stays."""
+        for name in set(obj) | set(old):
+            if name not in ("metadata", "status"):
+                keep(obj, old, name)
+
+    def validate_create(self, obj: Tree) -> list[Cause]:
+        name = obj["metadata"].get("name", "")
+        problems = self.traits.name(name) if name else []
+        return [invalid_value("metadata.name", name, problem) for problem in problems]
+
+    def validate_update(self, obj: Tree, old: Tree) -> list[Cause]:
+        return []
+
+    def validate_status(self, obj: Tree, old: Tree) -> list[Cause]:
+        return []
+
+    def grace_period(self, obj: Tree, asked: int | None) -> int | None:
+        """The seconds that a deleted object stays around; None where this kind knows no such thing."""
+        return None
+
+    def held(self, obj: Tree) -> bool:
+        """Whether a deleted object must stay, since somebody has still to finalize it."""
+        return bool(obj["metadata"].get("finalizers"))
+
+    def mark_deleted(self, obj: Tree) -> None:
+        """A deleted object stays because it is held; its metadata says so already."""
+
+    def spec_of(self, obj: Tree) -> object:
+        """What a generation counts the changes of."""
+        return {name: value for name, value in obj.items() if name not in ("metadata", "status")}
+
+    def select(self, obj: Tree) -> tuple[str, ...]:
+        """The values of the selectable fields as texts, empty where a field is absent."""
+        return tuple(as_text(dig(obj, *path)) for path in self._selectable)
+
+
+def as_text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def keep(obj: Tree, old: Tree, name: str) -> None:
+    """Set a member to what it was before, or remove it where it was not there."""
+    if name in old:
+        obj[name] = old[name]
+    else:
+        obj.pop(name, None)

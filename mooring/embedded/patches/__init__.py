@@ -1,0 +1,1 @@
+"""The patch types of Kubernetes, on trees."""

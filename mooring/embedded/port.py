@@ -1,0 +1,199 @@
+"""The port of `mooring.cluster` to an embedded API, without HTTP: the same requests, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, Final, TypeVar
+
+from mooring.api.errors import MalformedObject
+from mooring.api.meta import KubeObject
+from mooring.cluster.decoding import Reader, reader_of
+from mooring.cluster.kinds import ApiResource
+from mooring.cluster.port import Change, Page, PatchType
+from mooring.embedded.dispatch import handle
+from mooring.embedded.errors import no_such_resource
+from mooring.embedded.http.negotiation import PLAIN
+from mooring.embedded.kinds.resource import Resource
+from mooring.embedded.objects import encode_json
+from mooring.embedded.verbs.api import Api, User
+from mooring.embedded.verbs.options import Params
+from mooring.embedded.verbs.request import Answer, ListAnswer, ObjectAnswer, Request, TreeAnswer, WatchAnswer
+
+Obj = TypeVar("Obj", bound=KubeObject)
+
+_USER: Final = User("system:mooring", ("system:masters", "system:authenticated"))
+_NO_PARAMS: Final[Params] = {}
+_WRITE: Final[Params] = {"fieldValidation": ["Ignore"]}  # nobody reads warnings here
+
+
+class EmbeddedCluster:
+    """Implements `mooring.cluster.port.Cluster`."""
+
+    def __init__(self, api: Api, user: User = _USER, user_agent: str = "mooring") -> None:
+        self._api = api
+        self._user = user
+        self._user_agent = user_agent
+
+    async def list(
+        self,
+        resource: ApiResource[Obj],
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        limit: int = 0,
+        continue_token: str = "",
+        resource_version: str = "",
+    ) -> Page[Obj]:
+        params = _params(
+            labelSelector=label_selector,
+            fieldSelector=field_selector,
+            limit=str(limit or ""),
+            resourceVersion=resource_version,
+            **{"continue": continue_token},
+        )
+        answer = await self._ask("list", resource, namespace, "", params)
+        assert isinstance(answer, ListAnswer)
+        listing = answer.listing
+        page: Page[Obj] = Page([], str(listing.version), listing.continue_token, [])
+        reader = reader_of(resource.model)
+        for record in listing.records:
+            try:
+                page.items.append(reader.object(PLAIN.single(answer.resource, record)))
+            except MalformedObject as error:
+                page.malformed.append(error)
+        return page
+
+    async def watch(
+        self,
+        resource: ApiResource[Obj],
+        resource_version: str,
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        timeout_seconds: int = 0,
+    ) -> AsyncIterator[Change[Obj]]:
+        params = _params(
+            resourceVersion=resource_version,
+            labelSelector=label_selector,
+            fieldSelector=field_selector,
+            timeoutSeconds=str(timeout_seconds or ""),
+            allowWatchBookmarks="true",
+        )
+        answer = await self._ask("watch", resource, namespace, "", params)
+        assert isinstance(answer, WatchAnswer)
+        reader = reader_of(resource.model)
+        async for batch in answer.watching.batches():
+            for type, record in batch.changes:
+                version = str(record.version)
+                try:
+                    yield Change(type, version, reader.object(PLAIN.single(answer.resource, record)))
+                except MalformedObject as error:
+                    yield Change(type, version, malformed=error)
+            if batch.bookmark:
+                yield Change("BOOKMARK", str(batch.bookmark))
+
+    async def get(self, resource: ApiResource[Obj], name: str, namespace: str = "") -> Obj:
+        return self._object(resource, await self._ask("get", resource, namespace, name))
+
+    async def create(self, resource: ApiResource[Obj], body: Any, namespace: str = "") -> Obj:
+        answer = await self._ask("create", resource, namespace, "", _WRITE, body)
+        return self._object(resource, answer)
+
+    async def post(
+        self, resource: ApiResource[Any], name: str, subresource: str, body: Any, namespace: str = ""
+    ) -> None:
+        await self._ask("create", resource, namespace, name, _WRITE, body, subresource)
+
+    async def update(
+        self, resource: ApiResource[Obj], name: str, body: Any, namespace: str = "", subresource: str = ""
+    ) -> Obj:
+        answer = await self._ask("update", resource, namespace, name, _WRITE, body, subresource)
+        return self._object(resource, answer)
+
+    async def patch(
+        self,
+        resource: ApiResource[Obj],
+        name: str,
+        patch: Any,
+        namespace: str = "",
+        *,
+        subresource: str = "",
+        kind: PatchType = PatchType.MERGE,
+    ) -> Obj:
+        answer = await self._ask(
+            "patch", resource, namespace, name, _WRITE, patch, subresource, content_type=kind.value
+        )
+        return self._object(resource, answer)
+
+    async def delete(
+        self,
+        resource: ApiResource[Any],
+        name: str,
+        namespace: str = "",
+        *,
+        uid: str = "",
+        grace_period_seconds: int | None = None,
+    ) -> None:
+        options: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1"}
+        if uid:
+            options["preconditions"] = {"uid": uid}
+        if grace_period_seconds is not None:
+            options["gracePeriodSeconds"] = grace_period_seconds
+        await self._ask("delete", resource, namespace, name, body=options)
+
+    async def close(self) -> None:
+        """Nothing to close: the server owns the store."""
+
+    async def _ask(
+        self,
+        verb: str,
+        resource: ApiResource[Any],
+        namespace: str,
+        name: str,
+        params: Params = _NO_PARAMS,
+        body: Any = None,
+        subresource: str = "",
+        content_type: str = "",
+    ) -> Answer:
+        served = self._served(resource)
+        part = None
+        if subresource:
+            part = served.subresources.get(subresource)
+            if part is None:
+                raise no_such_resource()
+        answer = handle(
+            Request(
+                self._api,
+                verb,
+                served,
+                namespace if served.namespaced else "",
+                name,
+                self._user,
+                part,
+                params,
+                b"" if body is None else encode_json(body),
+                content_type,
+                self._user_agent,
+            )
+        )
+        await self._api.store.settled()
+        return answer
+
+    def _served(self, resource: ApiResource[Any]) -> Resource:
+        served = self._api.registry.find(resource.group, resource.version, resource.plural)
+        if served is None:
+            raise no_such_resource()
+        return served
+
+    def _object(self, resource: ApiResource[Obj], answer: Answer) -> Obj:
+        reader: Reader[Obj] = reader_of(resource.model)
+        if isinstance(answer, ObjectAnswer):
+            return reader.object(PLAIN.single(answer.resource, answer.record))
+        assert isinstance(answer, TreeAnswer)
+        return reader.object(encode_json(answer.tree))
+
+
+def _params(**texts: str) -> dict[str, list[str]]:
+    return {name: [text] for name, text in texts.items() if text}

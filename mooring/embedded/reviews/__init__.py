@@ -1,0 +1,1 @@
+"""Kinds that are questions: they are answered, not stored."""

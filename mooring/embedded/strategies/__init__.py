@@ -1,0 +1,1 @@
+"""What is particular to kinds: one class per kind that differs, in files by group."""

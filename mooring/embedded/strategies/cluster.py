@@ -1,0 +1,58 @@
+"""Namespaces, nodes and events."""
+
+from __future__ import annotations
+
+from mooring.embedded.kinds.strategy import Strategy
+from mooring.embedded.objects import Tree, dig
+from mooring.embedded.verbs.write import Write
+
+_FINALIZER = "kubernetes"
+
+
+class NamespaceStrategy(Strategy):
+    """A namespace is held by a finalizer in its spec, until its content is gone and somebody finalizes it."""
+
+    def default(self, obj: Tree) -> None:
+        metadata = obj["metadata"]
+        if metadata.get("name"):
+            metadata.setdefault("labels", {})["kubernetes.io/metadata.name"] = metadata["name"]
+
+    def prepare_create(self, write: Write, obj: Tree) -> None:
+        super().prepare_create(write, obj)
+        finalizers = dig(obj, "spec", "finalizers") or []
+        if _FINALIZER not in finalizers:
+            finalizers = [*finalizers, _FINALIZER]
+        obj["spec"] = {"finalizers": finalizers}
+        obj["status"] = {"phase": "Active"}
+
+    def prepare_update(self, write: Write, obj: Tree, old: Tree) -> None:
+        super().prepare_update(write, obj, old)
+        obj["spec"] = old.get("spec", {})
+
+    def held(self, obj: Tree) -> bool:
+        return super().held(obj) or bool(dig(obj, "spec", "finalizers"))
+
+    def mark_deleted(self, obj: Tree) -> None:
+        obj["metadata"].pop("deletionGracePeriodSeconds", None)
+        obj["status"] = {**obj.get("status", {}), "phase": "Terminating"}
+
+
+class NodeStrategy(Strategy):
+    """The status of a new node is taken as it comes: kubelets register themselves in one request."""
+
+    def prepare_create(self, write: Write, obj: Tree) -> None:
+        status = obj.get("status")
+        super().prepare_create(write, obj)
+        obj.setdefault("spec", {})
+        obj["status"] = status or {}
+
+    def select(self, obj: Tree) -> tuple[str, ...]:
+        return ("true" if dig(obj, "spec", "unschedulable") else "false",)
+
+
+class EventStrategy(Strategy):
+    def select(self, obj: Tree) -> tuple[str, ...]:
+        source = dig(obj, "source", "component") or obj.get("reportingComponent") or ""
+        values = dict(zip(self.traits.selectable, super().select(obj), strict=True))
+        values["source"] = source
+        return tuple(values.values())

@@ -1,0 +1,23 @@
+"""Which subresource is answered where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from mooring.embedded.subresources.binding import bind_pod
+from mooring.embedded.subresources.eviction import evict
+from mooring.embedded.subresources.finalize import finalize
+from mooring.embedded.subresources.log import read_log
+from mooring.embedded.subresources.scale import get_scale, patch_scale, update_scale
+from mooring.embedded.verbs.request import Answer, Request
+
+Handler = Callable[[Request], Answer]
+
+SUBRESOURCES: dict[tuple[str, str], Mapping[str, Handler]] = {
+    ("pods", "binding"): {"create": bind_pod},
+    ("pods", "eviction"): {"create": evict},
+    ("pods", "log"): {"get": read_log},
+    ("namespaces", "finalize"): {"update": finalize},
+    ("*", "scale"): {"get": get_scale, "update": update_scale, "patch": patch_scale},
+}
+"""By table and subresource; a star is any table. What is not here is written like the object itself."""

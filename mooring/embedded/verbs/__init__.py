@@ -1,0 +1,1 @@
+"""What may be asked of the API, without HTTP: one module per verb."""

@@ -1,0 +1,75 @@
+"""The state that all verbs share."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from mooring.api.times import format_time
+from mooring.embedded.admission.chain import Admission
+from mooring.embedded.kinds.resource import Registry, Resource
+from mooring.embedded.objects import Tree, decode_record
+from mooring.embedded.store.record import Record, key_of
+from mooring.embedded.store.store import Store
+from mooring.embedded.store.table import Table
+
+
+class User(NamedTuple):
+    """Who asks."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+
+
+class Api:
+    """Store, registry, admission, clock and randomness: what the verbs work on."""
+
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        admission: Admission,
+        *,
+        clock: Callable[[], float],
+        seed: int | None = None,
+    ) -> None:
+        self.store = store
+        self.registry = registry
+        self.admission = admission
+        self.clock = clock
+        self._random = random.Random(seed)
+
+    def table(self, resource: Resource) -> Table:
+        return self.store.table(resource.storage)
+
+    def now(self) -> str:
+        """The present time as objects carry it."""
+        return format_time(self.clock())
+
+    def new_uid(self) -> str:
+        """A random UUID of version 4."""
+        bits = self._random.getrandbits(128) & ~(0xF << 76) & ~(0x3 << 62) | (0x4 << 76) | (0x2 << 62)
+        text = f"{bits:032x}"
+        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+    def random_name(self, base: str) -> str:
+        """A name for `generateName`; the letters are Kubernetes' own, which spell no words."""
+        suffix = "".join(self._random.choices("bcdfghjklmnpqrstvwxz2456789", k=5))
+        return base[: 63 - len(suffix)] + suffix
+
+    # ---- other objects, as admission and strategies look at them -----------------------------------
+
+    def record(self, storage: str, name: str, namespace: str = "") -> Record | None:
+        return self.store.table(storage).get(key_of(namespace, name))
+
+    def read(self, storage: str, name: str, namespace: str = "") -> Tree | None:
+        """An object by the name of its table ("pods", "priorityclasses.scheduling.k8s.io"), without kind."""
+        record = self.record(storage, name, namespace)
+        return None if record is None else decode_record(record, "", "")
+
+    def read_all(self, storage: str, namespace: str = "") -> Iterator[Tree]:
+        """All objects of a table, or those of a namespace, in order."""
+        table = self.store.table(storage)
+        for key in table.keys(namespace):
+            yield decode_record(table.records[key], "", "")

@@ -1,0 +1,90 @@
+"""The bodies of requests: from bytes in some media type to the tree of the expected kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import yaml
+
+from mooring.embedded.errors import bad_request, unsupported_media_type
+from mooring.embedded.kinds.codec import Codec, cannot_handle, not_json
+from mooring.embedded.kinds.resource import GroupVersionKind, Registry
+from mooring.embedded.objects import Tree, encode_json
+from mooring.embedded.verbs.write import Write
+
+JSON, YAML = "application/json", "application/yaml"
+ACCEPTED = (JSON, YAML, "application/vnd.kubernetes.protobuf")
+_LONGEST_YAML = 512 * 1024  # YAML is slow to read; clients of any size send JSON
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _TypeMeta(msgspec.Struct, rename="camel"):
+    kind: str | None = None
+    api_version: str | None = None
+
+
+_type_meta = msgspec.json.Decoder(_TypeMeta)
+
+
+def to_json(data: bytes, content_type: str, kind: str) -> bytes:
+    """The body as JSON. Raises 415 for other media types."""
+    media = content_type.partition(";")[0].strip().lower() or JSON
+    if media == JSON:
+        return data
+    if media == YAML:
+        return encode_json(read_yaml(data, kind))
+    raise unsupported_media_type(ACCEPTED[:2])
+
+
+def read_yaml(data: bytes, kind: str) -> Any:
+    """A YAML document without aliases, which could make it grow beyond all bounds."""
+    if len(data) > _LONGEST_YAML:
+        raise bad_request(f"YAML bodies are limited to {_LONGEST_YAML} bytes: send JSON instead")
+    try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(data, Loader=_Loader)):
+            raise bad_request("YAML aliases are not accepted in the body of a request")
+        return msgspec.to_builtins(yaml.load(data, Loader=_Loader), str_keys=True)
+    except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
+        raise not_json(kind, data, str(error).replace("\n", " ")) from None
+
+
+def read_object(
+    write: Write, data: bytes, content_type: str, codec: Codec, expected: GroupVersionKind
+) -> Tree:
+    """The object in the body of a create or update; warnings about it go to the write. Raises ApiError."""
+    body = to_json(data, content_type, expected.kind)
+    _check_kind(write.api.registry, body, expected)
+    decoded = codec.decode(body, write.options.field_validation)
+    write.warnings += decoded.warnings
+    decoded.tree["kind"], decoded.tree["apiVersion"] = expected.kind, expected.api_version
+    return decoded.tree
+
+
+def _check_kind(registry: Registry, data: bytes, expected: GroupVersionKind) -> None:
+    """The kind that a body names must be the one that is served here; a body may also name none."""
+    try:
+        named = _type_meta.decode(data)
+    except msgspec.ValidationError as error:
+        raise not_json(expected.kind, data, str(error)) from None
+    except msgspec.DecodeError as error:
+        raise not_json(expected.kind, data, str(error)) from None
+    except RecursionError:
+        raise not_json(expected.kind, data, "exceeded max depth") from None
+    kind, api_version = named.kind or expected.kind, named.api_version or expected.api_version
+    if (kind, api_version) == (expected.kind, expected.api_version):
+        return
+    version = api_version.rpartition("/")[2]
+    if registry.of_kind(api_version, kind) is None:
+        scheme = "pkg/api/legacyscheme/scheme.go:30"
+        problem = f'no kind "{kind}" is registered for version "{api_version}" in scheme "{scheme}"'
+        raise cannot_handle(kind, version, expected.kind, problem)
+    if kind != expected.kind:
+        source, target = f"{version}.{kind}", f"{expected.group.partition('.')[0] or 'core'}.{expected.kind}"
+        problem = f"converting ({source}) to ({target}): unknown conversion"
+        raise cannot_handle(kind, version, expected.kind, problem)
+    raise bad_request(
+        f"the API version in the data ({api_version}) does not match the expected API version "
+        f"({expected.api_version})"
+    )

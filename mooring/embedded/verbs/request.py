@@ -1,0 +1,77 @@
+"""One request and its answer, without HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from mooring.embedded.kinds.resource import Resource, Subresource
+from mooring.embedded.objects import Tree
+from mooring.embedded.store.record import Record
+from mooring.embedded.verbs.api import Api, User
+from mooring.embedded.verbs.options import WriteOptions
+from mooring.embedded.verbs.reading import Listing
+from mooring.embedded.verbs.watching import Watching
+from mooring.embedded.verbs.write import Operation, Write
+
+_NO_PARAMS: Mapping[str, list[str]] = {}
+
+
+@dataclass(slots=True)
+class Request:
+    """What is asked. `verb` is one of get, list, watch, create, update, patch, delete, deletecollection."""
+
+    api: Api
+    verb: str
+    resource: Resource
+    namespace: str
+    name: str
+    user: User
+    subresource: Subresource | None = None
+    params: Mapping[str, list[str]] = field(default_factory=lambda: _NO_PARAMS)
+    body: bytes = b""
+    content_type: str = ""
+    user_agent: str = ""
+
+    def write(self, options: WriteOptions, operation: Operation) -> Write:
+        """This request as a write."""
+        name = self.subresource.name if self.subresource is not None else ""
+        if not options.field_manager:
+            options = options.with_manager(self.user_agent.partition("/")[0])
+        return Write(self.api, self.resource, self.namespace, self.name, self.user, options, operation, name)
+
+
+@dataclass(slots=True)
+class ObjectAnswer:
+    """An object as it is stored."""
+
+    record: Record
+    resource: Resource
+    code: int = 200
+    warnings: list[str] = field(default_factory=list)
+
+
+class TreeAnswer(NamedTuple):
+    """Something that is not stored: a Status, a Scale, a review."""
+
+    tree: Tree
+    code: int = 200
+    warnings: list[str] = []
+
+
+class ListAnswer(NamedTuple):
+    listing: Listing
+    resource: Resource
+
+
+class WatchAnswer(NamedTuple):
+    watching: Watching
+    resource: Resource
+
+
+class TextAnswer(NamedTuple):
+    text: str
+
+
+Answer = ObjectAnswer | TreeAnswer | ListAnswer | WatchAnswer | TextAnswer

@@ -1,0 +1,27 @@
+"""One write on its way to the store: what hooks may ask about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from mooring.embedded.kinds.resource import Resource
+from mooring.embedded.verbs.api import Api, User
+from mooring.embedded.verbs.options import WriteOptions
+
+Operation = Literal["CREATE", "UPDATE", "DELETE"]
+
+
+@dataclass(slots=True)
+class Write:
+    """Who writes what, and how. Warnings added here reach the client with the answer."""
+
+    api: Api
+    resource: Resource
+    namespace: str
+    name: str
+    user: User
+    options: WriteOptions
+    operation: Operation
+    subresource: str = ""
+    warnings: list[str] = field(default_factory=list)
