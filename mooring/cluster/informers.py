@@ -217,19 +217,21 @@ class Informer(Generic[Obj]):
 
     def _take(self, change: Change[Obj]) -> None:
         obj = change.object
-        if obj is not None:
+        if change.malformed is not None:
+            self._take_malformed(change.type, change.malformed)
+        elif obj is not None and change.type != "BOOKMARK":
             if change.type == "DELETED":
                 self._delete(obj)
             else:
                 self._apply(obj)
-        elif change.malformed is not None:
-            key = change.malformed.key
-            known = self._known.get(key)
-            if change.type != "DELETED":
-                self._refuse(key, change.malformed)
-            elif known is not None:
-                self._delete(known)
         self._version = change.resource_version or self._version
+
+    def _take_malformed(self, type: str, error: ObjectError) -> None:
+        known = self._known.get(error.key)
+        if type != "DELETED":
+            self._refuse(error.key, error)
+        elif known is not None:
+            self._delete(known)
 
     # ---- the sink
 

@@ -55,8 +55,8 @@ def new_identity() -> str:
 class LeaderElector:
     """Runs something only while this process leads.
 
-    `leads` goes by the clock alone. It is to be asked right before every act that only a leader may do: where
-    the process was held up, it is false even before anybody noticed.
+    `leading` goes by the clock alone. It is to be asked right before every act that only a leader may do:
+    where the process was held up, it is false even before anybody noticed.
     """
 
     def __init__(
@@ -98,7 +98,8 @@ class LeaderElector:
                 f"{JITTER} times retryPeriod, {settings.retry_period}"
             )
 
-    def leads(self) -> bool:
+    @property
+    def leading(self) -> bool:
         """Whether this process leads at this very moment."""
         return self._clock() < self._leads_until
 
@@ -137,7 +138,7 @@ class LeaderElector:
 
     async def _acquire(self) -> None:
         log.info("attempting to acquire leader lease %s/%s", self._namespace, self._name)
-        while not await self._attempt(self._renew_deadline) or not self.leads():
+        while not await self._attempt(self._renew_deadline) or not self.leading:
             await asyncio.sleep(self._retry_period * (1 + JITTER * random.random()))
         log.info("successfully acquired lease %s/%s", self._namespace, self._name)
         self._announce("became leader")
@@ -170,7 +171,7 @@ class LeaderElector:
     # ---- the lease
 
     async def _acquire_or_renew(self) -> bool:
-        if self._lease is not None and self.leads():
+        if self._lease is not None and self.leading:
             try:
                 return await self._take(self._lease)
             except ApiError as refusal:
