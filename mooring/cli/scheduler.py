@@ -22,6 +22,7 @@ from mooring.config import (
     load,
     to_yaml,
 )
+from mooring.explain.log import Recording
 from mooring.framework.registry import RegistrationError
 from mooring.framework.runners import PluginError
 from mooring.live import logs
@@ -49,6 +50,23 @@ _leader_election_flags = group(
     click.option("--leader-elect-resource-lock", type=click.Choice(["leases"]), help="(default leases)"),
     click.option("--leader-elect-resource-name", metavar="NAME", help="(default kube-scheduler)"),
     click.option("--leader-elect-resource-namespace", metavar="NAME", help="(default kube-system)"),
+)
+
+_decision_flags = group(
+    click.option(
+        "--decisions",
+        type=click.Choice([mode.value for mode in Recording]),
+        default=Recording.SUMMARY.value,
+        show_default=True,
+        help="What to keep of each attempt, for `mooring explain`.",
+    ),
+    click.option(
+        "--decisions-sample",
+        type=click.IntRange(1),
+        default=100,
+        show_default=True,
+        help="With --decisions=sampled: one attempt in so many is kept in full.",
+    ),
 )
 
 _log_flags = group(
@@ -84,6 +102,7 @@ _without_effect = without_effect(
 @_cluster_flags
 @plugin_option
 @_leader_election_flags
+@_decision_flags
 @_log_flags
 @_without_effect
 def scheduler(**given: Any) -> None:
@@ -105,6 +124,8 @@ def scheduler(**given: Any) -> None:
             kubeconfig=given["kubeconfig"],
             master=given["master"],
             pod_max_in_unschedulable_seconds=given["pod_max_in_unschedulable_pods_duration"].seconds,
+            decisions=Recording(given["decisions"]),
+            decisions_sample=given["decisions_sample"],
         )
         code = _run(settings)
     except (ConfigError, RegistrationError, PluginError, CredentialsError) as exc:

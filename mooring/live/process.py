@@ -20,8 +20,10 @@ from mooring.cluster.leader_election import LeaderElector, LeadershipLostError, 
 from mooring.cluster.parallel import Threads
 from mooring.config import LoadedConfig
 from mooring.core.scheduler import Scheduler
+from mooring.explain.log import DecisionLog, Recording
 from mooring.framework.registry import Registry
 from mooring.live.driver import GRACE, Driver
+from mooring.metrics.scheduler_metrics import SchedulerMetrics
 
 log = logging.getLogger("mooring")
 
@@ -34,6 +36,8 @@ class Settings(msgspec.Struct, kw_only=True):
     kubeconfig: str = ""
     master: str = ""
     pod_max_in_unschedulable_seconds: float = 300.0
+    decisions: Recording = Recording.SUMMARY
+    decisions_sample: int = 100
 
 
 async def run(settings: Settings) -> int:
@@ -68,11 +72,20 @@ class SchedulerProcess:
         )
         self._clients = [connect(), connect(), connect(connections=8)]
         writes, events, aside = self._clients
+        self.decisions = (
+            None
+            if settings.decisions is Recording.OFF
+            else DecisionLog(settings.decisions, sample=settings.decisions_sample)
+        )
+        self.metrics = SchedulerMetrics()
         self.scheduler = Scheduler(
             settings.config,
             clock=time.time,
             pick=random.Random().randrange,
             registry=settings.registry,
+            log=self.decisions,
+            observer=self.metrics,
+            pod_max_in_unschedulable_pods_duration=settings.pod_max_in_unschedulable_seconds,
             parallelize=Threads(config.parallelism),
         )
         self.recorder = EventRecorder(events, list(self.scheduler.profiles))
