@@ -145,17 +145,19 @@ class LeaderElector:
 
     async def _keep(self) -> None:
         """Renew the lease until somebody else has it, or nothing came of it for too long."""
-        while True:
-            left = self._leads_until - self._clock()
-            await asyncio.sleep(min(self._retry_period, max(left, 0.0)))
-            left = self._leads_until - self._clock()
-            if left <= 0:
-                log.error("lease %s/%s could not be renewed in time", self._namespace, self._name)
-                return
-            if not await self._attempt(left) and self.leader != self.identity:
-                self._leads_until = -math.inf
-                log.error("lease %s/%s is held by %s", self._namespace, self._name, self.leader or "nobody")
-                return
+        while self.leader == self.identity:
+            until = self._leads_until
+            left = until - self._clock()
+            await asyncio.sleep(min(self._retry_period, left))
+            if left <= self._retry_period:
+                break
+            await self._attempt(until - self._clock())
+            if self._clock() >= until:  # whatever came of it: for a while we did not lead
+                break
+        self._leads_until = -math.inf
+        ours = self.leader == self.identity
+        cause = "it could not be renewed in time" if ours else f'it is held by "{self.leader}"'
+        log.error("lease %s/%s is lost: %s", self._namespace, self._name, cause)
 
     async def _attempt(self, patience: float) -> bool:
         """Try once to get or to renew the lease; a server that does not answer gets a second chance."""
