@@ -6,6 +6,7 @@ import click
 
 from mooring import __version__
 from mooring.cli.config import config
+from mooring.cli.explain import explain
 from mooring.cli.process import relax_collector
 from mooring.cli.schedule import schedule
 from mooring.cli.scheduler import scheduler
@@ -19,5 +20,6 @@ def main() -> None:
 
 
 main.add_command(config)
+main.add_command(explain)
 main.add_command(schedule)
 main.add_command(scheduler)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import random
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
 
 import click
 import msgspec
@@ -15,33 +12,16 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from mooring.api.decode import load_sources
-from mooring.api.errors import ObjectError
-from mooring.api.meta import KubeObject
 from mooring.api.objects import Node, Pod
-from mooring.cli.plugins import plugin_option, registry_for
+from mooring.cli.manifests import apply_all, filename_option, make_scheduler, read_manifests
+from mooring.cli.plugins import plugin_option
 from mooring.cluster.memory import MemoryCluster
-from mooring.cluster.parallel import Threads
-from mooring.config import ConfigError, LoadedConfig, default_config, load
-from mooring.core.scheduler import Scheduler
 from mooring.explain.outcomes import EVICTED, PENDING, SCHEDULED, Attempts, Outcome
 from mooring.explain.text import story
-from mooring.framework.registry import RegistrationError
-from mooring.framework.runners import PluginError
-
-SUFFIXES = (".yaml", ".yml", ".json")
 
 
 @click.command()
-@click.option(
-    "-f",
-    "--filename",
-    "files",
-    multiple=True,
-    required=True,
-    metavar="FILE",
-    help="Manifests: a file, a directory, or - for standard input; may be given several times.",
-)
+@filename_option(required=True)
 @click.option("--config", "config_file", metavar="FILE", help="A KubeSchedulerConfiguration.")
 @plugin_option
 @click.option("--explain", "explain", multiple=True, metavar="POD", help="Tell this pod's whole story.")
@@ -60,9 +40,9 @@ def schedule(
     Nothing outside this process is read or changed. Exits 0 when all objects were understood, 1 when some
     were left out because they are malformed, 2 when the configuration, a plugin or a file is wrong.
     """
-    objects, complaints = _read(files)
-    cluster = MemoryCluster(_scheduler(config_file, plugins, seed))
-    complaints += _apply(cluster, objects)
+    objects, complaints = read_manifests(files)
+    cluster = MemoryCluster(make_scheduler(config_file, plugins, seed=seed, record=True))
+    complaints += apply_all(cluster, objects)
     for complaint in complaints:
         click.echo(complaint, err=True)
     attempts = Attempts()
@@ -77,57 +57,6 @@ def schedule(
         _print_table(outcomes, sum(isinstance(obj, Node) for obj in objects))
         _print_stories(attempts, explain)
     sys.exit(1 if complaints else 0)
-
-
-def _read(files: Iterable[str]) -> tuple[list[KubeObject], list[str]]:
-    sources = []
-    for name in files:
-        if name == "-":
-            sources.append((sys.stdin.read(), "<stdin>"))
-            continue
-        path = Path(name)
-        inside = sorted(p for p in path.iterdir() if p.suffix in SUFFIXES) if path.is_dir() else [path]
-        for each in inside:
-            try:
-                sources.append((each.read_text(), str(each)))
-            except OSError as exc:
-                raise click.UsageError(f"{each}: {exc.strerror}") from None
-    manifests = load_sources(sources)
-    for ignored in manifests.ignored:
-        click.echo(f"ignored: {ignored}", err=True)
-    return manifests.objects, [f"left out: {problem}" for problem in manifests.problems]
-
-
-def _scheduler(config_file: str | None, plugins: Iterable[str], seed: int) -> Scheduler:
-    try:
-        config = LoadedConfig(default_config()) if config_file is None else load(config_file)
-        for warning in config.warnings:
-            click.echo(f"warning: {warning}", err=True)
-        return Scheduler(
-            config,
-            clock=time.time,
-            pick=random.Random(seed).randrange,
-            registry=registry_for(plugins),
-            record=True,
-            parallelize=Threads(config.config.parallelism),
-        )
-    except (ConfigError, RegistrationError, PluginError) as exc:
-        click.echo(str(exc), err=True)
-        sys.exit(2)
-    except OSError as exc:
-        click.echo(f"{config_file}: {exc.strerror}", err=True)
-        sys.exit(2)
-
-
-def _apply(cluster: MemoryCluster, objects: Iterable[KubeObject]) -> list[str]:
-    """Give the objects to the cluster, pods last; those that it cannot take are named."""
-    complaints = []
-    for obj in sorted(objects, key=lambda obj: isinstance(obj, Pod)):
-        try:
-            cluster.apply(obj)
-        except ObjectError as exc:
-            complaints.append(f"left out: {exc}")
-    return complaints
 
 
 def _untried(cluster: MemoryCluster, pod: Pod) -> str:

@@ -1,0 +1,98 @@
+"""A cluster from manifests: read files, make a scheduler, and give it what was read."""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Protocol
+
+import click
+
+from mooring.api.decode import load_sources
+from mooring.api.errors import ObjectError
+from mooring.api.meta import KubeObject
+from mooring.api.objects import Pod
+from mooring.cli.plugins import registry_for
+from mooring.cluster.parallel import Threads
+from mooring.config import ConfigError, LoadedConfig, default_config, load
+from mooring.core.scheduler import Scheduler
+from mooring.framework.registry import RegistrationError
+from mooring.framework.runners import PluginError
+
+SUFFIXES = (".yaml", ".yml", ".json")
+
+
+class Sink(Protocol):
+    """What takes objects: a scheduler, or a cluster around it."""
+
+    def apply(self, obj: KubeObject) -> None: ...
+
+
+def filename_option(*, required: bool) -> Callable[[Any], Any]:
+    return click.option(
+        "-f",
+        "--filename",
+        "files",
+        multiple=True,
+        required=required,
+        metavar="FILE",
+        help="Manifests: a file, a directory, or - for standard input; may be given several times.",
+    )
+
+
+def read_manifests(files: Iterable[str]) -> tuple[list[KubeObject], list[str]]:
+    """The objects in files, and what was wrong with the others."""
+    sources = []
+    for name in files:
+        if name == "-":
+            sources.append((sys.stdin.read(), "<stdin>"))
+            continue
+        path = Path(name)
+        inside = sorted(p for p in path.iterdir() if p.suffix in SUFFIXES) if path.is_dir() else [path]
+        for each in inside:
+            try:
+                sources.append((each.read_text(), str(each)))
+            except OSError as exc:
+                raise click.UsageError(f"{each}: {exc.strerror}") from None
+    manifests = load_sources(sources)
+    for ignored in manifests.ignored:
+        click.echo(f"ignored: {ignored}", err=True)
+    return manifests.objects, [f"left out: {problem}" for problem in manifests.problems]
+
+
+def make_scheduler(
+    config_file: str | None, plugins: Iterable[str], *, seed: int = 0, record: bool = False
+) -> Scheduler:
+    """A scheduler as configured; ends the command where that cannot be."""
+    try:
+        config = LoadedConfig(default_config()) if config_file is None else load(config_file)
+        for warning in config.warnings:
+            click.echo(f"warning: {warning}", err=True)
+        return Scheduler(
+            config,
+            clock=time.time,
+            pick=random.Random(seed).randrange,
+            registry=registry_for(plugins),
+            record=record,
+            parallelize=Threads(config.config.parallelism),
+        )
+    except (ConfigError, RegistrationError, PluginError) as exc:
+        click.echo(str(exc), err=True)
+        sys.exit(2)
+    except OSError as exc:
+        click.echo(f"{config_file}: {exc.strerror}", err=True)
+        sys.exit(2)
+
+
+def apply_all(sink: Sink, objects: Iterable[KubeObject]) -> list[str]:
+    """Hand objects over, pods last; those that make no sense are named."""
+    complaints = []
+    for obj in sorted(objects, key=lambda obj: isinstance(obj, Pod)):
+        try:
+            sink.apply(obj)
+        except ObjectError as exc:
+            complaints.append(f"left out: {exc}")
+    return complaints

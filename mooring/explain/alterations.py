@@ -1,0 +1,282 @@
+"""The same pod with one thing changed: what a person might give up or add so that it fits.
+
+Each alteration is tried as it stands, by asking the filters again, so nothing here needs to know what plugins
+make of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from mooring.api.objects import (
+    Affinity,
+    Container,
+    NodeSelector,
+    NodeSelectorTerm,
+    Pod,
+    PodAffinity,
+    Taint,
+    Toleration,
+    Volume,
+)
+from mooring.api.tolerations import HARD_EFFECTS, tolerates
+from mooring.explain import words
+
+MOST_TAINTS = 16  # distinct ones that are tried
+UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+_CONDITIONS = "node.kubernetes.io/"  # taints that Kubernetes sets for the conditions of a node
+
+
+class Alteration(NamedTuple):
+    """A pod as it would be, and how to say what is different."""
+
+    kind: str
+    text: str
+    field: str
+    pod: Pod
+    number: int = -1  # of the one thing that differs: a constraint, or the port number
+
+
+class Group(NamedTuple):
+    """Alterations of one kind; all of them together are tried where none of them does."""
+
+    each: list[Alteration]
+    together: Alteration | None = None
+
+
+def altered(pod: Pod, **spec: Any) -> Pod:
+    """The pod with some fields of its spec changed."""
+    return replace(pod, spec=replace(pod.spec, **spec))
+
+
+def alterations(pod: Pod, taints: Iterable[Taint]) -> Iterator[Group]:
+    """Everything that could be given up, or tolerated of these taints."""
+    yield cordon(pod)
+    yield tolerations(pod, taints)
+    yield node_selector(pod)
+    yield node_affinity(pod)
+    yield spread(pod)
+    yield pod_affinity(pod)
+    yield pod_anti_affinity(pod)
+    yield host_ports(pod)
+    yield volumes(pod)
+
+
+# ---- resources
+
+
+def without_resource(pod: Pod, resource: str) -> Pod:
+    """The pod with no request for a resource, anywhere in it."""
+    spec = pod.spec
+    whole = spec.resources
+    return altered(
+        pod,
+        containers=[_without(each, resource) for each in spec.containers],
+        init_containers=[_without(each, resource) for each in spec.init_containers],
+        overhead={name: raw for name, raw in spec.overhead.items() if name != resource},
+        resources=None
+        if whole is None
+        else replace(whole, requests={name: raw for name, raw in whole.requests.items() if name != resource}),
+    )
+
+
+def _without(container: Container, resource: str) -> Container:
+    requests = container.resources.requests
+    if resource not in requests:
+        return container
+    kept = {name: raw for name, raw in requests.items() if name != resource}
+    return replace(container, resources=replace(container.resources, requests=kept))
+
+
+# ---- taints
+
+
+def cordon(pod: Pod) -> Group:
+    """A node that is uncordoned loses spec.unschedulable and the taint that goes with it: to the pod that is
+    as if it tolerated both."""
+    return Group([Alteration("uncordon", "uncordon a node", "", _tolerating(pod, UNSCHEDULABLE))])
+
+
+def tolerations(pod: Pod, taints: Iterable[Taint]) -> Group:
+    """Each taint that keeps the pod off some node, as many as are worth trying."""
+    found = [taint for taint in untolerated(pod, taints) if taint.key != UNSCHEDULABLE.key]
+    each = [
+        Alteration("toleration", _toleration_text(taint), "spec.tolerations", _tolerating(pod, taint), i)
+        for i, taint in enumerate(found[:MOST_TAINTS])
+    ]
+    anything = altered(pod, tolerations=[*pod.spec.tolerations, Toleration(operator="Exists")])
+    together = Alteration("toleration", "tolerate every taint", "spec.tolerations", anything)
+    return Group(each, together if len(found) > 1 else None)
+
+
+def untolerated(pod: Pod, taints: Iterable[Taint]) -> list[Taint]:
+    """The taints among these that keep the pod off a node."""
+    mine = pod.spec.tolerations
+    return [
+        taint
+        for taint in taints
+        if taint.effect in HARD_EFFECTS and not any(tolerates(each, taint) for each in mine)
+    ]
+
+
+def _toleration_text(taint: Taint) -> str:
+    if taint.key.startswith(_CONDITIONS):
+        return f"the taint {words.taint(taint)} ends, which Kubernetes sets for a node's condition"
+    return f"tolerate the taint {words.taint(taint)}, or remove it"
+
+
+def _tolerating(pod: Pod, taint: Taint) -> Pod:
+    toleration = Toleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
+    return altered(pod, tolerations=[*pod.spec.tolerations, toleration])
+
+
+# ---- labels of nodes
+
+
+def node_selector(pod: Pod) -> Group:
+    wanted = pod.spec.node_selector or {}
+    field = "spec.nodeSelector"
+    each = [
+        Alteration(
+            "nodeSelector",
+            f"drop the node selector {key}={value}",
+            f"{field}[{key}]",
+            altered(pod, node_selector={k: v for k, v in wanted.items() if k != key}),
+        )
+        for key, value in wanted.items()
+    ]
+    together = Alteration("nodeSelector", "drop the node selector", field, altered(pod, node_selector=None))
+    return Group(each, together if len(each) > 1 else None)
+
+
+def node_affinity(pod: Pod) -> Group:
+    affinity = pod.spec.affinity
+    node = None if affinity is None else affinity.node_affinity
+    if affinity is None or node is None or node.required is None:
+        return Group([])
+    field = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+
+    def requiring(selector: NodeSelector | None) -> Pod:
+        return altered(pod, affinity=replace(affinity, node_affinity=replace(node, required=selector)))
+
+    each = []
+    terms = node.required.node_selector_terms
+    for i, term in enumerate(terms):
+        for less, text in _looser(term):
+            changed = NodeSelector(node_selector_terms=[*terms[:i], less, *terms[i + 1 :]])
+            text = f"drop {text} from the required node affinity"
+            each.append(
+                Alteration("nodeAffinity", text, f"{field}.nodeSelectorTerms[{i}]", requiring(changed))
+            )
+    whole = Alteration("nodeAffinity", "drop the required node affinity", field, requiring(None))
+    return Group(each, whole) if each else Group([whole])
+
+
+def _looser(term: NodeSelectorTerm) -> Iterator[tuple[NodeSelectorTerm, str]]:
+    """A term without each of its requirements; one that lost its last would match no node at all."""
+    labels, fields = term.match_expressions, term.match_fields
+    if len(labels) + len(fields) < 2:
+        return
+    for i, found in enumerate(labels):
+        yield replace(term, match_expressions=labels[:i] + labels[i + 1 :]), words.node_requirement(found)
+    for i, found in enumerate(fields):
+        yield replace(term, match_fields=fields[:i] + fields[i + 1 :]), words.node_requirement(found)
+
+
+# ---- other pods
+
+
+def spread(pod: Pod) -> Group:
+    constraints = pod.spec.topology_spread_constraints
+    field = "spec.topologySpreadConstraints"
+    hard = [i for i, each in enumerate(constraints) if each.when_unsatisfiable == "DoNotSchedule"]
+    each = [
+        Alteration(
+            "topologySpread",
+            f"drop the spread of {words.selector(constraints[i].label_selector)} "
+            f"over {constraints[i].topology_key} (maxSkew {constraints[i].max_skew})",
+            f"{field}[{i}]",
+            altered(pod, topology_spread_constraints=constraints[:i] + constraints[i + 1 :]),
+            i,
+        )
+        for i in hard
+    ]
+    soft = [each for i, each in enumerate(constraints) if i not in hard]
+    text = "drop all topology spread constraints"
+    together = Alteration("topologySpread", text, field, altered(pod, topology_spread_constraints=soft))
+    return Group(each, together if len(each) > 1 else None)
+
+
+def with_max_skew(pod: Pod, index: int, max_skew: int) -> Pod:
+    constraints = list(pod.spec.topology_spread_constraints)
+    constraints[index] = replace(constraints[index], max_skew=max_skew)
+    return altered(pod, topology_spread_constraints=constraints)
+
+
+def pod_affinity(pod: Pod) -> Group:
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.pod_affinity is None:
+        return Group([])
+    return _terms(pod, affinity, affinity.pod_affinity, "podAffinity", "affinity to", "pod_affinity")
+
+
+def pod_anti_affinity(pod: Pod) -> Group:
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.pod_anti_affinity is None:
+        return Group([])
+    against = affinity.pod_anti_affinity
+    return _terms(pod, affinity, against, "podAntiAffinity", "anti-affinity against", "pod_anti_affinity")
+
+
+def _terms(pod: Pod, affinity: Affinity, rules: PodAffinity, kind: str, called: str, attribute: str) -> Group:
+    field = f"spec.affinity.{kind}.requiredDuringSchedulingIgnoredDuringExecution"
+    terms = rules.required
+
+    def requiring(kept: list[Any]) -> Pod:
+        return altered(pod, affinity=replace(affinity, **{attribute: replace(rules, required=kept)}))
+
+    each = [
+        Alteration(
+            kind,
+            f"drop the {called} {words.selector(term.label_selector)} per {term.topology_key}",
+            f"{field}[{i}]",
+            requiring(terms[:i] + terms[i + 1 :]),
+        )
+        for i, term in enumerate(terms)
+    ]
+    together = Alteration(kind, f"drop the whole required {called.split()[0]}", field, requiring([]))
+    return Group(each, together if len(each) > 1 else None)
+
+
+# ---- ports and volumes
+
+
+def host_ports(pod: Pod) -> Group:
+    each = []
+    for i, container in enumerate(pod.spec.containers):
+        for j, port in enumerate(container.ports):
+            if port.host_port:
+                kept = container.ports[:j] + container.ports[j + 1 :]
+                containers = list(pod.spec.containers)
+                containers[i] = replace(container, ports=kept)
+                text = f"free host port {port.host_port}/{port.protocol or 'TCP'}, or do without it"
+                field = f"spec.containers[{i}].ports[{j}].hostPort"
+                less = altered(pod, containers=containers)
+                each.append(Alteration("hostPort", text, field, less, port.host_port))
+    return Group(each)
+
+
+def volumes(pod: Pod) -> Group:
+    each = []
+    found = pod.spec.volumes
+    for i, volume in enumerate(found):
+        if volume == Volume(name=volume.name):
+            continue  # of a kind that ties it to no node
+        claim = volume.persistent_volume_claim
+        called = f"volume {volume.name}" if claim is None else f"claim {claim.claim_name}"
+        less = altered(pod, volumes=found[:i] + found[i + 1 :])
+        each.append(Alteration("volume", f"do without the {called}", f"spec.volumes[{i}]", less))
+    return Group(each)

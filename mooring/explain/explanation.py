@@ -1,0 +1,139 @@
+"""All there is to say about a pod, in a form that programs read: why is it pending, why did it land there,
+what would make it fit? `mooring.explain.text` puts it into words."""
+
+from __future__ import annotations
+
+import msgspec
+
+from mooring.core.decision import Decision, Ranked, RefusedNodes
+
+
+class _Part(msgspec.Struct, rename="camel", omit_defaults=True, kw_only=True):
+    """A part of an explanation; what does not apply is left out."""
+
+
+class Hold(_Part):
+    """A permit plugin that holds a pod back."""
+
+    plugin: str
+    message: str = ""
+
+
+class Awaited(_Part):
+    """Something that may happen to objects of a kind and would bring a refused pod back."""
+
+    resource: str
+    text: str
+    plugins: list[str]  # that refused the pod, and asked to hear of it
+
+
+class Waiting(_Part):
+    """Where a pending pod stands in the scheduler, and what it waits for."""
+
+    queue: str = ""  # active, backoff, error backoff, unschedulable, in flight, permit, binding
+    attempts: int = 0
+    since: str = ""  # when it first could be tried
+    last_attempt: str = ""
+    until: str = ""  # when it is tried again, or refused by permit, at the latest
+    gated_by: str = ""  # the plugin whose pre_enqueue keeps it out
+    gate: str = ""  # what that plugin says
+    refused_by: list[str] = []
+    held_by: list[Hold] = []
+    nominated_node: str = ""
+    victims: list[str] = []  # pods that still have to go from there
+    events: list[Awaited] = []  # what would bring it back
+
+
+class Change(_Part):
+    """One change that would make the pod fit, all else being equal."""
+
+    kind: str
+    text: str
+    nodes: int  # on so many
+    examples: list[str] = []
+    field: str = ""  # of the pod, where it is the pod that would change
+
+
+class Reasons(_Part):
+    """One plugin's reasons to refuse a node."""
+
+    plugin: str
+    reasons: list[str]
+
+
+class Closest(_Part):
+    """Nodes that the fewest plugins refuse."""
+
+    nodes: int
+    refused_by: list[Reasons]
+    examples: list[str] = []
+
+
+class Preemption(_Part):
+    """What evicting pods of lower priority would do."""
+
+    helps: bool
+    message: str = ""  # why not
+    node: str = ""
+    victims: list[str] = []
+    candidates: int = 0  # nodes where it would help, among those that were tried
+
+
+class Now(_Part):
+    """What an attempt would come to at this moment."""
+
+    nodes: int
+    feasible: int = 0
+    message: str = ""  # as the condition of the pod would say it
+    error: str = ""  # a plugin failed
+    refused: list[RefusedNodes] = []
+    scored_by: list[str] = []
+    ranking: list[Ranked] = []  # the best nodes
+    best_nodes: int = 0
+    changes: list[Change] = []  # each of them alone would do; those that open most nodes first
+    closest: list[Closest] = []
+    preemption: Preemption | None = None
+
+
+class PastAttempt(_Part):
+    """An outcome, and how often it came about in a row."""
+
+    first: str
+    last: str
+    count: int
+    decision: Decision
+
+
+class Explanation(_Part):
+    """All there is to say about one pod."""
+
+    pod: str
+    state: str  # scheduled, pending, gated, waiting (for permission), binding, terminating, finished or gone
+    summary: str  # the short answer
+    as_of: str
+    source: str = ""  # who worked it out, where that is not the scheduler itself
+    uid: str = ""
+    profile: str = ""
+    node: str = ""
+    condition: str = ""  # what the pod's status says about its scheduling
+    waiting: Waiting | None = None
+    now: Now | None = None
+    attempts: list[PastAttempt] = []  # oldest first
+
+
+class Outline(_Part):
+    """One pod in the list of recent decisions."""
+
+    pod: str
+    result: str  # of the last attempt: scheduled, unschedulable or error
+    summary: str
+    last: str
+    attempts: int = 0
+    node: str = ""
+
+
+class Outlines(_Part):
+    """The pods that were tried last, the latest first."""
+
+    as_of: str
+    pods: list[Outline]

@@ -1,0 +1,61 @@
+"""What an attempt at a pod would come to at this moment, and what would change that."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mooring.core.algorithm import NO_NODES, Choice
+from mooring.core.decision import Ranked
+from mooring.core.scheduler import Scheduler
+from mooring.explain.changes import changes
+from mooring.explain.explanation import Now
+from mooring.explain.preemption import higher_priority, preemption
+from mooring.explain.rehearsal import Rehearsal
+from mooring.framework.pod import PodInfo
+from mooring.framework.runners import PluginError
+
+MOST_RANKED = 5
+
+
+def now(scheduler: Scheduler, pod: PodInfo) -> tuple[Now, frozenset[str]]:
+    """An attempt rehearsed, and the plugins that would refuse the pod."""
+    total = len(scheduler.cluster.table)
+    if not total:
+        return Now(nodes=0, message=NO_NODES), frozenset()
+    try:
+        rehearsal = Rehearsal(scheduler, pod)
+    except PluginError as exc:
+        return Now(nodes=total, error=str(exc)), frozenset()
+    found = Now(
+        nodes=total,
+        feasible=int(np.count_nonzero(rehearsal.feasible)),
+        refused=rehearsal.refusing.counted(),
+    )
+    if found.feasible:
+        _rank(found, rehearsal.choice, scheduler.cluster.table.names)
+        return found, frozenset()
+    diagnosis = rehearsal.choice.diagnosis
+    found.message = diagnosis.message()
+    found.preemption = preemption(rehearsal)
+    found.changes = changes(rehearsal)
+    if found.preemption is not None and not found.preemption.helps:
+        found.changes += higher_priority(rehearsal)
+    found.changes.sort(key=lambda change: -change.nodes)
+    if not found.changes:
+        found.closest = rehearsal.refusing.closest()
+    return found, frozenset(diagnosis.unschedulable_plugins)
+
+
+def _rank(found: Now, choice: Choice, names: list[str]) -> None:
+    """The best nodes, with their scores."""
+    scoring, best = choice.scoring, choice.best
+    if scoring is None or best is None or choice.feasible is None:
+        return
+    found.best_nodes = len(best)
+    found.scored_by = [column.runner.name for column in scoring.columns]
+    rows = np.flatnonzero(choice.feasible)
+    order = rows[np.argsort(-scoring.total[rows], kind="stable")][:MOST_RANKED]
+    found.ranking = [
+        Ranked(names[row], scoring.total.item(row), [c.weighted.item(row) for c in scoring.columns])
+        for row in order.tolist()
+    ]

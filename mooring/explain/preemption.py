@@ -1,0 +1,94 @@
+"""Would evicting pods of lower priority make room, and what priority would it take?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mooring.api.objects import Pod
+from mooring.core.diagnosis import DiagnosedStatuses
+from mooring.explain import words
+from mooring.explain.alterations import altered
+from mooring.explain.explanation import Change, Preemption
+from mooring.explain.refusing import EXAMPLES
+from mooring.explain.rehearsal import Rehearsal
+from mooring.framework.plugin import PostFilterResult
+from mooring.framework.pod import PodInfo, Shape
+from mooring.framework.runners import PluginError
+from mooring.framework.status import Code, error
+from mooring.plugins.default_preemption import DefaultPreemption, PreemptionDetail
+from mooring.plugins.preemption import Candidate, DryRun, try_rows
+
+HIGHEST = 1_000_000_000  # that users may give to a PriorityClass
+MOST_TRIED = 100  # nodes on which a higher priority is tried
+
+
+def preemption(rehearsal: Rehearsal) -> Preemption | None:
+    """What the default preemption would do for the pod; None where the profile has none.
+
+    Other post_filter plugins are not asked: they may act on what they find.
+    """
+    result = _try(rehearsal)
+    if result is None:
+        return None
+    if not result.victims:
+        message = "" if result.status is None else result.status.message
+        return Preemption(helps=False, message=message)
+    return Preemption(
+        helps=True,
+        node=result.nominated_node or "",
+        victims=[victim.key for victim in result.victims],
+        candidates=len(result.detail.candidates) if isinstance(result.detail, PreemptionDetail) else 0,
+    )
+
+
+def higher_priority(rehearsal: Rehearsal) -> Iterator[Change]:
+    """The lowest priority with which the pod could preempt, where with its own it cannot."""
+    pod = rehearsal.pod.pod
+    eager = altered(pod, priority=HIGHEST, preemption_policy="PreemptLowerPriority")
+    found = _candidates(rehearsal, eager)
+    if not found:
+        return
+    needed = 1 + min(each.victims[0].priority for each in found)  # the first is the most important
+    text, field = "a preemptionPolicy other than Never", "spec.preemptionPolicy"
+    if needed > pod.priority:
+        text, field = f"a priority of {needed} or more (it has {pod.priority})", "spec.priorityClassName"
+        found = _candidates(rehearsal, altered(eager, priority=needed))
+    if found:
+        best = min(found, key=lambda each: each.badness)
+        victims = words.listed([victim.key for victim in best.victims[:2]], len(best.victims))
+        text += f" would let it evict {victims} from {best.node_name}"
+        names = [each.node_name for each in found]
+        yield Change(kind="priority", text=text, nodes=len(names), examples=names[:EXAMPLES], field=field)
+
+
+def _candidates(rehearsal: Rehearsal, pod: Pod) -> list[Candidate]:
+    """Where such a pod could preempt, among as many nodes as are worth trying."""
+    plugin = _plugin(rehearsal)
+    if plugin is None:
+        return []
+    info, found = PodInfo(pod, Shape(pod)), DryRun()
+    try:
+        choice = rehearsal.scheduler.rehearse(info, score=False)
+        rows = choice.diagnosis.rows_with(Code.UNSCHEDULABLE)[:MOST_TRIED].tolist()
+        if choice.row is None:
+            with rehearsal.scheduler.in_rehearsal():
+                try_rows(plugin.handle, choice.state, info, rows, found)
+    except PluginError:
+        return []
+    return list(found.candidates.values())
+
+
+def _try(rehearsal: Rehearsal) -> PostFilterResult | None:
+    plugin, diagnosis = _plugin(rehearsal), rehearsal.choice.diagnosis
+    if plugin is None:
+        return None
+    try:
+        with rehearsal.scheduler.in_rehearsal():
+            return plugin.post_filter(rehearsal.choice.state, rehearsal.pod, DiagnosedStatuses(diagnosis))
+    except PluginError as exc:
+        return PostFilterResult(None, error(str(exc)))
+
+
+def _plugin(rehearsal: Rehearsal) -> DefaultPreemption | None:
+    plugins = rehearsal.profile.at("postFilter")
+    return next((each for each in plugins if isinstance(each, DefaultPreemption)), None)

@@ -1,0 +1,50 @@
+"""A pod on trial: would it fit now, as it is or as it might be? Nothing in the scheduler changes by it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from mooring.api.objects import Pod
+from mooring.core.algorithm import Choice
+from mooring.core.scheduler import Scheduler
+from mooring.explain.refusing import Refusing
+from mooring.framework.nodes import BoolArray
+from mooring.framework.pod import PodInfo, Shape
+from mooring.framework.profile import Profile
+from mooring.framework.runners import PluginError
+
+
+class Rehearsal:
+    """What an attempt at a pod would come to now. Raises PluginError where a plugin fails."""
+
+    def __init__(self, scheduler: Scheduler, pod: PodInfo) -> None:
+        self.scheduler = scheduler
+        self.pod = pod
+        self.nodes = scheduler.cluster.nodes
+        self.choice: Choice = scheduler.rehearse(pod)
+
+    @property
+    def profile(self) -> Profile:
+        return self.scheduler.profiles[self.pod.scheduler_name]
+
+    @property
+    def feasible(self) -> BoolArray:
+        feasible = self.choice.feasible
+        return np.zeros(len(self.nodes), np.bool_) if feasible is None else feasible
+
+    @cached_property
+    def refusing(self) -> Refusing:
+        with self.scheduler.in_rehearsal():
+            return Refusing(self.pod, self.choice, self.nodes)
+
+    def fits(self, pod: Pod) -> BoolArray:
+        """The rows that would take the pod if it were like this."""
+        try:
+            choice = self.scheduler.rehearse(PodInfo(pod, Shape(pod)), score=False)
+        except PluginError:
+            choice = None
+        if choice is None or choice.feasible is None:
+            return np.zeros(len(self.nodes), np.bool_)
+        return choice.feasible

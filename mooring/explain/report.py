@@ -1,0 +1,171 @@
+"""An explanation as a person reads it: the short answer first, then what it rests on.
+
+Lines without indentation are headings. Nodes come in groups with some of their names, however many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mooring.api.times import parse_time
+from mooring.core.decision import Decision, Ranked, RefusedNodes
+from mooring.explain import words
+from mooring.explain.explanation import Change, Closest, Explanation, Now, PastAttempt, Waiting
+from mooring.explain.text import why
+
+MOST_CHANGES = 8
+MOST_EVENTS = 6
+
+
+def report(explanation: Explanation) -> Iterator[str]:
+    """All of an explanation, line by line."""
+    yield explanation.summary
+    if explanation.source:
+        yield f"  {explanation.source}"
+    if explanation.condition and not explanation.attempts:
+        yield f"  the pod's status says: {explanation.condition}"
+    if explanation.waiting is not None:
+        yield from _waiting(explanation.waiting, explanation.as_of)
+    if explanation.now is not None:
+        yield from _now(explanation.now)
+    if explanation.attempts:
+        yield from _attempts(explanation)
+
+
+def _waiting(held: Waiting, as_of: str) -> Iterator[str]:
+    lines = [*_place(held, as_of), *_events(held)]
+    if lines:
+        yield ""
+        yield "Waiting"
+        yield from lines
+
+
+def _place(held: Waiting, as_of: str) -> Iterator[str]:
+    tried = f", {words.count(held.attempts, 'attempt')}" if held.attempts else ""
+    last = f", the last {_distance(held.last_attempt, as_of)}" if held.last_attempt else ""
+    since = f" since {held.since} ({_distance(held.since, as_of)})" if held.since else ""
+    if held.queue:
+        yield f"  {held.queue}{since}{tried}{last}"
+    if held.gated_by:
+        yield f"  held back by {held.gated_by}: {held.gate}"
+    for hold in held.held_by:
+        yield f"  held by {hold.plugin}" + (f": {hold.message}" if hold.message else "")
+    if held.nominated_node:
+        victims = f", once {words.listed(held.victims[:5], len(held.victims))} ended" if held.victims else ""
+        yield f"  promised {held.nominated_node}{victims}"
+    if held.until:
+        yield f"  until {held.until} ({_distance(held.until, as_of)})"
+
+
+def _events(held: Waiting) -> Iterator[str]:
+    """What would bring a refused pod back."""
+    if held.queue not in ("", "unschedulable"):
+        return
+    lines = [f"{each.text} ({', '.join(each.plugins)})" for each in held.events]
+    for i, line in enumerate(lines[:MOST_EVENTS]):
+        yield f"  {'or' if i else 'until'} {line}"
+    if len(lines) > MOST_EVENTS:
+        yield f"  or one of {len(lines) - MOST_EVENTS} other kinds of objects comes or changes"
+    if held.queue:
+        yield f"  {'or' if lines else 'until'} it has waited for a few minutes"
+
+
+def _now(now: Now) -> Iterator[str]:
+    yield ""
+    yield f"Now: {now.feasible} of {words.count(now.nodes, 'node')} would take it"
+    if now.error:
+        yield f"  an attempt would fail: {now.error}"
+    yield from _refused(now.refused)
+    if now.ranking:
+        yield from _scores(now.scored_by, now.ranking, now.feasible)
+    if now.preemption is not None:
+        told = now.preemption
+        if told.helps:
+            victims = words.listed(told.victims[:5], len(told.victims))
+            nodes = words.count(told.candidates, "node")
+            yield f"  preemption would help on {nodes}: {victims} would have to go from {told.node}"
+        else:
+            yield f"  no help from preemption: {_without_prefix(told.message)}"
+    yield from _changes(now.changes)
+    yield from _closest(now.closest)
+
+
+def _without_prefix(message: str) -> str:
+    return message.removeprefix("preemption: ")
+
+
+def _refused(refused: list[RefusedNodes]) -> Iterator[str]:
+    width = max((len(str(each.nodes)) for each in refused), default=1)
+    for each in refused:
+        told = ", ".join(each.reasons) if each.reasons else "for other reasons"
+        who = f"{each.plugin}: " if each.plugin else ""
+        some = f"  ({words.listed(each.examples, each.nodes)})" if each.examples else ""
+        yield f"  {each.nodes:>{width}} refused  {who}{told}{some}"
+
+
+def _scores(scored_by: list[str], ranking: list[Ranked], feasible: int) -> Iterator[str]:
+    """A table of the best nodes; plugins that gave nothing to anybody are left out."""
+    told = [i for i in range(len(scored_by)) if any(each.scores[i] for each in ranking)]
+    width = max(len(each.node) for each in ranking)
+    yield f"  {'':<{width}}  {'score':>6}" + "".join(f"  {scored_by[i]}" for i in told)
+    for each in ranking:
+        cells = "".join(f"  {each.scores[i]:>{len(scored_by[i])}}" for i in told)
+        yield f"  {each.node:<{width}}  {each.total:>6}{cells}"
+    if feasible > len(ranking):
+        yield f"  and {words.count(feasible - len(ranking), 'more node')}"
+
+
+def _changes(changes: list[Change]) -> Iterator[str]:
+    if not changes:
+        return
+    yield ""
+    yield "Any one of these would do" if len(changes) > 1 else "This would do"
+    width = max(len(words.count(each.nodes, "node")) for each in changes)
+    for each in changes[:MOST_CHANGES]:
+        some = f"  ({words.listed(each.examples, each.nodes)})" if each.kind != "newNode" else ""
+        yield f"  {words.count(each.nodes, 'node'):<{width}}  {each.text}{some}"
+    if len(changes) > MOST_CHANGES:
+        yield f"  and {len(changes) - MOST_CHANGES} others"
+
+
+def _closest(closest: list[Closest]) -> Iterator[str]:
+    if not closest:
+        return
+    yield ""
+    yield "No single change would do; closest are"
+    for each in closest:
+        yield f"  {words.count(each.nodes, 'node')} ({words.listed(each.examples, each.nodes)}), refused by"
+        for refusal in each.refused_by:
+            yield f"    {refusal.plugin}: {', '.join(refusal.reasons)}"
+
+
+def _attempts(explanation: Explanation) -> Iterator[str]:
+    yield ""
+    yield "Attempts"
+    for each in explanation.attempts:
+        yield f"  {_when(each)}  {_outcome(each.decision)}"
+    placed = [a.decision for a in explanation.attempts if a.decision.node]
+    if placed and placed[-1].ranking and explanation.now is None:
+        last = placed[-1]
+        yield ""
+        yield f"Scores of {last.node}" + (" and the next best" if len(last.ranking) > 1 else "")
+        yield from _scores(last.scored_by, last.ranking, last.feasible_nodes)
+
+
+def _when(attempt: PastAttempt) -> str:
+    if attempt.count == 1:
+        return attempt.first
+    return f"{attempt.first} to {attempt.last}, {attempt.count} times"
+
+
+def _outcome(decision: Decision) -> str:
+    if decision.node:
+        return f"placed on {decision.node}: {why(decision)}"
+    tried = f" after {decision.tried_node} was chosen" if decision.tried_node else ""
+    return f"{decision.result}{tried}: {why(decision)}"
+
+
+def _distance(time: str, as_of: str) -> str:
+    """How long ago, or how far ahead."""
+    seconds = parse_time(as_of) - parse_time(time)
+    return f"{words.duration(seconds)} ago" if seconds >= 0 else f"in {words.duration(-seconds)}"
