@@ -3,8 +3,7 @@ FROM python:3.13-slim AS build
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY mooring mooring
-RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
-RUN pip install --no-cache-dir --no-warn-script-location --prefix /install /wheels/*.whl
+RUN pip install --no-cache-dir --no-warn-script-location --prefix /install '.[fast]'
 
 FROM python:3.13-slim
 LABEL org.opencontainers.image.title="Mooring" \

@@ -142,7 +142,10 @@ def test_the_pod_may_do_little(manifests: Manifests) -> None:
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
-    assert all(mount["readOnly"] for mount in container["volumeMounts"])
+    writable = [mount for mount in container["volumeMounts"] if not mount.get("readOnly")]
+    assert writable == [{"name": "tmp", "mountPath": "/tmp"}]
+    (tmp,) = (volume for volume in spec["volumes"] if volume["name"] == "tmp")
+    assert tmp["emptyDir"]["medium"] == "Memory"
     assert not {"hostNetwork", "hostPID", "hostIPC"} & spec.keys()
 
 
@@ -183,8 +186,10 @@ def test_the_static_pod() -> None:
     check_flags(container["args"])
     check_probes(container, 10259)
     assert container["image"] == f"mooring:{__version__}"
-    mounts = {mount["mountPath"] for mount in container["volumeMounts"]}
-    assert mounts == {volume["hostPath"]["path"] for volume in pod["spec"]["volumes"]}
+    volumes = {volume["name"]: volume for volume in pod["spec"]["volumes"]}
+    mounts = {mount["mountPath"]: volumes[mount["name"]] for mount in container["volumeMounts"]}
+    assert mounts.pop("/tmp")["emptyDir"]["medium"] == "Memory"
+    assert all(path == volume["hostPath"]["path"] for path, volume in mounts.items())
     config = loads((DEPLOY / "static-pod" / "scheduler.yaml").read_text()).config
     assert config.client_connection.kubeconfig in mounts
     lease = config.leader_election
