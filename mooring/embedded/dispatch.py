@@ -9,6 +9,7 @@ import msgspec
 from mooring.cluster.port import PatchType
 from mooring.embedded.errors import bad_request, method_not_allowed, unsupported_media_type
 from mooring.embedded.kinds.codec import Codec
+from mooring.embedded.kinds.types import object_type
 from mooring.embedded.objects import Tree
 from mooring.embedded.patches.apply_patch import SUPPORTED
 from mooring.embedded.reviews.table import REVIEWS
@@ -29,6 +30,8 @@ from mooring.embedded.verbs.request import (
 )
 from mooring.embedded.verbs.updating import update
 from mooring.embedded.verbs.watching import watch_objects
+
+_DELETE_OPTIONS = object_type("meta_v1", "DeleteOptions")
 
 
 def handle(request: Request) -> Answer:
@@ -121,7 +124,9 @@ def _delete_body(request: Request) -> Tree | None:
     if not request.body:
         return None
     try:
-        body = msgspec.json.decode(to_json(request.body, request.content_type, "DeleteOptions"))
+        body = msgspec.json.decode(
+            to_json(request.body, request.content_type, "DeleteOptions", _DELETE_OPTIONS)
+        )
     except (msgspec.DecodeError, RecursionError) as error:
         raise bad_request(f"couldn't get version/kind; json parse error: {error}") from None
     if not isinstance(body, dict):

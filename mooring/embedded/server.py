@@ -20,6 +20,7 @@ from mooring.embedded.http.certificates import make_certificates
 from mooring.embedded.http.kubeconfig import write_kubeconfig, write_private
 from mooring.embedded.http.serving import Listener
 from mooring.embedded.port import EmbeddedCluster
+from mooring.embedded.store.sqlite import SqliteJournal
 from mooring.embedded.store.store import WINDOW, Store
 from mooring.embedded.verbs.api import Api
 
@@ -65,7 +66,8 @@ class EmbeddedServer:
             raise
 
     def _open_store(self) -> None:
-        store = Store(window=self._window)
+        journal = None if self._data_dir is None else SqliteJournal(self._data_dir)
+        store = Store(window=self._window, journal=journal)
         loop = asyncio.get_running_loop()
         store.soon = loop.call_soon
         self.api = Api(store, builtin_registry(), default_admission(), clock=self._clock, seed=self._seed)

@@ -14,6 +14,7 @@ from mooring.embedded.http.app import App
 
 _KEEP_ALIVE = 120  # longer than clients keep idle connections, so that they are the ones to close them
 _GRACE = 5
+_PATIENCE = 0.5  # seconds for clients to say goodbye
 
 
 class _Server(uvicorn.Server):
@@ -72,6 +73,13 @@ class Listener:
             raise RuntimeError("the HTTP server ended before it listened")
 
     async def stop(self) -> None:
+        """Finish what is being answered, then close every connection, also of clients that do not care."""
+        if self._task is None:
+            return
         self._server.should_exit = True
-        if self._task is not None:
-            await self._task
+        await asyncio.wait({self._task}, timeout=_PATIENCE)
+        for connection in tuple(self._server.server_state.connections):
+            if connection.transport is not None:
+                connection.transport.abort()
+        await self._task
+        await asyncio.sleep(0)  # aborted transports close their sockets in the next turn of the loop

@@ -31,6 +31,9 @@ class Decoded(NamedTuple):
 class Codec(Protocol):
     """How bodies of one kind are read. Both raise ApiError."""
 
+    type: ObjectType | None
+    """What is known of the kind's fields; None for custom resources."""
+
     def decode(self, data: bytes, validation: FieldValidation) -> Decoded:
         """A JSON body: types checked, unknown fields dropped, and refused or warned of as asked."""
         ...
@@ -44,7 +47,8 @@ class BuiltinCodec:
     """Reads kinds that lightkube-models describes."""
 
     def __init__(self, api_version: str, kind: str, type: ObjectType) -> None:
-        self.type = type
+        self.type: ObjectType | None = type
+        self._type = type
         self._kind = kind
         self._version = api_version.rpartition("/")[2]
         self._built: Sieve | None = None
@@ -52,7 +56,7 @@ class BuiltinCodec:
     @property
     def _sieve(self) -> Sieve:
         if self._built is None:  # most kinds are never written
-            self._built = sieve_of(self.type)
+            self._built = sieve_of(self._type)
         return self._built
 
     def decode(self, data: bytes, validation: FieldValidation) -> Decoded:
@@ -66,7 +70,7 @@ class BuiltinCodec:
             return Decoded(tree)
         raw = msgspec.json.decode(data)
         unknown = (
-            [] if raw == tree else [f'unknown field "{path}"' for path in unknown_fields(self.type, raw)]
+            [] if raw == tree else [f'unknown field "{path}"' for path in unknown_fields(self._type, raw)]
         )
         if len(data) != len(encode_json(raw)):
             unknown += [f'duplicate field "{path}"' for path in duplicate_fields(data)]
@@ -79,7 +83,7 @@ class BuiltinCodec:
             raise self._refusal(tree, str(error)) from None
         if validation is FieldValidation.IGNORE or sifted == tree:
             return Decoded(sifted)
-        unknown = [f'unknown field "{path}"' for path in unknown_fields(self.type, tree)]
+        unknown = [f'unknown field "{path}"' for path in unknown_fields(self._type, tree)]
         return self._judged(sifted, unknown, validation)
 
     def _judged(self, tree: Tree, problems: list[str], validation: FieldValidation) -> Decoded:
@@ -91,7 +95,7 @@ class BuiltinCodec:
         tree: Any = msgspec.json.decode(body) if isinstance(body, bytes) else body
         if not isinstance(tree, dict):
             return not_json(self._kind, encode_json(tree), "expected an object")
-        return self._cannot_handle(mismatch(self.type, tree) or found.partition(" - at `$")[0])
+        return self._cannot_handle(mismatch(self._type, tree) or found.partition(" - at `$")[0])
 
     def _cannot_handle(self, problem: str) -> ApiError:
         return cannot_handle(self._kind, self._version, self._kind, problem)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 from mooring.embedded.errors import Cause, invalid_value
 from mooring.embedded.kinds.traits import Traits
@@ -12,18 +13,34 @@ if TYPE_CHECKING:
     from mooring.embedded.verbs.write import Write
 
 
+class Rules(NamedTuple):
+    """What is wrong with an object of some kind: a new one, and one that was another before."""
+
+    create: Callable[[Tree], list[Cause]]
+    update: Callable[[Tree, Tree], list[Cause]]
+
+
 class Strategy:
     """Hooks around the writes of one kind. Objects are trees that may be changed in place, except `old`.
 
     Subclasses stand in `mooring.embedded.strategies`, which says which kind has which.
     """
 
-    def __init__(self, traits: Traits) -> None:
+    def __init__(
+        self,
+        traits: Traits,
+        default: Callable[[Tree], None] | None = None,
+        rules: Rules | None = None,
+    ) -> None:
         self.traits = traits
+        self._default = default
+        self._rules = rules
         self._selectable = [path.split(".") for path in traits.selectable]
 
     def default(self, obj: Tree) -> None:
         """Fill in what the client left out."""
+        if self._default is not None:
+            self._default(obj)
 
     def prepare_create(self, write: Write, obj: Tree) -> None:
         """Before validation of a new object: reset what clients may not set."""
@@ -48,10 +65,11 @@ class Strategy:
     def validate_create(self, obj: Tree) -> list[Cause]:
         name = obj["metadata"].get("name", "")
         problems = self.traits.name(name) if name else []
-        return [invalid_value("metadata.name", name, problem) for problem in problems]
+        causes = [invalid_value("metadata.name", name, problem) for problem in problems]
+        return causes if self._rules is None else causes + self._rules.create(obj)
 
     def validate_update(self, obj: Tree, old: Tree) -> list[Cause]:
-        return []
+        return [] if self._rules is None else self._rules.update(obj, old)
 
     def validate_status(self, obj: Tree, old: Tree) -> list[Cause]:
         return []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from mooring.embedded.validation.names import dns_label, dns_subdomain, path_segment
@@ -20,7 +20,7 @@ class Traits(NamedTuple):
     """Whether delete answers with the object instead of a Status."""
     orphan_by_default: bool = False
     """Whether deleting without a policy leaves the dependents alone."""
-    name: Callable[[str], list[str]] = dns_subdomain
+    name: Callable[[str], Sequence[str]] = dns_subdomain
     """The rule for names."""
     selectable: tuple[str, ...] = ()
     """Fields that field selectors may name, besides name and namespace."""

@@ -13,6 +13,7 @@ class NamespaceStrategy(Strategy):
     """A namespace is held by a finalizer in its spec, until its content is gone and somebody finalizes it."""
 
     def default(self, obj: Tree) -> None:
+        super().default(obj)
         metadata = obj["metadata"]
         if metadata.get("name"):
             metadata.setdefault("labels", {})["kubernetes.io/metadata.name"] = metadata["name"]

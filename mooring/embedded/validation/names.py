@@ -6,6 +6,8 @@ A rule gives the problems of a text, none where it follows the rule.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from mooring.api.selectors import is_label_value, is_qualified_name
@@ -39,31 +41,33 @@ def _too_long(limit: int) -> str:
     return f"must be no more than {limit} bytes"
 
 
-def dns_subdomain(text: str) -> list[str]:
+def dns_subdomain(text: str) -> Sequence[str]:
     """Most names of objects."""
     problems = [] if len(text) <= 253 else [_too_long(253)]
     return problems if _DNS_SUBDOMAIN.fullmatch(text) else [*problems, SUBDOMAIN]
 
 
-def dns_label(text: str) -> list[str]:
+def dns_label(text: str) -> Sequence[str]:
     """Names of namespaces and services, and of containers."""
     problems = [] if len(text) <= 63 else [_too_long(63)]
     return problems if _DNS_LABEL.fullmatch(text) else [*problems, LABEL]
 
 
-def path_segment(text: str) -> list[str]:
+def path_segment(text: str) -> Sequence[str]:
     """What any name must be, whatever its kind."""
     if text in (".", ".."):
         return [f"may not be '{text}'"]
     return [f"may not contain '{mark}'" for mark in "/%" if mark in text]
 
 
-def qualified_name(text: str) -> list[str]:
+@lru_cache(maxsize=4096)
+def qualified_name(text: str) -> Sequence[str]:
     """Keys of labels and annotations, names of resources and finalizers."""
-    return [] if is_qualified_name(text) else [QUALIFIED_NAME]
+    return () if is_qualified_name(text) else (QUALIFIED_NAME,)
 
 
-def label_value(text: str) -> list[str]:
+@lru_cache(maxsize=4096)
+def label_value(text: str) -> Sequence[str]:
     if is_label_value(text):
-        return []
-    return [_too_long(63)] if len(text) > 63 else [LABEL_VALUE]
+        return ()
+    return (_too_long(63),) if len(text) > 63 else (LABEL_VALUE,)

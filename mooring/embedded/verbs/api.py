@@ -39,13 +39,17 @@ class Api:
         self.admission = admission
         self.clock = clock
         self._random = random.Random(seed)
+        self._second, self._now = -1, ""
 
     def table(self, resource: Resource) -> Table:
         return self.store.table(resource.storage)
 
     def now(self) -> str:
-        """The present time as objects carry it."""
-        return format_time(self.clock())
+        """The present time as objects carry it: in whole seconds, so that one text serves many writes."""
+        second = int(self.clock())
+        if second != self._second:
+            self._second, self._now = second, format_time(second)
+        return self._now
 
     def new_uid(self) -> str:
         """A random UUID of version 4."""

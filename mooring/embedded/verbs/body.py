@@ -8,13 +8,15 @@ import msgspec
 import yaml
 
 from mooring.embedded.errors import bad_request, unsupported_media_type
+from mooring.embedded.kinds import protobuf
 from mooring.embedded.kinds.codec import Codec, cannot_handle, not_json
 from mooring.embedded.kinds.resource import GroupVersionKind, Registry
+from mooring.embedded.kinds.types import ObjectType
 from mooring.embedded.objects import Tree, encode_json
 from mooring.embedded.verbs.write import Write
 
 JSON, YAML = "application/json", "application/yaml"
-ACCEPTED = (JSON, YAML, "application/vnd.kubernetes.protobuf")
+ACCEPTED = (JSON, YAML, protobuf.MEDIA_TYPE)
 _LONGEST_YAML = 512 * 1024  # YAML is slow to read; clients of any size send JSON
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -28,14 +30,27 @@ class _TypeMeta(msgspec.Struct, rename="camel"):
 _type_meta = msgspec.json.Decoder(_TypeMeta)
 
 
-def to_json(data: bytes, content_type: str, kind: str) -> bytes:
-    """The body as JSON. Raises 415 for other media types."""
+def to_json(data: bytes, content_type: str, kind: str, type: ObjectType | None) -> bytes:
+    """The body as JSON. Raises 415 for other media types, and for protobuf of kinds that have none."""
     media = content_type.partition(";")[0].strip().lower() or JSON
     if media == JSON:
         return data
     if media == YAML:
         return encode_json(read_yaml(data, kind))
-    raise unsupported_media_type(ACCEPTED[:2])
+    if media == protobuf.MEDIA_TYPE and type is not None:
+        return encode_json(_read_protobuf(data, kind, type))
+    raise unsupported_media_type(ACCEPTED if type is not None else ACCEPTED[:2])
+
+
+def _read_protobuf(data: bytes, kind: str, type: ObjectType) -> Tree:
+    try:
+        envelope = protobuf.open_envelope(data)
+        if envelope.kind not in ("", kind):  # another kind is refused later, by its name alone
+            return {"kind": envelope.kind, "apiVersion": envelope.api_version}
+        tree = protobuf.decode(type, envelope.raw)
+    except protobuf.ProtobufError as error:
+        raise bad_request(f"the body of the request (must be of type {kind}) {error}") from None
+    return {**tree, "kind": envelope.kind or kind, "apiVersion": envelope.api_version}
 
 
 def read_yaml(data: bytes, kind: str) -> Any:
@@ -54,7 +69,7 @@ def read_object(
     write: Write, data: bytes, content_type: str, codec: Codec, expected: GroupVersionKind
 ) -> Tree:
     """The object in the body of a create or update; warnings about it go to the write. Raises ApiError."""
-    body = to_json(data, content_type, expected.kind)
+    body = to_json(data, content_type, expected.kind, codec.type)
     _check_kind(write.api.registry, body, expected)
     decoded = codec.decode(body, write.options.field_validation)
     write.warnings += decoded.warnings

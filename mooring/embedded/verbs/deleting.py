@@ -8,9 +8,9 @@ from mooring.api.times import format_time, parse_time
 from mooring.embedded.errors import conflict, not_found
 from mooring.embedded.objects import Tree, decode_record, set_or_drop
 from mooring.embedded.store.record import Record, key_of
+from mooring.embedded.verbs.creating import stored
 from mooring.embedded.verbs.options import DeleteOptions, ListOptions
 from mooring.embedded.verbs.reading import Listing, list_objects
-from mooring.embedded.verbs.updating import changed
 from mooring.embedded.verbs.write import Write
 
 _ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
@@ -40,12 +40,15 @@ def delete(write: Write, options: DeleteOptions) -> Deleted:
     if graceful is None:  # already on its way, and not to be hurried
         return Deleted(record, uid, False)
     finalizers = _finalizers(write, metadata, options)
+    same = finalizers == (metadata.get("finalizers") or [])
     set_or_drop(metadata, "finalizers", finalizers)
     held = resource.strategy.held(obj)
+    if held and same and "deletionTimestamp" in metadata and not graceful:
+        return Deleted(record, uid, False)  # it waits for its finalizers already
     if held and not graceful:
         _mark(write, obj)
     waits = held or (graceful and metadata["deletionGracePeriodSeconds"] > 0)
-    last = changed(write, key, obj, record) if graceful or waits else record
+    last = stored(write, key, obj) if graceful or waits else record
     if waits or write.options.dry_run:
         return Deleted(last, uid, not waits)
     return Deleted(write.api.table(resource).delete(key), uid, True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -161,6 +162,13 @@ def write_options(params: Params, kind: str) -> WriteOptions:
     """The options of create, update and patch; `kind` is CreateOptions and the like. Raises ApiError."""
     if not params:
         return DEFAULT_WRITE
+    return _write_options(tuple((name, *texts) for name, texts in params.items()), kind)
+
+
+@lru_cache(maxsize=1024)
+def _write_options(given: tuple[tuple[str, ...], ...], kind: str) -> WriteOptions:
+    """Clients repeat their options with every write."""
+    params = {name: texts for name, *texts in given}
     manager, validation = _one(params, "fieldManager"), _one(params, "fieldValidation")
     causes = []
     if len(manager) > 128:

@@ -71,12 +71,14 @@ def change(write: Write, produce: Produce) -> Record:
     write.api.admission.validate(write, obj, stored_old)
     if _goes_now(resource, obj):
         return _remove(write, key, obj, record)
-    return changed(write, key, obj, record)
+    return record if _unchanged(obj, stored_old) else stored(write, key, obj)
 
 
-def changed(write: Write, key: str, obj: Tree, record: Record) -> Record:
-    """Store a changed object; what equals its record gets no new version, as with etcd."""
-    return record if encode_tail(obj) == record.tail else stored(write, key, obj)
+def _unchanged(obj: Tree, old: Tree) -> bool:
+    """Whether a write would change nothing: then there is no new version, as with etcd."""
+    obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+    obj["kind"], obj["apiVersion"] = old["kind"], old["apiVersion"]
+    return obj == old
 
 
 def in_version(resource: Resource, tree: Tree) -> Tree:
