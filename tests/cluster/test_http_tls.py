@@ -126,9 +126,7 @@ def test_a_certificate_that_does_not_load_is_told_without_its_key() -> None:
         Proof(certificate=mine.certificate, key=other.key),
         Proof(certificate=b"nonsense", key=b"secret"),
     ):
-        with pytest.raises(
-            CredentialsError, match="client certificate and key: found what does not load"
-        ) as caught:
+        with pytest.raises(CredentialsError, match="client-certificate: found what does not load") as caught:
             trusting(proof=proof)
         assert "secret" not in str(caught.value)
         assert "PRIVATE" not in str(caught.value)

@@ -7,16 +7,19 @@ import os
 import ssl
 import time
 from pathlib import Path
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 import msgspec
 
+from mooring.api.errors import show
 from mooring.cluster.credentials.errors import CredentialsError
 from mooring.cluster.credentials.identity import FILES_HOLD_FOR, Identity, PlainIdentity, Proof
 from mooring.cluster.credentials.proxies import proxy_from_environment
 from mooring.cluster.credentials.trust import Trust, tls_context
 from mooring.cluster.http.route import Route
 from mooring.cluster.http.tunnel import Proxy
+
+_IN_HEADER_NAMES = "!#$&'*+^`|"  # besides letters, digits and -._~; others are percent-encoded
 
 
 class Impersonation(msgspec.Struct, frozen=True):
@@ -31,7 +34,9 @@ class Impersonation(msgspec.Struct, frozen=True):
         if not self.user:
             return []
         extra = [
-            (f"Impersonate-Extra-{key}", value) for key, values in self.extra.items() for value in values
+            (f"Impersonate-Extra-{quote(key, safe=_IN_HEADER_NAMES)}", value)
+            for key, values in self.extra.items()
+            for value in values
         ]
         uid = [("Impersonate-Uid", self.uid)] if self.uid else []
         groups = [("Impersonate-Group", group) for group in self.groups]
@@ -65,8 +70,9 @@ class Credentials:
         proxy: Proxy | None = None,
         impersonation: Impersonation | None = None,
         namespace: str = "",
+        server_field: str = "server",
     ) -> None:
-        url = _parse(server)
+        url = _parse(server, server_field)
         secure = url.scheme == "https"
         self.server = url.geturl()
         self.namespace = namespace or "default"  # where names without a namespace are looked up
@@ -97,6 +103,12 @@ class Credentials:
     def tls(self) -> ssl.SSLContext | None:
         return self.access.tls
 
+    def check(self) -> None:
+        """Read the files that they name, to complain early. Raises CredentialsError."""
+        proof = self._identity.read() if isinstance(self._identity, PlainIdentity) else Proof()
+        if self._secure:
+            self._context(proof)
+
     async def renew(self, refused: Access | None = None) -> None:
         """Bring `access` up to date; `refused` is one that the server did not accept.
 
@@ -123,16 +135,16 @@ class Credentials:
         return tls_context(self._trust, authorities, proof)
 
 
-def _parse(server: str) -> SplitResult:
+def _parse(server: str, field: str) -> SplitResult:
     """The parts of a server's URL; as with client-go, without a scheme it is http."""
     expected = "expected a URL such as https://10.0.0.1:6443"
     try:
         url = urlsplit(server if "://" in server else f"http://{server}")
         known = url.scheme in ("http", "https") and url.hostname and (url.port or True)
     except ValueError as error:
-        raise CredentialsError(f"server: found {server!r} ({error}), {expected}") from None
+        raise CredentialsError(f"{field}: found {show(server)} ({error}), {expected}") from None
     if not known:
-        raise CredentialsError(f"server: found {server!r}, {expected}")
+        raise CredentialsError(f"{field}: found {show(server)}, {expected}")
     return url._replace(query="", fragment="")
 
 

@@ -7,6 +7,7 @@ import base64
 import math
 import os
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,6 +21,7 @@ from mooring.cluster.credentials.trust import Trust
 
 _LARGEST_OUTPUT = 1024**2
 _TIME_LIMIT = 60.0  # seconds, for a plugin that asks nobody anything
+_END_IN = 5.0
 _SHORTEST_HOLD = 1.0  # credentials that are past already do not make every request run the plugin
 
 
@@ -72,6 +74,7 @@ class ExecIdentity:
         return mode != "Never" and terminal
 
     async def _run(self, interactive: bool) -> bytes:
+        """What the plugin prints. Its complaints go to the person at the terminal, or into the error."""
         environment = {**os.environ, **{each.name: each.value for each in self._plugin.env}}
         environment["KUBERNETES_EXEC_INFO"] = self._info(interactive)
         try:
@@ -87,21 +90,17 @@ class ExecIdentity:
             raise CredentialsError(f"{self._where}: cannot be run: {error.strerror}{self._hint()}") from None
         try:
             async with asyncio.timeout(None if interactive else _TIME_LIMIT):
-                output, complaint = await asyncio.gather(_read(process.stdout), _read(process.stderr))
-                code = await process.wait()
+                output, complaint = await _output_of(process)
         except TimeoutError:
             raise CredentialsError(f"{self._where}: did not end within {_TIME_LIMIT:.0f} s") from None
-        except OverflowError:
-            raise CredentialsError(f"{self._where}: printed more than {_LARGEST_OUTPUT} bytes") from None
         finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        if code:
+            await _end(process)
+        if len(output) > _LARGEST_OUTPUT:
+            raise CredentialsError(f"{self._where}: printed more than {_LARGEST_OUTPUT} bytes")
+        if process.returncode:
             said = " ".join(complaint[-500:].decode(errors="replace").split())
-            raise CredentialsError(
-                f"{self._where}: failed with exit code {code}" + (f": {said}" if said else "")
-            )
+            failed = f"{self._where}: failed with exit code {process.returncode}"
+            raise CredentialsError(f"{failed}: {said}" if said else failed)
         return output
 
     def _info(self, interactive: bool) -> str:
@@ -144,7 +143,8 @@ class ExecIdentity:
         if not status.token and not certificate:
             raise CredentialsError(f"{self._where}: printed neither a token nor a certificate")
         token = token_of(status.token.encode(), f"{self._where}: status.token") if status.token else ""
-        return Proof(f"Bearer {token}" if token else "", certificate, key, _holds_for(status))
+        field = f"{self._where}: status.clientCertificateData"
+        return Proof(f"Bearer {token}" if token else "", certificate, key, _holds_for(status), field)
 
 
 def _holds_for(status: _Status) -> float:
@@ -155,11 +155,31 @@ def _holds_for(status: _Status) -> float:
     return max(_SHORTEST_HOLD, (aware - datetime.now(UTC)).total_seconds())
 
 
-async def _read(stream: asyncio.StreamReader | None) -> bytes:
-    """All that comes. Raises OverflowError where that is too much."""
-    content = b""
-    while stream is not None and (chunk := await stream.read(64 * 1024)):
-        content += chunk
-        if len(content) > _LARGEST_OUTPUT:
-            raise OverflowError
-    return content
+async def _output_of(process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
+    """All that a process prints until it ends; one that prints too much is ended."""
+
+    async def read(stream: asyncio.StreamReader | None) -> bytes:
+        content = b""
+        while stream is not None and (chunk := await stream.read(64 * 1024)):
+            if len(content) <= _LARGEST_OUTPUT:
+                content += chunk
+            else:  # read on all the same: asyncio sees the end of a process only behind its output
+                _kill(process)
+        return content
+
+    output, complaint, _ = await asyncio.gather(read(process.stdout), read(process.stderr), process.wait())
+    return output, complaint
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Leave no process behind; children of its own may keep its pipes open, and are not waited for."""
+    if process.returncode is None:
+        _kill(process)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_END_IN):
+                await _output_of(process)
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    with suppress(ProcessLookupError):
+        process.kill()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import logging
 import math
 from pathlib import Path
 from typing import Protocol
@@ -10,6 +11,8 @@ from typing import Protocol
 import msgspec
 
 from mooring.cluster.credentials.errors import CredentialsError
+
+log = logging.getLogger(__name__)
 
 FILES_HOLD_FOR = 60.0
 """Seconds after which files are read again: the kubelet and certificate managers replace them in place."""
@@ -23,6 +26,7 @@ class Proof(msgspec.Struct, frozen=True):
     certificate: bytes = b""  # PEM
     key: bytes = b""
     holds_for: float = math.inf  # seconds
+    field: str = "client-certificate"  # how messages call the certificate
 
     def __repr__(self) -> str:
         return f"Proof(holds_for={self.holds_for})"
@@ -49,20 +53,26 @@ class PlainIdentity:
         password: str = "",
         certificate: bytes | Path = b"",
         key: bytes | Path = b"",
+        field: str = "client-certificate",
     ) -> None:
         self._token = token
         self._token_file = token_file
         self._basic = basic_authorization(username, password) if username or password else ""
         self._certificate = certificate
         self._key = key
+        self._field = field
 
     async def prove(self) -> Proof:
+        return self.read()
+
+    def read(self) -> Proof:
         sources = (self._token_file, self._certificate, self._key)
         return Proof(
             self._authorization(),
             content_of(self._certificate, "client-certificate"),
             content_of(self._key, "client-key"),
             FILES_HOLD_FOR if any(isinstance(source, Path) for source in sources) else math.inf,
+            self._field,
         )
 
     def _authorization(self) -> str:
@@ -74,10 +84,11 @@ class PlainIdentity:
         """The token in the file; the last one known where the file cannot be read at the moment."""
         try:
             return token_of(content_of(file, "tokenFile"), f"{file}: tokenFile")
-        except CredentialsError:
-            if self._token:
-                return self._token
-            raise
+        except CredentialsError as error:
+            if not self._token:
+                raise
+            log.warning("%s; going on with the token known before", error)
+            return self._token
 
 
 def basic_authorization(username: str, password: str) -> str:

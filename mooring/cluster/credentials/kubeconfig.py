@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from mooring.api.complaints import malformed
 from mooring.api.decode import strip_nulls
 from mooring.api.documents import read_documents
-from mooring.api.errors import MISSING, show
+from mooring.api.errors import MISSING, MalformedObject, show
 from mooring.cluster.credentials.errors import CredentialsError
 from mooring.cluster.credentials.identity import content_of
 
-_SECRET = ("token", "password", "client-key-data", "client-certificate-data", "config", "value")
 _EXEC_CONFIG = "client.authentication.k8s.io/exec"  # the cluster's extension that is meant for exec plugins
 
 
@@ -53,12 +52,12 @@ class ExecEnv(_Section, frozen=True, kw_only=True):
 
 class Exec(_Section, rename="camel", frozen=True, kw_only=True):
     command: str
-    api_version: Literal["client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"]
+    api_version: str = ""
     args: list[str] = []
     env: list[ExecEnv] = []
     install_hint: str = ""
     provide_cluster_info: bool = False
-    interactive_mode: Literal["Never", "IfAvailable", "Always", ""] = ""
+    interactive_mode: str = ""
 
 
 class AuthProvider(_Section, frozen=True, kw_only=True):
@@ -205,8 +204,14 @@ def _read(path: Path) -> _File:
         return msgspec.convert(stripped, _File)
     except msgspec.ValidationError as error:
         complaint = malformed("Config", stripped, str(error))
-    secret = any(name in _SECRET for name in complaint.field.replace("[", ".").split("."))
-    found = (
-        "something else (not shown)" if secret and complaint.found is not MISSING else show(complaint.found)
-    )
-    raise CredentialsError(f"{path}: {complaint.field}: found {found}, expected {complaint.expected}")
+    expected = "base64" if "base64" in complaint.expected else complaint.expected
+    raise CredentialsError(f"{path}: {complaint.field}: found {_found(complaint)}, expected {expected}")
+
+
+def _found(complaint: MalformedObject) -> str:
+    """What stood there; of users, and of things that may contain some, only of what kind it was."""
+    found = complaint.found
+    if found is MISSING or not (complaint.field.startswith("users") or isinstance(found, dict | list)):
+        return show(found)
+    kinds: dict[type, str] = {dict: "an object", list: "a list", str: "text", bool: "true or false"}
+    return kinds.get(type(found), "a number")

@@ -18,6 +18,7 @@ class Trust(msgspec.Struct, frozen=True):
 
     authorities: bytes | Path = b""
     insecure: bool = False  # take any certificate
+    field: str = "certificate-authority-data"  # how messages call the PEM
 
     def read(self) -> bytes:
         """The authorities as PEM. Raises CredentialsError."""
@@ -25,9 +26,8 @@ class Trust(msgspec.Struct, frozen=True):
 
     def where(self) -> str:
         """How messages call the authorities."""
-        if isinstance(self.authorities, Path):
-            return f"{self.authorities}: certificate-authority"
-        return "certificate-authority-data"
+        file = isinstance(self.authorities, Path)
+        return f"{self.authorities!s}: certificate-authority" if file else self.field
 
 
 def tls_context(trust: Trust, authorities: bytes, proof: Proof) -> ssl.SSLContext:
@@ -62,7 +62,7 @@ def _load_certificate(context: ssl.SSLContext, proof: Proof) -> None:
         context.load_cert_chain(path, password=_no_password)
     except ssl.SSLError as error:
         raise CredentialsError(
-            f"client certificate and key: found what does not load ({error.reason or 'no PEM'}), "
+            f"{proof.field}: found what does not load ({error.reason or 'no PEM'}), "
             "expected a certificate and its unencrypted key, both PEM"
         ) from None
     finally:
