@@ -152,12 +152,15 @@ class Informer(Generic[Obj]):
     async def _page(self, token: str, limit: int) -> Page[Obj]:
         try:
             async with asyncio.timeout(self._stall_after):
-                return await self._cluster.list(
+                page = await self._cluster.list(
                     self.resource, field_selector=self._field_selector, limit=limit, continue_token=token
                 )
         except TimeoutError:
             cause = f"no answer to a list of {self.resource.name} within {self._stall_after:g} s"
             raise Unreachable(SERVER, cause) from None
+        if not page.resource_version:  # there would be nothing to watch from
+            raise Unreachable(SERVER, f"a list of {self.resource.name} without metadata.resourceVersion")
+        return page
 
     async def _deliver(self, page: Page[Obj], seen: set[str]) -> None:
         if self._after is not None:
@@ -232,6 +235,8 @@ class Informer(Generic[Obj]):
             self._refuse(error.key, error)
         elif known is not None:
             self._delete(known)
+        else:
+            self._refused.pop(error.key, None)
 
     # ---- the sink
 

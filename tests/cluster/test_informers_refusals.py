@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from mooring.api.objects import Pod
 from mooring.cluster.errors import ApiError, Unreachable
 from mooring.cluster.informers import Informer, Informers
 from mooring.cluster.kinds import NODES, PERSISTENT_VOLUMES, PODS, WATCHED
+from mooring.cluster.port import Page
 from tests.cluster import virtual_time
 from tests.cluster.fake_cluster import FakeCluster
 from tests.cluster.informer_kit import MINUTE, Recorded, following_pods, node, pod, running, settled, unseen
@@ -125,6 +127,26 @@ def test_a_kind_that_the_server_does_not_have_holds_up_no_other(caplog: pytest.L
             assert not informers.synced.is_set()
             assert sink.keys == ["n1"]
             assert caplog.text.count("does not serve csinodes of storage.k8s.io/v1") == 1
+
+    virtual_time.run(main())
+
+
+def test_a_list_without_a_version_is_no_list(caplog: pytest.LogCaptureFixture) -> None:
+    class Careless(FakeCluster):
+        async def list(self, *args: Any, **options: Any) -> Page[Any]:
+            page = await super().list(*args, **options)
+            page.resource_version = "" if len(self.asked("list")) < 3 else page.resource_version
+            return page
+
+    async def main() -> None:
+        cluster, sink = Careless(), Recorded()
+        cluster.put(PODS, pod("a"))
+        informer = Informer(cluster, PODS, sink)
+        async with running(informer):
+            await informer.synced.wait()
+            assert len(cluster.asked("list")) == 3
+            assert sink.told == ["+default/a@101"]
+        assert caplog.text.count("a list of pods without metadata.resourceVersion") == 1
 
     virtual_time.run(main())
 
