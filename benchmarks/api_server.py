@@ -16,7 +16,7 @@ import aiohttp
 import msgspec
 
 from benchmarks.access import session_for
-from tests.live.control_plane import HOW_TO_GET, ControlPlane, assets
+from tests.live.control_plane import ControlPlane, assets
 
 NAMESPACE = "mooring-benchmark"
 LABELS = {"mooring-benchmark": "true"}
@@ -44,7 +44,8 @@ def control_plane(folder: Path) -> Iterator[Path]:
     binaries = assets()
     if binaries is None:
         raise SystemExit(
-            f"python -m benchmarks.drain {HOW_TO_GET.replace('MOORING_TEST_KUBECONFIG', '--kubeconfig')}"
+            "no API server: set KUBEBUILDER_ASSETS to a directory with etcd and kube-apiserver "
+            "(`setup-envtest use 1.36.x` fetches one), or give --kubeconfig FILE"
         )
     folder.mkdir(parents=True)
     plane = ControlPlane(binaries, folder)

@@ -23,7 +23,7 @@ import msgspec
 from benchmarks import latency
 from benchmarks.api_server import NODES, PODS, Api, connect, control_plane
 from benchmarks.backlog import ROWS, backlog_size, node, pod
-from benchmarks.scheduler_process import COMMANDS, SchedulerProcess, running
+from benchmarks.scheduler_process import COMMANDS, SchedulerProcess, at_hand, running
 
 PATIENCE = 60  # seconds without a bind, after which a run ends as it is
 
@@ -192,7 +192,7 @@ def parse(arguments: list[str] | None = None) -> Options:
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--pods", type=int, help="default: 5000, or 300 with --latency")
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
-    parser.add_argument("--schedulers", nargs="+", choices=COMMANDS, default=list(COMMANDS))
+    parser.add_argument("--schedulers", nargs="+", choices=COMMANDS, default=at_hand())
     parser.add_argument("--latency", action="store_true", help="single pods into an idle cluster")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     parser.add_argument("--folder", type=Path, help="where logs and configurations stay")

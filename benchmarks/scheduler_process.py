@@ -37,13 +37,17 @@ def _mooring(kubeconfig: Path, folder: Path) -> list[str]:
     return [sys.executable, "-m", "mooring.cli", "scheduler", *_flags(kubeconfig, folder, "mooring")]
 
 
-def _kube_scheduler(kubeconfig: Path, folder: Path) -> list[str]:
+def _kube_scheduler_binary() -> Path | None:
     binaries = assets()
-    if binaries is None or not (binaries / "kube-scheduler").is_file():
-        raise SystemExit(
-            "KUBEBUILDER_ASSETS has no kube-scheduler: put one there, or leave it out of --schedulers"
-        )
-    return [str(binaries / "kube-scheduler"), *_flags(kubeconfig, folder, "kube-scheduler")]
+    found = binaries / "kube-scheduler" if binaries else None
+    return found if found and found.is_file() else None
+
+
+def _kube_scheduler(kubeconfig: Path, folder: Path) -> list[str]:
+    binary = _kube_scheduler_binary()
+    if binary is None:
+        raise SystemExit("KUBEBUILDER_ASSETS has no kube-scheduler: put one there, or leave it out")
+    return [str(binary), *_flags(kubeconfig, folder, "kube-scheduler")]
 
 
 def _flags(kubeconfig: Path, folder: Path, scheduler_name: str) -> list[str]:
@@ -64,6 +68,11 @@ COMMANDS: dict[str, Callable[[Path, Path], list[str]]] = {
     "mooring": _mooring,
     "kube-scheduler": _kube_scheduler,
 }
+
+
+def at_hand() -> list[str]:
+    """Which of COMMANDS can be run here."""
+    return [name for name in COMMANDS if name != "kube-scheduler" or _kube_scheduler_binary()]
 
 
 class SchedulerProcess:
