@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain, repeat
 from typing import Any
 
@@ -47,18 +46,10 @@ class _Binding(msgspec.Struct, rename="camel"):
 class LiveClient:
     """A Client over the port. `waiting` counts those who wait for something other than an answer."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        may_bind: Callable[[], bool],
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
+    def __init__(self, cluster: Cluster, may_bind: Callable[[], bool]) -> None:
         self._cluster = cluster
-        self._clock = clock
-        self._sleep = sleep
-        self.waiting = 0
         self._may_bind = may_bind
+        self.waiting = 0
 
     async def bind(self, pod: PodInfo, node_name: str) -> None:
         """Bind a pod. Where the answer is lost, find out whether it took effect before trying again, so
@@ -66,24 +57,27 @@ class LiveClient:
         body = _Binding(_BindingMeta(pod.name, pod.namespace, pod.uid), _Target(node_name))
         try:
             await self._post_binding(pod, body)
-        except ApiError as refusal:
-            if not (refusal.conflict and await self._on(pod) == node_name):
-                raise
         except Unreachable as failure:
             await self._bind_when_reachable(pod, body, failure)
 
     async def _post_binding(self, pod: PodInfo, body: _Binding) -> None:
         if not self._may_bind():
             raise NotLeadingError("this scheduler does not lead any more")
-        await self._cluster.post(PODS, pod.name, "binding", body, pod.namespace)
+        try:
+            await self._cluster.post(PODS, pod.name, "binding", body, pod.namespace)
+        except ApiError as refusal:
+            # An earlier request, of which there was no answer, may have taken effect after all.
+            if not (refusal.conflict and await self._on(pod) == body.target.name):
+                raise
 
     async def _bind_when_reachable(self, pod: PodInfo, body: _Binding, failure: Unreachable) -> None:
-        deadline = self._clock() + PATIENCE
         node_name = body.target.name
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + PATIENCE
         for pause in _pauses():
-            if self._clock() >= deadline:
+            if clock() >= deadline:
                 break
-            await self._sleep(pause)
+            await asyncio.sleep(pause)
             try:
                 where = await self._on(pod)
                 if not where:
@@ -109,16 +103,17 @@ class LiveClient:
         await self._cluster.delete(_resource(obj), obj.name, obj.namespace, uid=obj.uid)
 
     async def wait_until(self, done: Callable[[], bool], timeout: float) -> bool:
-        deadline = self._clock() + timeout
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + timeout
         self.waiting += 1
         try:
             for pause in _pauses():
                 if done():
                     return True
-                left = deadline - self._clock()
+                left = deadline - clock()
                 if left <= 0:
                     break
-                await self._sleep(min(pause, left))
+                await asyncio.sleep(min(pause, left))
             return False
         finally:
             self.waiting -= 1

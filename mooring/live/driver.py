@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from mooring.api.meta import KubeObject
+from mooring.cluster.backoff import Backoff
 from mooring.cluster.errors import ApiError, ClusterError
 from mooring.cluster.events import EventRecorder
 from mooring.cluster.kinds import PODS
@@ -23,15 +24,17 @@ from mooring.core.binding import BindingCycle
 from mooring.core.decision import Decision
 from mooring.core.effects import Bind, Effect, EmitEvent, Evict, PatchPodStatus
 from mooring.core.scheduler import Scheduler
+from mooring.framework.pod import PodInfo
 from mooring.framework.status import Code, Status
 from mooring.live.client import LiveClient
-from mooring.live.logs import verbose
+from mooring.live.logs import failed, verbose
 from mooring.live.status_writer import StatusWriter
 
 log = logging.getLogger("mooring.scheduler")
 
 AHEAD = 128  # pods that may be on their way to the API server
 TURN = 0.004  # seconds of scheduling before others get a word in
+BUG_PAUSE = 1.0  # seconds after a bug, lest it fill the log
 GRACE = 15.0  # seconds for what is on its way when the driver is stopped
 
 
@@ -63,7 +66,7 @@ class Wake:
 
 class Driver:
     """Carries events in and, while it runs, effects out: a standby only watches. `may_bind` is asked right
-    before each binding request."""
+    before each binding request; where the answer is no, nothing else is done either."""
 
     def __init__(
         self,
@@ -77,13 +80,17 @@ class Driver:
         self.scheduler = scheduler
         self.cluster = cluster
         self.client = LiveClient(cluster, may_bind)
+        self._may_bind = may_bind
         scheduler.client = self.client
         self._recorder = recorder
-        self.statuses = StatusWriter(cluster, scheduler.clock)
+        self.statuses = StatusWriter(
+            cluster, scheduler.clock, lambda uid: scheduler.cluster.placed(uid) is None
+        )
         self._on_decision = on_decision
         self._wake = Wake()
         self._cycles: set[asyncio.Task[None]] = set()
         self._evictions: set[asyncio.Task[None]] = set()
+        self._eviction_backoff = Backoff(first=1.0, limit=10.0)
         self._stopping = False
 
     # ---- events in: the sink of the informers
@@ -102,10 +109,14 @@ class Driver:
         """Schedule until stopped, and then until what is on its way has arrived."""
         try:
             while not self._stopping:
-                if self._turn():
-                    await asyncio.sleep(0)
-                else:
-                    await self._wake.wait(self._patience())
+                try:
+                    if self._turn():
+                        await asyncio.sleep(0)
+                    else:
+                        await self._wake.wait(self._patience())
+                except Exception as bug:  # the pods that it does not concern have to be scheduled on
+                    log.error("while scheduling", exc_info=bug)
+                    await asyncio.sleep(BUG_PAUSE)
             await self._finish()
         finally:
             for task in self._tasks():
@@ -165,11 +176,13 @@ class Driver:
     # ---- effects out
 
     def _carry_out(self, effects: list[Effect]) -> None:
+        if not self._may_bind():
+            return  # another may know better already what becomes of these pods
         for effect in effects:
             if isinstance(effect, Bind):
                 task = asyncio.create_task(self._bind(effect.cycle))
                 self._cycles.add(task)
-                task.add_done_callback(self._cycle_done)
+                task.add_done_callback(self._task_done)
             elif isinstance(effect, EmitEvent):
                 self._recorder.record(effect)
             elif isinstance(effect, PatchPodStatus):
@@ -177,28 +190,30 @@ class Driver:
             else:
                 eviction = asyncio.create_task(self._evict(effect))
                 self._evictions.add(eviction)
-                eviction.add_done_callback(self._evictions.discard)
+                eviction.add_done_callback(self._task_done)
 
-    def _cycle_done(self, task: asyncio.Task[None]) -> None:
+    def _task_done(self, task: asyncio.Task[None]) -> None:
         self._cycles.discard(task)
+        self._evictions.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("while binding or evicting", exc_info=task.exception())
         self._wake.set()
 
     async def _bind(self, cycle: BindingCycle) -> None:
         try:
+            await self.statuses.settled(cycle.pod.uid)  # lest an older failure be told after it is bound
             status = await cycle.run()
         except asyncio.CancelledError:
             self.scheduler.binding_finished(cycle, Status(Code.ERROR, "the scheduler is stopping"))
             raise
         self.scheduler.binding_finished(cycle, status)
+        pod, node_name = cycle.pod.key, cycle.node_name
         if status.ok:
-            verbose(log, 2, "Successfully bound pod to node", pod=cycle.pod.key, node=cycle.node_name)
+            verbose(log, 2, "Successfully bound pod to node", pod=pod, node=node_name)
+        elif _told_before(cycle.pod, status.message):
+            verbose(log, 2, "Failed to bind pod again", pod=pod, node=node_name, err=status.message)
         else:
-            log.error(
-                '"Failed to bind pod" pod="%s" node="%s" err="%s"',
-                cycle.pod.key,
-                cycle.node_name,
-                status.message,
-            )
+            failed(log, "Failed to bind pod", pod=pod, node=node_name, err=status.message)
 
     async def _evict(self, effect: Evict) -> None:
         """Mark the victim, then delete it. That it is gone, or going, comes back as an event."""
@@ -211,11 +226,16 @@ class Driver:
                 self.scheduler.eviction_done(victim.uid)
             else:
                 preemptor = effect.preemptor
-                log.error(
-                    '"Failed to preempt pod" pod="%s" preemptor="%s" err="%s"',
-                    victim.key,
-                    preemptor.key,
-                    failure,
+                failed(log, "Failed to preempt pod", pod=victim.key, preemptor=preemptor.key, err=failure)
+                asyncio.get_running_loop().call_later(
+                    self._eviction_backoff.wait(), self._eviction_failed, preemptor
                 )
-                self.scheduler.eviction_failed(preemptor)
+
+    def _eviction_failed(self, preemptor: PodInfo) -> None:
+        self.scheduler.eviction_failed(preemptor)
         self._wake.set()
+
+
+def _told_before(pod: PodInfo, message: str) -> bool:
+    """Whether the pod's last attempt ended in the same words."""
+    return any(c.type == "PodScheduled" and c.message == message for c in pod.status.conditions)

@@ -25,6 +25,11 @@ def verbose(log: logging.Logger, v: int, message: str, **fields: Any) -> None:
         log.log(level, message, extra={"fields": fields}, stacklevel=2)
 
 
+def failed(log: logging.Logger, message: str, **fields: Any) -> None:
+    """Log an error with what it concerns."""
+    log.error(message, extra={"fields": fields}, stacklevel=2)
+
+
 class KlogFormatter(logging.Formatter):
     """`I1115 22:10:00.123456   4711 driver.py:84] "Attempting to schedule pod" pod="default/web"`"""
 
