@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import math
 import os
 import sys
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,11 +15,9 @@ from mooring.api.decode import strip_nulls
 from mooring.cluster.credentials.errors import CredentialsError
 from mooring.cluster.credentials.identity import Proof, token_of
 from mooring.cluster.credentials.kubeconfig import Choice, Exec
+from mooring.cluster.credentials.program import LARGEST_OUTPUT, TIME_LIMIT, run_program
 from mooring.cluster.credentials.trust import Trust
 
-_LARGEST_OUTPUT = 1024**2
-_TIME_LIMIT = 60.0  # seconds, for a plugin that asks nobody anything
-_END_IN = 5.0
 _SHORTEST_HOLD = 1.0  # credentials that are past already do not make every request run the plugin
 
 
@@ -74,34 +70,21 @@ class ExecIdentity:
         return mode != "Never" and terminal
 
     async def _run(self, interactive: bool) -> bytes:
-        """What the plugin prints. Its complaints go to the person at the terminal, or into the error."""
-        environment = {**os.environ, **{each.name: each.value for each in self._plugin.env}}
-        environment["KUBERNETES_EXEC_INFO"] = self._info(interactive)
+        environ = {**os.environ, **{each.name: each.value for each in self._plugin.env}}
+        environ["KUBERNETES_EXEC_INFO"] = self._info(interactive)
         try:
-            process = await asyncio.create_subprocess_exec(
-                self._command,
-                *self._plugin.args,
-                env=environment,
-                stdin=None if interactive else asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=None if interactive else asyncio.subprocess.PIPE,
-            )
+            printed = await run_program(self._command, self._plugin.args, environ, interactive)
+        except TimeoutError:
+            raise CredentialsError(f"{self._where}: did not end within {TIME_LIMIT:.0f} s") from None
         except OSError as error:
             raise CredentialsError(f"{self._where}: cannot be run: {error.strerror}{self._hint()}") from None
-        try:
-            async with asyncio.timeout(None if interactive else _TIME_LIMIT):
-                output, complaint = await _output_of(process)
-        except TimeoutError:
-            raise CredentialsError(f"{self._where}: did not end within {_TIME_LIMIT:.0f} s") from None
-        finally:
-            await _end(process)
-        if len(output) > _LARGEST_OUTPUT:
-            raise CredentialsError(f"{self._where}: printed more than {_LARGEST_OUTPUT} bytes")
-        if process.returncode:
-            said = " ".join(complaint[-500:].decode(errors="replace").split())
-            failed = f"{self._where}: failed with exit code {process.returncode}"
+        except OverflowError:
+            raise CredentialsError(f"{self._where}: printed more than {LARGEST_OUTPUT} bytes") from None
+        if printed.code:
+            said = " ".join(printed.errors[-500:].decode(errors="replace").split())
+            failed = f"{self._where}: failed with exit code {printed.code}"
             raise CredentialsError(f"{failed}: {said}" if said else failed)
-        return output
+        return printed.output
 
     def _info(self, interactive: bool) -> str:
         """What the plugin is told, as its environment variable holds it."""
@@ -153,33 +136,3 @@ def _holds_for(status: _Status) -> float:
         return math.inf
     aware = expiry if expiry.tzinfo else expiry.replace(tzinfo=UTC)
     return max(_SHORTEST_HOLD, (aware - datetime.now(UTC)).total_seconds())
-
-
-async def _output_of(process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
-    """All that a process prints until it ends; one that prints too much is ended."""
-
-    async def read(stream: asyncio.StreamReader | None) -> bytes:
-        content = b""
-        while stream is not None and (chunk := await stream.read(64 * 1024)):
-            if len(content) <= _LARGEST_OUTPUT:
-                content += chunk
-            else:  # read on all the same: asyncio sees the end of a process only behind its output
-                _kill(process)
-        return content
-
-    output, complaint, _ = await asyncio.gather(read(process.stdout), read(process.stderr), process.wait())
-    return output, complaint
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """Leave no process behind; children of its own may keep its pipes open, and are not waited for."""
-    if process.returncode is None:
-        _kill(process)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_END_IN):
-                await _output_of(process)
-
-
-def _kill(process: asyncio.subprocess.Process) -> None:
-    with suppress(ProcessLookupError):
-        process.kill()
