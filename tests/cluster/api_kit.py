@@ -6,13 +6,17 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
+from mooring.api.objects import Pod
 from mooring.cluster.api_server import ApiServer
 from mooring.cluster.credentials import Credentials
 from mooring.cluster.credentials.identity import PlainIdentity
 from mooring.cluster.credentials.trust import Trust
+from mooring.cluster.kinds import PODS
+from mooring.cluster.port import Change
 from tests.cluster.certificates import authority, loopback
-from tests.cluster.loopback import Answer, Loopback, serving
+from tests.cluster.loopback import Answer, Loopback, Request, serving
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
@@ -39,6 +43,17 @@ async def asking(
             yield api, server
         finally:
             await api.close()
+
+
+def asked(request: Request) -> tuple[str, str, dict[str, str]]:
+    """Method, path and query of a request."""
+    url = urlsplit(request.path)
+    return request.method, url.path, dict(parse_qsl(url.query))
+
+
+async def changes_of(api: ApiServer, **options: Any) -> list[Change[Pod]]:
+    """All that a watch of pods since version 5 tells."""
+    return [change async for change in api.watch(PODS, "5", **options)]
 
 
 def pod(name: str, version: str = "1", **spec: Any) -> dict[str, Any]:
