@@ -51,6 +51,7 @@ def test_the_installation_runs(tmp_path: Path) -> None:
     assert command.startswith("pip install ")
     assert "--prefix /install" in command
     offline = ["--no-build-isolation", "--no-deps", "--no-index", "--disable-pip-version-check", "--quiet"]
+    offline.append("--ignore-installed")  # or pip would uninstall the one that runs this test
     arguments = shlex.split(command.replace("/install", str(install)))[1:]
     run([sys.executable, "-m", "pip", *arguments, *offline], cwd=source)
     packages = sysconfig.get_path("purelib", vars={"base": str(install)})
