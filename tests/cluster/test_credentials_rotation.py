@@ -95,6 +95,23 @@ def test_a_token_that_cannot_be_read_at_the_moment_is_used_on(
     assert "first" not in record.getMessage()
 
 
+def test_authorities_that_are_half_written_do_not_cut_us_off(account: Path) -> None:
+    async def main() -> None:
+        credentials = load_credentials(None)
+        await credentials.renew()
+        before = credentials.tls
+        (account / "ca.crt").write_bytes(authority().certificate[:100])
+        pass_a_minute(credentials)
+        await credentials.renew()
+        assert credentials.tls is before
+        (account / "ca.crt").write_bytes(Authority("next").certificate)
+        pass_a_minute(credentials)
+        await credentials.renew()
+        assert credentials.tls is not before
+
+    asyncio.run(main())
+
+
 def test_a_refused_token_is_read_again_at_once(account: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def answer(request: Request, reply: Reply) -> None:
         if request.headers["authorization"] == "Bearer second":

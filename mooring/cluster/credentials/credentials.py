@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import ssl
 import time
@@ -19,6 +20,9 @@ from mooring.cluster.credentials.trust import Trust, tls_context
 from mooring.cluster.http.route import Route
 from mooring.cluster.http.tunnel import Proxy
 
+log = logging.getLogger(__name__)
+
+_TRY_AGAIN_IN = 10.0  # seconds until files that could not be used are read again
 _IN_HEADER_NAMES = "!#$&'*+^`|"  # besides letters, digits and -._~; others are percent-encoded
 
 
@@ -112,15 +116,23 @@ class Credentials:
     async def renew(self, refused: Access | None = None) -> None:
         """Bring `access` up to date; `refused` is one that the server did not accept.
 
-        Raises CredentialsError.
+        Files that cannot be used at the moment, as they are being replaced, leave in place what was read
+        before. Raises CredentialsError.
         """
         async with self._lock:
             if self.access is not refused if refused else time.monotonic() < self.fresh_until:
                 return  # somebody else just did
-            proof = await self._identity.prove() if self._secure else Proof()
+            try:
+                proof = await self._identity.prove() if self._secure else Proof()
+                tls = self._context(proof) if self._secure else None
+            except CredentialsError as error:
+                if not self.fresh_until or not isinstance(self._identity, PlainIdentity):
+                    raise
+                log.warning("%s; going on with what was read before", error)
+                self.fresh_until = time.monotonic() + _TRY_AGAIN_IN
+                return
             own = [("Authorization", proof.authorization)] if proof.authorization else []
-            headers = _lines([*own, *self._impersonation.headers()])
-            self.access = Access(headers, self._context(proof) if self._secure else None)
+            self.access = Access(_lines([*own, *self._impersonation.headers()]), tls)
             rotates = isinstance(self._trust.authorities, Path)
             holds_for = min(proof.holds_for, FILES_HOLD_FOR) if rotates else proof.holds_for
             self.fresh_until = time.monotonic() + holds_for
@@ -131,8 +143,9 @@ class Credentials:
         made_of = (authorities, proof.certificate, proof.key)
         if self.access.tls is not None and made_of == self._made_of:
             return self.access.tls
+        context = tls_context(self._trust, authorities, proof)
         self._made_of = made_of
-        return tls_context(self._trust, authorities, proof)
+        return context
 
 
 def _parse(server: str, field: str) -> SplitResult:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import logging
 import math
 from pathlib import Path
 from typing import Protocol
@@ -11,8 +10,6 @@ from typing import Protocol
 import msgspec
 
 from mooring.cluster.credentials.errors import CredentialsError
-
-log = logging.getLogger(__name__)
 
 FILES_HOLD_FOR = 60.0
 """Seconds after which files are read again: the kubelet and certificate managers replace them in place."""
@@ -76,19 +73,10 @@ class PlainIdentity:
         )
 
     def _authorization(self) -> str:
+        token = self._token
         if self._token_file is not None:
-            self._token = self._read_token(self._token_file)
-        return f"Bearer {self._token}" if self._token else self._basic
-
-    def _read_token(self, file: Path) -> str:
-        """The token in the file; the last one known where the file cannot be read at the moment."""
-        try:
-            return token_of(content_of(file, "tokenFile"), f"{file}: tokenFile")
-        except CredentialsError as error:
-            if not self._token:
-                raise
-            log.warning("%s; going on with the token known before", error)
-            return self._token
+            token = token_of(content_of(self._token_file, "tokenFile"), f"{self._token_file}: tokenFile")
+        return f"Bearer {token}" if token else self._basic
 
 
 def basic_authorization(username: str, password: str) -> str:

@@ -16,6 +16,7 @@ from mooring.cluster.http.route import Route
 _SWEEP_EVERY = 0.25  # seconds between looks at deadlines: one timer for all instead of one per request
 _IDLE_FOR = 60.0  # shorter than kube-apiserver's 90 s, so that it does not close one as a request leaves
 _CONNECT_IN = 30.0
+_CLOSE_IN = 1.0
 
 Made = TypeVar("Made", bound=Connection)
 
@@ -96,8 +97,8 @@ class HttpClient:
         for connection in connections:
             connection.close()
         self._idle.clear()
-        for connection in connections:
-            await connection.lost
+        if connections:
+            await asyncio.wait([connection.lost for connection in connections], timeout=_CLOSE_IN)
 
     # ---- connections
 

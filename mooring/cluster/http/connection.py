@@ -114,6 +114,9 @@ class Connection(asyncio.Protocol):
             ours = isinstance(error, httptools.HttpParserCallbackError)  # raised by a method below
             self.fail(ValueError(str(error.__context__) if ours else f"the answer is not HTTP: {error}"))
 
+    def eof_received(self) -> None:
+        self.usable = False  # it is about to be lost: nothing more is to be sent on it
+
     def connection_lost(self, error: Exception | None) -> None:
         self.usable = False
         if error is None and self.answered and not (self._in_head or self._framed()):
