@@ -30,7 +30,10 @@ log = logging.getLogger("mooring.informers")
 NOT_TERMINAL = "status.phase!=Succeeded,status.phase!=Failed"
 """The pods that still use something. One that ends leaves the selection, and comes as deleted."""
 
-STALL_AFTER = 90.0  # seconds without a word from a watch; a bookmark comes every minute at the latest
+STALL_AFTER = 90.0  # seconds without a word from a watch
+"""Bookmarks come every minute, but not where nothing at all has happened in the cluster since the last word.
+Beginning a watch anew costs one request, so that such a false alarm does no harm and is worth no warning."""
+
 WATCH_FOR = (300, 600)  # seconds, at random between them, as client-go: spreads the load of beginning anew
 SHORT_LIFE = 1.0  # seconds: a watch that ends sooner and brought nothing is a failure
 LONGEST_RETRY_AFTER = 60.0  # seconds; a server cannot send us away for longer
@@ -105,10 +108,12 @@ class Informer(Generic[Obj]):
                 await self._watch()
             except Unreachable as failure:
                 cut = failure
-            if self._version == version and clock() - began < SHORT_LIFE:
-                raise cut or Unreachable(
-                    SERVER, f"ends watches of {self.resource.name} as soon as they begin"
-                )
+            if self._version == version:  # it brought nothing
+                if cut is None and clock() - began < SHORT_LIFE:
+                    cut = Unreachable(SERVER, f"ends watches of {self.resource.name} as soon as they begin")
+                if cut is not None:
+                    raise cut
+            self._troubles.settle(self.resource.name)
 
     def _tell(self, failure: Exception) -> None:
         name = self.resource.name
@@ -210,7 +215,7 @@ class Informer(Generic[Obj]):
                         patience.reschedule(now + self._stall_after)
                         self._troubles.settle(self.resource.name)
         except TimeoutError:
-            log.warning(
+            log.debug(
                 "nothing heard of %s for %g s: watching anew from version %s",
                 self.resource.name, self._stall_after, self._version,
             )  # fmt: skip

@@ -84,6 +84,7 @@ class FakeCluster:
         self.history: list[_Entry] = []
         self.watches: list[Watch] = []
         self.refusals: dict[tuple[str, str], Exception] = {}
+        self.down: Unreachable | None = None  # why no request gets through
         self.requests: list[tuple[str, str]] = []
         self.meddle: Callable[[str, bool], Awaitable[None]] | None = None
         self._pages: dict[str, tuple[int, list[Tree]]] = {}
@@ -107,6 +108,11 @@ class FakeCluster:
         """Forget all that is past: older versions and continue tokens are gone."""
         self.revision += 1
         self.compacted = self.revision
+
+    def go_down(self) -> None:
+        self.down = Unreachable("fake", "connection refused", sent=False)
+        for watch in self.watches:
+            watch.cut()
 
     def asked(self, verb: str) -> list[str]:
         return [detail for asked, detail in self.requests if asked == verb]
@@ -262,7 +268,7 @@ class FakeCluster:
         self.requests.append((verb, detail))
         if self.meddle is not None:
             await self.meddle(verb, False)
-        refusal = self.refusals.get((verb, resource.plural))
+        refusal = self.down or self.refusals.get((verb, resource.plural))
         if refusal is not None:
             raise refusal
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from itertools import pairwise
 
 import pytest
@@ -141,6 +142,8 @@ def test_watches_that_end_as_they_begin_are_no_hot_loop(caplog: pytest.LogCaptur
 
 
 def test_a_silent_watch_is_given_up_and_nothing_is_lost(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+
     async def scenario(cluster: FakeCluster, sink: Recorded, informer: Informer[Pod]) -> None:
         sink.new()
         await asyncio.sleep(2.5 * MINUTE)  # bookmarks are word enough

@@ -8,7 +8,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.cluster.errors import ApiError, Unreachable
+from mooring.cluster.errors import ApiError
 from mooring.cluster.informers import NOT_TERMINAL, Informer
 from mooring.cluster.kinds import PODS
 from tests.cluster import virtual_time
@@ -39,7 +39,7 @@ def test_a_sink_ends_up_with_what_the_server_has(
                     await asyncio.sleep(argument)
                 else:
                     happen(cluster, step, argument)
-            cluster.refusals.clear()
+            happen(cluster, "allow", "")
             await asyncio.sleep(400)  # longer than any back-off and any silence
             expected = {
                 tree["metadata"]["uid"]
@@ -77,11 +77,9 @@ def happen(cluster: FakeCluster, step: str, name: str) -> None:
     elif step == "refuse":
         cluster.refusals["watch", "pods"] = ApiError(500, "InternalError", "boom")
     elif step == "vanish":
-        gone = Unreachable("fake", "connection refused")
-        cluster.refusals.update({("watch", "pods"): gone, ("list", "pods"): gone})
-        for watch in cluster.watches:
-            watch.cut()
+        cluster.go_down()
     elif step == "allow":
+        cluster.down = None
         cluster.refusals.clear()
     else:
         for watch in cluster.watches:

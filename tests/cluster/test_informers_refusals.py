@@ -93,6 +93,27 @@ def test_a_server_says_how_long_to_stay_away_within_reason() -> None:
     virtual_time.run(main())
 
 
+def test_what_comes_back_is_told_again_even_of_kinds_that_never_change(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        cluster = FakeCluster()
+        informers = Informers(cluster, Recorded())
+        async with running(informers):
+            await informers.synced.wait()
+            for outage in (1, 2):
+                cluster.go_down()
+                await asyncio.sleep(2 * MINUTE)
+                assert caplog.text.count("connection refused") == outage
+                cluster.down = None
+                for _ in range(10):  # nothing happens, not even bookmarks are sent
+                    await asyncio.sleep(20)
+                    for watch in cluster.watches:
+                        watch.stall()
+
+    virtual_time.run(main())
+
+
 def test_what_concerns_the_whole_server_is_told_once_for_all_kinds(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         cluster = FakeCluster()
