@@ -11,6 +11,7 @@ from pathlib import Path
 import uvicorn
 
 from mooring.embedded.http.app import App
+from mooring.embedded.http.protocol import BoundedProtocol
 
 _KEEP_ALIVE = 120  # longer than clients keep idle connections, so that they are the ones to close them
 _GRACE = 5
@@ -38,7 +39,8 @@ class Listener:
 
     def __init__(self, app: App, host: str, port: int, certificate: Path | None, key: Path | None) -> None:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._socket = socket.socket(family, socket.SOCK_STREAM)
+        # with the protocol named, asyncio switches Nagle's algorithm off, which would hold answers back
+        self._socket = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._socket.bind((host, port))
@@ -48,12 +50,13 @@ class Listener:
         self.port: int = self._socket.getsockname()[1]
         config = uvicorn.Config(
             app,
-            http="httptools",
+            http=BoundedProtocol,
             ws="none",
             lifespan="off",
             interface="asgi3",
             log_config=None,
             access_log=False,
+            proxy_headers=False,
             server_header=False,
             timeout_keep_alive=_KEEP_ALIVE,
             timeout_graceful_shutdown=_GRACE,

@@ -99,13 +99,25 @@ def unknown_fields(type: Type, value: Any, path: str = "") -> Iterator[str]:
 
 def duplicate_fields(data: bytes) -> list[str]:
     """The paths of members that stand twice in their object."""
+    if not _has_duplicates(data):
+        return []
     found: list[str] = []
-
-    def pairs(members: list[tuple[str, Any]]) -> _Pairs:
-        return _Pairs(members)
-
-    _look_for_duplicates(json.loads(data, object_pairs_hook=pairs), "", found)
+    _look_for_duplicates(json.loads(data, object_pairs_hook=_Pairs), "", found)
     return found
+
+
+def _has_duplicates(data: bytes) -> bool:
+    """The quick answer, without paths."""
+    twice = False
+
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal twice
+        tree = dict(pairs)
+        twice = twice or len(tree) != len(pairs)
+        return tree
+
+    json.loads(data, object_pairs_hook=members)
+    return twice
 
 
 class _Pairs(list[tuple[str, Any]]):

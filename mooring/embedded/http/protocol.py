@@ -1,0 +1,68 @@
+"""uvicorn's HTTP protocol, with bounds on what a request's head may hold and fewer writes per answer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+LARGEST_HEAD = 64 * 1024
+"""Bytes of the URL and the headers of one request together."""
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """Refuses heads that are too large, and writes the head and the body of an answer together."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self._gathering = _Gathering(transport, self.loop)
+        super().connection_made(cast(asyncio.Transport, self._gathering))
+
+    def on_message_begin(self) -> None:
+        self._head = 0
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count(len(name) + len(value))
+        super().on_header(name, value)
+
+    def on_response_complete(self) -> None:
+        self._gathering.flush()
+        super().on_response_complete()
+
+    def _count(self, size: int) -> None:
+        self._head += size
+        if self._head > LARGEST_HEAD:
+            raise httptools.HttpParserError(f"the head of a request is limited to {LARGEST_HEAD} bytes")
+
+
+class _Gathering:
+    """A transport that sends what was written in one turn of the loop in one piece: one record of TLS and one
+    system call instead of one for the head and one for the body."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._parts: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        if not self._parts:
+            self._loop.call_soon(self.flush)
+        self._parts.append(data)
+
+    def flush(self) -> None:
+        if self._parts:
+            parts, self._parts = self._parts, []
+            self._transport.write(parts[0] if len(parts) == 1 else b"".join(parts))
+
+    def close(self) -> None:
+        self.flush()
+        self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
