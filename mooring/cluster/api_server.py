@@ -54,9 +54,8 @@ class ApiServer:
         self._http = HttpClient(credentials.server, credentials.route, connections)
         route = credentials.route
         host = f"[{route.host}]:{route.port}" if ":" in route.host else f"{route.host}:{route.port}"
-        self._common = (f"Host: {host}\r\nUser-Agent: {user_agent}\r\nAccept: application/json\r\n").encode(
-            "ascii"
-        )
+        common = f"Host: {host}\r\nUser-Agent: {user_agent}\r\nAccept: application/json\r\n"
+        self._common = common.encode("ascii")
         self._contents = {
             kind: f"Content-Type: {kind}\r\n".encode("ascii") for kind in ("application/json", *PatchType)
         }

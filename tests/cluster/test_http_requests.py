@@ -426,6 +426,40 @@ def test_an_answer_that_nobody_asked_for_spoils_only_its_connection() -> None:
     run(main())
 
 
+def test_a_connection_that_nobody_needs_is_closed_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mooring.cluster.http.client._IDLE_FOR", 0.0)
+
+    async def main() -> None:
+        async with serving(ok) as server:
+            client = client_of(server)
+            await ask(client)
+            while server.writers:
+                await asyncio.sleep(0.01)
+            await ask(client)
+            assert server.connections == 2
+            await client.close()
+
+    run(main())
+
+
+def test_a_read_that_takes_too_long_on_a_kept_connection_is_not_repeated() -> None:
+    async def answer(request: Request, reply: Reply) -> None:
+        if request.body == b"slow":
+            await asyncio.sleep(20)
+        await reply.send(200)
+
+    async def main() -> None:
+        async with serving(answer) as server:
+            client = client_of(server)
+            await ask(client)
+            with pytest.raises(Unreachable, match="no answer in time"):
+                await ask(client, "GET", b"slow", timeout=0.1)
+            assert len(server.requests) == 2
+            await client.close()
+
+    run(main())
+
+
 def test_closing_ends_what_is_under_way_and_refuses_what_comes_later() -> None:
     async def answer(request: Request, reply: Reply) -> None:
         await asyncio.sleep(20)

@@ -52,7 +52,8 @@ class HttpClient:
                 await connection.send(data, asyncio.get_running_loop().time() + timeout)
                 return connection.response()
             except (OSError, ValueError) as error:
-                if method != "GET" or connection.answered or not kept:
+                died = kept and not connection.answered and isinstance(error, ConnectionResetError)
+                if not died or method != "GET":
                     raise self._unreachable(error, method, path) from error
                 self._drop_idle()  # likely as dead as this one
             finally:
@@ -131,6 +132,9 @@ class HttpClient:
                 raise ConnectionAbortedError("closed by this side")
             async with asyncio.timeout(_CONNECT_IN) as limit:
                 connection = await self._route.open(make, tls)
+            if self._closed:
+                connection.close()
+                raise ConnectionAbortedError("closed by this side")
         except TimeoutError as error:
             cause = TimeoutError(f"no connection within {_CONNECT_IN:.0f} s") if limit.expired() else error
             raise self._unreachable(cause, method, path, sent=False) from error
