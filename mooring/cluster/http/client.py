@@ -37,7 +37,7 @@ class HttpClient:
         self._idle: list[Connection] = []
         self._busy: set[Connection] = set()
         self._sweeper: asyncio.TimerHandle | None = None
-        self._closed = False
+        self._closed = asyncio.Event()
 
     async def request(self, method: str, path: str, head: bytes, body: bytes, timeout: float) -> Response:
         """Send one request; `head` has its headers. A kept connection that turns out to be dead is replaced
@@ -91,7 +91,7 @@ class HttpClient:
 
     async def close(self) -> None:
         """Close all connections; requests under way fail, and so does every later one."""
-        self._closed = True
+        self._closed.set()
         if self._sweeper is not None:
             self._sweeper.cancel()
         connections = [*self._busy, *self._idle]
@@ -128,11 +128,11 @@ class HttpClient:
     async def _connect(self, make: type[Made], method: str, path: str) -> Made:
         tls = self.tls
         try:
-            if self._closed:
+            if self._closed.is_set():
                 raise ConnectionAbortedError("closed by this side")
             async with asyncio.timeout(_CONNECT_IN) as limit:
                 connection = await self._route.open(make, tls)
-            if self._closed:
+            if self._closed.is_set():
                 connection.close()
                 raise ConnectionAbortedError("closed by this side")
         except TimeoutError as error:
@@ -145,7 +145,7 @@ class HttpClient:
 
     def _release(self, connection: Connection) -> None:
         self._busy.discard(connection)
-        if connection.usable and not self._closed:
+        if connection.usable and not self._closed.is_set():
             connection.idle_since = asyncio.get_running_loop().time()
             self._idle.append(connection)
         else:
