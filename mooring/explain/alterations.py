@@ -124,7 +124,7 @@ def untolerated(pod: Pod, taints: Iterable[Taint]) -> list[Taint]:
 
 def _toleration_text(taint: Taint) -> str:
     if taint.key.startswith(_CONDITIONS):
-        return f"the taint {words.taint(taint)} ends, which Kubernetes sets for a node's condition"
+        return f"the condition behind the taint {words.taint(taint)} ends"
     return f"tolerate the taint {words.taint(taint)}, or remove it"
 
 

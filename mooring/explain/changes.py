@@ -133,10 +133,10 @@ class _Search:
         """Nodes that one plugin alone refuses, and that none of the changes so far would open."""
         found = []
         for plugin, reasons, rows in self._rehearsal.refusing.alone():
-            if self._opened[rows].all() or (plugin == NodeResourcesFit.name and len(reasons) > 1):
-                continue
-            kind, text = self._in_words(plugin, reasons)
-            found.append(self._change(kind, text, rows))
+            several = plugin == NodeResourcesFit.name and len(reasons) > 1
+            if plugin == PROMISED or not (several or self._opened[rows].all()):
+                kind, text = self._in_words(plugin, reasons)
+                found.append(self._change(kind, text, rows))
         return found
 
     def _in_words(self, plugin: str, reasons: tuple[str, ...]) -> tuple[str, str]:

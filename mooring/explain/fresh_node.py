@@ -95,6 +95,10 @@ def _counts_elsewhere(other: PodInfo, pod: PodInfo) -> bool:
 def _bound_to_names(rehearsal: Rehearsal) -> bool:
     """Whether the pod, or a volume of it, asks for nodes by what no new node would have."""
     pod = rehearsal.pod.pod
+    if any(
+        t.required and not t.anti and t.topology_key == HOSTNAME for t in rehearsal.pod.shape.affinity_terms
+    ):
+        return True
     return any(
         found.key not in (ZONE, _REGION) and (found.key == HOSTNAME or of_volume)
         for term, of_volume in _node_terms(rehearsal, pod)
