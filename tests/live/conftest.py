@@ -1,17 +1,26 @@
-"""One control plane for all tests of this folder."""
+"""One control plane, or one cluster, for all tests of this folder."""
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.deploy.manifests import DEPLOY
+from tests.live.cluster import TestCluster
 from tests.live.control_plane import HOW_TO_GET, ControlPlane, assets
+from tests.live.replica import Replica, configuration
+from tests.live.scene import Scene
+
+SCHEDULER = "mooring-test"
 
 
 @pytest.fixture(scope="session")
 def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """For tests that kill things, or start others beside them."""
     binaries = assets()
     if binaries is None:
         pytest.skip(HOW_TO_GET)
@@ -22,3 +31,41 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
         yield plane
     finally:
         plane.stop()
+
+
+@pytest.fixture(scope="session")
+def cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[TestCluster]:
+    """For tests that need no more than a cluster; with the roles of deploy/."""
+    if shutil.which("kubectl") is None:
+        pytest.skip("needs kubectl: put it on the PATH")
+    given = os.environ.get("MOORING_TEST_KUBECONFIG")
+    kubeconfig = Path(given) if given else request.getfixturevalue("control_plane").kubeconfig()
+    found = TestCluster(kubeconfig, tmp_path_factory.mktemp("cluster"))
+    found.kubectl("apply", "-k", str(DEPLOY / "overlays" / "second-scheduler"))
+    yield found
+    found.api.close()
+
+
+@pytest.fixture(scope="session")
+def kubeconfig(cluster: TestCluster) -> Path:
+    """That of the ServiceAccount of deploy/."""
+    return cluster.kubeconfig(token=cluster.token("mooring", "mooring"))
+
+
+@pytest.fixture(scope="session")
+def scheduler(cluster: TestCluster, kubeconfig: Path) -> Iterator[Replica]:
+    """A scheduler for all tests that need none of their own."""
+    with Replica(cluster.folder, configuration(kubeconfig, SCHEDULER)) as replica:
+        yield replica.ready()
+        assert replica.end() == 0, replica.log
+
+
+@pytest.fixture
+def scene(cluster: TestCluster) -> Iterator[Scene]:
+    made = Scene(cluster, "scene", SCHEDULER)
+    try:
+        yield made
+    finally:
+        made.clear()

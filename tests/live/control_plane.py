@@ -6,6 +6,7 @@ kube-scheduler, tests that need them run too.
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import signal
@@ -15,8 +16,10 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 from cryptography.hazmat.primitives import serialization
@@ -26,6 +29,21 @@ HOW_TO_GET = (
     "needs a real control plane: set KUBEBUILDER_ASSETS to a directory with etcd and kube-apiserver "
     "(`setup-envtest use 1.36.x` fetches one), or MOORING_TEST_KUBECONFIG to a cluster's kubeconfig"
 )
+
+AUDIT_POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [
+        {
+            "level": "Request",
+            "verbs": ["create"],
+            "resources": [{"group": "", "resources": ["pods/binding"]}],
+        },
+        {"level": "None"},
+    ],
+}
+"""So that the server itself tells who bound which pod to what, and how often."""
 
 
 def assets() -> Path | None:
@@ -47,6 +65,16 @@ def free_port() -> int:
         return port
 
 
+class Binding(NamedTuple):
+    """A request to bind a pod, and how it was answered."""
+
+    pod: str
+    node: str
+    code: int
+    user: str
+    agent: str
+
+
 class ControlPlane:
     """etcd and kube-apiserver with RBAC, on loopback; killing and starting the latter makes trouble."""
 
@@ -58,6 +86,7 @@ class ControlPlane:
         self.etcd_url = f"http://127.0.0.1:{free_port()}"
         self.server = f"https://127.0.0.1:{self.port}"
         self._running: dict[str, subprocess.Popen[bytes]] = {}
+        (folder / "audit-policy.yaml").write_text(yaml.safe_dump(AUDIT_POLICY))
         (folder / "tokens.csv").write_text(f'{self.token},admin,admin,"system:masters"\n')
         _write_key(folder / "service-account.key")
 
@@ -92,6 +121,8 @@ class ControlPlane:
             "--service-cluster-ip-range=10.0.0.0/24",
             # no controller makes the ServiceAccounts that the one asks for, nor removes the other's taints
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+            f"--audit-policy-file={self.folder / 'audit-policy.yaml'}",
+            f"--audit-log-path={self.folder / 'audit.log'}",
             "--max-requests-inflight=3000",
             "--max-mutating-requests-inflight=1000",
             "--allow-privileged=true",
@@ -114,6 +145,18 @@ class ControlPlane:
             "--pvclaimbinder-sync-period=1s",
         )
 
+    def stop_controller_manager(self) -> None:
+        self._end("kube-controller-manager", signal.SIGTERM)
+
+    @contextmanager
+    def kube_scheduler(self, config: Path) -> Iterator[subprocess.Popen[bytes]]:
+        """kube-scheduler itself, where the binary is at hand."""
+        flags = (f"--config={config}", f"--secure-port={free_port()}", "--bind-address=127.0.0.1", "--v=2")
+        try:
+            yield self._spawn("kube-scheduler", *flags)
+        finally:
+            self._end("kube-scheduler", signal.SIGTERM)
+
     def stop(self) -> None:
         for name in reversed(list(self._running)):
             self._end(name, signal.SIGTERM)
@@ -121,11 +164,13 @@ class ControlPlane:
     def has(self, binary: str) -> bool:
         return (self.binaries / binary).is_file()
 
-    def _spawn(self, name: str, *flags: str) -> None:
+    def _spawn(self, name: str, *flags: str) -> subprocess.Popen[bytes]:
         log = (self.folder / f"{name}.log").open("ab")
         command = [str(self.binaries / name), *flags]
-        self._running[name] = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
+        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
+        self._running[name] = process
         log.close()
+        return process
 
     def _end(self, name: str, how: signal.Signals) -> None:
         process = self._running.pop(name)
@@ -161,6 +206,22 @@ class ControlPlane:
         with urllib.request.urlopen(request, context=context, timeout=10) as answer:
             data: bytes = answer.read()
             return data
+
+    def bindings(self, namespace: str) -> list[Binding]:
+        """All requests to bind pods of a namespace that were ever answered, as the server wrote them down."""
+        lines = (self.folder / "audit.log").read_text().splitlines()
+        records = [json.loads(line) for line in lines if line.endswith("}")]
+        return [
+            Binding(
+                record["objectRef"]["name"],
+                record["requestObject"]["target"]["name"],
+                record["responseStatus"]["code"],
+                record["user"]["username"],
+                record["userAgent"],
+            )
+            for record in records
+            if record["objectRef"]["namespace"] == namespace
+        ]
 
     def kubeconfig(self, *, token: str = "", name: str = "admin", server: str = "") -> Path:
         """A kubeconfig of the administrator, or of whoever a token belongs to."""
