@@ -2,7 +2,7 @@
 
 A server in a process of its own answers every request with the Status that a binding is answered with; the
 clients keep a number of requests under way over TLS. Prints CPU microseconds per request of the client's
-process. aiohttp and uvloop are measured where they are installed.
+process, once on asyncio's own event loop and once on uvloop, with ratios. Needs the extras bench and fast.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from collections.abc import Awaitable, Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+import aiohttp
+import msgspec
+import uvloop
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -30,8 +33,9 @@ from mooring.cluster.kinds import PODS
 
 ANSWER_BODY = b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201}\n'
 ANSWER = (
-    b"HTTP/1.1 201 Created\r\nAudit-Id: 7d1f1c5c-3f0e-4e1c-9d8c-0f6a2f8f3c11\r\nCache-Control: no-cache, private\r\n"
-    b"Content-Type: application/json\r\nX-Kubernetes-Pf-Flowschema-Uid: 3c2b5b0e-6a0e-4a53-9d6a-1f2b3c4d5e6f\r\n"
+    b"HTTP/1.1 201 Created\r\nAudit-Id: 7d1f1c5c-3f0e-4e1c-9d8c-0f6a2f8f3c11\r\n"
+    b"Cache-Control: no-cache, private\r\nContent-Type: application/json\r\n"
+    b"X-Kubernetes-Pf-Flowschema-Uid: 3c2b5b0e-6a0e-4a53-9d6a-1f2b3c4d5e6f\r\n"
     b"X-Kubernetes-Pf-Prioritylevel-Uid: 9f8e7d6c-5b4a-4c3d-8e2f-1a0b9c8d7e6f\r\n"
     b"Date: Mon, 01 Jan 2024 00:00:00 GMT\r\nContent-Length: %d\r\n\r\n%b" % (len(ANSWER_BODY), ANSWER_BODY)
 )
@@ -39,7 +43,11 @@ Post = Callable[[int], Awaitable[object]]
 
 
 def binding(number: int) -> dict[str, object]:
-    metadata = {"name": f"pod-{number}", "namespace": "default", "uid": "391e6717-daa5-4418-a475-b81429069468"}
+    metadata = {
+        "name": f"pod-{number}",
+        "namespace": "default",
+        "uid": "391e6717-daa5-4418-a475-b81429069468",
+    }
     target = {"kind": "Node", "name": f"node-{number}"}
     return {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
 
@@ -111,16 +119,15 @@ async def with_mooring(server: str, ca: Path, requests: int, at_once: int) -> fl
     api = ApiServer(Credentials(server, trust=Trust(ca.read_bytes())), qps=-1)
     try:
         return await measure(
-            lambda number: api.post(PODS, f"pod-{number}", "binding", binding(number), "default"), requests, at_once
+            lambda number: api.post(PODS, f"pod-{number}", "binding", binding(number), "default"),
+            requests,
+            at_once,
         )
     finally:
         await api.close()
 
 
 async def with_aiohttp(server: str, ca: Path, requests: int, at_once: int) -> float:
-    import aiohttp
-    import msgspec
-
     context = ssl.create_default_context(cafile=str(ca))
     headers = {"Content-Type": "application/json"}
     connector = aiohttp.TCPConnector(ssl=context, limit=at_once)
@@ -135,7 +142,9 @@ async def with_aiohttp(server: str, ca: Path, requests: int, at_once: int) -> fl
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--requests", type=int, default=5000)
     parser.add_argument("--at-once", type=int, default=32)
     options = parser.parse_args()
@@ -145,18 +154,18 @@ def main() -> None:
         process = multiprocessing.Process(target=serve, args=(Path(name), theirs), daemon=True)
         process.start()
         server = f"https://127.0.0.1:{ours.recv()}"
-        loops: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {"asyncio": asyncio.new_event_loop}
-        try:
-            import uvloop
-
-            loops["uvloop"] = uvloop.new_event_loop
-        except ImportError:
-            pass
-        for loop_name, make_loop in loops.items():
+        for name_of_loop, make_loop in (
+            ("asyncio", asyncio.new_event_loop),
+            ("uvloop", uvloop.new_event_loop),
+        ):
+            costs = []
             for client in (with_mooring, with_aiohttp):
                 with asyncio.Runner(loop_factory=make_loop) as runner:
-                    cost = runner.run(client(server, ca, options.requests, options.at_once))
-                print(f"{client.__name__.removeprefix('with_'):8} on {loop_name:8} {cost:6.0f} CPU µs per POST")
+                    costs.append(runner.run(client(server, ca, options.requests, options.at_once)))
+            print(
+                f"on {name_of_loop:7}: mooring {costs[0]:4.0f}, aiohttp {costs[1]:4.0f} CPU µs per POST "
+                f"({costs[1] / costs[0]:.1f} times)"
+            )
         process.terminate()
         process.join()
 
