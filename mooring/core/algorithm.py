@@ -22,6 +22,7 @@ from mooring.framework.pod import PodInfo
 from mooring.framework.profile import Profile, ShapeMemory
 from mooring.framework.scoring import Scoring
 from mooring.framework.status import SUCCESS, Code, Status
+from mooring.framework.watch import Watch
 from mooring.state.cluster import ClusterState
 
 NO_REFUSALS: Mapping[int, Status] = {}
@@ -78,10 +79,11 @@ class Algorithm:
         """
         nodes = self._cluster.nodes
         memory = profile.memory_of(pod.shape, len(nodes))
-        choice = self._filtered(profile, pod, nodes, memory)
+        watch = profile.watch
+        choice = self._filtered(profile, pod, nodes, memory, watch)
         if choice.row is None and choice.feasible is not None:
             choice.candidates = self._candidates(profile, nodes, memory, choice)
-            self._score(profile, pod, nodes, memory, choice, score_anyway)
+            self._score(profile, pod, nodes, memory, choice, score_anyway, watch)
             if choice.best is not None:
                 best = choice.best
                 choice.row = best.item(self._pick(len(best)) if len(best) > 1 else 0)
@@ -91,18 +93,26 @@ class Algorithm:
         """`choose` for those who only ask: all nodes, the first of the best, and nothing kept of it."""
         nodes = self._cluster.nodes
         memory = ShapeMemory(profile)
-        choice = self._filtered(profile, pod, nodes, memory)
+        choice = self._filtered(profile, pod, nodes, memory, None)
         if score and choice.feasible is not None and choice.feasible.any():
             choice.candidates = nodes.where(choice.feasible)
-            self._score(profile, pod, nodes, memory, choice, True)
+            self._score(profile, pod, nodes, memory, choice, True, None)
             if choice.row is None and choice.best is not None:
                 choice.row = choice.best.item(0)
         return self._finished(choice)
 
-    def _filtered(self, profile: Profile, pod: PodInfo, nodes: Nodes, memory: ShapeMemory) -> Choice:
+    def _filtered(
+        self, profile: Profile, pod: PodInfo, nodes: Nodes, memory: ShapeMemory, watch: Watch | None
+    ) -> Choice:
         choice = Choice(CycleState(memory.memory), Diagnosis(self._cluster.table.row_of))
+        if watch is not None:
+            choice.state.sampling = watch.cycle_samples.next()
         if len(nodes) and self._pre_filter(profile, memory, pod, nodes, choice):
+            if watch is not None:
+                watch.laps.append(watch.timer())
             self._filter(profile, pod, nodes, memory, choice)
+            if watch is not None:
+                watch.laps.append(watch.timer())
         return choice
 
     def _finished(self, choice: Choice) -> Choice:
@@ -133,7 +143,7 @@ class Algorithm:
         self, profile: Profile, pod: PodInfo, nodes: Nodes, memory: ShapeMemory, choice: Choice
     ) -> None:
         diagnosis, filtering = choice.diagnosis, memory.filtering
-        choice.changes = profile.filter(memory, choice.state, pod, nodes, diagnosis.allowed)
+        choice.changes = filtering.refresh(choice.state, pod, nodes, diagnosis.allowed)
         diagnosis.filtering = filtering
         crowded = self._crowded(profile, pod, nodes, choice)
         nominated = pod.pod.status.nominated_node_name
@@ -196,6 +206,7 @@ class Algorithm:
         memory: ShapeMemory,
         choice: Choice,
         score_anyway: bool,
+        watch: Watch | None,
     ) -> None:
         candidates = choice.candidates
         if candidates is None or len(candidates) == 0:
@@ -205,7 +216,12 @@ class Algorithm:
             return
         assert choice.feasible is not None
         profile.pre_score(memory, choice.state, pod, candidates)
-        scoring = profile.score(memory, choice.state, pod, nodes, choice.feasible, candidates, choice.changes)
+        if watch is not None:
+            watch.laps.append(watch.timer())
+        scoring = memory.scoring
+        scoring.refresh(choice.state, pod, nodes, choice.feasible, candidates, choice.changes)
+        if watch is not None:
+            watch.laps.append(watch.timer())
         choice.scoring = scoring
         choice.best = scoring.best()
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from typing import TYPE_CHECKING
 
 from mooring.config.resolve import ResolvedProfile
 from mooring.core.handle import ProfileHandle
-from mooring.framework.observed_profile import ObservedProfile
 from mooring.framework.observer import Observer
 from mooring.framework.plugin import Plugin
 from mooring.framework.profile import Profile, instantiate
 from mooring.framework.registry import Registry
+from mooring.framework.watch import Watch
 from mooring.plugins import IN_TREE
 
 if TYPE_CHECKING:
@@ -42,13 +41,13 @@ def build_profile(
     for name in names:
         args: object = resolved.args.get(name) or resolved.raw_args.get(name)
         plugins[name] = instantiate(registry[name], args, handle)
-    make = Profile if observer is None else partial(ObservedProfile, observer)
-    handle.profile = make(
+    handle.profile = Profile(
         resolved.scheduler_name,
         plugins,
         resolved.points,
         resolved.weights,
         resolved.percentage_of_nodes_to_score,
         reuse,
+        None if observer is None else Watch(observer, resolved.scheduler_name),
     )
     return handle.profile

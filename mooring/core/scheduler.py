@@ -16,7 +16,7 @@ from mooring.api.meta import Condition, KubeObject
 from mooring.config import KubeSchedulerConfiguration, LoadedConfig, default_config, resolve
 from mooring.core import decision as records
 from mooring.core.algorithm import NO_NODES, Algorithm, Choice
-from mooring.core.binding import BindingCycle, ObservedBindingCycle
+from mooring.core.binding import BindingCycle
 from mooring.core.build import build_profile, registry_with
 from mooring.core.decision import Decision, Recorder
 from mooring.core.diagnosis import DiagnosedStatuses, Diagnosis
@@ -36,6 +36,7 @@ from mooring.framework.profile import Profile
 from mooring.framework.registry import Registry
 from mooring.framework.runners import PluginError
 from mooring.framework.status import Code, Status
+from mooring.framework.watch import Watch
 from mooring.state.cluster import ClusterState
 from mooring.state.store import ObjectStore
 
@@ -103,7 +104,6 @@ class Scheduler:
         self.profiles: dict[str, Profile] = {}
         for resolved in resolve(loaded, registry):
             self.profiles[resolved.scheduler_name] = build_profile(resolved, registry, self, reuse, observer)
-        self._binding_cycle = BindingCycle if observer is None else ObservedBindingCycle
         self.queue = self._make_queue(settings, pod_max_in_unschedulable_pods_duration)
         self.intake = Intake(self)
         self._algorithm = Algorithm(
@@ -190,11 +190,12 @@ class Scheduler:
         return True
 
     def _attempt(self, queued: QueuedPodInfo) -> Decision:
-        if self._observer is not None:
-            queued.began = self._observer.timer()
         decision = records.start(queued.pod, queued.attempts, len(self.cluster.table))
         in_full = self.record or (self.log is not None and self.log.wants_all())
         profile = self.profiles[queued.pod.scheduler_name]
+        if profile.watch is not None:
+            queued.began = profile.watch.timer()
+            profile.watch.laps = [queued.began]
         try:
             self._decide(queued, profile, decision, in_full)
         except Exception as bug:
@@ -207,7 +208,8 @@ class Scheduler:
         try:
             choice = self._algorithm.choose(profile, queued.pod, score_anyway=in_full)
         except PluginError as exc:
-            self._algorithm_ended(queued)
+            if profile.watch is not None:
+                profile.watch.failed()
             self._fail(queued, Status(Code.ERROR, str(exc), plugin=exc.plugin), "", decision)
         else:
             self._follow(queued, profile, choice, decision, in_full)
@@ -235,10 +237,6 @@ class Scheduler:
         else:
             self._place(queued, profile, choice, decision)
 
-    def _algorithm_ended(self, queued: QueuedPodInfo) -> None:
-        if self._observer is not None:
-            self._observer.algorithm_ended(self._observer.timer() - queued.began)
-
     def rehearse(self, pod: PodInfo, *, score: bool = True) -> Choice:
         """What an attempt at a pod would come to now, over all nodes. It leaves no trace: nothing is assumed
         or queued, and no random number is taken that later decisions would miss. Raises PluginError."""
@@ -259,12 +257,15 @@ class Scheduler:
     def _does_not_fit(
         self, queued: QueuedPodInfo, profile: Profile, choice: Choice, decision: Decision, in_full: bool
     ) -> None:
-        diagnosis = choice.diagnosis
+        diagnosis, watch = choice.diagnosis, profile.watch
         if diagnosis.total == 0:
-            self._algorithm_ended(queued)
+            if watch is not None:
+                watch.no_node()
             status = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, NO_NODES)
             self._fail(queued, status, "", decision)
             return
+        if watch is not None:
+            watch.no_fit(choice.state, diagnosis.pre_filter)
         nominate: str | None = ""
         suffix = ""
         if profile.points.get("postFilter"):
@@ -275,19 +276,19 @@ class Scheduler:
                 decision.post_filter = records.record_post_filter(result, in_full)
             if result.victims:
                 self._preempt(queued.pod, result)
-        self._algorithm_ended(queued)
+        if watch is not None:
+            watch.no_node()
         status = Status(Code.UNSCHEDULABLE, diagnosis.message(suffix))
         self._fail(queued, status, nominate, decision, diagnosis)
 
     def _place(self, queued: QueuedPodInfo, profile: Profile, choice: Choice, decision: Decision) -> None:
         """Assume the pod on its node, and hand it to the binding cycle."""
-        self._algorithm_ended(queued)
         pod, node_name = queued.pod, choice.node_name
         decision.node, decision.result = node_name, "scheduled"
         placed = pod.on(node_name)
         self.cluster.assume(placed, node_name)
         self.queue.nominator.delete(pod.uid)
-        cycle = self._binding_cycle(profile, choice.state, queued, placed, node_name)
+        cycle = BindingCycle(profile, choice.state, queued, placed, node_name)
         try:
             self._hand_over(cycle, decision)
         except Exception:
@@ -297,10 +298,19 @@ class Scheduler:
     def _hand_over(self, cycle: BindingCycle, decision: Decision) -> None:
         """Reserve, ask for permission, and have it bound or wait."""
         profile, state, pod, node_name = cycle.profile, cycle.state, cycle.pod, cycle.node_name
+        watch = profile.watch
         status = profile.reserve(state, pod, node_name)
         waits: dict[str, tuple[float, Status]] = {}
         if status.ok:
+            if watch is not None:
+                watch.laps.append(watch.timer())
             status, waits = profile.permit(state, pod, node_name)
+        if watch is not None:
+            if status.ok and not waits:
+                cycle.laps = watch.laps
+                cycle.laps.append(watch.timer())
+            else:
+                watch.refused(Code.WAIT if waits else status.code, state)
         if not status.ok:
             self._undo(cycle)
             self._refused_late(cycle, status, decision)
@@ -342,8 +352,8 @@ class Scheduler:
         if status.ok:
             note = f"Successfully assigned {pod.key} to {cycle.node_name}"
             self.effects.append(EmitEvent(pod, "Normal", "Scheduled", "Binding", note))
-            if self._observer is not None:
-                self._tell_scheduled(self._observer, cycle.queued)
+            if cycle.profile.watch is not None:
+                self._tell_scheduled(cycle.profile.watch, cycle)
             self._activate_stashed(cycle)
             return
         self._undo(cycle)
@@ -352,16 +362,15 @@ class Scheduler:
         self._fail(cycle.queued, status, "", decision)
         self._keep(cycle, decision)
 
-    def _tell_scheduled(self, observer: Observer, queued: QueuedPodInfo) -> None:
-        now = self.clock()
+    def _tell_scheduled(self, watch: Watch, cycle: BindingCycle) -> None:
+        queued, laps = cycle.queued, cycle.laps
         first = queued.initial_attempt_timestamp
-        observer.pod_scheduled(
-            queued.pod.scheduler_name,
-            observer.timer() - queued.began,
-            queued.attempts,
-            0.0 if first is None else now - first,
-            queued.was_flushed,
-        )
+        since_first = 0.0 if first is None else self.clock() - first
+        tell = watch.scheduled.get(len(laps))
+        if tell is not None:
+            tell(laps, queued.began, queued.attempts, since_first, cycle.state)
+        if queued.was_flushed:
+            watch.observer.scheduled_after_flush()
 
     def _activate_stashed(self, cycle: BindingCycle) -> None:
         """Pods that plugins want tried now, left in the cycle's state."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from mooring.framework.watch import PluginWatch
 
 T = TypeVar("T")
 
@@ -17,14 +20,14 @@ class CycleState:
     A value with a `clone()` method is cloned when the state is; others are shared.
     """
 
-    __slots__ = ("_data", "memory", "sampled", "skip_filter", "skip_score")
+    __slots__ = ("_data", "memory", "sampling", "skip_filter", "skip_score")
 
     def __init__(self, memory: dict[Hashable, Any] | None = None) -> None:
         self._data: dict[str, Any] = {}
         self.memory = {} if memory is None else memory
         self.skip_filter: frozenset[str] = frozenset()
         self.skip_score: frozenset[str] = frozenset()
-        self.sampled = False  # whether an observer wants plugins timed one by one in this cycle
+        self.sampling: PluginWatch | None = None  # where an observer wants plugins timed one by one
 
     def read(self, key: str) -> Any:
         """The value written under `key`; KeyError where there is none."""
@@ -63,4 +66,5 @@ class CycleState:
             key: value.clone() if hasattr(value, "clone") else value for key, value in self._data.items()
         }
         copy.skip_filter, copy.skip_score = self.skip_filter, self.skip_score
+        copy.sampling = self.sampling
         return copy

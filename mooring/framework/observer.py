@@ -2,51 +2,72 @@
 
 Nothing here measures: the core knows no metrics and has no timer of its own. An Observer brings the timer and
 hears what took how long; without one, nothing is timed.
+
+An attempt takes a hundred microseconds or so, and what watches it must not add many calls. The points of an
+attempt follow one another, so the time at the end of each is noted in a list, its laps, which is handed over
+when the attempt ends: between `laps[i]` and `laps[i + 1]` ran `points[i]`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import ClusterEvent
 from mooring.framework.status import Code
 
+Laps = list[float]
+Points = tuple[str, ...]
 Record = Callable[[Code, float], None]
 """Told how something ended and how many seconds it took."""
 
+Scheduled = Callable[[Laps, float, int, float, CycleState], None]
+"""Told of a pod that was bound: its laps, when this attempt began, how many attempts there were, the seconds
+since the pod first became active, and the cycle's state."""
 
-def _ignore(_: object, seconds: float) -> None:
-    """The Record of nobody."""
+BINDING: Points = ("PreBind", "Bind", "PostBind")
+SCORED: Points = ("PreFilter", "Filter", "PreScore", "Score", "Reserve", "Permit", "", *BINDING)
+UNSCORED: Points = ("PreFilter", "Filter", "Reserve", "Permit", "", *BINDING)
+"""The points of an attempt; without a score where there was but one node to take. Between Permit and PreBind
+a pod may have to wait, which is nobody's time."""
 
 
 class Observer:
     """Hears everything and does nothing about it; a subclass overrides what it cares for.
 
-    `timer` gives seconds since any moment, the same throughout.
+    `timer` gives seconds since any moment, the same throughout. In one of `sample_every` cycles plugins are
+    timed one by one.
     """
 
-    def __init__(self, timer: Callable[[], float]) -> None:
+    def __init__(self, timer: Callable[[], float], sample_every: int = 10) -> None:
         self.timer = timer
+        self.sample_every = sample_every
 
     # ---- asked at start-up, so that little is left to do when it happens
 
+    def scheduled(self, profile: str, points: Points) -> Scheduled:
+        """Who is told of each pod that these points, all with success, ended in binding."""
+        return _ignore
+
     def extension_point(self, profile: str, point: str) -> Record:
-        """Who is told of each run of all plugins of an extension point; points are "PreFilter" and so on."""
+        """Who is told of a point that is none of those: PreEnqueue, PostFilter, Unreserve."""
         return _ignore
 
     def plugin(self, plugin: str, point: str) -> Record:
-        """Who is told of each run of one plugin, in the attempts where `sampled` said so."""
+        """Who is told of each run of one plugin, in the cycles that are sampled."""
         return _ignore
 
     def hint(self, plugin: str, event: str) -> Callable[[str, float], None]:
         """Who is told of each answer of a queueing hint: "Queue", "QueueSkip" or "Error"."""
         return _ignore
 
-    # ---- told
+    # ---- told when it happens
 
-    def sampled(self) -> bool:
-        """Whether plugins are timed one by one in the attempt that starts now."""
-        return False
+    def broken_off(
+        self, profile: str, points: Points, laps: Laps, code: Code, state: CycleState | None
+    ) -> None:
+        """Only some of these points ran, and the last one that did ended with `code`. Without a state, it is
+        not known which plugins took part."""
 
     def events_handled(self, events: Sequence[ClusterEvent], seconds: float) -> None:
         """A change of an object, which amounted to these events, was taken in."""
@@ -54,17 +75,14 @@ class Observer:
     def pod_queued(self, queue: str, event: str) -> None:
         """A pod entered the active, backoff or unschedulable queue because of an event."""
 
-    def algorithm_ended(self, seconds: float) -> None:
-        """A node was found, or not, preemption included."""
+    def algorithm_failed(self, seconds: float) -> None:
+        """No node was found, preemption included; where one was, the laps tell."""
 
     def attempt_failed(self, profile: str, result: str, seconds: float) -> None:
         """An attempt ended in "unschedulable" or "error"."""
 
-    def pod_scheduled(
-        self, profile: str, seconds: float, attempts: int, since_first: float, flushed: bool
-    ) -> None:
-        """An attempt ended with the pod bound: how long it took, how many there were and how long ago the pod
-        first became active, and whether it came back only because it had waited for too long."""
+    def scheduled_after_flush(self) -> None:
+        """A pod was bound which nothing had brought back but that it had waited for too long."""
 
     def permit_waited(self, code: Code, seconds: float) -> None:
         """A pod that permit plugins held was released, refused or failed."""
@@ -77,3 +95,7 @@ class Observer:
 
     def preemption_ended(self, result: str, seconds: float) -> None:
         """All victims are gone or going ("success"), or one of them could not be evicted ("error")."""
+
+
+def _ignore(*_: object) -> None:
+    """Tells nobody."""

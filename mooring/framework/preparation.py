@@ -28,9 +28,10 @@ class Preparing(NamedTuple):
 class Preparation:
     """The plugins of one extension point, for pods of one shape."""
 
-    __slots__ = ("_asked", "_order", "_sets", "_skipping", "_writes")
+    __slots__ = ("_asked", "_order", "_point", "_sets", "_skipping", "_writes")
 
-    def __init__(self, plugins: Sequence[Preparing]) -> None:
+    def __init__(self, point: str, plugins: Sequence[Preparing]) -> None:
+        self._point = point
         self._order = [plugin.plugin for plugin in plugins]
         self._asked = list(plugins)  # those whose answer is not settled
         self._skipping: set[str] = set()
@@ -48,6 +49,8 @@ class Preparation:
         settled: list[str] = []
         for name, ask, by_shape in self._asked:
             written = state.keys() if by_shape else None
+            if state.sampling is not None:
+                ask = state.sampling.timed(name, self._point, ask)
             try:
                 answer = ask(state, pod, nodes)
             except Exception as exc:

@@ -6,17 +6,19 @@ from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from math import isnan
 from typing import Any, cast
 
-from mooring.framework.changes import Changes
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.filtering import Filtering
 from mooring.framework.handle import Handle
-from mooring.framework.nodes import BoolArray, Depends, Nodes, NodeStatuses
+from mooring.framework.nodes import Depends, Nodes, NodeStatuses
 from mooring.framework.plugin import Plugin, PostFilterResult, PreFilterResult, overrides
 from mooring.framework.pod import PodInfo, Shape
 from mooring.framework.preparation import Preparation, Preparing
 from mooring.framework.runners import FilterRunner, PluginError, ScoreRunner, raised
 from mooring.framework.scoring import Scoring
 from mooring.framework.status import SUCCESS, Code, Status
+from mooring.framework.watch import Watch
+
+PREEMPTION = "DefaultPreemption"
 
 Bound = tuple[str, Callable[..., Any]]
 
@@ -83,16 +85,16 @@ class ShapeMemory:
 
     def __init__(self, profile: Profile) -> None:
         self.memory: dict[Hashable, Any] = {}
-        self.pre_filter = Preparation(profile.pre_filters)
+        self.pre_filter = Preparation("PreFilter", profile.pre_filters)
         self.filtering = Filtering(profile.filters)
-        self.pre_score = Preparation(profile.pre_scores)
+        self.pre_score = Preparation("PreScore", profile.pre_scores)
         self.scoring = Scoring(profile.scores)
 
 
 class Profile:
     """One scheduler name with its plugins at each extension point, in execution order.
 
-    With `reuse` off nothing is kept between cycles: slower, and the same answers.
+    With `reuse` off nothing is kept between cycles: slower, and the same answers. `watch` is for an observer.
     """
 
     MEMORY_BYTES = 256 << 20  # for shape memories, estimated at BYTES_PER_ROW for each row of the table
@@ -106,17 +108,19 @@ class Profile:
         weights: Mapping[str, int],
         percentage_of_nodes_to_score: int | None = None,
         reuse: bool = True,
+        watch: Watch | None = None,
     ) -> None:
+        self.watch = watch
         self.scheduler_name = scheduler_name
         self.plugins = dict(plugins)
         self.points = {point: tuple(names) for point, names in points.items()}
         self.weights = dict(weights)
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
         self.reuse = reuse
-        self.filters = [self._filter_runner(p) for p in self.at("filter")]
+        self.filters = [FilterRunner(p) for p in self.at("filter")]
         self.filters_about_pods = [r for r in self.filters if r.depends is not Depends.NODE]
         self._wide_filters = {r.name for r in self.filters if r.depends is Depends.ANYTHING}
-        self.scores = [self._score_runner(p, self.weights.get(p.name) or 1) for p in self.at("score")]
+        self.scores = [ScoreRunner(p, self.weights.get(p.name) or 1) for p in self.at("score")]
         self._pre_enqueues = self._bound("preEnqueue", "pre_enqueue")
         self.pre_filters = self._preparing("preFilter", "pre_filter")
         self._post_filters = self._bound("postFilter", "post_filter")
@@ -132,12 +136,6 @@ class Profile:
     def at(self, point: str) -> list[Plugin]:
         """The plugins of an extension point, in execution order."""
         return [self.plugins[name] for name in self.points.get(point, ())]
-
-    def _filter_runner(self, plugin: Plugin) -> FilterRunner:
-        return FilterRunner(plugin)
-
-    def _score_runner(self, plugin: Plugin, weight: int) -> ScoreRunner:
-        return ScoreRunner(plugin, weight)
 
     def _bound(self, point: str, method: str) -> list[Bound]:
         """A method of each plugin of an extension point; reserve plugins may lack one of their two."""
@@ -174,7 +172,17 @@ class Profile:
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """The first refusal, or success."""
-        return first_refusal(self._pre_enqueues, pod)
+        watch = self.watch
+        if watch is None:
+            return _first_refusal(self._pre_enqueues, pod)
+        began = watch.timer()
+        asks = self._pre_enqueues
+        plugins = watch.pre_enqueue_samples.next()
+        if plugins is not None:
+            asks = [(name, plugins.timed(name, "PreEnqueue", ask)) for name, ask in asks]
+        status = _first_refusal(asks, pod)
+        watch.pre_enqueue(status.code, watch.timer() - began)
+        return status
 
     # ---- scheduling cycle
 
@@ -187,33 +195,20 @@ class Profile:
         outcome.settle()
         return outcome
 
-    def filter(
-        self, memory: ShapeMemory, state: CycleState, pod: PodInfo, nodes: Nodes, allowed: BoolArray | None
-    ) -> Changes:
-        """Bring the filters' verdicts up to date, and tell what had changed; raises PluginError where one
-        fails."""
-        return memory.filtering.refresh(state, pod, nodes, allowed)
-
     def pre_score(self, memory: ShapeMemory, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
         """Run pre_score on the feasible nodes; raises PluginError where one does not succeed."""
         state.skip_score = memory.pre_score.run(state, pod, nodes, _must_succeed)
 
-    def score(
-        self,
-        memory: ShapeMemory,
-        state: CycleState,
-        pod: PodInfo,
-        nodes: Nodes,
-        feasible: BoolArray,
-        candidates: Nodes,
-        changes: Changes,
-    ) -> Scoring:
-        """Bring the scores up to date; raises PluginError where a plugin fails."""
-        memory.scoring.refresh(state, pod, nodes, feasible, candidates, changes)
-        return memory.scoring
-
     def post_filter(self, state: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
         """Run post_filter until one succeeds; otherwise the reasons of all that refused."""
+        if self.watch is None:
+            return self._run_post_filter(state, pod, statuses)
+        began = self.watch.timer()
+        result = self._run_post_filter(state, pod, statuses)
+        self.watch.post_filter((result.status or SUCCESS).code, self.watch.timer() - began)
+        return result
+
+    def _run_post_filter(self, state: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
         reasons: list[str] = []
         last = PostFilterResult()
         for name, ask in self._post_filters:
@@ -237,6 +232,10 @@ class Profile:
         pod: PodInfo,
         statuses: NodeStatuses,
     ) -> PostFilterResult:
+        if state.sampling is not None:
+            ask = state.sampling.timed(name, "PostFilter", ask)
+        if self.watch is not None and name == PREEMPTION:
+            self.watch.observer.preemption_attempted()
         try:
             answer = ask(state, pod, statuses)
         except Exception as exc:
@@ -253,6 +252,8 @@ class Profile:
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Reserve in order; the caller unreserves when this fails."""
         for name, ask in self._reserves:
+            if state.sampling is not None:
+                ask = state.sampling.timed(name, "Reserve", ask)
             status = _answer(name, "Reserve", ask, state, pod, node_name)
             if status is not SUCCESS and not status.ok:
                 return _failure(status, f'running Reserve plugin "{name}": ')
@@ -260,8 +261,13 @@ class Profile:
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Give back in reverse order, whatever was reserved."""
+        began = 0.0 if self.watch is None else self.watch.timer()
         for name, ask in self._unreserves:
+            if state.sampling is not None:
+                ask = state.sampling.timed(name, "Unreserve", ask)
             _answer(name, "Unreserve", ask, state, pod, node_name)
+        if self.watch is not None:
+            self.watch.unreserve(Code.SUCCESS, self.watch.timer() - began)
 
     def permit(
         self, state: CycleState, pod: PodInfo, node_name: str
@@ -269,6 +275,8 @@ class Profile:
         """The first refusal or success, and the plugins that want to wait with their timeouts."""
         waits: dict[str, tuple[float, Status]] = {}
         for name, ask in self._permits:
+            if state.sampling is not None:
+                ask = state.sampling.timed(name, "Permit", ask)
             status = _answer(name, "Permit", ask, state, pod, node_name)
             if status.code is Code.WAIT:
                 timeout = status.timeout
@@ -281,7 +289,7 @@ class Profile:
         return SUCCESS, waits
 
 
-def first_refusal(pre_enqueues: Sequence[Bound], pod: PodInfo) -> Status:
+def _first_refusal(pre_enqueues: Sequence[Bound], pod: PodInfo) -> Status:
     """What stands in the way of a pod that wants to enter the queue; success where nothing does."""
     for name, ask in pre_enqueues:
         status = _answer(name, "PreEnqueue", ask, pod)

@@ -95,6 +95,8 @@ class FilterRunner:
         self, state: CycleState, pod: PodInfo, nodes: Nodes, alive: BoolArray | None = None
     ) -> Verdicts | None:
         """The plugin's verdicts; rows that are not `alive` may be left out of the question."""
+        if state.sampling is not None:
+            return state.sampling.run(self.name, "Filter", state, self.run, state, pod, nodes, alive)
         try:
             if nodes.hypothetical and self._extended:
                 return self._adjusted(state, pod, nodes)
@@ -107,6 +109,8 @@ class FilterRunner:
 
     def run_one(self, state: CycleState, pod: PodInfo, node: NodeInfo, view: Nodes) -> Verdicts | None:
         """`run` for one node, in the quicker of the forms that the plugin has."""
+        if state.sampling is not None:
+            return state.sampling.run(self.name, "Filter", state, self.run_one, state, pod, node, view)
         if self._has_both:
             try:
                 status = self.plugin.filter(state, pod, node)
@@ -193,6 +197,8 @@ class ScoreRunner:
         self.reuses = self.depends is not Depends.ANYTHING
 
     def run(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+        if state.sampling is not None:
+            return state.sampling.run(self.name, "Score", state, self.run, state, pod, nodes)
         try:
             if self._by_node:
                 return self._each(state, pod, nodes)
@@ -202,6 +208,8 @@ class ScoreRunner:
 
     def run_one(self, state: CycleState, pod: PodInfo, node: NodeInfo, view: Nodes) -> int:
         """`run` for one node, in the quicker of the forms that the plugin has."""
+        if state.sampling is not None:
+            return state.sampling.run(self.name, "Score", state, self.run_one, state, pod, node, view)
         if not self._has_both:
             return int(self.run(state, pod, view)[0])
         try:
@@ -210,6 +218,9 @@ class ScoreRunner:
             raise self._failed("score", exc) from exc
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray, nodes: Nodes) -> IntArray:
+        if state.sampling is not None:
+            point, ask = "ScoreExtensionNormalize", self.normalize
+            return state.sampling.run(self.name, point, state, ask, state, pod, scores, nodes)
         try:
             normalized = self.plugin.normalize_score(state, pod, scores, nodes)
             return self._checked(normalized, len(nodes), "normalize_score")
