@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import msgspec
 
 from mooring.cli.flags import duration, flag, group, text, without_effect
 from mooring.cli.plugins import plugin_option, registry_for
+from mooring.cli.serving import endpoint_settings, serving_flags
 from mooring.cluster.credentials import CredentialsError
 from mooring.config import (
     ConfigError,
@@ -22,6 +24,7 @@ from mooring.config import (
     load,
     to_yaml,
 )
+from mooring.endpoints.settings import EndpointError
 from mooring.explain.log import Recording
 from mooring.framework.registry import RegistrationError
 from mooring.framework.runners import PluginError
@@ -75,10 +78,14 @@ _log_flags = group(
 )
 
 _without_effect = without_effect(
-    "--secure-port",
-    "--bind-address",
-    "--authentication-kubeconfig",
-    "--authorization-kubeconfig",
+    "--tls-sni-cert-key",
+    "--tls-curve-preferences",
+    "--requestheader-allowed-names",
+    "--requestheader-client-ca-file",
+    "--requestheader-extra-headers-prefix",
+    "--requestheader-group-headers",
+    "--requestheader-uid-headers",
+    "--requestheader-username-headers",
     "--profiling",
     "--contention-profiling",
     "--kube-api-content-type",
@@ -102,6 +109,7 @@ _without_effect = without_effect(
 @_cluster_flags
 @plugin_option
 @_leader_election_flags
+@serving_flags
 @_decision_flags
 @_log_flags
 @_without_effect
@@ -110,7 +118,7 @@ def scheduler(**given: Any) -> None:
 
     SIGTERM and SIGINT end it in order: no more pods are taken, bindings on their way arrive, the lease is
     released. Exits 0 then, 1 when leadership was lost, and 2 when the configuration, a plugin or the
-    credentials are wrong.
+    credentials are wrong, or the port is taken. SIGUSR2 writes what it knows of nodes and queue to the log.
     """
     logs.configure(given["v"], given["logging_format"])
     try:
@@ -124,11 +132,12 @@ def scheduler(**given: Any) -> None:
             kubeconfig=given["kubeconfig"],
             master=given["master"],
             pod_max_in_unschedulable_seconds=given["pod_max_in_unschedulable_pods_duration"].seconds,
+            endpoints=endpoint_settings(given),
             decisions=Recording(given["decisions"]),
             decisions_sample=given["decisions_sample"],
         )
         code = _run(settings)
-    except (ConfigError, RegistrationError, PluginError, CredentialsError) as exc:
+    except (ConfigError, RegistrationError, PluginError, CredentialsError, EndpointError) as exc:
         click.echo(str(exc), err=True)
         code = 2
     except OSError as exc:
@@ -156,7 +165,7 @@ def _configuration(given: dict[str, Any]) -> LoadedConfig:
     which always count."""
     if given["config_file"]:
         config = load(given["config_file"])
-        for warning in config.warnings:
+        for warning in (*config.warnings, *_insecure_serving(config.config)):
             click.echo(f"warning: {warning}", err=True)
     else:
         config = LoadedConfig(default_config())
@@ -168,6 +177,16 @@ def _configuration(given: dict[str, Any]) -> LoadedConfig:
             connection.burst = given["kube_api_burst"]
     _apply_leader_election(config.config, given)
     return config
+
+
+def _insecure_serving(config: KubeSchedulerConfiguration) -> Iterator[str]:
+    """Addresses of old for plain HTTP, which is served no more."""
+    for field, address in (
+        ("healthzBindAddress", config.healthz_bind_address),
+        ("metricsBindAddress", config.metrics_bind_address),
+    ):
+        if address and address != "0" and not address.endswith(":0"):
+            yield f"{field}: {address} is ignored: everything is served over HTTPS, at --secure-port"
 
 
 def _apply_leader_election(config: KubeSchedulerConfiguration, given: dict[str, Any]) -> None:

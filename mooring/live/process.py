@@ -7,7 +7,9 @@ import logging
 import random
 import signal
 import time
+from collections.abc import Callable, Coroutine
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -18,14 +20,25 @@ from mooring.cluster.events import EventRecorder
 from mooring.cluster.informers import Informers
 from mooring.cluster.leader_election import LeaderElector, LeadershipLostError, new_identity
 from mooring.cluster.parallel import Threads
-from mooring.config import LoadedConfig
+from mooring.config import KubeSchedulerConfiguration, LoadedConfig
 from mooring.core.scheduler import Scheduler
+from mooring.endpoints.app import App
+from mooring.endpoints.gate import Gate
+from mooring.endpoints.health import Check
+from mooring.endpoints.identity import ServingIdentity
+from mooring.endpoints.routes import scheduler_routes
+from mooring.endpoints.server import EndpointServer
+from mooring.endpoints.settings import EndpointSettings
 from mooring.explain.log import DecisionLog, Recording
 from mooring.framework.registry import Registry
 from mooring.live.driver import GRACE, Driver
-from mooring.metrics.scheduler_metrics import SchedulerMetrics
+from mooring.live.dump import dump
+from mooring.metrics import SchedulerMetrics, make_registry
 
 log = logging.getLogger("mooring")
+
+USER_AGENT = f"mooring/{__version__}"
+REVIEWS_AT_ONCE = 4  # connections for asking who may ask
 
 
 class Settings(msgspec.Struct, kw_only=True):
@@ -36,6 +49,7 @@ class Settings(msgspec.Struct, kw_only=True):
     kubeconfig: str = ""
     master: str = ""
     pod_max_in_unschedulable_seconds: float = 300.0
+    endpoints: EndpointSettings = EndpointSettings()
     decisions: Recording = Recording.SUMMARY
     decisions_sample: int = 100
 
@@ -46,10 +60,11 @@ async def run(settings: Settings) -> int:
     loop = asyncio.get_running_loop()
     for sign in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(sign, process.end, sign.name)
+    loop.add_signal_handler(signal.SIGUSR2, process.dump)
     try:
         return await process.run()
     finally:
-        for sign in (signal.SIGTERM, signal.SIGINT):
+        for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2):
             loop.remove_signal_handler(sign)
 
 
@@ -68,7 +83,7 @@ class SchedulerProcess:
             credentials,
             qps=connection.qps,
             burst=connection.burst,
-            user_agent=f"mooring/{__version__}",
+            user_agent=USER_AGENT,
         )
         self._clients = [connect(), connect(), connect(connections=8)]
         writes, events, aside = self._clients
@@ -98,6 +113,46 @@ class SchedulerProcess:
         self.driver = Driver(self.scheduler, writes, self.recorder, may_bind=self._may_bind)
         self.informers = Informers(writes, self.driver)
         self._ended = asyncio.Event()
+        self._identity: ServingIdentity | None = None
+        self.endpoints: EndpointServer | None = None
+        if settings.endpoints.secure_port:
+            self._make_endpoints(settings.endpoints, config, connect)
+
+    def _make_endpoints(
+        self,
+        settings: EndpointSettings,
+        config: KubeSchedulerConfiguration,
+        connect: Callable[..., ApiServer],
+    ) -> None:
+        """Reviews have a client of their own: however often the endpoints are asked, the lease is safe."""
+        own = connect(connections=REVIEWS_AT_ONCE)
+        reviews = [own, own]
+        for i, path in enumerate((settings.authentication_kubeconfig, settings.authorization_kubeconfig)):
+            if path:
+                reviews[i] = ApiServer(
+                    load_credentials(path), user_agent=USER_AGENT, connections=REVIEWS_AT_ONCE
+                )
+        self._clients += {own, *reviews}
+        election = [Check("leaderElection", self.elector.check)] if self.elector is not None else []
+        routes = scheduler_routes(
+            self.scheduler,
+            config,
+            make_registry(self.metrics, self.scheduler),
+            self.decisions,
+            leads=self._may_bind,
+            healthy=election,
+            ready=[
+                *election,
+                Check("shutdown", lambda: "process is shutting down" if self._ended.is_set() else ""),
+                Check("sched-handler-sync", self._not_synced),
+            ],
+        )
+        self._identity = ServingIdentity(settings, lookup=reviews[0])
+        self.endpoints = EndpointServer(settings, App(Gate(settings, *reviews), routes), self._identity)
+
+    def _not_synced(self) -> str:
+        missing = self.informers.not_synced()
+        return f"handlers are not fully synchronized: {', '.join(missing)}" if missing else ""
 
     def _may_bind(self) -> bool:
         return self.elector is None or self.elector.leading
@@ -107,15 +162,22 @@ class SchedulerProcess:
         log.info("ending: %s", why)
         self._ended.set()
 
+    def dump(self) -> None:
+        """Tell the log all that is in memory."""
+        for part in dump(self.scheduler):
+            log.info("%s", part)
+
     async def run(self) -> int:
-        parts = {
-            asyncio.create_task(work, name=name)
-            for name, work in (
-                ("informers", self.informers.run()),
-                ("events", self.recorder.run()),
-                ("statuses", self.driver.statuses.run()),
-            )
+        if self._identity is not None:
+            await self._identity.prepare()
+        works: dict[str, Coroutine[Any, Any, None]] = {
+            "informers": self.informers.run(),
+            "events": self.recorder.run(),
+            "statuses": self.driver.statuses.run(),
         }
+        if self.endpoints is not None:
+            works["endpoints"] = self.endpoints.run()
+        parts = {asyncio.create_task(work, name=name) for name, work in works.items()}
         scheduling = asyncio.create_task(self._schedule(), name="scheduling")
         asked = asyncio.create_task(self._ended.wait())
         try:

@@ -1,0 +1,1 @@
+"""What a scheduler serves over HTTPS: health, metrics, its configuration and its decisions."""

@@ -1,0 +1,82 @@
+"""What there is to be asked: every path, and who answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from mooring.config import KubeSchedulerConfiguration, to_object
+from mooring.core.scheduler import Scheduler
+from mooring.endpoints.health import Check, health_routes
+from mooring.endpoints.messages import Answer, Handler, Request, as_json, failure
+from mooring.endpoints.pod_resources import pod_resources
+from mooring.endpoints.version import version_info
+from mooring.explain.explain import decisions, recent
+from mooring.explain.log import DecisionLog
+from mooring.metrics import encode
+
+DECISIONS = "/debug/decisions"
+
+
+def scheduler_routes(
+    scheduler: Scheduler,
+    config: KubeSchedulerConfiguration,
+    registry: CollectorRegistry,
+    log: DecisionLog | None,
+    *,
+    leads: Callable[[], bool],
+    healthy: Sequence[Check] = (),
+    ready: Sequence[Check] = (),
+) -> dict[str, Handler]:
+    """Everything that kube-scheduler serves, and the decisions."""
+    return {
+        **health_routes("healthz", healthy),
+        **health_routes("livez", ()),
+        **health_routes("readyz", ready),
+        "/metrics": _metrics(registry),
+        "/metrics/resources": pod_resources(scheduler, leads),
+        "/configz": _constant({"componentconfig": to_object(config)}),
+        "/version": _constant(version_info()),
+        DECISIONS: _recent(scheduler, log),
+        f"{DECISIONS}/": _decisions(scheduler, log),
+    }
+
+
+def _constant(value: Any) -> Handler:
+    async def handle(request: Request) -> Answer:
+        return as_json(value)
+
+    return handle
+
+
+def _metrics(registry: CollectorRegistry) -> Handler:
+    async def handle(request: Request) -> Answer:
+        families = list(registry.collect())  # here, where nothing changes meanwhile
+        body, content_type = await asyncio.to_thread(encode, families, request.header(b"accept"))
+        return Answer(body=body, content_type=content_type)
+
+    return handle
+
+
+def _recent(scheduler: Scheduler, log: DecisionLog | None) -> Handler:
+    async def handle(request: Request) -> Answer:
+        asked = request.query.get("limit", ["100"])[0]
+        if not asked.isdecimal():
+            return failure(400, "BadRequest", f"limit: found {asked!r}, expected a number")
+        return as_json(recent(scheduler, log, int(asked[:9])))
+
+    return handle
+
+
+def _decisions(scheduler: Scheduler, log: DecisionLog | None) -> Handler:
+    async def handle(request: Request) -> Answer:
+        namespace, _, pod = request.path.removeprefix(f"{DECISIONS}/").partition("/")
+        found = decisions(scheduler, log, namespace, pod)
+        if found is None:
+            return failure(404, "NotFound", f'pods "{namespace}/{pod}" is not known to this scheduler')
+        return as_json(found)
+
+    return handle

@@ -1,0 +1,186 @@
+"""EndpointServer: HTTPS on an event loop that is somebody else's.
+
+uvicorn's protocol speaks HTTP; connections are accepted here, so that each gets the certificate that is in
+force at that moment, and so that there are never too many of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import ipaddress
+import logging
+import os
+import socket
+
+import uvicorn
+from uvicorn.server import ServerState
+
+from mooring.endpoints.app import App
+from mooring.endpoints.connection import KEEP_ALIVE, Connection
+from mooring.endpoints.identity import ServingIdentity
+from mooring.endpoints.settings import EndpointError, EndpointSettings
+
+log = logging.getLogger("mooring.endpoints")
+
+MOST_CONNECTIONS = 256  # those whose handshake is not over included
+HANDSHAKE_WITHIN = 10.0  # seconds
+GOODBYE_WITHIN = 5.0  # seconds for a client to end TLS in order
+REFRESH = 60.0  # seconds after which certificates and authorities are looked at again
+GRACE = 1.0  # seconds for answers under way when the server ends
+PAUSE = 1.0  # seconds when no connection can be accepted
+BACKLOG = 128
+
+
+class EndpointServer:
+    """Listens as soon as it is made, and serves while it `run`s. Raises EndpointError."""
+
+    def __init__(self, settings: EndpointSettings, app: App, identity: ServingIdentity) -> None:
+        self._identity = identity
+        self._config = uvicorn.Config(
+            app,
+            http=Connection,
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            date_header=False,
+            timeout_keep_alive=KEEP_ALIVE,
+        )
+        self._config.load()
+        self._state = ServerState()
+        self._handshakes: dict[asyncio.Task[None], None] = {}  # the oldest first
+        self._listener = listen(settings.bind_address, settings.secure_port)
+
+    @property
+    def port(self) -> int:
+        port: int = self._listener.getsockname()[1]
+        return port
+
+    @property
+    def connections(self) -> set[Connection]:
+        return self._state.connections  # type: ignore[return-value]
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._accept())
+                group.create_task(self._keep_fresh())
+        finally:
+            await self._close()
+
+    def close(self) -> None:
+        """Do not listen any more. Not needed after `run`."""
+        self._listener.close()
+
+    # ---- connections
+
+    async def _accept(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                accepted, _ = await loop.sock_accept(self._listener)
+            except OSError as error:  # too many files are open, or the client was gone again
+                log.warning("cannot accept a connection: %s", error.strerror)
+                await asyncio.sleep(PAUSE)
+                continue
+            if self._make_room():
+                task = loop.create_task(self._shake_hands(accepted))
+                self._handshakes[task] = None
+                task.add_done_callback(self._handshakes.pop)
+            else:
+                accepted.close()
+
+    def _make_room(self) -> bool:
+        """Whether there is room for one more; the oldest that only sits there makes way."""
+        if len(self._handshakes) + len(self.connections) < MOST_CONNECTIONS:
+            return True
+        idle = [each for each in self.connections if each.idle]
+        if idle:
+            min(idle, key=lambda connection: connection.since).transport.abort()
+        elif self._handshakes:
+            next(iter(self._handshakes)).cancel()
+        else:
+            return False
+        return True
+
+    async def _shake_hands(self, accepted: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            await loop.connect_accepted_socket(
+                lambda: Connection(self._config, self._state),
+                accepted,
+                ssl=self._identity.context,
+                ssl_handshake_timeout=HANDSHAKE_WITHIN,
+                ssl_shutdown_timeout=GOODBYE_WITHIN,
+            )
+        except OSError as error:  # no TLS, none that we speak, or gone
+            log.log(logging.INFO - 4, "no TLS with a client: %s", error)
+        except BaseException:
+            accepted.close()
+            raise
+
+    # ---- over time
+
+    async def _keep_fresh(self) -> None:
+        while True:
+            await self.refresh()
+            await asyncio.sleep(REFRESH)
+
+    async def refresh(self) -> None:
+        """Look at certificates and authorities again. Who was believed by the old ones has to come anew."""
+        if await self._identity.refresh():
+            log.info("serving with new certificates")
+            for connection in tuple(self.connections):
+                connection.shutdown()
+
+    async def _close(self) -> None:
+        self._listener.close()
+        for task in tuple(self._handshakes):
+            task.cancel()
+        for connection in tuple(self.connections):
+            connection.shutdown()
+        if self._state.tasks:
+            await asyncio.wait(tuple(self._state.tasks), timeout=GRACE)
+        for connection in tuple(self.connections):
+            connection.transport.abort()
+        await asyncio.sleep(0)  # aborted transports close their sockets in the next turn of the loop
+
+
+def listen(address: str, port: int) -> socket.socket:
+    """A socket on an address; an unspecified one stands for all, of both families. Raises EndpointError."""
+    try:
+        everywhere = ipaddress.ip_address(address).is_unspecified
+    except ValueError:
+        raise EndpointError(f'--bind-address: found "{address}", expected an IP address') from None
+    try:
+        listener = _everywhere(port) if everywhere else _on(address, port)
+    except OSError as error:
+        raise EndpointError(
+            f"cannot listen on {address} port {port}: {os.strerror(error.errno or 0)}; "
+            "choose others with --bind-address and --secure-port"
+        ) from None
+    listener.setblocking(False)
+    return listener
+
+
+def _everywhere(port: int) -> socket.socket:
+    if socket.has_dualstack_ipv6():
+        try:
+            return socket.create_server(
+                ("::", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=BACKLOG
+            )
+        except OSError as error:
+            if error.errno != errno.EADDRNOTAVAIL:  # IPv6 is compiled in, and switched off
+                raise
+    return socket.create_server(("0.0.0.0", port), backlog=BACKLOG)
+
+
+def _on(address: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    return socket.create_server((address, port), family=family, backlog=BACKLOG)
