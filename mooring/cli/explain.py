@@ -163,7 +163,7 @@ def _no_such_pod(key: str, where: str, known: Iterable[str] = ()) -> NoReturn:
     namespace, _, name = key.partition("/")
     names = {each: each.partition("/")[2] for each in known}
     same = [each for each, short in names.items() if short == name]
-    close = set(difflib.get_close_matches(name, names.values(), n=MOST_HINTS, cutoff=0.7))
+    close = set(difflib.get_close_matches(name, names.values(), n=MOST_HINTS, cutoff=0.6))
     near = same or sorted(
         (each for each, short in names.items() if short in close),
         key=lambda each: (not each.startswith(f"{namespace}/"), each),

@@ -16,7 +16,10 @@ from mooring.api.objects import Node, Pod
 from mooring.cli.manifests import apply_all, filename_option, make_scheduler, read_manifests
 from mooring.cli.plugins import plugin_option
 from mooring.cluster.memory import MemoryCluster
+from mooring.core.scheduler import Scheduler
+from mooring.explain.explain import decisions
 from mooring.explain.outcomes import EVICTED, PENDING, SCHEDULED, Attempts, Outcome
+from mooring.explain.report import remedies
 from mooring.explain.text import story
 
 
@@ -55,7 +58,7 @@ def schedule(
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(answer), indent=2) + b"\n")
     else:
         _print_table(outcomes, sum(isinstance(obj, Node) for obj in objects))
-        _print_stories(attempts, explain)
+        _print_stories(cluster.scheduler, attempts, explain)
     sys.exit(1 if complaints else 0)
 
 
@@ -90,10 +93,15 @@ def _print_table(outcomes: list[Outcome], nodes: int) -> None:
     click.echo(f"\n{counts[SCHEDULED]} of {tried} pods scheduled on {nodes} nodes{evicted}")
 
 
-def _print_stories(attempts: Attempts, explain: Iterable[str]) -> None:
+def _print_stories(scheduler: Scheduler, attempts: Attempts, explain: Iterable[str]) -> None:
+    """Every attempt at these pods and, for those that are pending still, what would make them fit."""
     for wanted in explain:
         found = attempts.of(wanted)
         if not found:
             click.echo(f"\n{wanted}: no attempt was made at such a pod", err=True)
         for decision in found:
             click.echo("\n" + "\n".join(story(decision)))
+        for key in dict.fromkeys(decision.pod for decision in found):
+            told = decisions(scheduler, None, *key.split("/"))
+            if told is not None and told.now is not None:
+                click.echo("\n".join(remedies(told.now)))

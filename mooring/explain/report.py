@@ -86,6 +86,11 @@ def _now(now: Now) -> Iterator[str]:
             yield f"  preemption would help on {nodes}: {victims} would have to go from {told.node}"
         else:
             yield f"  no help from preemption: {_without_prefix(told.message)}"
+    yield from remedies(now)
+
+
+def remedies(now: Now) -> Iterator[str]:
+    """What would make the pod fit, or what comes closest."""
     yield from _changes(now.changes)
     yield from _closest(now.closest)
 
