@@ -80,6 +80,8 @@ async def _send(answer: Answer, scope: Scope, send: Send) -> None:
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     if answer.stream is not None and scope["method"] != "HEAD":
         async for piece in answer.stream:
+            if scope["state"]["gone"]():
+                return
             await send({"type": "http.response.body", "body": piece, "more_body": True})
     await send({"type": "http.response.body", "body": answer.body if answer.stream is None else b""})
 

@@ -39,13 +39,18 @@ class Connection(HttpToolsProtocol):
 
     @property
     def idle(self) -> bool:
-        """Whether no answer is under way."""
-        return self.cycle is None or self.cycle.response_complete
+        """Whether it is open, and no answer is under way."""
+        return not self.gone() and (self.cycle is None or self.cycle.response_complete)
+
+    def gone(self) -> bool:
+        """Whether nothing more can be sent."""
+        return self.transport.is_closing()
 
     # ---- the transport
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.app_state["gone"] = self.gone
         self.app_state["certificate"] = named_in(transport.get_extra_info("peercert"))
         self._allow(HEAD_WITHIN)
 

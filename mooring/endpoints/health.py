@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from mooring.endpoints.messages import Answer, Handler, Request
 
@@ -23,12 +26,42 @@ class Check(NamedTuple):
 PING = Check("ping", lambda: "")
 
 
-def health_routes(name: str, checks: Sequence[Check]) -> dict[str, Handler]:
+class HealthRecord:
+    """How the checks came out so far: kube-scheduler's /metrics/slis."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, str, str]] = Counter()
+        self._last: dict[tuple[str, str], bool] = {}
+
+    def add(self, check: str, path: str, well: bool) -> None:
+        self._counts[check, path, "success" if well else "error"] += 1
+        self._last[check, path] = well
+
+    def collect(self) -> Iterator[Metric]:
+        last = GaugeMetricFamily(
+            "kubernetes_healthcheck",
+            "[STABLE] Whether a check came out well the last time.",
+            labels=("name", "type"),
+        )
+        for key, well in sorted(self._last.items()):
+            last.add_metric(key, well)
+        yield last
+        total = CounterMetricFamily(
+            "kubernetes_healthchecks",
+            "[STABLE] How often checks were made, by result.",
+            labels=("name", "type", "status"),
+        )
+        for labels, count in sorted(self._counts.items()):
+            total.add_metric(labels, count)
+        yield total
+
+
+def health_routes(name: str, checks: Sequence[Check], record: HealthRecord) -> dict[str, Handler]:
     """The path of that name, and one below it for each check."""
     checks = checks or (PING,)
 
     async def all_of_them(request: Request) -> Answer:
-        return _together(name, checks, request)
+        return _together(name, checks, record, request)
 
     routes: dict[str, Handler] = {f"/{name}": all_of_them}
     for check in checks:
@@ -44,7 +77,7 @@ def _alone(check: Check) -> Handler:
     return handle
 
 
-def _together(name: str, checks: Sequence[Check], request: Request) -> Answer:
+def _together(name: str, checks: Sequence[Check], record: HealthRecord, request: Request) -> Answer:
     """Everybody may look here, so it does not say why a check fails: the log does, and the paths below."""
     excluded = set(request.query.get("exclude", ()))
     lines: list[str] = []
@@ -53,7 +86,10 @@ def _together(name: str, checks: Sequence[Check], request: Request) -> Answer:
         if check.name in excluded:
             excluded.remove(check.name)
             lines.append(f"[+]{check.name} excluded: ok\n")
-        elif problem := check.problem():
+            continue
+        problem = check.problem()
+        record.add(check.name, name, not problem)
+        if problem:
             lines.append(f"[-]{check.name} failed: reason withheld\n")
             failed.append(f"{check.name}: {problem}")
         else:

@@ -32,6 +32,8 @@ class ServingIdentity:
         self._lookup = lookup if needed else None
         self._looked_up = b""
         self._complaints: dict[str, str] = {}
+        if settings.tls_min_version in ("VersionTLS10", "VersionTLS11"):
+            log.warning("--tls-min-version=%s: nothing below TLS 1.2 is served", settings.tls_min_version)
         self._made_of = (self._files.pair(), self._files.client_authorities())
         self.context = make_context(settings, *self._made_of, self._files.describe())
 
@@ -66,7 +68,7 @@ class ServingIdentity:
             await self.look_up()
             self._complaints.pop("lookup", None)
         except EndpointError as problem:
-            self._complain("lookup", f"{problem}; no new client certificates are believed")
+            self._complain("lookup", f"{problem}; client certificates are believed as before")
         try:
             made_of = (self._files.pair(), self._files.client_authorities() or self._looked_up)
             if made_of == self._made_of:

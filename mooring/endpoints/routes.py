@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
 
 from mooring.config import KubeSchedulerConfiguration, to_object
 from mooring.core.scheduler import Scheduler
-from mooring.endpoints.health import Check, health_routes
+from mooring.endpoints.health import Check, HealthRecord, health_routes
 from mooring.endpoints.messages import Answer, Handler, Request, as_json, failure
 from mooring.endpoints.pod_resources import pod_resources
 from mooring.endpoints.version import version_info
@@ -32,11 +33,13 @@ def scheduler_routes(
     ready: Sequence[Check] = (),
 ) -> dict[str, Handler]:
     """Everything that kube-scheduler serves, and the decisions."""
+    record = HealthRecord()
     return {
-        **health_routes("healthz", healthy),
-        **health_routes("livez", ()),
-        **health_routes("readyz", ready),
-        "/metrics": _metrics(registry),
+        **health_routes("healthz", healthy, record),
+        **health_routes("livez", (), record),
+        **health_routes("readyz", ready, record),
+        "/metrics": _metrics(registry.collect),
+        "/metrics/slis": _metrics(record.collect),
         "/metrics/resources": pod_resources(scheduler, leads),
         "/configz": _constant({"componentconfig": to_object(config)}),
         "/version": _constant(version_info()),
@@ -52,9 +55,9 @@ def _constant(value: Any) -> Handler:
     return handle
 
 
-def _metrics(registry: CollectorRegistry) -> Handler:
+def _metrics(collect: Callable[[], Iterable[Metric]]) -> Handler:
     async def handle(request: Request) -> Answer:
-        families = list(registry.collect())  # here, where nothing changes meanwhile
+        families = list(collect())  # here, where nothing changes meanwhile
         body, content_type = await asyncio.to_thread(encode, families, request.header(b"accept"))
         return Answer(body=body, content_type=content_type)
 

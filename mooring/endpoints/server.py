@@ -94,6 +94,7 @@ class EndpointServer:
                 task.add_done_callback(self._handshakes.pop)
             else:
                 accepted.close()
+            await asyncio.sleep(0)  # however many stand in line, others have their turn
 
     def _make_room(self) -> bool:
         """Whether there is room for one more; the oldest that only sits there makes way."""
@@ -121,9 +122,6 @@ class EndpointServer:
             )
         except OSError as error:  # no TLS, none that we speak, or gone
             log.log(logging.INFO - 4, "no TLS with a client: %s", error)
-        except BaseException:
-            accepted.close()
-            raise
 
     # ---- over time
 

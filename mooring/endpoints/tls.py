@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import ssl
 import tempfile
@@ -9,6 +10,8 @@ from pathlib import Path
 
 from mooring.endpoints.certificates import KeyPair, self_signed
 from mooring.endpoints.settings import EndpointError, EndpointSettings
+
+log = logging.getLogger("mooring.endpoints")
 
 LARGEST_FILE = 1 << 20
 PAIR_NAME = "kube-scheduler"
@@ -63,34 +66,37 @@ class TlsFiles:
         self._certificate, self._key = settings.tls_cert_file, settings.tls_private_key_file
         self._own: KeyPair | None = None
         if not self._certificate and settings.cert_dir:
-            folder = Path(settings.cert_dir)
-            self._certificate, self._key = (str(folder / f"{PAIR_NAME}.{end}") for end in ("crt", "key"))
-            if not (os.path.exists(self._certificate) and os.path.exists(self._key)):
-                self._write_own(folder)
+            self._certificate, self._key = self._in(Path(settings.cert_dir))
         elif not self._certificate:
             self._own = self_signed(settings.bind_address)
 
-    def _write_own(self, folder: Path) -> None:
-        pair = self_signed(self._settings.bind_address)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            _write(self._certificate, pair.certificate, 0o644)
-            _write(self._key, pair.key, 0o600)
-        except OSError as error:
-            raise EndpointError(f"{error.filename}: --cert-dir: {error.strerror}") from None
+    def _in(self, folder: Path) -> tuple[str, str]:
+        """The pair in a folder, made where there is none."""
+        certificate, key = (folder / f"{PAIR_NAME}.{end}" for end in ("crt", "key"))
+        if certificate.exists() != key.exists():
+            found, missing = (certificate, key) if certificate.exists() else (key, certificate)
+            raise EndpointError(f"--cert-dir: found {found} without {missing}, expected both or neither")
+        if not key.exists():
+            pair = self_signed(self._settings.bind_address)
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                _write(certificate, pair.certificate, 0o644)
+                _write(key, pair.key, 0o600)
+            except OSError as error:
+                raise EndpointError(f"{error.filename}: --cert-dir: {error.strerror}") from None
+            log.info("made a certificate: %s", certificate)
+        return str(certificate), str(key)
 
     def pair(self) -> KeyPair:
         """Raises EndpointError."""
         if self._own is not None:
             return self._own
-        return KeyPair(
-            _read(self._certificate, "--tls-cert-file"), _read(self._key, "--tls-private-key-file")
-        )
+        return KeyPair(_read(self._certificate, "certificate"), _read(self._key, "private key"))
 
     def client_authorities(self) -> bytes:
         """The file of the settings; nothing where there is none. Raises EndpointError."""
         path = self._settings.client_ca_file
-        return _read(path, "--client-ca-file") if path else b""
+        return _read(path, "client authorities") if path else b""
 
     def describe(self) -> str:
         """How messages call the pair."""
@@ -163,17 +169,17 @@ def _no_password() -> str:
     return ""
 
 
-def _read(path: str, flag: str) -> bytes:
+def _read(path: str, what: str) -> bytes:
     try:
         with open(path, "rb") as file:
             content = file.read(LARGEST_FILE + 1)
     except OSError as error:
-        raise EndpointError(f"{path}: {flag}: cannot be read: {error.strerror}") from None
+        raise EndpointError(f"{path}: {what}: cannot be read: {error.strerror}") from None
     if len(content) > LARGEST_FILE:
-        raise EndpointError(f"{path}: {flag}: found more than {LARGEST_FILE} bytes, expected at most that")
+        raise EndpointError(f"{path}: {what}: found more than {LARGEST_FILE} bytes, expected at most that")
     return content
 
 
-def _write(path: str, content: bytes, mode: int) -> None:
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
+def _write(path: Path, content: bytes, mode: int) -> None:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.write(content)

@@ -26,6 +26,7 @@ from mooring.endpoints.app import App
 from mooring.endpoints.gate import Gate
 from mooring.endpoints.health import Check
 from mooring.endpoints.identity import ServingIdentity
+from mooring.endpoints.process_metrics import ProcessMetrics
 from mooring.endpoints.routes import scheduler_routes
 from mooring.endpoints.server import EndpointServer
 from mooring.endpoints.settings import EndpointSettings
@@ -134,10 +135,13 @@ class SchedulerProcess:
                 )
         self._clients += {own, *reviews}
         election = [Check("leaderElection", self.elector.check)] if self.elector is not None else []
+        registry = make_registry(self.metrics, self.scheduler)
+        lease = config.leader_election.resource_name if self.elector is not None else None
+        registry.register(ProcessMetrics(self._may_bind, lease))
         routes = scheduler_routes(
             self.scheduler,
             config,
-            make_registry(self.metrics, self.scheduler),
+            registry,
             self.decisions,
             leads=self._may_bind,
             healthy=election,
