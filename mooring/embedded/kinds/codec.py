@@ -64,7 +64,7 @@ class BuiltinCodec:
             tree = self._sieve.decode(data)
         except msgspec.ValidationError as error:
             raise self._refusal(data, str(error)) from None
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise not_json(self._kind, data, str(error)) from None
         if validation is FieldValidation.IGNORE:
             return Decoded(tree)

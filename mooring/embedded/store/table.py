@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from mooring.embedded.store.record import Event, Record
@@ -39,6 +39,8 @@ class Table:
         self.compacted = store.origin
         """State before this version can no longer be told."""
         self.watches: set[Watch] = set()
+        self.listeners: list[Callable[[Event], None]] = []
+        """Called within every write: for what the server itself must know before it does anything else."""
         self._store = store
         self._window = window
         self._keys = _SortedKeys()
@@ -87,6 +89,8 @@ class Table:
                 del events[:gone]
                 self.dropped += gone
         self._store.wrote(self, event)
+        for listener in self.listeners:
+            listener(event)
 
     # ---- reading ----------------------------------------------------------------------------------
 

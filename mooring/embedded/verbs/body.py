@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from mooring.cluster.errors import ApiError
 from mooring.embedded.errors import bad_request, unsupported_media_type
 from mooring.embedded.kinds import protobuf
 from mooring.embedded.kinds.codec import Codec, cannot_handle, not_json
@@ -70,25 +71,32 @@ def read_object(
 ) -> Tree:
     """The object in the body of a create or update; warnings about it go to the write. Raises ApiError."""
     body = to_json(data, content_type, expected.kind, codec.type)
-    _check_kind(write.api.registry, body, expected)
-    decoded = codec.decode(body, write.options.field_validation)
+    try:
+        decoded = codec.decode(body, write.options.field_validation)
+    except ApiError:
+        _check_kind(write.api.registry, _kind_of(body, expected), expected)  # another kind says more
+        raise
+    tree = decoded.tree
+    named = tree.get("kind") or expected.kind, tree.get("apiVersion") or expected.api_version
+    _check_kind(write.api.registry, named, expected)
     write.warnings += decoded.warnings
-    decoded.tree["kind"], decoded.tree["apiVersion"] = expected.kind, expected.api_version
-    return decoded.tree
+    tree["kind"], tree["apiVersion"] = expected.kind, expected.api_version
+    return tree
 
 
-def _check_kind(registry: Registry, data: bytes, expected: GroupVersionKind) -> None:
-    """The kind that a body names must be the one that is served here; a body may also name none."""
+def _kind_of(data: bytes, expected: GroupVersionKind) -> tuple[str, str]:
+    """The kind and apiVersion that a body names, or else those that are expected."""
     try:
         named = _type_meta.decode(data)
-    except msgspec.ValidationError as error:
-        raise not_json(expected.kind, data, str(error)) from None
-    except msgspec.DecodeError as error:
-        raise not_json(expected.kind, data, str(error)) from None
-    except RecursionError:
-        raise not_json(expected.kind, data, "exceeded max depth") from None
-    kind, api_version = named.kind or expected.kind, named.api_version or expected.api_version
-    if (kind, api_version) == (expected.kind, expected.api_version):
+    except (msgspec.DecodeError, RecursionError):  # then that is what the codec complained of
+        return expected.kind, expected.api_version
+    return named.kind or expected.kind, named.api_version or expected.api_version
+
+
+def _check_kind(registry: Registry, named: tuple[str, str], expected: GroupVersionKind) -> None:
+    """The kind that a body names must be the one that is served here."""
+    kind, api_version = named
+    if named == (expected.kind, expected.api_version):
         return
     version = api_version.rpartition("/")[2]
     if registry.of_kind(api_version, kind) is None:
