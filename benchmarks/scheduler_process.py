@@ -105,8 +105,10 @@ def running(scheduler: str, kubeconfig: Path, folder: Path) -> Iterator[Schedule
     """Run one of COMMANDS for the pods that name it; log and configuration go to the folder."""
     log = folder / f"{scheduler}.log"
     command = COMMANDS[scheduler](kubeconfig, folder)
+    # An installed scheduler is not compiled anew at each start.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output)
+        process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
     try:
         yield SchedulerProcess(process, log)
     finally:

@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import click
 
 from mooring import __version__
-from mooring.cli.config import config
-from mooring.cli.explain import explain
 from mooring.cli.process import relax_collector
-from mooring.cli.schedule import schedule
-from mooring.cli.scheduler import scheduler
+
+COMMANDS = {  # the module of each command, with the line that `mooring --help` shows for it
+    "config": "Check and view scheduler configuration files.",
+    "explain": "Explain why a pod is pending or where it is, and what would make it fit.",
+    "schedule": "Schedule manifests in memory, and tell where each pod goes and why.",
+    "scheduler": "Schedule the pods of a live cluster, as kube-scheduler does.",
+}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class LazyGroup(click.Group):
+    """Imports a command when it is used: none has to wait for what only another needs."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"mooring.cli.{name}"), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="mooring")
 def main() -> None:
     """A complete Kubernetes scheduler whose plugins are written in Python."""
     relax_collector()
-
-
-main.add_command(config)
-main.add_command(explain)
-main.add_command(schedule)
-main.add_command(scheduler)
