@@ -112,16 +112,20 @@ class EndpointServer:
     async def _shake_hands(self, accepted: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        context = self._identity.context
         try:
-            await loop.connect_accepted_socket(
+            _, connection = await loop.connect_accepted_socket(
                 lambda: Connection(self._config, self._state),
                 accepted,
-                ssl=self._identity.context,
+                ssl=context,
                 ssl_handshake_timeout=HANDSHAKE_WITHIN,
                 ssl_shutdown_timeout=GOODBYE_WITHIN,
             )
         except OSError as error:  # no TLS, none that we speak, or gone
             log.log(logging.INFO - 4, "no TLS with a client: %s", error)
+            return
+        if context is not self._identity.context:  # a new one since it began
+            connection.shutdown()
 
     # ---- over time
 
