@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Iterator
 from itertools import chain, repeat
 from typing import Any
@@ -11,7 +12,7 @@ import msgspec
 
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Pod
-from mooring.cluster.errors import ApiError, Unreachable
+from mooring.cluster.errors import ApiError, ClusterError
 from mooring.cluster.kinds import BY_MODEL, PODS, ApiResource
 from mooring.cluster.port import Cluster
 from mooring.framework.pod import PodInfo
@@ -49,6 +50,7 @@ class LiveClient:
     def __init__(self, cluster: Cluster, may_bind: Callable[[], bool]) -> None:
         self._cluster = cluster
         self._may_bind = may_bind
+        self._away_at = -math.inf
         self.waiting = 0
 
     async def bind(self, pod: PodInfo, node_name: str) -> None:
@@ -57,7 +59,9 @@ class LiveClient:
         body = _Binding(_BindingMeta(pod.name, pod.namespace, pod.uid), _Target(node_name))
         try:
             await self._post_binding(pod, body)
-        except Unreachable as failure:
+        except ClusterError as failure:
+            if not self._may_recover(failure):
+                raise
             await self._bind_when_reachable(pod, body, failure)
 
     async def _post_binding(self, pod: PodInfo, body: _Binding) -> None:
@@ -70,7 +74,7 @@ class LiveClient:
             if not (refusal.conflict and await self._on(pod) == body.target.name):
                 raise
 
-    async def _bind_when_reachable(self, pod: PodInfo, body: _Binding, failure: Unreachable) -> None:
+    async def _bind_when_reachable(self, pod: PodInfo, body: _Binding, failure: ClusterError) -> None:
         node_name = body.target.name
         clock = asyncio.get_running_loop().time
         deadline = clock() + PATIENCE
@@ -85,9 +89,20 @@ class LiveClient:
                 elif where != node_name:
                     raise ApiError(409, "Conflict", f'pod {pod.name} is already assigned to node "{where}"')
                 return
-            except Unreachable as again:
+            except ClusterError as again:
+                if not self._may_recover(again):
+                    raise
                 failure = again
         raise failure
+
+    def _may_recover(self, failure: ClusterError) -> bool:
+        """Whether the answer may be another a little later: there was none, or the server was away until
+        lately. One that has just started does not know what anybody is allowed, and refuses everything."""
+        now = asyncio.get_running_loop().time()
+        if not isinstance(failure, ApiError):
+            self._away_at = now
+            return True
+        return now - self._away_at < PATIENCE and (failure.transient or failure.code in (401, 403))
 
     async def _on(self, pod: PodInfo) -> str:
         """The node a pod is bound to, by the API server's word."""

@@ -205,6 +205,8 @@ class SchedulerProcess:
 
     async def _finish(self, scheduling: asyncio.Task[None], parts: set[asyncio.Task[None]]) -> int:
         """Bring what was begun to its end; the exit code."""
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + GRACE
         code = 0
         for part in parts:
             if part.done():  # none of them ever ends by itself: a bug
@@ -220,5 +222,5 @@ class SchedulerProcess:
         except LeadershipLostError as lost:
             log.error("%s", lost)
             code = 1
-        await self.recorder.close(GRACE)
+        await self.recorder.close(max(1.0, 0.0 if code else deadline - clock()))
         return code

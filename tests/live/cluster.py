@@ -50,15 +50,18 @@ class Api:
         data = None if body is None else json.dumps(body)
         headers = {**self._headers, "Content-Type": kind}
         try:
-            self._connection.request(method, self._prefix + path, data, headers)
-            answer = self._connection.getresponse()
-            found = json.loads(answer.read())
-        except (OSError, http.client.HTTPException):
-            self._connection.close()  # the next request gets a new one
-            raise
-        if answer.status >= 400:
-            raise RefusedError(answer.status, found)
+            code, found = self._ask(method, self._prefix + path, data, headers)
+        except (OSError, http.client.HTTPException):  # the server was restarted, perhaps
+            self._connection.close()
+            code, found = self._ask(method, self._prefix + path, data, headers)
+        if code >= 400:
+            raise RefusedError(code, found)
         return found
+
+    def _ask(self, method: str, path: str, data: str | None, headers: dict[str, str]) -> tuple[int, Any]:
+        self._connection.request(method, path, data, headers)
+        answer = self._connection.getresponse()
+        return answer.status, json.loads(answer.read())
 
     def get(self, path: str) -> Any:
         return self.request("GET", path)

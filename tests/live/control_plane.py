@@ -44,6 +44,7 @@ AUDIT_POLICY = {
     ],
 }
 """So that the server itself tells who bound which pod to what, and how often."""
+NOTHING = {"target": {"name": ""}}
 
 
 def assets() -> Path | None:
@@ -214,7 +215,7 @@ class ControlPlane:
         return [
             Binding(
                 record["objectRef"]["name"],
-                record["requestObject"]["target"]["name"],
+                record.get("requestObject", NOTHING)["target"]["name"],  # not where it was forbidden
                 record["responseStatus"]["code"],
                 record["user"]["username"],
                 record["userAgent"],

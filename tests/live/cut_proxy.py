@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 
 class CutProxy:
@@ -58,3 +61,43 @@ class CutProxy:
         finally:
             self._open.discard(writer)
             writer.close()
+
+
+class ProxyThread:
+    """A CutProxy for tests without an event loop of their own."""
+
+    def __init__(self, target: int) -> None:
+        self._proxy = CutProxy(target)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+
+    def __enter__(self) -> ProxyThread:
+        self._thread.start()
+        self._run(self._proxy.__aenter__())
+        self.server = f"https://127.0.0.1:{self._proxy.port}"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._run(self._end())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _end(self) -> None:
+        await self._proxy.__aexit__()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+    def cut(self) -> None:
+        self._run(self._call(self._proxy.cut))
+
+    def mend(self) -> None:
+        self._run(self._call(self._proxy.mend))
+
+    async def _call(self, change: Callable[[], None]) -> None:
+        change()
+
+    def _run(self, work: Coroutine[Any, Any, Any]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(10)

@@ -7,7 +7,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -89,6 +90,13 @@ class Replica:
     def ready(self) -> Replica:
         self.says(SYNCED)
         return self
+
+    @contextmanager
+    def asleep(self) -> Iterator[None]:
+        """Meanwhile it does nothing."""
+        self.process.send_signal(signal.SIGSTOP)
+        yield
+        self.process.send_signal(signal.SIGCONT)
 
     def end(self) -> int:
         """Ask it to end; its exit code."""

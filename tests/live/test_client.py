@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import msgspec
 import pytest
 
 from mooring.api.objects import Pod
@@ -23,12 +24,17 @@ Scenario = Callable[[Server, LiveClient, PodInfo], Awaitable[None]]
 def with_a_pod(scenario: Scenario, *, may_bind: Callable[[], bool] = lambda: True) -> None:
     async def main() -> None:
         server = Server()
-        server.put(PODS, pod("p"))
-        found: Pod = await server.get(PODS, "p", "default")
+        info = await added(server, "p")
         server.requests.clear()
-        await scenario(server, LiveClient(server, may_bind), PodInfo(found, Shapes().of(found)))
+        await scenario(server, LiveClient(server, may_bind), info)
 
     virtual_time.run(main())
+
+
+async def added(server: Server, name: str) -> PodInfo:
+    server.put(PODS, pod(name))
+    found: Pod = msgspec.convert(server.pod(name), Pod)
+    return PodInfo(found, Shapes().of(found))
 
 
 class TestBinding:
@@ -143,6 +149,24 @@ class TestBinding:
             with pytest.raises(ApiError, match="not on a Monday"):
                 await client.bind(info, "n0")
             assert len(server.requests) == 1
+
+        with_a_pod(scenario)
+
+    def test_but_not_that_of_a_server_that_has_just_started(self) -> None:
+        """It does not know yet what anybody is allowed."""
+
+        async def scenario(server: Server, client: LiveClient, info: PodInfo) -> None:
+            server.cut("post", sent=False)
+            server.refusals["get", "pods"] = ApiError(403, "Forbidden", "who are you?")
+            binding = asyncio.create_task(client.bind(info, "n0"))
+            await asyncio.sleep(5)
+            server.refusals = {("post", "pods"): ApiError(403, "Forbidden", "who are you?")}
+            await asyncio.sleep(5)
+            other = asyncio.create_task(client.bind(await added(server, "q"), "n0"))
+            await asyncio.sleep(5)
+            server.refusals.clear()
+            await asyncio.gather(binding, other)
+            assert sorted(server.bound) == [("p", "n0"), ("q", "n0")]
 
         with_a_pod(scenario)
 
