@@ -35,6 +35,7 @@ class Connection(HttpToolsProtocol):
         self.access_log = False
         self.since = self.loop.time()
         self._head = 0
+        self._within_head = False
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -61,7 +62,7 @@ class Connection(HttpToolsProtocol):
     # ---- the parser
 
     def on_message_begin(self) -> None:
-        self._head = 0
+        self._head, self._within_head = 0, True
         if self.idle:
             self._allow(HEAD_WITHIN)
         super().on_message_begin()
@@ -75,11 +76,12 @@ class Connection(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
+        self._within_head = False
         self._allow(ANSWER_WITHIN)
         super().on_headers_complete()
 
     def on_response_complete(self) -> None:
-        self._allow(ANSWER_WITHIN if self.pipeline else None)
+        self._allow(ANSWER_WITHIN if self.pipeline else HEAD_WITHIN if self._within_head else None)
         super().on_response_complete()
 
     # ---- bounds

@@ -20,6 +20,7 @@ from mooring.explain.log import DecisionLog
 from mooring.metrics import encode
 
 DECISIONS = "/debug/decisions"
+LONGEST_NUMBER = 9  # digits
 
 
 def scheduler_routes(
@@ -67,9 +68,9 @@ def _metrics(collect: Callable[[], Iterable[Metric]]) -> Handler:
 def _recent(scheduler: Scheduler, log: DecisionLog | None) -> Handler:
     async def handle(request: Request) -> Answer:
         asked = request.query.get("limit", ["100"])[0]
-        if not asked.isdecimal():
-            return failure(400, "BadRequest", f"limit: found {asked!r}, expected a number")
-        return as_json(recent(scheduler, log, int(asked[:9])))
+        if not asked.isdecimal() or len(asked) > LONGEST_NUMBER:
+            return failure(400, "BadRequest", f'limit: found "{asked[:100]}", expected a number')
+        return as_json(recent(scheduler, log, int(asked)))
 
     return handle
 

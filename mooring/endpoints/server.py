@@ -54,11 +54,7 @@ class EndpointServer:
         self._state = ServerState()
         self._handshakes: dict[asyncio.Task[None], None] = {}  # the oldest first
         self._listener = listen(settings.bind_address, settings.secure_port)
-
-    @property
-    def port(self) -> int:
-        port: int = self._listener.getsockname()[1]
-        return port
+        self.port: int = self._listener.getsockname()[1]
 
     @property
     def connections(self) -> set[Connection]:

@@ -42,7 +42,7 @@ class ClientAuthority:
 
 def showing(pair: KeyPair) -> ssl.SSLContext:
     """For a client that shows a certificate, and believes any server."""
-    context = ssl.create_default_context()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with TemporaryDirectory() as folder:
         path = Path(folder) / "client.pem"
