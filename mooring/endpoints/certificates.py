@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -10,6 +9,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from mooring.endpoints.settings import parse_address
 
 _VALID = timedelta(days=365)
 
@@ -48,8 +49,8 @@ def self_signed(address: str) -> KeyPair:
 
 
 def _names(address: str) -> list[x509.GeneralName]:
-    addresses = {ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1")}
-    listening = ipaddress.ip_address(address)
+    addresses = {parse_address("127.0.0.1"), parse_address("::1")}
+    listening = parse_address(address)
     if not listening.is_unspecified:
         addresses.add(listening)
     return [x509.DNSName("localhost"), *(x509.IPAddress(each) for each in sorted(addresses, key=str))]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import ipaddress
 import logging
 import os
 import socket
@@ -19,7 +18,7 @@ from uvicorn.server import ServerState
 from mooring.endpoints.app import App
 from mooring.endpoints.connection import KEEP_ALIVE, Connection
 from mooring.endpoints.identity import ServingIdentity
-from mooring.endpoints.settings import EndpointError, EndpointSettings
+from mooring.endpoints.settings import EndpointError, EndpointSettings, parse_address
 
 log = logging.getLogger("mooring.endpoints")
 
@@ -152,10 +151,7 @@ class EndpointServer:
 
 def listen(address: str, port: int) -> socket.socket:
     """A socket on an address; an unspecified one stands for all, of both families. Raises EndpointError."""
-    try:
-        everywhere = ipaddress.ip_address(address).is_unspecified
-    except ValueError:
-        raise EndpointError(f'--bind-address: found "{address}", expected an IP address') from None
+    everywhere = parse_address(address).is_unspecified
     try:
         listener = _everywhere(port) if everywhere else _on(address, port)
     except OSError as error:

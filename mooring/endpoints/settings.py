@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
 import msgspec
 
 ALWAYS_ALLOWED = ("/healthz", "/readyz", "/livez")
@@ -9,6 +11,13 @@ ALWAYS_ALLOWED = ("/healthz", "/readyz", "/livez")
 
 class EndpointError(Exception):
     """Serving cannot begin: the address is taken, a certificate does not load, a flag makes no sense."""
+
+
+def parse_address(text: str) -> IPv4Address | IPv6Address:
+    try:
+        return ip_address(text)
+    except ValueError:
+        raise EndpointError(f'--bind-address: found "{text}", expected an IP address') from None
 
 
 class EndpointSettings(msgspec.Struct, kw_only=True, frozen=True):

@@ -111,6 +111,28 @@ def trusting_all() -> ssl.SSLContext:
     return context
 
 
+def ask(
+    port: int,
+    path: str,
+    token: str = "",
+    *,
+    method: str = "GET",
+    body: bytes | None = None,
+    headers: Mapping[str, str] | None = None,
+    context: ssl.SSLContext | None = None,
+) -> Reply:
+    """One request on a connection of its own."""
+    sent = {**({"Authorization": f"Bearer {token}"} if token else {}), **(headers or {})}
+    connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=10, context=context or trusting_all())
+    try:
+        connection.request(method, path, body, sent)
+        answer = connection.getresponse()
+        told = {name.lower(): value for name, value in answer.getheaders()}
+        return Reply(answer.status, told, answer.read())
+    finally:
+        connection.close()
+
+
 @dataclass
 class Served:
     """A running server, and ways to ask it."""
@@ -129,21 +151,9 @@ class Served:
         headers: Mapping[str, str] | None = None,
         context: ssl.SSLContext | None = None,
     ) -> Reply:
-        """One request on a connection of its own."""
-        sent = {**({"Authorization": f"Bearer {token}"} if token else {}), **(headers or {})}
-        return await asyncio.to_thread(self._ask, method, path, body, sent, context or trusting_all())
-
-    def _ask(
-        self, method: str, path: str, body: bytes | None, headers: dict[str, str], context: ssl.SSLContext
-    ) -> Reply:
-        connection = http.client.HTTPSConnection("127.0.0.1", self.server.port, timeout=10, context=context)
-        try:
-            connection.request(method, path, body, headers)
-            answer = connection.getresponse()
-            told = {name.lower(): value for name, value in answer.getheaders()}
-            return Reply(answer.status, told, answer.read())
-        finally:
-            connection.close()
+        return await asyncio.to_thread(
+            ask, self.server.port, path, token, method=method, body=body, headers=headers, context=context
+        )
 
     async def connect(
         self, context: ssl.SSLContext | None = None
