@@ -159,8 +159,9 @@ class ControlPlane:
             self._end("kube-scheduler", signal.SIGTERM)
 
     def stop(self) -> None:
+        """At once: nothing of it is to be kept."""
         for name in reversed(list(self._running)):
-            self._end(name, signal.SIGTERM)
+            self._end(name, signal.SIGKILL)
 
     def has(self, binary: str) -> bool:
         return (self.binaries / binary).is_file()

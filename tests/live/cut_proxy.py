@@ -86,9 +86,8 @@ class ProxyThread:
     async def _end(self) -> None:
         await self._proxy.__aexit__()
         others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        if others:
+            await asyncio.wait(others, timeout=5)
 
     def cut(self) -> None:
         self._run(self._call(self._proxy.cut))

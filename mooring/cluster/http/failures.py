@@ -14,4 +14,6 @@ def told(error: Exception) -> str:
         return f"TLS failed: {error.reason or error}"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror[0].lower() + error.strerror[1:]
+    if isinstance(error, ConnectionResetError) and not str(error):  # as uvloop says it in a TLS handshake
+        return "connection reset by peer"
     return str(error) or type(error).__name__
