@@ -132,17 +132,17 @@ def _get(endpoint: Endpoint, credentials: Credentials | None, path: str) -> tupl
 
 
 def _tls(endpoint: Endpoint, credentials: Credentials | None) -> ssl.SSLContext:
+    """The kubeconfig's TLS, with its client certificate if it has one, and with whom else to trust."""
+    context = (credentials and credentials.tls) or ssl.create_default_context()
     if endpoint.insecure:
-        context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        return context
-    if endpoint.certificate_authority:
+    elif endpoint.certificate_authority:
         try:
-            return ssl.create_default_context(cafile=endpoint.certificate_authority)
+            context.load_verify_locations(cafile=endpoint.certificate_authority)
         except OSError as exc:
-            cause = exc.strerror or "found no certificate, expected PEM"
+            cause = "found no certificate, expected PEM" if isinstance(exc, ssl.SSLError) else exc.strerror
             raise RefusedError(f"{endpoint.certificate_authority}: {cause}") from None
-    return (credentials and credentials.tls) or ssl.create_default_context()
+    return context
 
 
 def _authorization(credentials: Credentials | None) -> dict[str, str]:
@@ -162,10 +162,15 @@ def _cause(exc: Exception) -> str:
 
 
 def _read(endpoint: Endpoint, path: str, status: int, body: bytes, kind: type[Answer]) -> Answer:
-    if status in (401, 403):
+    if status == 401:
         raise RefusedError(
-            f"{endpoint.url}: answered {status}; your kubeconfig needs a token, and its user the verb get on "
-            f"the nonResourceURLs {DECISIONS} and {DECISIONS}/*"
+            f"{endpoint.url}: answered 401, it does not know who you are; it takes the token or client "
+            "certificate of a kubeconfig, over https"
+        )
+    if status == 403:
+        raise RefusedError(
+            f"{endpoint.url}: answered 403; your user needs the verb get on the nonResourceURLs "
+            f"{DECISIONS} and {DECISIONS}/*"
         )
     if status != 200:
         raise RefusedError(f"{endpoint.url}: answered {status} to GET {path}")

@@ -63,7 +63,8 @@ class Scheduler:
 
     `plugins` are classes to be known beside the default ones (kube-scheduler's WithPlugin); `pick(n)` is a
     random index below n, from a seeded generator; `reuse=False` computes everything anew in each cycle.
-    `record` makes every decision tell everything; `log` keeps them, in full where it asks for that.
+    `record` makes every decision tell everything, also scores that the choice did not need; `log` keeps
+    decisions, in full where it asks for that, and has no influence on them.
     `observer` hears what happens and how long it takes.
     """
 
@@ -206,7 +207,7 @@ class Scheduler:
 
     def _decide(self, queued: QueuedPodInfo, profile: Profile, decision: Decision, in_full: bool) -> None:
         try:
-            choice = self._algorithm.choose(profile, queued.pod, score_anyway=in_full)
+            choice = self._algorithm.choose(profile, queued.pod, score_anyway=self.record)
         except PluginError as exc:
             if profile.watch is not None:
                 profile.watch.failed()

@@ -170,6 +170,14 @@ def test_headings_are_bold_in_a_terminal_only() -> None:
     assert "\x1b[1mNow: 0 of 4 nodes would take it" in result.stdout
 
 
+def test_schedule_explains_what_would_make_a_pending_pod_fit() -> None:
+    objects = manifests(node("a"), node("b"), pod("big", cpu="6"), pod("small"))
+    result = mooring("schedule", "-f", "-", "--explain", "big", "--explain", "small", stdin=objects)
+    assert result.returncode == 0
+    assert result.stdout.count("This would do\n") == 1
+    assert "  2 nodes  ask for less cpu: 6 is more than any of these nodes offers, 4 at most" in result.stdout
+
+
 # ---- a cluster
 
 
@@ -308,7 +316,7 @@ def test_a_token_is_not_said_over_plain_http(tmp_path: Path) -> None:
     with serving(scheduler_endpoint(), tls=False) as url:
         result = mooring("explain", "web", "--kubeconfig", config, "--endpoint", url)
     assert result.returncode == 3
-    assert "answered 401; your kubeconfig needs a token" in result.stderr
+    assert "answered 401, it does not know who you are" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def played(history: History) -> World:
 
 @pytest.mark.parametrize("theme", THEMES)
 @given(data=st.data())
-@examples(12)
+@examples(5)
 def test_a_scheduler_that_is_asked_decides_like_one_that_is_not(theme: str, data: st.DataObject) -> None:
     history = data.draw(histories_about(THEMES[theme]))
     asked, left_alone = (World(history.rules, templates=history.templates) for _ in range(2))
