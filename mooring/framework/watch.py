@@ -120,15 +120,17 @@ class PluginWatch:
         self, plugin: str, point: str, state: CycleState, ask: Callable[..., Answer], *args: Any
     ) -> Answer:
         """Have a filter or score plugin run, and time it as a whole: what it asks in turn is part of that."""
+        timer, code = self._timer, Code.ERROR
         state.sampling = None
-        code, began = Code.ERROR, self._timer()
+        began = timer()
         try:
             answer = ask(*args)
             code = _code_of_verdicts(answer) if isinstance(answer, Verdicts) else Code.SUCCESS
             return answer
         finally:
-            self._record(plugin, point)(code, self._timer() - began)
+            seconds = timer() - began
             state.sampling = self
+            self._record(plugin, point)(code, seconds)
 
 
 def _timed(timer: Callable[[], float], record: Record, ask: Ask) -> Ask:

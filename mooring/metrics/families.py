@@ -8,13 +8,13 @@ when somebody reads them.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.utils import floatToGoString
 
 from mooring.metrics.catalogue import Definition
 
@@ -57,13 +57,18 @@ class Histogram:
         return counts, self._sum
 
 
+def _go_float(value: float) -> str:
+    """A number as Go writes it, so that queries for kube-scheduler's `le` labels find these, too."""
+    return repr(value).removesuffix(".0")
+
+
 class Histograms:
     """A histogram with labels: one child for each set of their values, made when first asked for."""
 
     def __init__(self, definition: Definition) -> None:
         self.definition = definition
         self._bounds = np.array(definition.buckets)
-        self._names = [*map(floatToGoString, definition.buckets), "+Inf"]
+        self._names = [*map(_go_float, definition.buckets), "+Inf"]
         self._children: dict[tuple[str, ...], Histogram] = {}
 
     def of(self, *labels: str) -> Histogram:
@@ -86,13 +91,13 @@ class Counters:
 
     def __init__(self, definition: Definition) -> None:
         self.definition = definition
-        self._values: dict[tuple[str, ...], int] = {}
+        self.values: defaultdict[tuple[str, ...], int] = defaultdict(int)
 
     def add(self, count: int, *labels: str) -> None:
-        self._values[labels] = self._values.get(labels, 0) + count
+        self.values[labels] += count
 
     def collect(self) -> Metric:
-        return counter(self.definition, self._values.items())
+        return counter(self.definition, self.values.items())
 
 
 Values = Iterable[tuple[tuple[str, ...], float]]
