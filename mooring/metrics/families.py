@@ -9,7 +9,7 @@ when somebody reads them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
 import numpy as np
@@ -20,15 +20,18 @@ from mooring.metrics.catalogue import Definition
 
 PENDING = 512  # observations that are kept before they are sorted in
 
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
 
 class Histogram:
     """The observations under one set of label values, counted by bucket."""
 
     __slots__ = ("_bounds", "_counts", "_pending", "_sum")
 
-    def __init__(self, bounds: npt.NDArray[np.float64]) -> None:
+    def __init__(self, bounds: Floats) -> None:
         self._bounds = bounds
-        self._counts = np.zeros(len(bounds) + 1, np.int64)  # the last is of those beyond all bounds
+        self._counts: Ints = np.zeros(len(bounds) + 1, np.int64)  # the last is of those beyond all bounds
         self._sum = 0.0
         self._pending: list[float] = []
 
@@ -38,11 +41,15 @@ class Histogram:
         if len(pending) >= PENDING:
             self._sort_in()
 
-    def observe_all(self, values: npt.NDArray[np.float64] | npt.NDArray[np.int64]) -> None:
+    def observe_all(self, values: Floats | Ints) -> None:
         """Many observations at once."""
         buckets = self._bounds.searchsorted(values)
-        self._counts += np.bincount(buckets, minlength=len(self._counts))
-        self._sum += float(values.sum())
+        self.add(np.bincount(buckets, minlength=len(self._counts)), values.sum())
+
+    def add(self, counts: Ints, total: float) -> None:
+        """Observations that somebody else has sorted."""
+        self._counts += counts
+        self._sum += float(total)
 
     def _sort_in(self) -> None:
         values = np.array(self._pending)
@@ -76,6 +83,14 @@ class Histograms:
         if child is None:
             child = self._children[labels] = Histogram(self._bounds)
         return child
+
+    def observe_columns(self, children: Sequence[Histogram], values: Floats) -> None:
+        """One column of observations for each child: all are sorted together."""
+        width = len(self._names)
+        buckets = self._bounds.searchsorted(values) + width * np.arange(len(children))
+        counts = np.bincount(buckets.ravel(), minlength=width * len(children)).reshape(-1, width)
+        for child, mine, total in zip(children, counts, values.sum(axis=0).tolist(), strict=True):
+            child.add(mine, total)
 
     def collect(self) -> Metric:
         told = self.definition

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
-from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 from prometheus_client.core import Metric
 
 from mooring.framework.cycle_state import CycleState
@@ -17,13 +15,10 @@ from mooring.framework.observer import Laps, Observer, Points, Record, Scheduled
 from mooring.framework.status import Code
 from mooring.metrics import catalogue
 from mooring.metrics.evaluations import Evaluations
-from mooring.metrics.families import Counters, Histogram, Histograms
+from mooring.metrics.families import Counters, Floats, Histogram, Histograms, Ints
 
 PENDING = 512  # observations that are kept before they are counted together
 _MOST_ATTEMPTS = 15  # from here on attempts share a label
-
-
-Floats = npt.NDArray[np.float64]
 
 
 class SchedulerMetrics(Observer):
@@ -151,7 +146,8 @@ class ScheduledPods:
         self._metrics = metrics
         self._profile = profile
         self._points = points
-        self._laps = array("d")  # of one attempt after the other
+        self._timed = [index for index, point in enumerate(points) if point]
+        self._laps: list[float] = []  # of one attempt after the other
         self._pods: list[tuple[float, int, float, frozenset[str], frozenset[str]]] = []
 
     def bound(self, laps: Laps, began: float, attempts: int, since_first: float, state: CycleState) -> None:
@@ -166,7 +162,7 @@ class ScheduledPods:
             return
         laps = np.array(self._laps).reshape(len(self._pods), -1)
         began, attempts, since_first, skip_filter, skip_score = zip(*self._pods, strict=True)
-        self._laps, self._pods = array("d"), []
+        self._laps, self._pods = [], []
         self._count_points(laps)
         if "Reserve" in self._points:
             skipped = Counter(zip(skip_filter, skip_score, strict=True))
@@ -175,20 +171,20 @@ class ScheduledPods:
         self._count_pods(laps[:, -1] - np.array(began), np.array(attempts), np.array(since_first))
 
     def _count_points(self, laps: Floats) -> None:
-        metrics, points = self._metrics, self._points
-        for point, durations in zip(points, np.diff(laps).T, strict=True):
-            if point:
-                metrics.point_duration.of(point, Code.SUCCESS.text, self._profile).observe_all(durations)
+        metrics, points, success = self._metrics, self._points, Code.SUCCESS.text
+        family = metrics.point_duration
+        children = [family.of(point, success, self._profile) for point in points if point]
+        family.observe_columns(children, np.diff(laps)[:, self._timed])
         if "Reserve" in points:
             metrics.algorithm_duration.of().observe_all(laps[:, points.index("Reserve")] - laps[:, 0])
 
-    def _count_pods(self, seconds: Floats, attempts: npt.NDArray[np.int64], since_first: Floats) -> None:
+    def _count_pods(self, seconds: Floats, attempts: Ints, since_first: Floats) -> None:
         metrics = self._metrics
         metrics.attempts.add(len(seconds), "scheduled", self._profile)
         metrics.attempt_duration.of("scheduled", self._profile).observe_all(seconds)
         metrics.pod_attempts.of().observe_all(attempts)
         capped = np.minimum(attempts, _MOST_ATTEMPTS)
-        for count in np.unique(capped).tolist():
+        for count in set(capped.tolist()):
             label = str(count) if count < _MOST_ATTEMPTS else f"{_MOST_ATTEMPTS}+"
             metrics.sli_duration.of(label).observe_all(since_first[capped == count])
 
