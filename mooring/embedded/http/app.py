@@ -135,7 +135,7 @@ class App:
         await exchange.send_whole(304 if unchanged else 200, headers, b"" if unchanged else document.body)
 
     async def _answer_request(self, exchange: _Exchange, request: Request) -> None:
-        shown = representation(exchange.header(b"accept"), request.params)
+        shown = representation(exchange.header(b"accept"), request.params, self._api.clock)
         answer = handle(request)
         await self._api.store.settled()
         if isinstance(answer, ObjectAnswer):
@@ -144,7 +144,7 @@ class App:
         elif isinstance(answer, ListAnswer):
             await exchange.chunks(shown.listed(answer.resource, answer.listing))
         elif isinstance(answer, TreeAnswer):
-            await exchange.json(answer.code, encode_json(answer.tree), answer.warnings)
+            await exchange.json(answer.code, shown.tree(answer.tree), answer.warnings)
         elif isinstance(answer, WatchAnswer):
             await self._stream(exchange, answer, shown)
         elif isinstance(answer, TextAnswer):

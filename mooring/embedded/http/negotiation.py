@@ -6,25 +6,21 @@ from collections.abc import Callable, Mapping
 
 from mooring.embedded.errors import not_acceptable
 from mooring.embedded.http.representation import Metadata, Plain, Representation
+from mooring.embedded.http.tables import Tables, include_object
 
 Params = Mapping[str, list[str]]
 
 PLAIN = Plain()
-_METADATA = Metadata()
-
-TRANSFORMS: dict[str, Callable[[Params], Representation]] = {
-    "PartialObjectMetadata": lambda params: _METADATA,
-    "PartialObjectMetadataList": lambda params: _METADATA,
-}
-"""By what stands in `as=` of an Accept header; what is not here is passed over for the next alternative."""
 
 _JSON = ("application/json", "application/*", "*/*")
 _PROTOBUF = "application/vnd.kubernetes.protobuf"
 _OFFERED = ("application/json",)
+_META = ("v1", "v1beta1")
 
 
-def representation(accept: str, params: Params) -> Representation:
-    """The first alternative of an Accept header that can be served. Raises 406.
+def representation(accept: str, params: Params, clock: Callable[[], float]) -> Representation:
+    """The first alternative of an Accept header that can be served. Raises 406, and 400 for what `params` say
+    of it. The clock tells the ages of objects.
 
     Clients that prefer protobuf get JSON: they read what the answer says it is.
     """
@@ -39,9 +35,12 @@ def representation(accept: str, params: Params) -> Representation:
         wanted = dict(part.split("=", 1) for part in parameters if "=" in part)
         if "as" not in wanted:
             return PLAIN
-        transform = TRANSFORMS.get(wanted["as"])
-        if transform is not None and wanted.get("g", "") == "meta.k8s.io" and wanted.get("v", "") == "v1":
-            return transform(params)
+        if wanted.get("g") == "meta.k8s.io" and wanted.get("v") in _META:
+            api_version = f"meta.k8s.io/{wanted['v']}"
+            if wanted["as"] == "Table":
+                return Tables(api_version, include_object(params), clock)
+            if wanted["as"] in ("PartialObjectMetadata", "PartialObjectMetadataList"):
+                return Metadata(api_version)
     raise not_acceptable(_OFFERED)
 
 

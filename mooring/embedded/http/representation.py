@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Protocol
 
 import msgspec
@@ -21,6 +22,10 @@ class Representation(Protocol):
 
     def single(self, resource: Resource, record: Record) -> bytes: ...
 
+    def tree(self, tree: Tree) -> bytes:
+        """Something that is not stored, such as a Scale or a Status."""
+        ...
+
     def listed(self, resource: Resource, listing: Listing) -> Iterator[bytes]: ...
 
     def event(self, resource: Resource, type: str, record: Record) -> bytes:
@@ -38,6 +43,9 @@ class Plain:
             tree = decode_record(record, resource.api_version, resource.kind)
             return encode_json(in_version(resource, tree))
         return b'%b"metadata":{"resourceVersion":"%d",%b' % (resource.opening, record.version, record.tail)
+
+    def tree(self, tree: Tree) -> bytes:
+        return encode_json(tree)
 
     def listed(self, resource: Resource, listing: Listing) -> Iterator[bytes]:
         yield list_opening(resource.list_kind, resource.api_version, listing)
@@ -63,11 +71,20 @@ class Metadata:
     """PartialObjectMetadata: what garbage collectors and other generic clients look at."""
 
     _decoder = msgspec.json.Decoder(_WithMetadata)
-    _version = "meta.k8s.io/v1"
+
+    def __init__(self, api_version: str) -> None:
+        self._version = api_version
+        self._opening = (
+            b'{"kind":"PartialObjectMetadata","apiVersion":"%b","metadata":' % api_version.encode()
+        )
 
     def single(self, resource: Resource, record: Record) -> bytes:
-        raw = self._decoder.decode(record.body).metadata
-        return b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":%b}' % bytes(raw)
+        return self._opening + bytes(self._decoder.decode(record.body).metadata) + b"}"
+
+    def tree(self, tree: Tree) -> bytes:
+        if tree["kind"] == "Status":
+            return encode_json(tree)
+        return self._opening + encode_json(tree["metadata"]) + b"}"
 
     def listed(self, resource: Resource, listing: Listing) -> Iterator[bytes]:
         yield list_opening("PartialObjectMetadataList", self._version, listing)
@@ -97,11 +114,13 @@ def list_opening(kind: str, api_version: str, listing: Listing) -> bytes:
     return encode_json(tree)[:-1] + b',"items":['
 
 
-def joined(items: list[bytes]) -> Iterator[bytes]:
+def joined(items: Iterable[bytes]) -> Iterator[bytes]:
     """Items with commas between them, some hundreds at a time."""
-    for start in range(0, len(items), _CHUNK):
-        chunk = b",".join(items[start : start + _CHUNK])
-        yield chunk if start == 0 else b"," + chunk
+    rest = iter(items)
+    comma = b""
+    while chunk := list(islice(rest, _CHUNK)):
+        yield comma + b",".join(chunk)
+        comma = b","
 
 
 def bookmark(kind: str, api_version: str, version: int, annotations: Mapping[str, str] | None) -> bytes:

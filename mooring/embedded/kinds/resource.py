@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mooring.embedded.kinds.codec import Codec
 from mooring.embedded.kinds.strategy import Strategy
 from mooring.embedded.kinds.types import ObjectType
 from mooring.embedded.objects import Tree, encode_json
+
+if TYPE_CHECKING:
+    from mooring.embedded.printing.columns import Printer
 
 
 class GroupVersionKind(NamedTuple):
@@ -60,6 +63,7 @@ class Resource:
         field_aliases: Mapping[str, str] | None = None,
         type: ObjectType | None = None,
         custom: bool = False,
+        printer: Printer | None = None,
     ) -> None:
         self.group, self.version, self.kind = kind
         self.gvk = kind
@@ -80,6 +84,8 @@ class Resource:
         """Other names of selectable fields."""
         self.type = type
         self.custom = custom
+        self.printer = printer
+        """How a custom kind is shown in tables; `mooring.embedded.printing` knows those of built-in kinds."""
         self.opening = encode_json({"kind": self.kind, "apiVersion": self.api_version})[:-1] + b","
         """What stands before the members of a stored object to make it one of this kind."""
 
