@@ -125,7 +125,7 @@ class EventRecorder:
             uid=meta.uid,
             resource_version=meta.resource_version,
         )
-        profile = effect.regarding.scheduler_name
+        profile = effect.profile or effect.regarding.scheduler_name
         self.emit(regarding, effect.type, effect.reason, effect.action, effect.note, profile)
 
     def emit(

@@ -24,13 +24,14 @@ class PatchPodStatus(msgspec.Struct, frozen=True):
 
 
 class EmitEvent(msgspec.Struct, frozen=True):
-    """Record a Kubernetes event about a pod."""
+    """Record a Kubernetes event about a pod, reported by a profile: the pod's own where none is named."""
 
     regarding: PodInfo
     type: str
     reason: str
     action: str
     note: str
+    profile: str = ""
 
 
 class Evict(msgspec.Struct, frozen=True):

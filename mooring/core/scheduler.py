@@ -499,7 +499,9 @@ class Scheduler:
             else:
                 self.effects.append(Evict(victim, pod, condition))
                 note = f"Preempted by pod {pod.uid} on node {node_name}"
-            self.effects.append(EmitEvent(victim, "Normal", "Preempted", "Preempting", note))
+            self.effects.append(
+                EmitEvent(victim, "Normal", "Preempted", "Preempting", note, pod.scheduler_name)
+            )
 
     def eviction_done(self, victim_uid: str) -> None:
         """A victim is gone or going; its preemptors wait for one fewer."""

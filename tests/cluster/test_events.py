@@ -99,18 +99,17 @@ def test_an_event_has_the_fields_that_kube_scheduler_gives_it() -> None:
     }
 
 
-def test_events_are_reported_by_the_profile_of_the_pod_or_else_by_the_first() -> None:
+def test_events_are_reported_by_the_profile_named_or_that_of_the_pod_or_else_by_the_first() -> None:
     async def scenario(cluster: FakeCluster, recorder: EventRecorder) -> None:
         recorder.record(failed("a", scheduler_name="packer"))
         recorder.record(failed("b", scheduler_name="of-somebody-else"))
+        recorder.record(msgspec.structs.replace(failed("c"), profile="packer"))
         await settled()
 
     cluster = recording(scenario)
-    assert [event["reportingController"] for event in stored(cluster)] == ["packer", "default-scheduler"]
-    assert [event["reportingInstance"] for event in stored(cluster)] == [
-        "packer-host-1",
-        "default-scheduler-host-1",
-    ]
+    reporters = ["packer", "default-scheduler", "packer"]
+    assert [event["reportingController"] for event in stored(cluster)] == reporters
+    assert [event["reportingInstance"] for event in stored(cluster)] == [f"{r}-host-1" for r in reporters]
 
 
 def test_what_the_api_server_would_refuse_is_made_to_fit() -> None:

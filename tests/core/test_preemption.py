@@ -63,6 +63,7 @@ class TestEndToEnd:
         assert (preempted.regarding.name, preempted.type) == ("v", "Normal")
         assert (preempted.reason, preempted.action) == ("Preempted", "Preempting")
         assert preempted.note == "Preempted by pod uid-p on node n0"
+        assert preempted.profile == "default-scheduler"  # the preemptor's, whoever the victim belongs to
         (evict,) = [effect for effect in world.cluster.effects if isinstance(effect, Evict)]
         assert (evict.victim.name, evict.preemptor.name) == ("v", "p")
         condition = evict.condition
