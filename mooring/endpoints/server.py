@@ -69,7 +69,7 @@ class EndpointServer:
             await self._close()
 
     def close(self) -> None:
-        """Do not listen any more. Not needed after `run`."""
+        """Do not listen any more, whether it ran or not."""
         self._listener.close()
 
     # ---- connections
@@ -126,7 +126,10 @@ class EndpointServer:
 
     async def _keep_fresh(self) -> None:
         while True:
-            await self.refresh()
+            try:
+                await self.refresh()
+            except Exception as bug:  # what is in force stays in force
+                log.error("looking at certificates again", exc_info=bug)
             await asyncio.sleep(REFRESH)
 
     async def refresh(self) -> None:

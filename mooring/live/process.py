@@ -172,8 +172,17 @@ class SchedulerProcess:
             log.info("%s", part)
 
     async def run(self) -> int:
-        if self._identity is not None:
-            await self._identity.prepare()
+        try:
+            if self._identity is not None:
+                await self._identity.prepare()
+            return await self._work()
+        finally:
+            if self.endpoints is not None:
+                self.endpoints.close()
+            for client in self._clients:
+                await client.close()
+
+    async def _work(self) -> int:
         works: dict[str, Coroutine[Any, Any, None]] = {
             "informers": self.informers.run(),
             "events": self.recorder.run(),
@@ -192,8 +201,6 @@ class SchedulerProcess:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            for client in self._clients:
-                await client.close()
 
     async def _schedule(self) -> None:
         await self.informers.synced.wait()
