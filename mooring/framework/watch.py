@@ -166,11 +166,11 @@ def _timed_binding(timer: Callable[[], float], record: Record, ask: Ask) -> Ask:
 
 
 def _code_of(answer: object) -> Code:
+    if isinstance(answer, Status):
+        return answer.code
     if isinstance(answer, PostFilterResult):
-        answer = answer.status
-    if answer is None or isinstance(answer, PreFilterResult):
-        return Code.SUCCESS
-    return answer.code if isinstance(answer, Status) else Code.ERROR
+        return _code_of(answer.status)
+    return Code.SUCCESS if answer is None or isinstance(answer, PreFilterResult) else Code.ERROR
 
 
 def _code_of_verdicts(verdicts: Verdicts) -> Code:

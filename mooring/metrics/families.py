@@ -27,19 +27,18 @@ Ints = npt.NDArray[np.int64]
 class Histogram:
     """The observations under one set of label values, counted by bucket."""
 
-    __slots__ = ("_bounds", "_counts", "_pending", "_sum")
+    __slots__ = ("_bounds", "_counts", "_sum", "pending")
 
     def __init__(self, bounds: Floats) -> None:
         self._bounds = bounds
         self._counts: Ints = np.zeros(len(bounds) + 1, np.int64)  # the last is of those beyond all bounds
         self._sum = 0.0
-        self._pending: list[float] = []
+        self.pending: list[float] = []
 
     def observe(self, value: float) -> None:
-        pending = self._pending
-        pending.append(value)
-        if len(pending) >= PENDING:
-            self._sort_in()
+        self.pending.append(value)
+        if len(self.pending) >= PENDING:
+            self.sort_in()
 
     def observe_all(self, values: Floats | Ints) -> None:
         """Many observations at once."""
@@ -51,15 +50,16 @@ class Histogram:
         self._counts += counts
         self._sum += float(total)
 
-    def _sort_in(self) -> None:
-        values = np.array(self._pending)
-        self._pending.clear()
+    def sort_in(self) -> None:
+        """Count what is pending."""
+        values = np.array(self.pending)
+        self.pending.clear()
         self.observe_all(values)
 
     def read(self) -> tuple[list[int], float]:
         """The number of observations in each bucket, and their sum."""
-        if self._pending:
-            self._sort_in()
+        if self.pending:
+            self.sort_in()
         counts: list[int] = self._counts.tolist()
         return counts, self._sum
 

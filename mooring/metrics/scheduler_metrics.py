@@ -190,13 +190,16 @@ class ScheduledPods:
 
 
 def _by_code(child_for: Callable[[str], Histogram]) -> Record:
-    """Children by status, each made when first needed."""
+    """Children by status, each made when first needed; `observe` is written out, as this is called often."""
     children: list[Histogram | None] = [None] * len(Code)
 
     def record(code: Code, seconds: float) -> None:
         child = children[code]
         if child is None:
             child = children[code] = child_for(code.text)
-        child.observe(seconds)
+        pending = child.pending
+        pending.append(seconds)
+        if len(pending) >= PENDING:
+            child.sort_in()
 
     return record
