@@ -7,6 +7,7 @@ make of it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -25,7 +26,7 @@ from mooring.api.objects import (
 from mooring.api.tolerations import HARD_EFFECTS, tolerates
 from mooring.explain import words
 
-MOST_TAINTS = 16  # distinct ones that are tried
+MOST_OF_A_KIND = 16  # of taints, labels, terms and so on that are tried: a spec may be as long as it likes
 UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 _CONDITIONS = "node.kubernetes.io/"  # taints that Kubernetes sets for the conditions of a node
 
@@ -105,7 +106,7 @@ def tolerations(pod: Pod, taints: Iterable[Taint]) -> Group:
     found = [taint for taint in untolerated(pod, taints) if taint.key != UNSCHEDULABLE.key]
     each = [
         Alteration("toleration", _toleration_text(taint), "spec.tolerations", _tolerating(pod, taint), i)
-        for i, taint in enumerate(found[:MOST_TAINTS])
+        for i, taint in enumerate(found[:MOST_OF_A_KIND])
     ]
     anything = altered(pod, tolerations=[*pod.spec.tolerations, Toleration(operator="Exists")])
     together = Alteration("toleration", "tolerate every taint", "spec.tolerations", anything)
@@ -146,7 +147,7 @@ def node_selector(pod: Pod) -> Group:
             f"{field}[{key}]",
             altered(pod, node_selector={k: v for k, v in wanted.items() if k != key}),
         )
-        for key, value in wanted.items()
+        for key, value in [*wanted.items()][:MOST_OF_A_KIND]
     ]
     together = Alteration("nodeSelector", "drop the node selector", field, altered(pod, node_selector=None))
     return Group(each, together if len(each) > 1 else None)
@@ -164,8 +165,8 @@ def node_affinity(pod: Pod) -> Group:
 
     each = []
     terms = node.required.node_selector_terms
-    for i, term in enumerate(terms):
-        for less, text in _looser(term):
+    for i, term in enumerate(terms[:MOST_OF_A_KIND]):
+        for less, text in islice(_looser(term), MOST_OF_A_KIND):
             changed = NodeSelector(node_selector_terms=[*terms[:i], less, *terms[i + 1 :]])
             text = f"drop {text} from the required node affinity"
             each.append(
@@ -202,7 +203,7 @@ def spread(pod: Pod) -> Group:
             altered(pod, topology_spread_constraints=constraints[:i] + constraints[i + 1 :]),
             i,
         )
-        for i in hard
+        for i in hard[:MOST_OF_A_KIND]
     ]
     soft = [each for i, each in enumerate(constraints) if i not in hard]
     text = "drop all topology spread constraints"
@@ -245,7 +246,7 @@ def _terms(pod: Pod, affinity: Affinity, rules: PodAffinity, kind: str, called: 
             f"{field}[{i}]",
             requiring(terms[:i] + terms[i + 1 :]),
         )
-        for i, term in enumerate(terms)
+        for i, term in enumerate(terms[:MOST_OF_A_KIND])
     ]
     together = Alteration(kind, f"drop the whole required {called.split()[0]}", field, requiring([]))
     return Group(each, together if len(each) > 1 else None)
@@ -255,22 +256,25 @@ def _terms(pod: Pod, affinity: Affinity, rules: PodAffinity, kind: str, called: 
 
 
 def host_ports(pod: Pod) -> Group:
-    each = []
+    return Group(list(islice(_without_port(pod), MOST_OF_A_KIND)))
+
+
+def _without_port(pod: Pod) -> Iterator[Alteration]:
     for i, container in enumerate(pod.spec.containers):
         for j, port in enumerate(container.ports):
             if port.host_port:
-                kept = container.ports[:j] + container.ports[j + 1 :]
                 containers = list(pod.spec.containers)
-                containers[i] = replace(container, ports=kept)
+                containers[i] = replace(container, ports=container.ports[:j] + container.ports[j + 1 :])
                 text = f"free host port {port.host_port}/{port.protocol or 'TCP'}, or do without it"
                 field = f"spec.containers[{i}].ports[{j}].hostPort"
-                less = altered(pod, containers=containers)
-                each.append(Alteration("hostPort", text, field, less, port.host_port))
-    return Group(each)
+                yield Alteration("hostPort", text, field, altered(pod, containers=containers), port.host_port)
 
 
 def volumes(pod: Pod) -> Group:
-    each = []
+    return Group(list(islice(_without_volume(pod), MOST_OF_A_KIND)))
+
+
+def _without_volume(pod: Pod) -> Iterator[Alteration]:
     found = pod.spec.volumes
     for i, volume in enumerate(found):
         if volume == Volume(name=volume.name):
@@ -278,5 +282,4 @@ def volumes(pod: Pod) -> Group:
         claim = volume.persistent_volume_claim
         called = f"volume {volume.name}" if claim is None else f"claim {claim.claim_name}"
         less = altered(pod, volumes=found[:i] + found[i + 1 :])
-        each.append(Alteration("volume", f"do without the {called}", f"spec.volumes[{i}]", less))
-    return Group(each)
+        yield Alteration("volume", f"do without the {called}", f"spec.volumes[{i}]", less)

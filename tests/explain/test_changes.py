@@ -271,6 +271,13 @@ def test_when_no_single_change_would_do_the_closest_nodes_are_named() -> None:
     assert [each.plugin for each in closest.refused_by] == ["TaintToleration", "NodeResourcesFit"]
 
 
+def test_a_spec_without_end_is_not_tried_without_end() -> None:
+    pod = make_pod(node_selector={f"label-{i}": "x" for i in range(3000)}, requests={"cpu": "9"})
+    now = asked(pod, make_node("a"))
+    assert now.changes == []
+    assert [each.plugin for each in now.closest[0].refused_by] == ["NodeAffinity", "NodeResourcesFit"]
+
+
 # ---- one more node
 
 
