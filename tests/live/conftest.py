@@ -18,6 +18,13 @@ from tests.live.scene import Scene
 SCHEDULER = "mooring-test"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With --dist=loadgroup, one worker runs all that need a control plane, so that there is only one."""
+    for item in items:
+        if {"control_plane", "cluster"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.xdist_group("control-plane"))
+
+
 @pytest.fixture(scope="session")
 def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """For tests that kill things, or start others beside them."""

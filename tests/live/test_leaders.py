@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from tests.live.scene import Scene
 
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/mooring"
 BOUND = "Successfully bound"
-PODS = 80
+PODS = 60
 SLOWLY, QUICKLY = 10, 200  # requests a second
 
 
@@ -34,8 +35,10 @@ def replica(scene: Scene, kubeconfig: Path, qps: int, duration: str = "5s", rene
 
 
 @pytest.fixture(autouse=True)
-def lease(scene: Scene) -> None:
+def no_lease(scene: Scene) -> Iterator[None]:
     scene.scheduler_name = "mooring-leaders"
+    scene.api.delete(LEASE)
+    yield
     scene.api.delete(LEASE)
 
 
