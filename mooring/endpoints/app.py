@@ -43,7 +43,7 @@ class App:
         method, path = scope["method"], scope["path"]
         if method not in _METHODS:
             answer = failure(405, "MethodNotAllowed", f"found {method}, expected GET or HEAD")
-            answer.headers = (_ALLOW,)
+            answer.headers += (_ALLOW,)
             return answer
         try:
             query = parse_qs(

@@ -9,11 +9,9 @@ from typing import NamedTuple
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from mooring.endpoints.messages import Answer, Handler, Request
+from mooring.endpoints.messages import NO_SNIFFING, Answer, Handler, Request
 
 log = logging.getLogger("mooring.endpoints")
-
-_NO_SNIFFING = ((b"x-content-type-options", b"nosniff"),)
 
 
 class Check(NamedTuple):
@@ -101,8 +99,8 @@ def _together(name: str, checks: Sequence[Check], record: HealthRecord, request:
         log.log(logging.INFO - 2, "%s check failed: %s", name, "; ".join(failed))
         return _error("".join(lines) + f"{name} check failed")
     text = "".join(lines) + f"{name} check passed\n" if "verbose" in request.query else "ok"
-    return Answer(body=text.encode(), headers=_NO_SNIFFING)
+    return Answer(body=text.encode(), headers=(NO_SNIFFING,))
 
 
 def _error(text: str) -> Answer:
-    return Answer(500, f"{text}\n".encode(), headers=_NO_SNIFFING)
+    return Answer(500, f"{text}\n".encode(), headers=(NO_SNIFFING,))

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 TEXT = "text/plain; charset=utf-8"
+NO_SNIFFING = (b"x-content-type-options", b"nosniff")
 JSON = "application/json"
 
 
@@ -67,4 +68,6 @@ def failure(code: int, reason: str, message: str) -> Answer:
     }
     if code == 403:
         status["details"] = {}
-    return as_json({**status, "code": code}, code)
+    answer = as_json({**status, "code": code}, code)
+    answer.headers = (NO_SNIFFING,)  # it may quote what was asked for
+    return answer

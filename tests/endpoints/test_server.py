@@ -60,7 +60,8 @@ def test_nobody_passes_without_leave(loop: str) -> None:
         assert (await it.ask("/hello", "wrong")).refusal == (401, "Unauthorized", "Unauthorized")
         told = 'forbidden: User "reader" cannot get path "/secret"'
         assert (await it.ask("/secret", TOKEN)).refusal == (403, "Forbidden", told)
-        assert (await it.ask("/secret", TOKEN)).json["details"] == {}
+        again = await it.ask("/secret", TOKEN)
+        assert (again.json["details"], again.headers["x-content-type-options"]) == ({}, "nosniff")
 
     served(scenario, loop)
 
