@@ -87,7 +87,9 @@ class ClusterEvent:
 def _action_name(action: Action) -> str:
     if action == Action.ALL:
         return "All"
-    return "".join(part.capitalize() for part in (action.name or "Update").split("_"))
+    # A plugin may have written a bare number: a mistake, but not one to stumble over here.
+    name: str | None = getattr(action, "name", str(action))
+    return "".join(part.capitalize() for part in (name or "Update").split("_"))
 
 
 # hint(pod, old, new): old is None for an addition, new is None for a deletion.
