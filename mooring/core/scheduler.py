@@ -136,21 +136,21 @@ class Scheduler:
 
     def apply(self, obj: KubeObject) -> None:
         """An object was added to the cluster or changed; raises MalformedObject where it makes no sense."""
-        if self._observer is None:
+        observer = self._observer
+        if observer is None:
             self.intake.apply(obj)
         else:
-            began = self._observer.timer()
-            events = self.intake.apply(obj)
-            self._observer.events_handled(events, self._observer.timer() - began)
+            began = observer.timer()
+            observer.events_handled(self.intake.apply(obj), observer.timer() - began)
 
     def delete(self, obj: KubeObject) -> None:
         """An object is gone."""
-        if self._observer is None:
+        observer = self._observer
+        if observer is None:
             self.intake.delete(obj)
         else:
-            began = self._observer.timer()
-            events = self.intake.delete(obj)
-            self._observer.events_handled(events, self._observer.timer() - began)
+            began = observer.timer()
+            observer.events_handled(self.intake.delete(obj), observer.timer() - began)
 
     def tick(self) -> None:
         """Time has passed: end backoffs and waits that are over."""
