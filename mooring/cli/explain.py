@@ -65,7 +65,7 @@ def explain(
 
     With --endpoint a running scheduler is asked, which also knows its past attempts; the token of your
     kubeconfig must be allowed to get /debug/decisions/*. To reach one in a pod:
-    kubectl -n kube-system port-forward deploy/mooring 10259, then --endpoint https://localhost:10259
+    kubectl -n mooring port-forward deploy/mooring 10259, then --endpoint https://localhost:10259
     --insecure-skip-tls-verify.
 
     With -f the answer is worked out here from manifests, such as the output of

@@ -37,11 +37,14 @@ def test_the_lease(manifests: Manifests) -> None:
     assert granted([{key: named[key] for key in named.keys() - {"resourceNames"}}]) == LEASE
 
 
-def test_metrics_are_for_whoever_is_bound_to_the_role(manifests: Manifests) -> None:
-    role = manifests.named("ClusterRole", "mooring-metrics-reader")
+@pytest.mark.parametrize(("what", "root"), [("metrics", "/metrics"), ("decisions", "/debug/decisions")])
+def test_metrics_and_decisions_are_for_whoever_is_bound_to_the_role(
+    manifests: Manifests, what: str, root: str
+) -> None:
+    role = manifests.named("ClusterRole", f"mooring-{what}-reader")
     (rule,) = role["rules"]
     assert rule["verbs"] == ["get"]
-    assert all(path.startswith("/metrics") for path in rule["nonResourceURLs"])
+    assert all(path.startswith(root) for path in rule["nonResourceURLs"])
 
 
 def test_the_neighbours_are_not_among_them() -> None:
