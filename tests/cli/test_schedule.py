@@ -69,6 +69,13 @@ def test_explain_tells_scores_and_refusals() -> None:
     assert "nobody: no attempt was made at such a pod" in result.stderr
 
 
+def test_what_would_help_is_what_the_readme_shows() -> None:
+    result = mooring("schedule", "-f", QUICKSTART, "--explain", "db-1")
+    _, _, told = result.stdout.partition("Any one of these would do\n")
+    assert len(told.splitlines()) == 4
+    assert told in (ROOT / "README.md").read_text()
+
+
 def test_json_has_outcomes_and_whole_decisions() -> None:
     result = mooring("schedule", "-f", "-", "-o", "json", stdin=manifests(node("a"), node("b"), pod("p")))
     answer = json.loads(result.stdout)
