@@ -70,7 +70,9 @@ class BuiltinCodec:
             return Decoded(tree)
         raw = msgspec.json.decode(data)
         unknown = (
-            [] if raw == tree else [f'unknown field "{path}"' for path in unknown_fields(self._type, raw)]
+            []
+            if self._sieve.knows(raw)
+            else [f'unknown field "{path}"' for path in unknown_fields(self._type, raw)]
         )
         if len(data) != len(encode_json(raw)):
             unknown += [f'duplicate field "{path}"' for path in duplicate_fields(data)]
@@ -81,7 +83,7 @@ class BuiltinCodec:
             sifted = self._sieve.sift(tree)
         except msgspec.ValidationError as error:
             raise self._refusal(tree, str(error)) from None
-        if validation is FieldValidation.IGNORE or sifted == tree:
+        if validation is FieldValidation.IGNORE or sifted == tree or self._sieve.knows(tree):
             return Decoded(sifted)
         unknown = [f'unknown field "{path}"' for path in unknown_fields(self._type, tree)]
         return self._judged(sifted, unknown, validation)

@@ -1,7 +1,6 @@
 """Bodies in protobuf, which clients in Go prefer to send. They are turned into trees; answers are JSON.
 
-`wire.txt` holds the number of every field (tests/embedded/make_wire_table.py makes it), the types come from
-lightkube-models.
+The numbers of fields are in `wire.py`, the types come from lightkube-models.
 """
 
 from __future__ import annotations
@@ -9,13 +8,13 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator
 from functools import cache
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 import msgspec
 
 from mooring.api.times import format_time
 from mooring.embedded.kinds.types import ListOf, MapOf, ObjectType, Scalar, Type
+from mooring.embedded.kinds.wire import WireField, Zero, wire_fields
 from mooring.embedded.objects import Tree
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
@@ -32,14 +31,6 @@ class Envelope(NamedTuple):
     api_version: str
     kind: str
     raw: bytes
-
-
-class _WireField(NamedTuple):
-    name: str
-    """As in JSON; empty for a part whose fields JSON writes as if they were the type's own."""
-    part: str
-    keep_zero: bool
-    is_bytes: bool
 
 
 def open_envelope(data: bytes) -> Envelope:
@@ -112,33 +103,18 @@ def _utf8(data: bytes) -> str:
 
 
 @cache
-def _table() -> dict[str, str]:
-    """The fields of each type, unparsed: most types are never sent."""
-    text = (files("mooring.embedded.kinds") / "wire.txt").read_text()
-    return dict(line.split(" ", 1) for line in text.splitlines())
-
-
-@cache
-def _wire_fields(message: str) -> dict[int, _WireField]:
-    text = _table().get(message)
-    if text is None:
+def _by_number(message: str) -> dict[int, WireField]:
+    fields = wire_fields(message)
+    if fields is None:
         raise ProtobufError(f"is a {message}, of which only JSON is understood here")
-    found = {}
-    for field in text.split(" "):
-        name, _, number = field.partition("=")
-        mark = number[-1:] if number[-1:] in "*!#" else ""
-        part = ""
-        if name.startswith("^"):
-            name, part = "", f"{message.partition('.')[0]}.{name[1:]}"
-        found[int(number.rstrip("*!#"))] = _WireField(name, part, mark in ("*", "!"), mark == "#")
-    return found
+    return {field.number: field for field in fields}
 
 
 def _message(type: ObjectType, message: str, data: bytes, depth: int) -> Tree:
     if depth > _DEEPEST:
         raise ProtobufError("is nested too deeply")
     tree: Tree = {}
-    known = _wire_fields(message)
+    known = _by_number(message)
     for number, wire, value in _fields(data):
         field = known.get(number)
         if field is None:
@@ -152,8 +128,8 @@ def _message(type: ObjectType, message: str, data: bytes, depth: int) -> Tree:
     return tree
 
 
-def _put(tree: Tree, field: _WireField, type: Type, wire: int, value: Any, depth: int) -> None:
-    if field.is_bytes:
+def _put(tree: Tree, field: WireField, type: Type, wire: int, value: Any, depth: int) -> None:
+    if field.zero is Zero.BYTES:
         if value:
             tree[field.name] = base64.b64encode(value).decode()
     elif isinstance(type, ListOf):
@@ -163,7 +139,7 @@ def _put(tree: Tree, field: _WireField, type: Type, wire: int, value: Any, depth
         tree.setdefault(field.name, {})[key] = member
     else:
         found = _value(type, wire, value, depth)
-        if found is not None and (field.keep_zero or found not in ("", 0, False)):
+        if found is not None and (field.zero is not Zero.LEFT_OUT or found not in ("", 0, False)):
             tree[field.name] = found
 
 

@@ -1,5 +1,5 @@
 """The sieve: checks the types of an object, drops fields that its kind does not have, writes quantities and
-times canonically.
+times canonically, and leaves out or writes zeros as Kubernetes' Go types do.
 
 For each kind a msgspec struct is derived once. Decoding into it and back out does all of this in C; only what
 is wrong is looked at again in Python (`complaints.py`), to be told in Kubernetes' words.
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import cache, lru_cache
 from operator import attrgetter
-from typing import Any, Optional
+from typing import Any
 
 import msgspec
 
@@ -17,6 +17,7 @@ from mooring.api.quantity import QuantityError
 from mooring.api.times import format_time, parse_time
 from mooring.embedded.kinds.quantities import canonical
 from mooring.embedded.kinds.types import ListOf, MapOf, ObjectType, Scalar, Type
+from mooring.embedded.kinds.wire import Zero, zeros
 from mooring.embedded.objects import Tree
 
 QUANTITY_FORM = r"quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
@@ -68,14 +69,35 @@ class Sieve:
 
     def decode(self, data: bytes) -> Tree:
         """The tree of a JSON body. Raises msgspec.DecodeError, or ValidationError naming the path."""
-        tree: Tree = msgspec.to_builtins(self._decoder.decode(data), enc_hook=_text)
+        try:
+            struct = self._decoder.decode(data)
+        except msgspec.ValidationError:
+            return self._without_nulls(msgspec.json.decode(data))
+        tree: Tree = msgspec.to_builtins(struct, enc_hook=_text)
         return tree
 
     def sift(self, tree: Tree) -> Tree:
         """The same for a tree, as patches make them. Raises msgspec.ValidationError."""
-        struct = msgspec.convert(tree, self._struct, dec_hook=_read)
+        try:
+            struct = msgspec.convert(tree, self._struct, dec_hook=_read)
+        except msgspec.ValidationError:
+            return self._without_nulls(tree)
         sifted: Tree = msgspec.to_builtins(struct, enc_hook=_text)
         return sifted
+
+    def _without_nulls(self, tree: Any) -> Tree:
+        """For the rare object that says null where Go has no pointer: that is as good as nothing."""
+        struct = msgspec.convert(without_nulls(self.type, tree), self._struct, dec_hook=_read)
+        sifted: Tree = msgspec.to_builtins(struct, enc_hook=_text)
+        return sifted
+
+    def knows(self, tree: Tree) -> bool:
+        """Whether a tree has only fields of its type. It may say no where it has: this is the quick way."""
+        try:
+            msgspec.convert(tree, _struct(self.type, (), strict=True), dec_hook=_read)
+        except msgspec.ValidationError:
+            return False
+        return True
 
 
 @cache
@@ -83,33 +105,96 @@ def sieve_of(type: ObjectType) -> Sieve:
     return Sieve(type)
 
 
-_structs: dict[ObjectType, type[msgspec.Struct]] = {}
+_structs: dict[tuple[ObjectType, bool], type[msgspec.Struct]] = {}
 
 
-def _struct(type: ObjectType, inside: tuple[ObjectType, ...]) -> type[msgspec.Struct]:
+def _struct(type: ObjectType, inside: tuple[ObjectType, ...], strict: bool = False) -> type[msgspec.Struct]:
     """The struct of a type; `inside` are those that contain it, for a type that contains itself."""
-    found = _structs.get(type)
+    found = _structs.get((type, strict))
     if found is None:
         names = {field.name: f"f{i}" for i, field in enumerate(type.fields.values())}
+        marks = zeros(f"{type.module}.{type.name}") or {}
         fields = [
-            (names[field.name], Optional[_annotation(field.type, (*inside, type))], None)  # noqa: UP045
+            (names[field.name], *_member(field.type, marks.get(field.name), (*inside, type), strict))
             for field in type.fields.values()
         ]
         rename = {attribute: name for name, attribute in names.items()}
-        found = _structs[type] = msgspec.defstruct(
-            type.name, fields, omit_defaults=True, kw_only=True, gc=False, rename=rename
+        found = _structs[type, strict] = msgspec.defstruct(
+            type.name,
+            fields,
+            omit_defaults=True,
+            forbid_unknown_fields=strict,
+            kw_only=True,
+            gc=False,
+            rename=rename,
         )
     return found
 
 
-def _annotation(type: Type, inside: tuple[ObjectType, ...]) -> Any:
+_EMPTY: dict[Scalar, Any] = {
+    Scalar.STRING: "",
+    Scalar.BYTES: "",
+    Scalar.INTEGER: 0,
+    Scalar.NUMBER: 0,
+    Scalar.BOOLEAN: False,
+}
+"""Zeros that are left out. The other scalars are structs in Go, which are always written."""
+_WRITTEN: dict[Scalar, Any] = {**_EMPTY, Scalar.QUANTITY: _Quantity("0"), Scalar.INT_OR_STRING: 0}
+
+
+def _member(type: Type, zero: Zero | None, inside: tuple[ObjectType, ...], strict: bool) -> tuple[Any, Any]:
+    """The annotation and the default of a field.
+
+    msgspec leaves out what equals a plain default or is an empty list or map; what else a factory makes, it
+    writes.
+    """
+    annotation = _annotation(type, inside, strict)
+    if zero is None or zero is Zero.DISTINCT:  # nothing is known, or nothing and zero are two things
+        return annotation | None, None
+    if isinstance(type, ObjectType):
+        return annotation, msgspec.field(default_factory=dict if type in inside else annotation)
+    if isinstance(type, ListOf | MapOf):
+        if zero is Zero.WRITTEN:  # as null
+            return annotation | None, msgspec.field(default_factory=lambda: None)
+        return annotation, msgspec.field(default_factory=list if isinstance(type, ListOf) else dict)
+    if zero is not Zero.WRITTEN and type in _EMPTY:
+        return annotation, _EMPTY[type]
+    if type in _WRITTEN:
+        return annotation, msgspec.field(default_factory=lambda: _WRITTEN[type])
+    return annotation | None, msgspec.field(default_factory=lambda: None)  # times, as null
+
+
+def _annotation(type: Type, inside: tuple[ObjectType, ...], strict: bool) -> Any:
     if isinstance(type, Scalar):
         return _PYTHON[type]
     if isinstance(type, ListOf):
-        return list[_annotation(type.item, inside)]  # type: ignore[misc]
+        return list[_annotation(type.item, inside, strict)]  # type: ignore[misc]
     if isinstance(type, MapOf):
-        return dict[str, _annotation(type.value, inside)]  # type: ignore[misc]
-    return dict[str, Any] if type in inside else _struct(type, inside)
+        return dict[str, _annotation(type.value, inside, strict)]  # type: ignore[misc]
+    return dict[str, Any] if type in inside else _struct(type, inside, strict)
+
+
+def without_nulls(type: Type, value: Any) -> Any:
+    """A value without nulls: members go, and items of lists and maps become the zero of their type."""
+    if isinstance(type, ObjectType) and isinstance(value, dict):
+        fields = type.fields
+        return {
+            name: without_nulls(fields[name].type, member) if name in fields else member
+            for name, member in value.items()
+            if member is not None
+        }
+    if isinstance(type, ListOf) and isinstance(value, list):
+        return [without_nulls(type.item, item) for item in value]
+    if isinstance(type, MapOf) and isinstance(value, dict):
+        return {key: without_nulls(type.value, member) for key, member in value.items()}
+    if value is None:
+        return {} if isinstance(type, ObjectType | MapOf) else [] if isinstance(type, ListOf) else _null(type)
+    return value
+
+
+def _null(type: Scalar) -> Any:
+    zero = _WRITTEN.get(type)
+    return zero.text if isinstance(zero, _Text) else zero
 
 
 def _read(kind: type, raw: Any) -> _Text:
