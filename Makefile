@@ -10,7 +10,7 @@ demo: $(READY)
 	@$(BIN)/mooring schedule -f examples/quickstart --explain web-2 --explain db-1
 
 test: $(READY)
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,17 @@ contexts: [{name: c, context: {cluster: c, user: u}}]
 clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]
 users: [{name: u, user: {token: t}}]
 """
+
+
+@pytest.fixture(autouse=True)
+def logging_as_it_was() -> Iterator[None]:
+    """The command sets up the logs of its process, which here is that of other tests, too."""
+    root, own = logging.getLogger(), logging.getLogger("mooring")
+    handlers, levels = list(root.handlers), (root.level, own.level)
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(levels[0])
+    own.setLevel(levels[1])
 
 
 @pytest.fixture
