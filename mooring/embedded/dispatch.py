@@ -6,19 +6,17 @@ from collections.abc import Callable
 
 import msgspec
 
-from mooring.cluster.port import PatchType
-from mooring.embedded.errors import bad_request, method_not_allowed, unsupported_media_type
+from mooring.embedded.errors import bad_request, method_not_allowed
 from mooring.embedded.kinds.codec import Codec
 from mooring.embedded.kinds.types import object_type
 from mooring.embedded.objects import Tree
-from mooring.embedded.patches.apply_patch import SUPPORTED
 from mooring.embedded.reviews.table import REVIEWS
 from mooring.embedded.subresources.table import SUBRESOURCES
-from mooring.embedded.verbs.body import read_object, read_yaml, to_json
+from mooring.embedded.verbs.body import read_object, to_json
 from mooring.embedded.verbs.creating import create
 from mooring.embedded.verbs.deleting import Deleted, delete, delete_collection
 from mooring.embedded.verbs.options import WriteOptions, delete_options, list_options, write_options
-from mooring.embedded.verbs.patching import patch_object
+from mooring.embedded.verbs.patching import patch
 from mooring.embedded.verbs.reading import get, list_objects, reached_version
 from mooring.embedded.verbs.request import (
     Answer,
@@ -102,23 +100,6 @@ def _update(request: Request) -> Answer:
     return ObjectAnswer(record, resource, 201 if created else 200, write.warnings)
 
 
-def _patch(request: Request) -> Answer:
-    media = request.content_type.partition(";")[0].strip().lower()
-    if media not in SUPPORTED:
-        raise unsupported_media_type(SUPPORTED)
-    kind = PatchType(media)
-    write = request.write(write_options(request.params, "PatchOptions"), "UPDATE")
-    if kind is PatchType.APPLY:
-        patch = read_yaml(request.body, request.resource.kind)
-    else:
-        try:
-            patch = msgspec.json.decode(request.body)
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise bad_request(f"error decoding patch: {error}") from None
-    record, created = patch_object(write, kind, patch, _codec(request))
-    return ObjectAnswer(record, request.resource, 201 if created else 200, write.warnings)
-
-
 def _delete_body(request: Request) -> Tree | None:
     """The DeleteOptions that a delete may carry."""
     if not request.body:
@@ -173,7 +154,7 @@ _VERBS: dict[str, Callable[[Request], Answer]] = {
     "watch": _watch,
     "create": _create,
     "update": _update,
-    "patch": _patch,
+    "patch": patch,
     "delete": _delete,
     "deletecollection": _delete_collection,
 }

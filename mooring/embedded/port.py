@@ -27,12 +27,19 @@ _WRITE: Final[Params] = {"fieldValidation": ["Ignore"]}  # nobody reads warnings
 
 
 class EmbeddedCluster:
-    """Implements `mooring.cluster.port.Cluster`."""
+    """Implements `mooring.cluster.port.Cluster`.
 
-    def __init__(self, api: Api, user: User = _USER, user_agent: str = "mooring") -> None:
+    Writes are told in managedFields as those over HTTP are; `tracked=False` spares whoever writes a lot that
+    part of the cost. What others are known to own stays so.
+    """
+
+    def __init__(
+        self, api: Api, user: User = _USER, user_agent: str = "mooring", *, tracked: bool = True
+    ) -> None:
         self._api = api
         self._user = user
         self._user_agent = user_agent
+        self._tracked = tracked
 
     async def list(
         self,
@@ -176,6 +183,7 @@ class EmbeddedCluster:
                 b"" if body is None else encode_json(body),
                 content_type,
                 self._user_agent,
+                self._tracked,
             )
         )
         await self._api.store.settled()

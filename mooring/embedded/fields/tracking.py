@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from mooring.embedded.fields.managers import Managed, Owned, cap, decode, decode_foreign, encode, updater
+from mooring.embedded.fields.ownership import Change, fields_of_new, written
+from mooring.embedded.fields.sets import union
+from mooring.embedded.fields.versions import STORED, Versions
 from mooring.embedded.objects import Tree
 
 if TYPE_CHECKING:
@@ -11,9 +15,76 @@ if TYPE_CHECKING:
 
 
 def track(write: Write, obj: Tree, old: Tree | None) -> None:
-    """Record that this write's manager owns what it changed. Until that is done, what was known stays."""
-    known = None if old is None else old["metadata"].get("managedFields")
+    """Record that this write's manager owns what it changed; `obj` and `old` are as they are stored.
+
+    As in Kubernetes, an object whose managers are not known stays so until somebody applies to it.
+    """
+    if write.ownership == "settled":
+        return
+    metadata = obj["metadata"]
+    sent = metadata.pop("managedFields", None)
+    known = _known(sent, old, write.subresource)
+    if write.ownership == "track" and (known or old is None):
+        known = _tracked(write, known, obj, old)
     if known:
-        obj["metadata"]["managedFields"] = known
+        metadata["managedFields"] = encode(known)
+
+
+def _known(sent: Any, old: Tree | None, subresource: str) -> Managed:
+    """Who manages what so far: as the client says, if it says something that makes sense, else as it was.
+
+    Clients that do not know the field shall not destroy it by sending an object without; a list without
+    managers, or with one that has no name, is how they forget all managers on purpose.
+    """
+    present: list[Tree] = [] if old is None else old["metadata"].get("managedFields") or []
+    if subresource or sent is None or sent == present:
+        return decode(present)
+    if not sent or sent == [{}]:
+        return {}
+    return decode_foreign(sent) or decode(present)
+
+
+def _tracked(write: Write, known: Managed, obj: Tree, old: Tree | None) -> Managed:
+    """Who manages what once this write is done."""
+    version = write.resource.api_version
+    versions = Versions(write.api.registry, write.resource, write.subresource)
+    if old is None and not known:
+        shape = versions.shape(version)
+        assert shape is not None
+        managed = known
+        fields = versions.reset(fields_of_new(shape, versions.convert(obj, STORED, version)))
     else:
-        obj["metadata"].pop("managedFields", None)
+        change = Change(versions, old or {}, obj, STORED)
+        changes = change.seen_in(version)
+        assert changes is not None
+        if not any(changes):
+            return known
+        managed = change.outcome(known).left
+        fields = written(changes)
+    if fields:
+        manager = updater(write.options.field_manager, version, write.part or write.subresource)
+        before = managed.get(manager)
+        if before is not None:
+            fields = union(fields, before.fields)
+        managed[manager] = Owned(version, fields, _time(write, before))
+    return cap(managed)
+
+
+def _time(write: Write, before: Owned | None) -> str:
+    """When a manager wrote last. Kubernetes forgets the time of what is written through a part."""
+    if not write.part:
+        return write.api.now()
+    return before.time if before is not None else ""
+
+
+def same_but_for_times(obj: Tree, old: Tree) -> bool:
+    """Whether nothing changed but the times at which managers wrote: that alone makes no new version."""
+    now, before = obj["metadata"].get("managedFields") or [], old["metadata"].get("managedFields") or []
+    if len(now) != len(before) or not all(map(_same_entry, now, before)):
+        return False
+    metadata = {**obj["metadata"], "managedFields": before}
+    return {**obj, "metadata": metadata} == old if now else obj == old
+
+
+def _same_entry(one: Tree, other: Tree) -> bool:
+    return one is other or {**one, "time": ""} == {**other, "time": ""}

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
-
 from mooring.cluster.port import PatchType
-from mooring.embedded.errors import bad_request, invalid, invalid_value, unsupported_media_type
+from mooring.embedded.errors import invalid, invalid_value
+from mooring.embedded.fields.shape_of import shape_of_kind
+from mooring.embedded.kinds.resource import Subresource
+from mooring.embedded.kinds.types import object_type
 from mooring.embedded.objects import Tree, decode_record, dig
-from mooring.embedded.patches.apply_patch import SUPPORTED, apply_patch
+from mooring.embedded.patches.apply import check_configuration
+from mooring.embedded.patches.apply_patch import apply_patch, read_patch
 from mooring.embedded.store.record import Record
 from mooring.embedded.verbs.body import read_object
 from mooring.embedded.verbs.options import write_options
+from mooring.embedded.verbs.patching import apply_to_existing, patch_options, patch_type, read_configuration
 from mooring.embedded.verbs.reading import get
 from mooring.embedded.verbs.request import Answer, Request, TreeAnswer
 from mooring.embedded.verbs.updating import change
 from mooring.embedded.verbs.write import Write
+
+_SCALE = shape_of_kind(object_type("autoscaling_v1", "Scale"))
 
 
 def get_scale(request: Request) -> Answer:
@@ -32,26 +37,30 @@ def update_scale(request: Request) -> Answer:
 
 
 def patch_scale(request: Request) -> Answer:
-    media = request.content_type.partition(";")[0].strip().lower()
-    if media not in SUPPORTED:
-        raise unsupported_media_type(SUPPORTED)
-    write = request.write(write_options(request.params, "PatchOptions"), "UPDATE")
+    kind = patch_type(request)
+    write = request.write(patch_options(request.params, kind), "UPDATE")
     subresource = request.subresource
     assert subresource is not None
-    codec = subresource.codec
-    try:
-        patch = msgspec.json.decode(request.body)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise bad_request(f"error decoding patch: {error}") from None
+    if kind is PatchType.APPLY:
+        return _apply_scale(request, write, subresource)
+    content = read_patch(kind, request.body, write.options.field_validation)
+    return _rescale(request, write, lambda scale: apply_patch(content, subresource.codec, scale).tree)
 
-    def produce(scale: Tree) -> Tree:
-        kind = (
-            PatchType.MERGE if media == PatchType.STRATEGIC.value else PatchType(media)
-        )  # a Scale has no lists
-        patched = apply_patch(request.resource, kind, patch, scale)
-        return codec.sift(patched, write.options.field_validation).tree
 
-    return _rescale(request, write, produce)
+def _apply_scale(request: Request, write: Write, subresource: Subresource) -> Answer:
+    """Applying a Scale is applying the number of replicas to the object."""
+    scale, kind, resource = read_configuration(request), subresource.kind, request.resource
+    check_configuration(_SCALE, kind, scale)
+    replicas = dig(scale, "spec", "replicas")
+    config = {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {"name": request.name},
+        "spec": {} if replicas is None else {"replicas": replicas},
+    }
+    write.subresource, write.part = "", "scale"
+    record = apply_to_existing(write, config, resource.codec)
+    return TreeAnswer(_scale(request, record), 200, write.warnings)
 
 
 def _rescale(request: Request, write: Write, produce: Callable[[Tree], Tree]) -> Answer:
@@ -63,7 +72,7 @@ def _rescale(request: Request, write: Write, produce: Callable[[Tree], Tree]) ->
         cause = invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
         raise invalid("autoscaling", "Scale", request.name, [cause])
     version = dig(wanted, "metadata", "resourceVersion")
-    write.subresource = ""  # from here on it is an update of the object's spec
+    write.subresource, write.part = "", "scale"  # from here on it is an update of the object's spec
 
     def rescaled(old: Tree) -> Tree:
         old.setdefault("spec", {})["replicas"] = replicas

@@ -74,11 +74,11 @@ def read_object(
     try:
         decoded = codec.decode(body, write.options.field_validation)
     except ApiError:
-        _check_kind(write.api.registry, _kind_of(body, expected), expected)  # another kind says more
+        check_kind(write.api.registry, _kind_of(body, expected), expected)  # another kind says more
         raise
     tree = decoded.tree
     named = tree.get("kind") or expected.kind, tree.get("apiVersion") or expected.api_version
-    _check_kind(write.api.registry, named, expected)
+    check_kind(write.api.registry, named, expected)
     write.warnings += decoded.warnings
     tree["kind"], tree["apiVersion"] = expected.kind, expected.api_version
     return tree
@@ -93,7 +93,7 @@ def _kind_of(data: bytes, expected: GroupVersionKind) -> tuple[str, str]:
     return named.kind or expected.kind, named.api_version or expected.api_version
 
 
-def _check_kind(registry: Registry, named: tuple[str, str], expected: GroupVersionKind) -> None:
+def check_kind(registry: Registry, named: tuple[str, str], expected: GroupVersionKind) -> None:
     """The kind that a body names must be the one that is served here."""
     kind, api_version = named
     if named == (expected.kind, expected.api_version):

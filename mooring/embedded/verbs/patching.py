@@ -1,25 +1,152 @@
-"""patch."""
+"""patch: the four types of patches, of which apply may also create."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
+from mooring.cluster.errors import ApiError
 from mooring.cluster.port import PatchType
-from mooring.embedded.kinds.codec import Codec
+from mooring.embedded.errors import bad_request, conflict, forbidden_value, invalid, required
+from mooring.embedded.fields.go_text import json_name
+from mooring.embedded.fields.managers import applier
+from mooring.embedded.fields.versions import Versions
+from mooring.embedded.kinds.codec import Codec, FieldValidation
 from mooring.embedded.objects import Tree
-from mooring.embedded.patches.apply_patch import apply_patch
-from mooring.embedded.store.record import Record
-from mooring.embedded.verbs.updating import change
+from mooring.embedded.patches.apply import Applying, apply_configuration, describe
+from mooring.embedded.patches.apply_patch import (
+    Patch,
+    apply_patch,
+    conversion_problem,
+    no_object,
+    problem_of,
+    read_patch,
+)
+from mooring.embedded.patches.refusals import malformed
+from mooring.embedded.store.record import Record, key_of
+from mooring.embedded.verbs.body import check_kind, read_yaml
+from mooring.embedded.verbs.creating import create
+from mooring.embedded.verbs.options import WriteOptions, write_options
+from mooring.embedded.verbs.request import Answer, ObjectAnswer, Request
+from mooring.embedded.verbs.updating import change, check_name
 from mooring.embedded.verbs.write import Write
 
 
-def patch_object(write: Write, kind: PatchType, patch: Any, codec: Codec) -> tuple[Record, bool]:
-    """Patch an object; whether it was created (only an apply does that). Raises ApiError."""
+def patch(request: Request) -> Answer:
+    """PATCH on an object or on a subresource that is a part of it."""
+    kind = patch_type(request)
+    write = request.write(patch_options(request.params, kind), "UPDATE")
+    codec = request.subresource.codec if request.subresource is not None else request.resource.codec
+    if kind is PatchType.APPLY:
+        record, created = _apply(write, read_configuration(request), codec)
+        return ObjectAnswer(record, request.resource, 201 if created else 200, write.warnings)
+    content = read_patch(kind, request.body, write.options.field_validation)
+    record = change(write, lambda old: patched(write, content, codec, old))
+    return ObjectAnswer(record, request.resource, 200, write.warnings)
 
-    def produce(old: Tree) -> Tree:
-        result = apply_patch(write.resource, kind, patch, old)
-        decoded = codec.sift(result, write.options.field_validation)
-        write.warnings += decoded.warnings
-        return decoded.tree
 
-    return change(write, produce), False
+def patch_type(request: Request) -> PatchType:
+    """The type of patch that a request carries. Raises 415."""
+    media = request.content_type.partition(";")[0].strip().lower()
+    offered = [one for one in PatchType if not (request.resource.custom and one is PatchType.STRATEGIC)]
+    for one in offered:
+        if media == one.value:
+            return one
+    raise ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type")
+
+
+def patch_options(params: Mapping[str, list[str]], kind: PatchType) -> WriteOptions:
+    """The options of a patch. Only an apply may be forced, and only an apply must say whose it is."""
+    options = write_options(params, "PatchOptions")
+    causes = []
+    if kind is not PatchType.APPLY and options.force is not None:
+        causes.append(forbidden_value("force", "may not be specified for non-apply patch"))
+    if kind is PatchType.APPLY and not options.field_manager:
+        causes.append(required("fieldManager", "is required for apply patch"))
+    if causes:
+        raise invalid("meta.k8s.io", "PatchOptions", "", causes)
+    return options
+
+
+def patched(write: Write, content: Patch, codec: Codec, old: Tree) -> Tree:
+    """What a patch makes of an object. Raises ApiError."""
+    decoded = apply_patch(content, codec, old)
+    tree, expected = decoded.tree, write.resource.gvk
+    named = tree.get("kind") or expected.kind, tree.get("apiVersion") or expected.api_version
+    try:
+        check_kind(write.api.registry, named, expected)
+    except ApiError as error:
+        raise no_object(content, tree, error) from None
+    write.warnings += decoded.warnings
+    check_name(write, tree)
+    return tree
+
+
+# ---- apply ----------------------------------------------------------------------------------------
+
+
+def _apply(write: Write, config: Any, codec: Codec) -> tuple[Record, bool]:
+    """Apply a configuration to an object, or make the object; whether it was made."""
+    resource = write.resource
+    if key_of(write.namespace, write.name) in write.api.table(resource).records or write.subresource:
+        return apply_to_existing(write, config, codec), False
+    write.ownership = "settled"
+    obj = _applied(write, config, codec, {})
+    metadata = obj["metadata"]
+    if metadata.get("uid"):
+        why = f"the provided object specified uid {metadata['uid']}, and no existing object was found"
+        raise conflict(resource.group, resource.plural, write.name, f"uid mismatch: {why}")
+    metadata.pop("resourceVersion", None)
+    write.operation = "CREATE"
+    return create(write, obj), True
+
+
+def apply_to_existing(write: Write, config: Any, codec: Codec) -> Record:
+    """Apply a configuration to an object that is there. Raises ApiError."""
+    write.ownership = "settled"
+    return change(write, lambda old: _applied(write, config, codec, old))
+
+
+def _applied(write: Write, config: Any, codec: Codec, live: Tree) -> Tree:
+    """The object after an apply, as one of its kind."""
+    kind = write.resource.gvk
+    applying = Applying(
+        Versions(write.api.registry, write.resource, write.subresource),
+        kind,
+        applier(write.options.field_manager, write.part or write.subresource),
+        bool(write.options.force),
+        write.api.now() if not write.part else "",
+    )
+    tree = apply_configuration(applying, config, live)
+    try:
+        sifted = codec.sift(tree, FieldValidation.IGNORE).tree
+    except ApiError as error:
+        problem = conversion_problem(problem_of(error))
+        raise malformed(
+            f"failed to convert new object ({describe(kind, config)}) to proper version: unable to convert "
+            f"unstructured object to {kind.group}/{kind.version}, Kind={kind.kind}: {problem}"
+        ) from None
+    check_name(write, sifted)
+    return sifted
+
+
+def read_configuration(request: Request) -> Any:
+    """The configuration in the body of an apply: YAML, which most clients write as JSON."""
+    try:
+        config = msgspec.json.decode(request.body)
+    except (msgspec.DecodeError, RecursionError):
+        config = _read_yaml(request)
+    if not isinstance(config, dict | None):
+        found = f"json: cannot unmarshal {json_name(config)} into Go value of type map[string]interface {{}}"
+        raise bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {found}")
+    return config
+
+
+def _read_yaml(request: Request) -> Any:
+    try:
+        return read_yaml(request.body, request.resource.kind)
+    except ApiError as error:
+        problem = error.message.rpartition("json parse error: ")[2]
+        raise bad_request(f"error decoding YAML: error converting YAML to JSON: yaml: {problem}") from None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from mooring.embedded.fields.managers import manager_name
 from mooring.embedded.kinds.resource import Resource, Subresource
 from mooring.embedded.objects import Tree
 from mooring.embedded.store.record import Record
@@ -33,13 +34,18 @@ class Request:
     body: bytes = b""
     content_type: str = ""
     user_agent: str = ""
+    tracked: bool = True
+    """Whether managedFields tell of what is written. Those in this process may do without."""
 
     def write(self, options: WriteOptions, operation: Operation) -> Write:
         """This request as a write."""
         name = self.subresource.name if self.subresource is not None else ""
         if not options.field_manager:
-            options = options.with_manager(self.user_agent.partition("/")[0])
-        return Write(self.api, self.resource, self.namespace, self.name, self.user, options, operation, name)
+            options = options.with_manager(manager_name(self.user_agent))
+        write = Write(self.api, self.resource, self.namespace, self.name, self.user, options, operation, name)
+        if not self.tracked:
+            write.ownership = "keep"
+        return write
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mooring.embedded.errors import MODIFIED, Cause, bad_request, conflict, invalid, invalid_value, not_found
-from mooring.embedded.fields.tracking import track
+from mooring.embedded.fields.tracking import same_but_for_times, track
 from mooring.embedded.kinds.resource import Resource
 from mooring.embedded.kinds.strategy import keep
 from mooring.embedded.objects import Tree, decode_record, encode_tail
@@ -26,8 +26,20 @@ Produce = Callable[[Tree], Tree]
 
 def update(write: Write, obj: Tree) -> tuple[Record, bool]:
     """Replace an object, or create it where its kind allows that; whether it was created. Raises ApiError."""
-    metadata = metadata_of(obj)
-    name = metadata.get("name", "")
+    check_name(write, obj)
+    table = write.api.table(write.resource)
+    if key_of(write.namespace, write.name) not in table.records and not write.subresource:
+        if not write.resource.strategy.traits.create_on_update:
+            raise not_found(write.resource.group, write.resource.plural, write.name)
+        write.operation = "CREATE"
+        metadata_of(obj).pop("resourceVersion", None)
+        return create(write, obj), True
+    return change(write, lambda old: obj), False
+
+
+def check_name(write: Write, obj: Tree) -> None:
+    """The object must have the name that the request is about."""
+    name = metadata_of(obj).get("name", "")
     if not name:
         why = "name must be provided"
         raise bad_request(f"the name of the object ({write.name} based on URL) was undeterminable: {why}")
@@ -35,14 +47,6 @@ def update(write: Write, obj: Tree) -> tuple[Record, bool]:
         raise bad_request(
             f"the name of the object ({name}) does not match the name on the URL ({write.name})"
         )
-    table = write.api.table(write.resource)
-    if key_of(write.namespace, write.name) not in table.records and not write.subresource:
-        if not write.resource.strategy.traits.create_on_update:
-            raise not_found(write.resource.group, write.resource.plural, write.name)
-        write.operation = "CREATE"
-        metadata.pop("resourceVersion", None)
-        return create(write, obj), True
-    return change(write, lambda old: obj), False
 
 
 def change(write: Write, produce: Produce) -> Record:
@@ -78,7 +82,7 @@ def _unchanged(obj: Tree, old: Tree) -> bool:
     """Whether a write would change nothing: then there is no new version, as with etcd."""
     obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     obj["kind"], obj["apiVersion"] = old["kind"], old["apiVersion"]
-    return obj == old
+    return obj == old or same_but_for_times(obj, old)
 
 
 def in_version(resource: Resource, tree: Tree) -> Tree:

@@ -10,6 +10,7 @@ from mooring.embedded.verbs.api import Api, User
 from mooring.embedded.verbs.options import WriteOptions
 
 Operation = Literal["CREATE", "UPDATE", "DELETE"]
+Ownership = Literal["track", "keep", "settled"]
 
 
 @dataclass(slots=True)
@@ -25,3 +26,7 @@ class Write:
     operation: Operation
     subresource: str = ""
     warnings: list[str] = field(default_factory=list)
+    ownership: Ownership = "track"
+    """What becomes of managedFields: they follow what changes, stay as they are, or are settled already."""
+    part: str = ""
+    """The subresource that managedFields shall name, where it is written as a part of the whole object."""
