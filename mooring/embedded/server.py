@@ -15,6 +15,7 @@ from pathlib import Path
 from mooring.embedded.admission.plugins import default_admission
 from mooring.embedded.bootstrap import bootstrap
 from mooring.embedded.builtin import builtin_registry
+from mooring.embedded.custom.serving import serve_definitions
 from mooring.embedded.http.app import App
 from mooring.embedded.http.certificates import make_certificates
 from mooring.embedded.http.kubeconfig import write_kubeconfig, write_private
@@ -71,6 +72,7 @@ class EmbeddedServer:
         loop = asyncio.get_running_loop()
         store.soon = loop.call_soon
         self.api = Api(store, builtin_registry(), default_admission(), clock=self._clock, seed=self._seed)
+        serve_definitions(self.api)
         bootstrap(self.api)
 
     async def _listen(self, directory: Path) -> None:

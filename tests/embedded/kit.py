@@ -18,6 +18,7 @@ import yaml
 from mooring.embedded.admission.plugins import default_admission
 from mooring.embedded.bootstrap import bootstrap
 from mooring.embedded.builtin import builtin_registry
+from mooring.embedded.custom.serving import serve_definitions
 from mooring.embedded.dispatch import handle
 from mooring.embedded.http.negotiation import PLAIN
 from mooring.embedded.server import EmbeddedServer
@@ -41,6 +42,7 @@ class Direct:
         self.store = Store(window=window)
         self.store.soon = lambda flush: None
         self.api = Api(self.store, builtin_registry(), default_admission(), clock=self.clock, seed=1)
+        serve_definitions(self.api)
         bootstrap(self.api)
         self.store.flush()
 

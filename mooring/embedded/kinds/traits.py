@@ -8,6 +8,16 @@ from typing import Final, NamedTuple
 from mooring.embedded.validation.names import dns_label, dns_subdomain, path_segment
 
 
+class ScalePaths(NamedTuple):
+    """Where an object has what its scale subresource shows."""
+
+    replicas: tuple[str, ...] = ("spec", "replicas")
+    status_replicas: tuple[str, ...] = ("status", "replicas")
+    selector: tuple[str, ...] = ("spec", "selector")
+    custom: bool = False
+    """Whether a definition says so; then the selector is a text already."""
+
+
 class Traits(NamedTuple):
     status: bool = False
     """Whether the status is written through its subresource only."""
@@ -24,6 +34,7 @@ class Traits(NamedTuple):
     """The rule for names."""
     selectable: tuple[str, ...] = ()
     """Fields that field selectors may name, besides name and namespace."""
+    scale: ScalePaths = ScalePaths()
 
 
 _GENERATION: Final = frozenset(

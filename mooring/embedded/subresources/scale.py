@@ -8,6 +8,7 @@ from mooring.cluster.port import PatchType
 from mooring.embedded.errors import invalid, invalid_value
 from mooring.embedded.fields.shape_of import shape_of_kind
 from mooring.embedded.kinds.resource import Subresource
+from mooring.embedded.kinds.traits import ScalePaths
 from mooring.embedded.kinds.types import object_type
 from mooring.embedded.objects import Tree, decode_record, dig
 from mooring.embedded.patches.apply import check_configuration
@@ -52,15 +53,24 @@ def _apply_scale(request: Request, write: Write, subresource: Subresource) -> An
     scale, kind, resource = read_configuration(request), subresource.kind, request.resource
     check_configuration(_SCALE, kind, scale)
     replicas = dig(scale, "spec", "replicas")
-    config = {
+    config: Tree = {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
         "metadata": {"name": request.name},
-        "spec": {} if replicas is None else {"replicas": replicas},
+        "spec": {},
     }
+    if replicas is not None:
+        _set_replicas(config, resource.strategy.traits.scale, replicas)
     write.subresource, write.part = "", "scale"
     record = apply_to_existing(write, config, resource.codec)
     return TreeAnswer(_scale(request, record), 200, write.warnings)
+
+
+def _set_replicas(obj: Tree, paths: ScalePaths, replicas: int) -> None:
+    *parents, name = paths.replicas
+    for parent in parents:
+        obj = obj.setdefault(parent, {})
+    obj[name] = replicas
 
 
 def _rescale(request: Request, write: Write, produce: Callable[[Tree], Tree]) -> Answer:
@@ -68,14 +78,14 @@ def _rescale(request: Request, write: Write, produce: Callable[[Tree], Tree]) ->
     present = get(request.api, resource, request.namespace, request.name)
     wanted = produce(_scale(request, present))
     replicas = dig(wanted, "spec", "replicas") or 0
-    if replicas < 0:
+    if replicas < 0 and not resource.custom:  # those tell it in the words of their definition
         cause = invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
         raise invalid("autoscaling", "Scale", request.name, [cause])
     version = dig(wanted, "metadata", "resourceVersion")
     write.subresource, write.part = "", "scale"  # from here on it is an update of the object's spec
 
     def rescaled(old: Tree) -> Tree:
-        old.setdefault("spec", {})["replicas"] = replicas
+        _set_replicas(old, resource.strategy.traits.scale, replicas)
         if version:
             old["metadata"]["resourceVersion"] = version
         return old
@@ -88,11 +98,13 @@ def _scale(request: Request, record: Record) -> Tree:
     obj = decode_record(record, "", "")
     known = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     metadata = {name: obj["metadata"][name] for name in known if name in obj["metadata"]}
-    status = {"replicas": dig(obj, "status", "replicas") or 0}
-    selector = _selector(dig(obj, "spec", "selector"))
+    paths = request.resource.strategy.traits.scale
+    status = {"replicas": dig(obj, *paths.status_replicas) or 0}
+    found = dig(obj, *paths.selector) if paths.selector else None
+    selector = found if paths.custom else _selector(found)
     if selector:
         status["selector"] = selector
-    replicas = dig(obj, "spec", "replicas")
+    replicas = dig(obj, *paths.replicas)
     return {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",

@@ -1,0 +1,2 @@
+"""CustomResourceDefinition: kinds that come and go while the server runs, and the schemas that describe
+them."""

@@ -1,0 +1,128 @@
+"""From a definition to the resources it defines: one for each version that is served."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from mooring.embedded.custom.codec import CustomCodec
+from mooring.embedded.custom.pruning import prune
+from mooring.embedded.custom.schema import Schema
+from mooring.embedded.custom.strategy import CustomStrategy
+from mooring.embedded.custom.validating import condition
+from mooring.embedded.kinds.codec import BuiltinCodec
+from mooring.embedded.kinds.resource import Conversion, GroupVersionKind, Resource, Subresource
+from mooring.embedded.kinds.traits import ScalePaths, Traits
+from mooring.embedded.kinds.types import object_type
+from mooring.embedded.objects import Tree, dig
+from mooring.embedded.printing.columns import Printer
+from mooring.embedded.printing.custom import custom_printer
+from mooring.embedded.printing.jsonpath import JSONPathError
+
+_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+_PART_VERBS: Final = ("get", "patch", "update")
+_SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
+_SCALE_CODEC: Final = BuiltinCodec(_SCALE.api_version, _SCALE.kind, object_type("autoscaling_v1", "Scale"))
+
+
+def resources_of(definition: Tree) -> Iterator[Resource]:
+    """The resources of a definition that is established; none of one that is not."""
+    if condition(definition, "Established") != "True":
+        return
+    versions: list[Tree] = definition["spec"]["versions"]
+    for version in versions:
+        if version.get("served"):
+            yield _resource(definition, version)
+
+
+def stored_resource(definition: Tree) -> Resource:
+    """The resource of the version in which objects are stored, whether it is served or not."""
+    versions: list[Tree] = definition["spec"]["versions"]
+    return _resource(definition, next(version for version in versions if version.get("storage")))
+
+
+def _resource(definition: Tree, version: Tree) -> Resource:
+    spec, names = definition["spec"], definition["status"]["acceptedNames"]
+    kind = GroupVersionKind(spec["group"], version["name"], names["kind"])
+    tree = version["schema"]["openAPIV3Schema"]
+    schema = Schema(tree)
+    codec = CustomCodec(kind, tree, schema)
+    parts = version.get("subresources") or {}
+    traits = Traits(
+        status=parts.get("status") is not None,
+        generation=True,
+        unconditional_update=False,
+        selectable=_selectable(spec["versions"]),
+        scale=_scale_paths(parts.get("scale")),
+    )
+    terminating = condition(definition, "Terminating") == "True"
+    return Resource(
+        kind,
+        names["plural"],
+        namespaced=spec["scope"] == "Namespaced",
+        verbs=_VERBS,
+        codec=codec,
+        strategy=CustomStrategy(traits, schema, terminating=terminating),
+        singular=names.get("singular", ""),
+        list_kind=names.get("listKind", ""),
+        short_names=names.get("shortNames") or (),
+        categories=names.get("categories") or (),
+        subresources=_subresources(kind, codec, parts),
+        conversion=_conversion(spec["versions"], schema),
+        custom=True,
+        printer=_printer(version),
+        schema=tree,
+    )
+
+
+def _subresources(kind: GroupVersionKind, codec: CustomCodec, parts: Tree) -> Iterator[Subresource]:
+    if parts.get("status") is not None:
+        yield Subresource("status", kind, _PART_VERBS, codec)
+    if parts.get("scale") is not None:
+        yield Subresource("scale", _SCALE, _PART_VERBS, _SCALE_CODEC)
+
+
+def _scale_paths(scale: Tree | None) -> ScalePaths:
+    if scale is None:
+        return ScalePaths()
+    selector = scale.get("labelSelectorPath") or ""
+    return ScalePaths(
+        _path(scale["specReplicasPath"]),
+        _path(scale["statusReplicasPath"]),
+        _path(selector) if selector else (),
+        custom=True,
+    )
+
+
+def _path(text: str) -> tuple[str, ...]:
+    return tuple(text.removeprefix(".").split("."))
+
+
+def _selectable(versions: list[Tree]) -> tuple[str, ...]:
+    """The selectable fields of all versions: what is stored for one of them serves the others, too."""
+    paths = [field["jsonPath"] for version in versions for field in version.get("selectableFields") or ()]
+    return tuple(dict.fromkeys(path.removeprefix(".") for path in paths))
+
+
+def _conversion(versions: list[Tree], schema: Schema) -> Conversion | None:
+    """Versions differ in their apiVersion only, but each shows just the fields that it knows."""
+    first = dig(versions[0], "schema", "openAPIV3Schema")
+    if all(dig(version, "schema", "openAPIV3Schema") == first for version in versions):
+        return None
+
+    def known(tree: Tree) -> None:
+        prune(tree, schema, resource=True)
+
+    return Conversion(to_storage=_as_it_is, from_storage=known)
+
+
+def _as_it_is(tree: Tree) -> None:
+    pass
+
+
+def _printer(version: Tree) -> Printer:
+    """The columns of a version. Kubernetes shows the age alone where a path cannot be read."""
+    try:
+        return custom_printer(version.get("additionalPrinterColumns") or ())
+    except JSONPathError:
+        return custom_printer(())
