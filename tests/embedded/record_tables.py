@@ -83,6 +83,17 @@ describe quota quota
 describe pc high
 describe namespace stage
 describe configmap config
+explain pod
+explain pod.spec.affinity --recursive
+explain pod.metadata.managedFields
+explain pods.spec.nodeSelector
+explain pvc.spec.resources
+explain service --recursive
+explain ev --recursive
+explain cm.data
+explain pod --output=plaintext-openapiv2
+explain pod.spec.nothing
+explain nothing
 """
 FORGOTTEN = ("managedFields", "uid", "resourceVersion", "generation")
 
@@ -110,17 +121,20 @@ class Recorder:
         """Where the objects of a resource of the scene are."""
         root = "/api/v1" if "/" not in resource else "/apis/" + resource.rpartition("/")[0]
         plural = resource.rpartition("/")[2]
-        for _ in range(100):  # a custom resource is not served at once
-            if (
-                f'"{root.removeprefix("/apis/")}"' in json.dumps(self.ask("GET", "/apis"))
-                or root == "/api/v1"
-            ):
-                break
-            time.sleep(0.1)
-        served = {one["name"]: one for one in self.ask("GET", root)["resources"]}
+        served = {one["name"]: one for one in self._resources(root)}
         if served[plural]["namespaced"]:
             return f"{root}/namespaces/{NAMESPACE}/{plural}"
         return f"{root}/{plural}"
+
+    def _resources(self, root: str) -> list[Tree]:
+        """What is served under a group and version; a custom resource is not served at once."""
+        for _ in range(100):
+            try:
+                found: list[Tree] = json.loads(self._plane.request("GET", root))["resources"]
+                return found
+            except urllib.error.HTTPError:
+                time.sleep(0.1)
+        raise SystemExit(f"{root} is not served")
 
     def write(self, resource: str, objects: list[Tree]) -> None:
         path = self.path(resource)
@@ -142,6 +156,13 @@ class Recorder:
         if resource.startswith("example.com"):
             return {"apiVersion": resource.rpartition("/")[0], "kind": "Ship", **obj}
         return obj
+
+    def forget_events(self, but: set[str]) -> None:
+        """Remove the events of the server itself."""
+        path = self.path("events")
+        for event in self.ask("GET", path)["items"]:
+            if event["metadata"]["name"] not in but:
+                self.ask("DELETE", f"{path}/{event['metadata']['name']}")
 
     def table(self, resource: str, names: set[str]) -> Tree:
         table = self.ask("GET", self.path(resource) + "?includeObject=Object", accept=TABLE)
@@ -181,6 +202,7 @@ def main() -> None:
                 for resource in (*names, *ALSO)
             }
             write_tables(tables)
+            recorder.forget_events(names["events"])
             write_commands(Kubectl(plane.kubeconfig(), Path(folder)))
         finally:
             plane.stop()
@@ -196,11 +218,12 @@ def write_tables(tables: dict[str, Tree]) -> None:
 
 
 def write_commands(kubectl: Kubectl) -> None:
-    found = []
-    for command in COMMANDS.strip().splitlines():
-        output = kubectl("-n", NAMESPACE, *command.split(), code=None)
-        found.append({"command": command.split(), "shown": shown(output)})
-    (DATA / "kubectl.json").write_text(json.dumps(found, indent=1) + "\n")
+    found = {
+        command: shown(kubectl("-n", NAMESPACE, *command.split(), code=None))
+        for command in COMMANDS.strip().splitlines()
+    }
+    data = {"version": kubectl.version, "shown": found}
+    (DATA / "kubectl.json").write_text(json.dumps(data, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -58,9 +58,15 @@ def recorded_tables() -> list[Recorded]:
     ]
 
 
-def recorded_commands() -> list[tuple[list[str], str]]:
-    """What kubectl was asked, and what it showed."""
-    return [(found["command"], found["shown"]) for found in json.loads((DATA / "kubectl.json").read_text())]
+class Commands(NamedTuple):
+    """What a kubectl showed, by what it was asked."""
+
+    version: str
+    shown: dict[str, str]
+
+
+def recorded_commands() -> Commands:
+    return Commands(**json.loads((DATA / "kubectl.json").read_text()))
 
 
 def without_ages(cell: Any) -> Any:

@@ -21,9 +21,11 @@ from mooring.embedded.errors import (
     unauthorized,
 )
 from mooring.embedded.http.negotiation import representation, wants_aggregated_discovery
+from mooring.embedded.http.openapi import openapi_reply
 from mooring.embedded.http.paths import find_target, verb_of
 from mooring.embedded.http.representation import Representation
 from mooring.embedded.objects import encode_json
+from mooring.embedded.openapi.documents import OpenAPI
 from mooring.embedded.store.store import StoreFailedError
 from mooring.embedded.verbs.api import Api, User
 from mooring.embedded.verbs.request import (
@@ -50,6 +52,10 @@ _MOST_PARAMETERS = 100
 _SLOWEST_SEND = 30.0  # seconds that a watcher may take to accept a batch
 _JSON: Headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-cache, private")]
 _TEXT: Headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"x-content-type-options", b"nosniff")]
+_DEPRECATED = {
+    "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
+    "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+}
 _HEALTH = ("/healthz", "/livez", "/readyz")
 
 
@@ -61,6 +67,7 @@ class App:
         self._token = token.encode()
         self._version = encode_json(version)
         self._discovery = Discovery(api.registry)
+        self._openapi = OpenAPI(api.registry, version["gitVersion"])
         self._watches = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -88,6 +95,8 @@ class App:
             await exchange.json(200, self._version)
         elif path.startswith(("/api/", "/apis/")) or path in ("/api", "/apis"):
             await self._answer_api(exchange)
+        elif path.startswith("/openapi/"):
+            await self._answer_openapi(exchange)
         else:
             await exchange.text(404, "404 page not found\n")
 
@@ -100,6 +109,7 @@ class App:
         if target is None:
             await exchange.text(404, "404 page not found\n")
             return
+        exchange.warn(_DEPRECATED.get(target.resource.storage))
         params = exchange.params()
         watch = (params.get("watch") or ["false"])[0].lower() not in ("", "false", "0")
         request = Request(
@@ -133,6 +143,12 @@ class App:
         ]
         unchanged = exchange.header(b"if-none-match") == document.etag
         await exchange.send_whole(304 if unchanged else 200, headers, b"" if unchanged else document.body)
+
+    async def _answer_openapi(self, exchange: _Exchange) -> None:
+        accept, known = exchange.header(b"accept"), exchange.header(b"if-none-match")
+        params, now = exchange.params(), self._api.clock()
+        reply = openapi_reply(self._openapi, exchange.path, params, accept, known, now)
+        await exchange.send_whole(*reply)
 
     async def _answer_request(self, exchange: _Exchange, request: Request) -> None:
         shown = representation(exchange.header(b"accept"), request.params, self._api.clock)
@@ -191,6 +207,12 @@ class _Exchange:
         self._receive = receive
         self._send = send
         self._started = False
+        self._warnings: Headers = []
+
+    def warn(self, text: str | None) -> None:
+        """Tell the client of something, whatever the answer will be."""
+        if text is not None:
+            self._warnings.append((b"warning", _warning(text)))
 
     def header(self, name: bytes) -> str:
         for found, value in self._headers:
@@ -263,6 +285,7 @@ class _Exchange:
 
     async def start(self, code: int, headers: Headers) -> None:
         self._started = True
+        headers = [*headers, *self._warnings]
         await self._send({"type": "http.response.start", "status": code, "headers": headers})
 
     async def part(self, data: bytes) -> None:

@@ -44,6 +44,11 @@ def representation(accept: str, params: Params, clock: Callable[[], float]) -> R
     raise not_acceptable(_OFFERED)
 
 
+def accepts_json(accept: str) -> bool:
+    """Whether plain JSON will do."""
+    return not accept or any(media in accept for media in _JSON)
+
+
 def wants_aggregated_discovery(accept: str) -> bool:
     """Whether the first alternative that can be served is the aggregated form."""
     for alternative in accept.split(","):

@@ -64,6 +64,7 @@ class Resource:
         type: ObjectType | None = None,
         custom: bool = False,
         printer: Printer | None = None,
+        schema: Tree | None = None,
     ) -> None:
         self.group, self.version, self.kind = kind
         self.gvk = kind
@@ -86,6 +87,8 @@ class Resource:
         self.custom = custom
         self.printer = printer
         """How a custom kind is shown in tables; `mooring.embedded.printing` knows those of built-in kinds."""
+        self.schema = schema
+        """The OpenAPI v3 schema of a custom kind; those of built-in ones follow from their types."""
         self.opening = encode_json({"kind": self.kind, "apiVersion": self.api_version})[:-1] + b","
         """What stands before the members of a stored object to make it one of this kind."""
 

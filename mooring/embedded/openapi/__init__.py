@@ -1,0 +1,1 @@
+"""Schemas of everything that is served, as OpenAPI v2 and v3 documents."""
