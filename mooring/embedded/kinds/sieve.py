@@ -107,13 +107,16 @@ def sieve_of(type: ObjectType) -> Sieve:
 
 _structs: dict[tuple[ObjectType, bool], type[msgspec.Struct]] = {}
 
+_KEPT_EMPTY = {"meta_v1.ObjectMeta": {"managedFields": Zero.DISTINCT}}
+"""Lists whose emptiness says something: that all managers shall be forgotten."""
+
 
 def _struct(type: ObjectType, inside: tuple[ObjectType, ...], strict: bool = False) -> type[msgspec.Struct]:
     """The struct of a type; `inside` are those that contain it, for a type that contains itself."""
     found = _structs.get((type, strict))
     if found is None:
         names = {field.name: f"f{i}" for i, field in enumerate(type.fields.values())}
-        marks = zeros(f"{type.module}.{type.name}") or {}
+        marks = (zeros(str(type)) or {}) | _KEPT_EMPTY.get(str(type), {})
         fields = [
             (names[field.name], *_member(field.type, marks.get(field.name), (*inside, type), strict))
             for field in type.fields.values()
