@@ -82,6 +82,10 @@ describe pdb some
 describe quota quota
 describe pc high
 describe namespace stage
+get sh
+get ships -o wide
+get ships.v2.example.com
+get harbour
 describe configmap config
 explain pod
 explain pod.spec.affinity --recursive
@@ -92,6 +96,9 @@ explain service --recursive
 explain ev --recursive
 explain cm.data
 explain pod --output=plaintext-openapiv2
+explain dock --recursive
+explain dock.spec
+explain dock --output=plaintext-openapiv2
 explain pod.spec.nothing
 explain nothing
 """
@@ -137,25 +144,21 @@ class Recorder:
         raise SystemExit(f"{root} is not served")
 
     def write(self, resource: str, objects: list[Tree]) -> None:
-        path = self.path(resource)
+        path, custom = self.path(resource), resource.startswith("example.com")
         for obj in objects:
             status, delete = obj.pop("status", None), obj.pop("delete", False)
-            custom = resource.startswith("example.com")
-            if custom and status:
+            if custom:  # of these the API server asks what they are
+                obj["apiVersion"] = resource.rpartition("/")[0]
+                obj["kind"] = {"ships": "Ship", "docks": "Dock"}[resource.rpartition("/")[2]]
+            if status and resource.endswith("/ships"):
                 obj["status"] = status  # they have no subresource
-            made = self.ask("POST", path, self._named(resource, obj))
+            made = self.ask("POST", path, obj)
             one = f"{path}/{obj['metadata']['name']}"
-            if status and not custom:
+            if status and "status" not in obj:
                 merged = {**(made.get("status") or {}), **status}
                 self.ask("PUT", f"{one}/status", {**made, "status": merged})
             if delete:
                 self.ask("DELETE", one)
-
-    def _named(self, resource: str, obj: Tree) -> Tree:
-        """The object with its kind, which the API server asks of custom ones."""
-        if resource.startswith("example.com"):
-            return {"apiVersion": resource.rpartition("/")[0], "kind": "Ship", **obj}
-        return obj
 
     def forget_events(self, but: set[str]) -> None:
         """Remove the events of the server itself."""

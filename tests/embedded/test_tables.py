@@ -24,8 +24,9 @@ NOW = 1_800_000_000.0
 
 def printer(table: Recorded) -> Printer:
     if table.group == "example.com":
-        definition = TABLES["apiextensions.k8s.io/v1/customresourcedefinitions"].rows[0].object
-        versions = {version["name"]: version for version in definition["spec"]["versions"]}
+        rows = TABLES["apiextensions.k8s.io/v1/customresourcedefinitions"].rows
+        definitions = {row.object["spec"]["names"]["plural"]: row.object for row in rows}
+        versions = {one["name"]: one for one in definitions[table.plural]["spec"]["versions"]}
         return custom_printer(versions[table.version].get("additionalPrinterColumns", ()))
     resource = REGISTRY.find(table.group, table.version, table.plural)
     assert resource is not None

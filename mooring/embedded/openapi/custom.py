@@ -13,7 +13,7 @@ from mooring.embedded.openapi.schemas import Schemas
 
 _OBJECT_META: Final = object_type("meta_v1", "ObjectMeta")
 _LIST_META: Final = object_type("meta_v1", "ListMeta")
-_ABOUT: Final = object_type("meta_v1", "Status")
+_POD: Final = object_type("core_v1", "Pod")
 _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 _EMBEDDED: Final = "x-kubernetes-embedded-resource"
 _ONLY_V3: Final = ("oneOf", "anyOf", "allOf", "not", "nullable")
@@ -46,14 +46,18 @@ def custom_list_schema(schemas: Schemas, resource: Resource) -> Tree:
     }
 
 
+def _about(member: str) -> str:
+    """What a member means that all objects have, such as pods."""
+    return documentation_of(_POD).members[member]
+
+
 def _type_members() -> Tree:
-    about = documentation_of(_ABOUT).members
-    return {name: {"description": about[name], "type": "string"} for name in ("apiVersion", "kind")}
+    return {name: {"description": _about(name), "type": "string"} for name in ("apiVersion", "kind")}
 
 
 def _object_members(schemas: Schemas, schema: Tree) -> Tree:
     own = _embedding(schemas, schema).get("properties") or {}
-    metadata = schemas.dialect.named(schemas.add(_OBJECT_META), description="Standard object's metadata.")
+    metadata = schemas.dialect.named(schemas.add(_OBJECT_META), description=_about("metadata"))
     return dict(sorted({**own, **_type_members(), "metadata": metadata}.items()))
 
 
