@@ -84,7 +84,7 @@ def test_pages_go_on_where_they_ended(server: Running) -> None:
 
 
 def test_a_list_of_nothing_has_columns(server: Running) -> None:
-    table = server.ask("GET", "/api/v1/namespaces/default/services", accept=TABLE).tree
+    table = server.ask("GET", "/api/v1/namespaces/default/replicationcontrollers", accept=TABLE).tree
     assert table["rows"] == []
     assert table["columnDefinitions"][0]["name"] == "Name"
 
@@ -170,3 +170,29 @@ def test_a_bookmark_is_a_row_of_its_own(server: Running) -> None:
         "resourceVersion": mark["object"]["metadata"]["resourceVersion"],
         "annotations": {"k8s.io/initial-events-end": "true"},
     }
+
+
+def test_a_custom_resource_has_the_columns_of_its_definition(server: Running) -> None:
+    names = {"kind": "Buoy", "plural": "buoys"}
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+        "additionalPrinterColumns": [
+            {"name": "Colour", "type": "string", "jsonPath": ".spec.colour"},
+            {"name": "What", "type": "string", "jsonPath": ".kind"},
+        ],
+    }
+    spec = {"group": "example.com", "scope": "Cluster", "names": names, "versions": [version]}
+    definition = {"metadata": {"name": "buoys.example.com"}, "spec": spec}
+    server.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+    buoy = {
+        "apiVersion": "example.com/v1",
+        "kind": "Buoy",
+        "metadata": {"name": "a"},
+        "spec": {"colour": "red"},
+    }
+    table = server.ask("POST", "/apis/example.com/v1/buoys", buoy, accept=TABLE).tree
+    assert [column["name"] for column in table["columnDefinitions"]] == ["Name", "Colour", "What"]
+    assert [row["cells"] for row in table["rows"]] == [["a", "red", "Buoy"]]

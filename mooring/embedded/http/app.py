@@ -281,6 +281,7 @@ class _Exchange:
         await self.start(200, _JSON)
         for chunk in chunks:
             await self.part(chunk)
+            await asyncio.sleep(0)  # others need not wait until the last row of a table is made up
         await self.end()
 
     async def start(self, code: int, headers: Headers) -> None:

@@ -11,7 +11,7 @@ import msgspec
 from mooring.embedded.errors import bad_request, show
 from mooring.embedded.http.representation import Metadata, Plain, joined, list_metadata
 from mooring.embedded.kinds.resource import Resource
-from mooring.embedded.objects import Tree, encode_json
+from mooring.embedded.objects import Tree, decode_record, encode_json
 from mooring.embedded.printing.ages import Ages
 from mooring.embedded.printing.columns import Printer
 from mooring.embedded.printing.table import DEFAULT, printer_of
@@ -20,7 +20,6 @@ from mooring.embedded.store.record import Record
 from mooring.embedded.verbs.reading import Listing
 
 _PLAIN = Plain()
-_decode = msgspec.json.Decoder(Tree).decode
 
 
 class IncludeObject(StrEnum):
@@ -98,7 +97,7 @@ class Tables:
         return self._event("BOOKMARK", printer, row, version)
 
     def _row(self, resource: Resource, printer: Printer, record: Record, ages: Ages) -> Tree:
-        tree = _decode(record.body)
+        tree = decode_record(record, resource.api_version, resource.kind)
         row: dict[str, Any] = {"cells": printer.cells(tree, ages)}
         conditions = printer.conditions(tree)
         if conditions:

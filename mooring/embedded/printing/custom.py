@@ -37,7 +37,7 @@ def _cell(path: JSONPath, type: str) -> Cell:
     def cell(obj: Tree, ages: Ages) -> Any:
         try:
             found = path.find(obj)
-        except JSONPathError:
+        except (JSONPathError, RecursionError):
             return None
         if not found:
             return None
