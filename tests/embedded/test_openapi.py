@@ -360,6 +360,14 @@ def test_schemas_that_name_nothing_forbid_nothing() -> None:
     assert Described(open_ended).definition(2) == labelled
 
 
+def test_a_schema_without_bottom_spoils_nothing() -> None:
+    schema: Tree = {"type": "string"}
+    for _ in range(2000):
+        schema = {"type": "object", "properties": {"a": schema}}
+    assert "properties" not in Described(schema).definition(3)
+    assert "properties" not in Described(schema).definition(2)
+
+
 def test_custom_resources_are_not_patched_strategically() -> None:
     document = Described(SCHEMA).v3("apis/example.com/v1")
     assert document is not None

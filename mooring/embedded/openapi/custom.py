@@ -21,7 +21,17 @@ _ONLY_V3: Final = ("oneOf", "anyOf", "allOf", "not", "nullable")
 
 
 def custom_schema(schemas: Schemas, schema: Tree | None) -> Tree:
-    """The definition of a custom kind; `schema` is the `openAPIV3Schema` of its version."""
+    """The definition of a custom kind; `schema` is the `openAPIV3Schema` of its version.
+
+    One that is nested too deeply to be told must not keep the document from all others.
+    """
+    try:
+        return _published(schemas, schema)
+    except RecursionError:
+        return {"type": "object"}
+
+
+def _published(schemas: Schemas, schema: Tree | None) -> Tree:
     if schema is None:
         return {"type": "object"}
     if schemas.dialect.version == 2:
