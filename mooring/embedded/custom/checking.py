@@ -70,9 +70,9 @@ class _Checker:
     def _check_string(self, schema: Schema, value: str, path: str) -> None:
         if schema.max_length is not None and len(value) > schema.max_length:
             self.causes.append(too_long(path, schema.max_length))
-        if schema.min_length is not None and len(value) < schema.min_length:
+        elif schema.min_length is not None and len(value) < schema.min_length:
             self._should(path, value, f"be at least {schema.min_length} chars long")
-        if schema.pattern is not None and schema.pattern.search(value) is None:
+        elif schema.pattern is not None and schema.pattern.search(value) is None:
             self._should(path, value, f"match '{schema.pattern_text}'")
         if schema.format is not None and schema.format.fits is not None and not schema.format.fits(value):
             shown = invalid_value(path, value, "").message.removesuffix(": ")
@@ -88,15 +88,17 @@ class _Checker:
         if schema.multiple_of is not None:
             self._check_multiple(schema.multiple_of, value, path)
         if schema.minimum is not None:
-            if schema.exclusive_minimum and value <= schema.minimum:
-                self._should(path, value, f"be greater than {go_number(schema.minimum)}")
-            elif value < schema.minimum:
-                self._should(path, value, f"be greater than or equal to {go_number(schema.minimum)}")
+            least = _like(value, schema.minimum)
+            if schema.exclusive_minimum and value <= least:
+                self._should(path, value, f"be greater than {go_number(least)}")
+            elif value < least:
+                self._should(path, value, f"be greater than or equal to {go_number(least)}")
         if schema.maximum is not None:
-            if schema.exclusive_maximum and value >= schema.maximum:
-                self._should(path, value, f"be less than {go_number(schema.maximum)}")
-            elif value > schema.maximum:
-                self._should(path, value, f"be less than or equal to {go_number(schema.maximum)}")
+            most = _like(value, schema.maximum)
+            if schema.exclusive_maximum and value >= most:
+                self._should(path, value, f"be less than {go_number(most)}")
+            elif value > most:
+                self._should(path, value, f"be less than or equal to {go_number(most)}")
 
     def _check_range(self, schema: Schema, value: float, path: str) -> None:
         name = schema.format.name if schema.format is not None else ""
@@ -111,8 +113,7 @@ class _Checker:
             self._composite(f"Checked value must be of type {kind} {form} in {path}")
 
     def _check_multiple(self, factor: float, value: float, path: str) -> None:
-        """Kubernetes cuts the fraction off the factor of an integer, and may then find it to be nothing."""
-        divisor = int(factor) if isinstance(value, int) else factor
+        divisor = _like(value, factor)
         if divisor <= 0:
             detail = f"factor MultipleOf declared for {path} must be positive: {go_number(divisor)}"
             self.causes.append(invalid_value(path, divisor, detail))
@@ -232,6 +233,11 @@ def _is_of(schema: Schema, found: str, value: Any) -> bool:
 
 def _same(one: Any, other: Any) -> bool:
     return one == other and isinstance(one, bool) == isinstance(other, bool)
+
+
+def _like(value: float, bound: float) -> float:
+    """What Kubernetes compares a number with: it cuts the fraction off where the number has none."""
+    return int(bound) if isinstance(value, int) else bound
 
 
 def go_number(value: float) -> str:

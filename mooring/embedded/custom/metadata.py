@@ -18,6 +18,7 @@ from mooring.embedded.objects import Tree
 from mooring.embedded.validation.metadata import validate_metadata
 from mooring.embedded.validation.names import path_segment
 
+_STANDARD_FINALIZERS: Final = ("foregroundDeletion", "kubernetes", "orphan")
 _OBJECT_META: Final = object_type("meta_v1", "ObjectMeta")
 
 
@@ -50,6 +51,10 @@ def sift_embedded(value: Any, schema: Schema | None, path: str = "") -> list[str
     unknown: list[str] = []
     if isinstance(value, dict):
         if schema.embedded:
+            for name in ("apiVersion", "kind"):
+                if not isinstance(value.get(name, ""), str):
+                    at = child(path, name)
+                    raise bad_request(f"{at}: Invalid value: {show(value[name])}: must be a string")
             unknown += sift_metadata(value, path)
         for name, member in value.items():
             unknown += sift_embedded(member, schema.member(name), child(path, name))
@@ -57,6 +62,19 @@ def sift_embedded(value: Any, schema: Schema | None, path: str = "") -> list[str
         for index, item in enumerate(value):
             unknown += sift_embedded(item, schema.items, f"{path}[{index}]")
     return unknown
+
+
+def finalizer_warnings(metadata: Tree, old: Tree | None) -> list[str]:
+    """New finalizers of custom resources may be named by anybody alike, unless they tell a domain."""
+    present = () if old is None else old.get("finalizers") or ()
+    added = sorted(set(metadata.get("finalizers") or ()).difference(present, _STANDARD_FINALIZERS))
+    why = "to avoid accidental conflicts with other finalizer writers"
+    return [
+        f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name '
+        + (f"including a path (/) {why}" if "." in name else why)
+        for name in added
+        if "/" not in name
+    ]
 
 
 def check_embedded(value: Any, schema: Schema | None, path: str = "") -> list[Cause]:
@@ -78,11 +96,9 @@ def check_embedded(value: Any, schema: Schema | None, path: str = "") -> list[Ca
 def _check_resource(value: Tree, path: str) -> list[Cause]:
     causes = []
     for name in ("apiVersion", "kind"):
-        at, found = child(path, name), value.get(name)
+        at, found = child(path, name), value.get(name, "")
         if name not in value:
             causes.append(required(at))
-        elif not isinstance(found, str):
-            causes.append(invalid_value(at, found, "must be a string"))
         elif not found:
             causes.append(invalid_value(at, found, "must not be empty"))
         elif name == "apiVersion" and found.count("/") > 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from mooring.embedded.custom.codec import CustomCodec
@@ -54,6 +55,7 @@ def _resource(definition: Tree, version: Tree) -> Resource:
         unconditional_update=False,
         selectable=_selectable(spec["versions"]),
         scale=_scale_paths(parts.get("scale")),
+        any_finalizer=True,
     )
     terminating = condition(definition, "Terminating") == "True"
     return Resource(
@@ -105,19 +107,17 @@ def _selectable(versions: list[Tree]) -> tuple[str, ...]:
 
 
 def _conversion(versions: list[Tree], schema: Schema) -> Conversion | None:
-    """Versions differ in their apiVersion only, but each shows just the fields that it knows."""
-    first = dig(versions[0], "schema", "openAPIV3Schema")
-    if all(dig(version, "schema", "openAPIV3Schema") == first for version in versions):
+    """Versions differ in their apiVersion only, but each has just the fields that it knows."""
+    trees = [dig(version, "schema", "openAPIV3Schema") for version in versions]
+    if all(tree == trees[0] for tree in trees):
         return None
-
-    def known(tree: Tree) -> None:
-        prune(tree, schema, resource=True)
-
-    return Conversion(to_storage=_as_it_is, from_storage=known)
+    storage = next(index for index, version in enumerate(versions) if version.get("storage"))
+    stored = Schema(trees[storage])
+    return Conversion(to_storage=partial(_keep_known, stored), from_storage=partial(_keep_known, schema))
 
 
-def _as_it_is(tree: Tree) -> None:
-    pass
+def _keep_known(schema: Schema, tree: Tree) -> None:
+    prune(tree, schema, resource=True)
 
 
 def _printer(version: Tree) -> Printer:

@@ -37,10 +37,19 @@ def check_schema(schema: Tree, path: str, *, status: bool) -> list[Cause]:
         causes.append(invalid_value(path, schema, why + "subresource is enabled"))
     if schema.get("nullable"):
         causes.append(forbidden_value(f"{path}.nullable", "nullable cannot be true at the root"))
-    form = check_structure(schema, path)
-    causes += form or _check_defaults(schema, path)
+    if not _is_beyond_structure(schema):
+        causes += check_structure(schema, path) or _check_defaults(schema, path)
     causes += _check_node(schema, path, root=True, no_default="")
     return causes
+
+
+def _is_beyond_structure(schema: Tree) -> bool:
+    """Whether there is something that has no place in a structure, so that only that is complained of."""
+    if any(schema.get(name) for name in _UNSUPPORTED):
+        return True
+    if schema.get("x-kubernetes-preserve-unknown-fields") is False:
+        return True
+    return any(_is_beyond_structure(held) for _, held, _ in _children(schema, ""))
 
 
 def _children(schema: Tree, path: str) -> Iterator[tuple[str, Tree, str]]:

@@ -51,7 +51,9 @@ class Definitions:
         self._watched: set[str] = set()
 
     def begin(self) -> None:
-        self._definitions.strategy = DefinitionStrategy(self._definitions.strategy.traits)
+        self._definitions.strategy = DefinitionStrategy(
+            self._definitions.strategy.traits._replace(any_finalizer=True)
+        )
         self._table.listeners.append(self._happened)
         for record in list(self._table.records.values()):
             self._follow(record, None)

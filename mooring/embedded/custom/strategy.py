@@ -6,7 +6,7 @@ from typing import Final
 
 from mooring.embedded.custom.checking import NEW, check, json_type
 from mooring.embedded.custom.lists import check_lists
-from mooring.embedded.custom.metadata import check_embedded
+from mooring.embedded.custom.metadata import check_embedded, finalizer_warnings
 from mooring.embedded.custom.schema import Schema
 from mooring.embedded.errors import Cause, forbidden, invalid_value
 from mooring.embedded.kinds.strategy import Strategy
@@ -33,6 +33,11 @@ class CustomStrategy(Strategy):
             why = "create not allowed while custom resource definition is terminating"
             raise forbidden(resource.group, resource.plural, write.name, why)
         super().prepare_create(write, obj)
+        write.warnings += finalizer_warnings(obj["metadata"], None)
+
+    def prepare_update(self, write: Write, obj: Tree, old: Tree) -> None:
+        super().prepare_update(write, obj, old)
+        write.warnings += finalizer_warnings(obj["metadata"], old["metadata"])
 
     def prepare_status(self, write: Write, obj: Tree, old: Tree) -> None:
         """Only the status changes, not even the metadata, but for who manages it."""

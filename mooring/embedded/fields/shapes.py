@@ -70,6 +70,11 @@ class Member(NamedTuple):
     """Whether it is there, with its zero value, where nobody set it."""
 
 
+def _members(value: Any) -> Mapping[str, Any]:
+    """The members of what should be an object. Custom ones are tracked before anybody validates them."""
+    return value if isinstance(value, dict) else LEAF
+
+
 class Granular(Shape):
     """Base of what is owned member by member: objects and maps."""
 
@@ -81,14 +86,14 @@ class Granular(Shape):
 
     def added(self, value: Any) -> Fields:
         node = {SELF: LEAF}
-        for name, held in (value or LEAF).items():
+        for name, held in _members(value).items():
             member = self.member(name)
             if member is not None:
                 node[member.element] = member.shape.added(held)
         return node if len(node) > 1 else LEAF
 
     def compare(self, element: str, old: Any, new: Any, changes: Changes) -> None:
-        for fields, found in zip(changes, self.difference(old or LEAF, new or LEAF), strict=True):
+        for fields, found in zip(changes, self.difference(_members(old), _members(new)), strict=True):
             if found:
                 fields[element] = found
 
@@ -213,7 +218,7 @@ class Listed(Shape):
     def items(self, value: Any) -> dict[str, list[Any]]:
         """The items by their path elements; there is more than one of each only where the object is odd."""
         found: dict[str, list[Any]] = {}
-        for item in value or ():
+        for item in value if isinstance(value, list) else ():
             found.setdefault(self.element(item), []).append(item)
         return found
 

@@ -35,6 +35,8 @@ class Traits(NamedTuple):
     selectable: tuple[str, ...] = ()
     """Fields that field selectors may name, besides name and namespace."""
     scale: ScalePaths = ScalePaths()
+    any_finalizer: bool = False
+    """Whether finalizers need no domain: those of definitions and of what they define."""
 
 
 _GENERATION: Final = frozenset(
