@@ -66,7 +66,7 @@ def _resource(member: type, info: models.ApiInfo, subresources: list[Subresource
         namespaced=issubclass(member, models.Namespaced),
         verbs=_verbs(info),
         codec=BuiltinCodec(gvk.api_version, gvk.kind, type),
-        strategy=strategy_of(storage, status=any(sub.name == "status" for sub in subresources)),
+        strategy=strategy_of(storage, type, status=any(sub.name == "status" for sub in subresources)),
         short_names=SHORT_NAMES.get(plural, ()),
         categories=categories(gvk.group, plural),
         subresources=subresources,

@@ -15,13 +15,12 @@ from mooring.embedded.errors import no_such_resource
 from mooring.embedded.http.negotiation import PLAIN
 from mooring.embedded.kinds.resource import Resource
 from mooring.embedded.objects import encode_json
-from mooring.embedded.verbs.api import Api, User
+from mooring.embedded.verbs.api import IN_PROCESS, Api, User
 from mooring.embedded.verbs.options import Params
 from mooring.embedded.verbs.request import Answer, ListAnswer, ObjectAnswer, Request, TreeAnswer, WatchAnswer
 
 Obj = TypeVar("Obj", bound=KubeObject)
 
-_USER: Final = User("system:mooring", ("system:masters", "system:authenticated"))
 _NO_PARAMS: Final[Params] = {}
 _WRITE: Final[Params] = {"fieldValidation": ["Ignore"]}  # nobody reads warnings here
 
@@ -34,7 +33,7 @@ class EmbeddedCluster:
     """
 
     def __init__(
-        self, api: Api, user: User = _USER, user_agent: str = "mooring", *, tracked: bool = True
+        self, api: Api, user: User = IN_PROCESS, user_agent: str = "mooring", *, tracked: bool = True
     ) -> None:
         self._api = api
         self._user = user

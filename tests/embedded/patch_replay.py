@@ -16,8 +16,9 @@ from mooring.embedded.dispatch import handle
 from mooring.embedded.errors import status_tree
 from mooring.embedded.http.negotiation import PLAIN
 from mooring.embedded.http.paths import find_target, verb_of
+from mooring.embedded.verbs.api import IN_PROCESS
 from mooring.embedded.verbs.request import ObjectAnswer, Request, TreeAnswer
-from tests.embedded.kit import USER, Direct
+from tests.embedded.kit import Direct
 
 DATA = Path(__file__).parent / "data"
 RECORDED = DATA / "patches.json"
@@ -185,7 +186,7 @@ class Embedded:
             target.resource,
             target.namespace,
             target.name,
-            USER,
+            IN_PROCESS,  # whose nodes are not tainted; nor were they where the answers come from
             target.subresource,
             parse_qs(query, keep_blank_values=True),
             step.body or b"",

@@ -29,12 +29,12 @@ def test_the_life_of_a_pod() -> None:
     async def act(cluster: Cluster) -> None:
         made = await cluster.create(PODS, pod("p"), "default")
         assert isinstance(made, Pod)
-        await cluster.post(PODS, "p", "binding", {"target": {"kind": "Node", "name": "n1"}}, "default")
-        found = await cluster.get(PODS, "p", "default")
-        assert found.spec.node_name == "n1"
         status = {"status": {"nominatedNodeName": "n2"}}
         patched = await cluster.patch(PODS, "p", status, "default", subresource="status")
         assert patched.status.nominated_node_name == "n2"
+        await cluster.post(PODS, "p", "binding", {"target": {"kind": "Node", "name": "n1"}}, "default")
+        found = await cluster.get(PODS, "p", "default")
+        assert (found.spec.node_name, found.status.nominated_node_name) == ("n1", "")
         page = await cluster.list(PODS, field_selector="spec.nodeName=n1")
         assert [one.name for one in page.items] == ["p"]
         await cluster.delete(PODS, "p", "default", uid=made.metadata.uid, grace_period_seconds=0)

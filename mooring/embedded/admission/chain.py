@@ -27,11 +27,11 @@ class AdmissionPlugin:
     def validate(self, write: Write, obj: Tree, old: Tree | None) -> None:
         """Raise ApiError; the object is as it would be stored. For DELETE, `obj` is what goes."""
 
-    def handles(self, write: Write) -> bool:
+    def handles(self, operation: str, storage: str, subresource: bool) -> bool:
         return (
-            write.operation in self.operations
-            and (not self.storages or write.resource.storage in self.storages)
-            and (self.subresources or not write.subresource)
+            operation in self.operations
+            and (not self.storages or storage in self.storages)
+            and (self.subresources or not subresource)
         )
 
 
@@ -40,13 +40,30 @@ class Admission:
 
     def __init__(self, plugins: Sequence[AdmissionPlugin]) -> None:
         self._plugins = tuple(plugins)
+        self._admitting: dict[tuple[str, str, bool], list[AdmissionPlugin]] = {}
+        self._validating: dict[tuple[str, str, bool], list[AdmissionPlugin]] = {}
 
     def admit(self, write: Write, obj: Tree, old: Tree | None) -> None:
-        for plugin in self._plugins:
-            if plugin.handles(write):
-                plugin.admit(write, obj, old)
+        key = (write.operation, write.resource.storage, bool(write.subresource))
+        chosen = self._admitting.get(key)
+        if chosen is None:
+            chosen = self._admitting[key] = self._chosen("admit", *key)
+        for plugin in chosen:
+            plugin.admit(write, obj, old)
 
     def validate(self, write: Write, obj: Tree, old: Tree | None) -> None:
-        for plugin in self._plugins:
-            if plugin.handles(write):
-                plugin.validate(write, obj, old)
+        key = (write.operation, write.resource.storage, bool(write.subresource))
+        chosen = self._validating.get(key)
+        if chosen is None:
+            chosen = self._validating[key] = self._chosen("validate", *key)
+        for plugin in chosen:
+            plugin.validate(write, obj, old)
+
+    def _chosen(self, method: str, operation: str, storage: str, subresource: bool) -> list[AdmissionPlugin]:
+        """The plugins that have something to do with such writes."""
+        return [
+            plugin
+            for plugin in self._plugins
+            if getattr(type(plugin), method) is not getattr(AdmissionPlugin, method)
+            and plugin.handles(operation, storage, subresource)
+        ]

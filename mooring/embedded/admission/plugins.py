@@ -3,9 +3,25 @@
 from __future__ import annotations
 
 from mooring.embedded.admission.chain import Admission, AdmissionPlugin
+from mooring.embedded.admission.default_storage_class import DefaultStorageClass
+from mooring.embedded.admission.default_toleration_seconds import DefaultTolerationSeconds
+from mooring.embedded.admission.limit_ranger import LimitRanger
 from mooring.embedded.admission.namespace_lifecycle import NamespaceLifecycle
+from mooring.embedded.admission.pod_topology_labels import PodTopologyLabels
+from mooring.embedded.admission.priority import Priority
+from mooring.embedded.admission.runtime_class import RuntimeClass
+from mooring.embedded.admission.taint_nodes_by_condition import TaintNodesByCondition
 
-PLUGINS: tuple[type[AdmissionPlugin], ...] = (NamespaceLifecycle,)
+PLUGINS: tuple[type[AdmissionPlugin], ...] = (
+    NamespaceLifecycle,
+    LimitRanger,
+    TaintNodesByCondition,
+    Priority,
+    DefaultTolerationSeconds,
+    DefaultStorageClass,
+    RuntimeClass,
+    PodTopologyLabels,
+)
 
 
 def default_admission() -> Admission:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from mooring.embedded.errors import Cause, invalid_value
+from mooring.embedded.errors import Cause
 from mooring.embedded.kinds.traits import Traits
 from mooring.embedded.objects import Tree, dig
+from mooring.embedded.validation.metadata import validate_metadata
 
 if TYPE_CHECKING:
     from mooring.embedded.verbs.write import Write
 
 
-class Rules(NamedTuple):
-    """What is wrong with an object of some kind: a new one, and one that was another before."""
+def _anything(obj: Tree, old: Tree) -> Iterable[Cause]:
+    return ()
 
-    create: Callable[[Tree], list[Cause]]
-    update: Callable[[Tree, Tree], list[Cause]]
+
+class Rules(NamedTuple):
+    """What is wrong with an object of some kind: a new one, one that was another before, and its status."""
+
+    create: Callable[[Tree], Iterable[Cause]]
+    update: Callable[[Tree, Tree], Iterable[Cause]]
+    status: Callable[[Tree, Tree], Iterable[Cause]] = _anything
 
 
 class Strategy:
@@ -31,10 +37,12 @@ class Strategy:
         traits: Traits,
         default: Callable[[Tree], None] | None = None,
         rules: Rules | None = None,
+        empty_status: Callable[[], Tree] | None = None,
     ) -> None:
         self.traits = traits
         self._default = default
         self._rules = rules
+        self._empty_status = empty_status
         self._selectable = [path.split(".") for path in traits.selectable]
 
     def default(self, obj: Tree) -> None:
@@ -44,7 +52,9 @@ class Strategy:
 
     def prepare_create(self, write: Write, obj: Tree) -> None:
         """Before validation of a new object: reset what clients may not set."""
-        if self.traits.status:
+        if self._empty_status is not None:
+            obj["status"] = self._empty_status()
+        elif self.traits.status:
             obj.pop("status", None)
         if self.traits.generation:
             obj["metadata"]["generation"] = 1
@@ -62,16 +72,21 @@ class Strategy:
             if name not in ("metadata", "status"):
                 keep(obj, old, name)
 
+    def prepare_subresource(self, write: Write, obj: Tree, old: Tree) -> None:
+        """The same for other subresources that are written like the object: `write.subresource` names it."""
+
     def validate_create(self, obj: Tree) -> list[Cause]:
-        name = obj["metadata"].get("name", "")
-        problems = self.traits.name(name) if name else []
-        causes = [invalid_value("metadata.name", name, problem) for problem in problems]
-        return causes if self._rules is None else causes + self._rules.create(obj)
+        causes = validate_metadata(obj["metadata"], self.traits.name, any_finalizer=self.traits.any_finalizer)
+        return causes if self._rules is None else [*causes, *self._rules.create(obj)]
 
     def validate_update(self, obj: Tree, old: Tree) -> list[Cause]:
-        return [] if self._rules is None else self._rules.update(obj, old)
+        """The metadata is looked after; so it is with the following ones."""
+        return [] if self._rules is None else list(self._rules.update(obj, old))
 
     def validate_status(self, obj: Tree, old: Tree) -> list[Cause]:
+        return [] if self._rules is None else list(self._rules.status(obj, old))
+
+    def validate_subresource(self, subresource: str, obj: Tree, old: Tree) -> list[Cause]:
         return []
 
     def grace_period(self, obj: Tree, asked: int | None) -> int | None:

@@ -2,22 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
+import msgspec
+
 from mooring.embedded.defaults.table import DEFAULTS
+from mooring.embedded.kinds.sieve import sieve_of
 from mooring.embedded.kinds.strategy import Strategy
 from mooring.embedded.kinds.traits import traits_of
+from mooring.embedded.kinds.types import ObjectType
+from mooring.embedded.kinds.wire import Zero, zeros
+from mooring.embedded.objects import Tree, encode_json
 from mooring.embedded.strategies.cluster import EventStrategy, NamespaceStrategy, NodeStrategy
 from mooring.embedded.strategies.pods import PodStrategy
+from mooring.embedded.strategies.services import ServiceStrategy
+from mooring.embedded.strategies.storage import ClaimStrategy, VolumeStrategy
+from mooring.embedded.strategies.workloads import DaemonSetStrategy, JobStrategy
 from mooring.embedded.validation.table import RULES
 
 STRATEGIES: dict[str, type[Strategy]] = {
+    "daemonsets.apps": DaemonSetStrategy,
     "events": EventStrategy,
+    "jobs.batch": JobStrategy,
     "namespaces": NamespaceStrategy,
     "nodes": NodeStrategy,
+    "persistentvolumeclaims": ClaimStrategy,
+    "persistentvolumes": VolumeStrategy,
     "pods": PodStrategy,
+    "services": ServiceStrategy,
 }
 
 
-def strategy_of(storage: str, *, status: bool) -> Strategy:
+def strategy_of(storage: str, type: ObjectType, *, status: bool) -> Strategy:
     """The strategy of a built-in kind, by the table it lives in."""
     strategy = STRATEGIES.get(storage, Strategy)
-    return strategy(traits_of(storage, status=status), DEFAULTS.get(storage), RULES.get(storage))
+    empty = _empty_status(type) if status else None
+    return strategy(traits_of(storage, status=status), DEFAULTS.get(storage), RULES.get(storage), empty)
+
+
+def _empty_status(type: ObjectType) -> Callable[[], Tree] | None:
+    """The status of a new object, as Go writes one that holds nothing; None for kinds that write none."""
+    field, marks = type.fields.get("status"), zeros(f"{type.module}.{type.name}")
+    if field is None or not isinstance(field.type, ObjectType) or marks is None:
+        return None
+    if marks.get("status", Zero.DISTINCT) is Zero.DISTINCT:
+        return None
+    status = field.type
+
+    def empty() -> Tree:
+        tree: Tree = msgspec.json.decode(_nothing(status))
+        return tree
+
+    return empty
+
+
+@cache
+def _nothing(type: ObjectType) -> bytes:
+    return encode_json(sieve_of(type).sift({}))

@@ -53,6 +53,7 @@ def bind(write: Write, binding: Tree) -> None:
         causes.append(required("target.name"))
     if causes:
         raise invalid("", "Binding", write.name, causes)
+    write.api.admission.admit(write, binding, None)
     pod = write.api.read("pods", write.name, write.namespace)
     if pod is None:
         raise not_found("", "pods", write.name)
@@ -80,8 +81,10 @@ def _assign(write: Write, pod: Tree, binding: Tree, node: str) -> None:
             "", "pods/binding", write.name, f"pod {write.name} has non-empty .spec.schedulingGates"
         )
     spec["nodeName"] = node
-    if wanted.get("annotations"):
-        metadata.setdefault("annotations", {}).update(wanted["annotations"])
+    status.pop("nominatedNodeName", None)
+    for name in ("annotations", "labels"):
+        if wanted.get(name):
+            metadata.setdefault(name, {}).update(wanted[name])
     scheduled = {
         "type": "PodScheduled",
         "status": "True",

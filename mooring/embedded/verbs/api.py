@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from mooring.api.times import format_time
 from mooring.embedded.admission.chain import Admission
@@ -20,6 +20,10 @@ class User(NamedTuple):
 
     name: str
     groups: tuple[str, ...] = ()
+
+
+IN_PROCESS: Final = User("system:mooring", ("system:masters", "system:authenticated"))
+"""Who asks without HTTP."""
 
 
 class Api:

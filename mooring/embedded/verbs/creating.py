@@ -6,7 +6,7 @@ from mooring.embedded.errors import already_exists, bad_request, generated_name_
 from mooring.embedded.fields.tracking import track
 from mooring.embedded.objects import Tree, encode_tail
 from mooring.embedded.store.record import Record, key_of
-from mooring.embedded.verbs.metadata import fill_new, metadata_of, settle_namespace, validate_metadata
+from mooring.embedded.verbs.metadata import fill_new, metadata_of, settle_namespace
 from mooring.embedded.verbs.write import Write
 
 _NAME_TRIES = 8
@@ -27,7 +27,7 @@ def create(write: Write, obj: Tree) -> Record:
     track(write, obj, None)
     write.api.admission.admit(write, obj, None)
     resource.strategy.prepare_create(write, obj)
-    causes = resource.strategy.validate_create(obj) or validate_metadata(metadata)
+    causes = resource.strategy.validate_create(obj)
     if causes:
         raise invalid(resource.group, resource.kind, write.name, causes)
     write.api.admission.validate(write, obj, None)

@@ -10,14 +10,9 @@ from mooring.embedded.kinds.resource import Resource
 from mooring.embedded.kinds.strategy import keep
 from mooring.embedded.objects import Tree, decode_record, encode_tail
 from mooring.embedded.store.record import Record, key_of
+from mooring.embedded.validation.metadata import validate_metadata_update
 from mooring.embedded.verbs.creating import create, stored
-from mooring.embedded.verbs.metadata import (
-    keep_old,
-    metadata_of,
-    settle_namespace,
-    validate_metadata,
-    validate_metadata_update,
-)
+from mooring.embedded.verbs.metadata import keep_old, metadata_of, settle_namespace
 from mooring.embedded.verbs.write import Write
 
 Produce = Callable[[Tree], Tree]
@@ -113,18 +108,24 @@ def _check_concurrency(write: Write, obj: Tree, old: Tree) -> None:
 def _prepare(write: Write, obj: Tree, old: Tree) -> None:
     keep(obj["metadata"], old["metadata"], "generation")
     keep_old(obj["metadata"], old["metadata"])
-    if write.subresource == "status":
-        write.resource.strategy.prepare_status(write, obj, old)
-    elif not write.subresource:
-        write.resource.strategy.prepare_update(write, obj, old)
+    strategy = write.resource.strategy
+    if not write.subresource:
+        strategy.prepare_update(write, obj, old)
+    elif write.subresource == "status":
+        strategy.prepare_status(write, obj, old)
+    else:
+        strategy.prepare_subresource(write, obj, old)
 
 
 def _validate(write: Write, obj: Tree, old: Tree) -> list[Cause]:
     strategy = write.resource.strategy
-    causes = validate_metadata(obj["metadata"]) + validate_metadata_update(obj["metadata"], old["metadata"])
+    free = strategy.traits.any_finalizer
+    causes = list(validate_metadata_update(obj["metadata"], old["metadata"], any_finalizer=free))
+    if not write.subresource:
+        return causes + strategy.validate_update(obj, old)
     if write.subresource == "status":
         return causes + strategy.validate_status(obj, old)
-    return causes + (strategy.validate_update(obj, old) if not write.subresource else [])
+    return causes + strategy.validate_subresource(write.subresource, obj, old)
 
 
 def _goes_now(resource: Resource, obj: Tree) -> bool:

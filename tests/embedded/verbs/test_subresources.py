@@ -68,7 +68,7 @@ def test_scale_is_one_shape_for_all(direct: Direct) -> None:
     spec = {
         "replicas": 2,
         "selector": {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "c", "operator": "Exists"}]},
-        "template": {"metadata": {"labels": {"a": "b"}}, "spec": pod("")["spec"]},
+        "template": {"metadata": {"labels": {"a": "b", "c": "d"}}, "spec": pod("")["spec"]},
     }
     body = {"metadata": {"name": "d"}, "spec": spec}
     made = direct.tree("create", "deployments", body=body, group="apps")

@@ -138,13 +138,14 @@ def test_unknown_fields_are_dropped_warned_of_or_refused(direct: Direct) -> None
 
 
 def test_quantities_and_times_are_written_canonically(direct: Direct) -> None:
-    resources = {"requests": {"cpu": "1000m", "memory": "1024Mi", "x.y/z": 3}, "limits": {"cpu": 0.5}}
+    requests = {"cpu": "1000m", "memory": "1024Mi", "x.y/z": 3}
+    resources = {"requests": requests, "limits": {"cpu": 1.5, "x.y/z": 3}}
     made = direct.tree(
         "create", "pods", body=pod("p", containers=[{"name": "c", "image": "i", "resources": resources}])
     )
     assert made["spec"]["containers"][0]["resources"] == {
         "requests": {"cpu": "1", "memory": "1Gi", "x.y/z": "3"},
-        "limits": {"cpu": "500m"},
+        "limits": {"cpu": "1500m", "x.y/z": "3"},
     }
     spec = {"holderIdentity": "me", "renewTime": "2024-01-02T03:04:05.6+01:00"}
     lease = direct.tree(
