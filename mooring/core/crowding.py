@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from mooring.core.nominator import Nominator
-from mooring.framework.changes import EVERY, Changes
+from mooring.framework.changes import Changes
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.filtering import Answer
 from mooring.framework.nodes import Nodes
@@ -40,14 +40,14 @@ class Crowding:
         nominations = nominator.nodes_with_nominations()
         local = profile.filters_are_local(state)
         rows = changes.any
-        if not self._complete or rows is EVERY or not local:
+        if not self._complete or isinstance(rows, slice) or not local:
             self._refusals.clear()
             asked = [
                 (row, nominations[name]) for name in nominations if (row := nodes.index(name)) is not None
             ]
             self._refusals.update(refusals_with(profile, pod, nodes, state, asked))
         elif rows is not None:
-            changed = [rows.start] if isinstance(rows, slice) else rows.tolist()
+            changed = list(dict.fromkeys(rows if isinstance(rows, list) else rows.tolist()))
             for row in changed:
                 self._refusals.pop(row, None)
             asked = [(row, pods) for row in changed if (pods := nominator.nominated_for(nodes[row].name))]

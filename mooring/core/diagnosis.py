@@ -39,6 +39,19 @@ class DiagnosedStatuses(NodeStatuses):
 class Diagnosis:
     """The outcome of filtering, kept as columns; statuses of single nodes are made when asked for."""
 
+    __slots__ = (
+        "_refusals",
+        "absent",
+        "allowed",
+        "explicit",
+        "filtering",
+        "node_names",
+        "pending_plugins",
+        "pre_filter",
+        "row_of",
+        "unschedulable_plugins",
+    )
+
     def __init__(self, row_of: Mapping[str, int]) -> None:
         self.row_of = row_of
         self.filtering: Filtering | None = None

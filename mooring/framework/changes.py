@@ -2,46 +2,56 @@
 
 What the filters and scores say about every node is kept from cycle to cycle for each pod shape (see
 `filtering` and `scoring`), one column over all rows per plugin. A plugin that depends on the node, or on the
-node and its pods, is asked again only about rows that changed since; one that depends on anything is asked
-every time, and tells by returning the very same array that nothing has changed. The combined answer is then
-brought up to date on the changed rows alone. The result is exactly what asking everything anew would give:
-the tests compare the two.
+node and its pods, is asked again only about rows that changed since; one that depends on the amounts, not
+even about those if it was asked about equal ones; one that depends on anything is asked every time, and tells
+by returning the very same array that nothing has changed. The combined answer is then brought up to date on
+the changed rows alone. The result is exactly what asking everything anew would give: the tests compare the
+two.
 """
 
 from __future__ import annotations
+
+from array import array
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from mooring.framework.nodes import Depends, Mark, Nodes
 
-Rows = slice | npt.NDArray[np.intp]
+T = TypeVar("T")
+V = TypeVar("V", bound=np.generic)
+
+# An index of the table: every row, many rows, or a few, where it pays to look at each by itself.
+Rows = slice | npt.NDArray[np.intp] | list[int]
 EVERY = slice(None)
+FEW = 8
 
 
 class Changes:
     """The rows to look at again since a mark: those whose Node changed, and those where anything did.
-    None: no row. The views of them are made once, for all plugins that are asked."""
+    None: no row. The view of them is made once, for all plugins that are asked."""
 
-    __slots__ = ("_nodes", "_view", "any", "node", "since")
+    __slots__ = ("_amounts", "_view", "any", "node", "nodes", "since", "until")
 
     def __init__(self, nodes: Nodes, since: Mark | None) -> None:
-        length = len(nodes)
+        self.nodes = nodes
         self.since = since
+        self.until = until = nodes.mark
         self.node: Rows | None = EVERY
         self.any: Rows | None = EVERY
-        self._nodes = nodes
         self._view: Nodes | None = None
-        if since is not None and since.length == length:
+        self._amounts: list[tuple[int, ...]] | None = None
+        if since is not None and since.length == until.length:
             node_rows, pod_rows = nodes.changed_since(since)
             if node_rows is not None:
-                self.node = rows_of(node_rows, length)
+                self.node = rows_of(node_rows, until.length) if node_rows else None
                 if pod_rows is not None:
-                    self.any = rows_of(node_rows + pod_rows if node_rows else pod_rows, length)
+                    self.any = rows_of(node_rows + pod_rows if node_rows else pod_rows, until.length)
 
     def of(self, depends: Depends) -> Rows | None:
         """The rows to ask a plugin about again."""
-        if depends is Depends.PODS:
+        if depends is Depends.PODS or depends is Depends.AMOUNTS:
             return self.any
         if depends is Depends.NODES and self.node is not None:
             return EVERY
@@ -50,24 +60,60 @@ class Changes:
     def view(self, rows: Rows) -> Nodes:
         """The nodes at `node` or `any`."""
         if rows is EVERY:
-            return self._nodes
+            return self.nodes
         if rows is not self.any:
-            return self._nodes.take(rows)
+            return self.nodes.take(_index(rows))
         if self._view is None:
-            self._view = self._nodes.take(rows)
+            self._view = self.nodes.take(_index(rows))
         return self._view
+
+    def amounts(self, rows: list[int]) -> list[tuple[int, ...]]:
+        """The amounts of the nodes at `any`, if they are few."""
+        if self._amounts is None:
+            self._amounts = [self.nodes[row].amounts for row in rows]
+        return self._amounts
 
     def everything(self) -> None:
         """Look at every row after all."""
         self.node = self.any = EVERY
 
 
-def rows_of(changed: list[int], length: int) -> Rows | None:
-    """Changed rows as an index: nothing, one row (a slice, which copies nothing), some, or every row."""
-    if not changed:
-        return None
-    first = changed[0]
-    if len(changed) == 1 or (len(changed) < 8 and all(row == first for row in changed)):
-        return slice(first, first + 1)
-    distinct = changed if len(changed) * 3 <= length else list(set(changed))
-    return EVERY if len(distinct) * 3 > length else np.array(distinct, np.intp)
+def rows_of(changed: array[int], length: int) -> Rows | None:
+    """Changed rows as an index, or None if there are none."""
+    count = len(changed)
+    if count <= 1:
+        return changed.tolist() or None
+    if count <= FEW or count * 3 > length:
+        distinct = list(dict.fromkeys(changed))
+        if len(distinct) <= FEW:
+            return distinct
+        return EVERY if len(distinct) * 3 > length else np.array(distinct, np.intp)
+    return np.frombuffer(changed, np.intp)
+
+
+def few_or_many(rows: npt.NDArray[np.intp]) -> Rows:
+    return rows.tolist() if len(rows) <= FEW else rows
+
+
+def _index(rows: Rows) -> slice | npt.NDArray[np.intp]:
+    if not isinstance(rows, list):
+        return rows
+    return slice(rows[0], rows[0] + 1) if len(rows) == 1 else np.array(rows, np.intp)
+
+
+def pick(columns: npt.NDArray[V], rows: Rows) -> npt.NDArray[V]:
+    """Some rows of a column, or of several in lines."""
+    return columns[..., rows] if isinstance(rows, slice) else columns.take(rows, axis=-1)
+
+
+class ByAmounts(dict[tuple[int, ...], T]):
+    """Answers for nodes of one size that are equally full, of which a cluster has many."""
+
+    __slots__ = ()
+    LIMIT = 2048
+
+    def keep(self, amounts: tuple[int, ...], answer: T) -> T:
+        if len(self) >= self.LIMIT:
+            self.clear()
+        self[amounts] = answer
+        return answer

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from mooring.framework.changes import EVERY, Changes, Rows
+from mooring.framework.changes import EVERY, ByAmounts, Changes, Rows, pick
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import BoolArray, Depends, Mark, Nodes, Verdicts
 from mooring.framework.pod import PodInfo
@@ -42,6 +42,8 @@ class FilterColumn:
 
     def put_one(self, row: int, verdicts: Verdicts | None) -> bool:
         """`put` for one row."""
+        if verdicts is None and not self.refusing:
+            return False
         old = self.codes.item(row)
         if verdicts is None or not verdicts.codes.item(0):
             self.codes[row] = 0
@@ -89,8 +91,10 @@ class Filtering:
         self.version = 0  # changes whenever `feasible` does
         self._by_node: list[FilterColumn] = []
         self._by_nodes: list[FilterColumn] = []
+        self._by_amounts: list[FilterColumn] = []
         self._by_pods: list[FilterColumn] = []
         self._by_anything: list[tuple[int, FilterColumn]] = []
+        self._known: ByAmounts[list[Verdicts | None]] = ByAmounts()  # what those by amounts said
         self._candidates: tuple[int, Nodes] | None = None
 
     def refresh(
@@ -98,17 +102,12 @@ class Filtering:
     ) -> Changes:
         """Bring the verdicts up to date, and tell what had changed. After an exception all is asked anew."""
         changes = Changes(nodes, self._mark)
-        mark, self._mark = nodes.mark, None
-        if self._skipped != state.skip_filter or changes.any is EVERY:
-            self._start(state.skip_filter, len(nodes))
+        self._mark = None
+        skipped = state.skip_filter
+        if changes.any is EVERY or (skipped is not self._skipped and skipped != self._skipped):
+            self._start(skipped, len(nodes))
             changes.everything()
-        stale: Rows | None = None
-        if changes.node is not None:
-            stale = self._ask(self._by_node, changes.node, changes, state, pod)
-            if self._by_nodes and self._ask(self._by_nodes, EVERY, changes, state, pod) is not None:
-                stale = EVERY
-        if changes.any is not None and self._ask(self._by_pods, changes.any, changes, state, pod) is not None:
-            stale = changes.any if stale is not EVERY else EVERY
+        stale = None if changes.any is None else self._ask_changed(changes, state, pod, changes.any)
         for index, column in self._by_anything:
             runner = column.runner
             alive = self._alive(index, allowed) if runner.by_node else None
@@ -119,7 +118,7 @@ class Filtering:
                 stale = EVERY
         if stale is not None:
             self._combine(stale)
-        self._mark = mark
+        self._mark = changes.until
         return changes
 
     def _start(self, skipped: frozenset[str], length: int) -> None:
@@ -128,28 +127,58 @@ class Filtering:
         self.columns = [FilterColumn(r, length) for r in runners]
         self._by_node = [c for c in self.columns if c.runner.depends is Depends.NODE]
         self._by_nodes = [c for c in self.columns if c.runner.depends is Depends.NODES]
+        self._by_amounts = [c for c in self.columns if c.runner.depends is Depends.AMOUNTS]
         self._by_pods = [c for c in self.columns if c.runner.depends is Depends.PODS]
         self._by_anything = [
             (i, c) for i, c in enumerate(self.columns) if c.runner.depends is Depends.ANYTHING
         ]
+        self._known = ByAmounts()
         self.first = np.zeros(length, np.int16)
         self.feasible = np.ones(length, np.bool_)
         self.version += 1
 
+    def _ask_changed(self, changes: Changes, state: CycleState, pod: PodInfo, rows: Rows) -> Rows | None:
+        """Ask plugins again about what changed, all of which `rows` are; the rows if any verdict is new."""
+        stale = everywhere = False
+        if changes.node is not None:
+            stale = self._ask(self._by_node, changes.node, changes, state, pod)
+            everywhere = self._ask(self._by_nodes, EVERY, changes, state, pod)
+        if self._by_pods:
+            stale |= self._ask(self._by_pods, rows, changes, state, pod)
+        if not isinstance(rows, list):
+            stale |= self._ask(self._by_amounts, rows, changes, state, pod)
+        elif self._by_amounts:
+            stale |= self._ask_by_amounts(rows, changes, state, pod)
+        return EVERY if everywhere else rows if stale else None
+
     def _ask(
         self, columns: list[FilterColumn], rows: Rows, changes: Changes, state: CycleState, pod: PodInfo
-    ) -> Rows | None:
-        """Ask plugins about changed rows again; the rows if any verdict is new."""
-        view = changes.view(rows)
+    ) -> bool:
+        """Ask plugins about rows again; whether any verdict is new."""
         stale = False
-        if isinstance(rows, slice) and rows is not EVERY:
-            node = view[0]
+        if columns and isinstance(rows, list) and len(rows) == 1:
+            row, view = rows[0], changes.view(rows)
             for column in columns:
-                stale |= column.put_one(rows.start, column.runner.run_one(state, pod, node, view))
-        else:
+                stale |= column.put_one(row, column.runner.run_one(state, pod, view[0], view))
+        elif columns:
+            view = changes.view(rows)
             for column in columns:
                 stale |= column.put(rows, column.runner.run(state, pod, view))
-        return rows if stale else None
+        return stale
+
+    def _ask_by_amounts(self, rows: list[int], changes: Changes, state: CycleState, pod: PodInfo) -> bool:
+        """`_ask` where an answer is known for nodes that are equally large and full."""
+        stale = False
+        columns, known = self._by_amounts, self._known
+        for row, amounts in zip(rows, changes.amounts(rows), strict=True):
+            verdicts = known.get(amounts)
+            if verdicts is None:
+                view = changes.nodes.take(slice(row, row + 1))
+                answers = [column.runner.run_one(state, pod, view[0], view) for column in columns]
+                verdicts = known.keep(amounts, answers)
+            for column, verdict in zip(columns, verdicts, strict=True):
+                stale |= column.put_one(row, verdict)
+        return stale
 
     def _alive(self, index: int, allowed: BoolArray | None) -> BoolArray:
         """The rows that earlier filters let pass: kube-scheduler asks no further about the others."""
@@ -159,15 +188,16 @@ class Filtering:
         return alive
 
     def _combine(self, rows: Rows) -> None:
-        first = self.first
-        if isinstance(rows, slice) and rows is not EVERY:
-            self._combine_one(rows.start)
+        if isinstance(rows, list):
+            for row in rows:
+                self._combine_one(row)
             return
-        before = self.feasible[rows]
-        merged = np.zeros(len(first) if rows is EVERY else len(before), np.int16)
-        for index in range(len(self.columns) - 1, -1, -1):
-            merged[self.columns[index].codes[rows] != 0] = index + 1
-        first[rows] = merged
+        before = pick(self.feasible, rows)
+        merged = np.zeros(len(before), np.int16)
+        for index, column in reversed(list(enumerate(self.columns))):
+            if column.refusing:
+                merged[pick(column.codes, rows) != 0] = index + 1
+        self.first[rows] = merged
         after = merged == 0
         if not np.array_equal(before, after):
             self.feasible = self.feasible.copy()

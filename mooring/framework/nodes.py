@@ -8,6 +8,7 @@ answer per row; it need not know which of the three it was handed.
 from __future__ import annotations
 
 from abc import abstractmethod
+from array import array
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import Generic, NamedTuple, Protocol, TypeVar
@@ -35,9 +36,10 @@ class Depends(IntEnum):
     """
 
     NODE = 1  # the Node object
-    PODS = 2  # the Node object and the pods on it
-    NODES = 3  # the Node objects of all nodes
-    ANYTHING = 4
+    AMOUNTS = 2  # what the node has to give and what its pods request: nodes of equal `amounts` are equal
+    PODS = 3  # the Node object and the pods on it
+    NODES = 4  # the Node objects of all nodes
+    ANYTHING = 5
 
 
 class NodeInfo(Protocol):
@@ -191,7 +193,7 @@ class Nodes(Protocol):
         """This moment, for `changed_since`."""
         ...
 
-    def changed_since(self, mark: Mark) -> tuple[list[int] | None, list[int] | None]:
+    def changed_since(self, mark: Mark) -> tuple[array[int] | None, array[int] | None]:
         """The rows of the table whose Node object changed, and those whose pods did (repeats possible);
         None for "perhaps all"."""
         ...
@@ -234,6 +236,11 @@ class Nodes(Protocol):
     def requested(self) -> Columns: ...
     @property
     def free(self) -> Columns: ...
+    @property
+    def room(self) -> IntArray:
+        """How many more pods a node may have, then what is free of each resource: one line each."""
+        ...
+
     @property
     def nonzero_requested(self) -> IntArray:
         """Two lines, cpu and memory, in which a container that requests none counts with a default."""

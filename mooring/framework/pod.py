@@ -194,8 +194,17 @@ class PodInfo:
 
     def on(self, node_name: str) -> PodInfo:
         """The same pod as it will be on a node."""
-        placed = PodInfo(self.pod, self.shape)
+        placed = PodInfo.__new__(PodInfo)
+        placed.pod = self.pod
+        placed.shape = self.shape
+        placed.uid = self.uid
+        placed.name = self.name
+        placed.namespace = self.namespace
+        placed.key = self.key
+        placed.priority = self.priority
+        placed.terminating = self.terminating
         placed.node_name = node_name
+        placed._start_time = self._start_time
         return placed
 
     @property

@@ -150,14 +150,17 @@ class Profile:
 
     def memory_of(self, shape: Shape, rows: int) -> ShapeMemory:
         """The memory for a shape, most recently used last; the oldest make room."""
-        memory = self._memories.pop(shape, None) if self.reuse else None
-        if memory is None:
-            memory = ShapeMemory(self)
+        memories = self._memories
+        memory = memories.pop(shape, None)
+        if memory is not None:
+            memories[shape] = memory
+            return memory
+        memory = ShapeMemory(self)
         if self.reuse:
-            self._memories[shape] = memory
+            memories[shape] = memory
             room = max(16, self.MEMORY_BYTES // (self.BYTES_PER_ROW * max(rows, 1)))
-            while len(self._memories) > room:
-                del self._memories[next(iter(self._memories))]
+            while len(memories) > room:
+                del memories[next(iter(memories))]
         return memory
 
     def forget(self, shape: Shape) -> None:

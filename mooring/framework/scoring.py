@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from mooring.framework.changes import EVERY, Changes, Rows
+from mooring.framework.changes import EVERY, ByAmounts, Changes, Rows, few_or_many, pick
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import BoolArray, Depends, IntArray, Mark, Nodes
 from mooring.framework.pod import PodInfo
 from mooring.framework.runners import ScoreRunner, outside_range
+from mooring.framework.totals import Totals
 
-INFEASIBLE = -1  # the total of a node that did not pass the filters
+INFEASIBLE = -(1 << 40)  # of a node that did not pass the filters; no sum of scores makes up for it
 
 
 class ScoreColumn:
@@ -24,7 +26,7 @@ class ScoreColumn:
     def __init__(self, runner: ScoreRunner, weighted: IntArray) -> None:
         self.runner = runner
         self.raw: IntArray = np.zeros(len(weighted), np.int64)
-        self.weighted = weighted  # a line of the matrix of all columns, so that they can be summed at once
+        self.weighted = weighted  # a line of the matrix of all columns
         self.latest: IntArray | None = None  # of a plugin that is asked every time
         self.uniform: int | None = None  # the raw score that all rows had when they were last normalised
 
@@ -33,8 +35,28 @@ class ScoreColumn:
         return self.raw[rows] if self.runner.normalizes else self.weighted[rows] // self.runner.weight
 
 
+class _Cycle(NamedTuple):
+    """What one cycle asks the plugins about."""
+
+    state: CycleState
+    pod: PodInfo
+    feasible: BoolArray
+    candidates: Nodes  # the feasible rows
+    same_rows: bool  # whether the same rows were feasible last time
+    changes: Changes
+
+    @property
+    def all_feasible(self) -> bool:
+        return len(self.candidates) == len(self.feasible)
+
+
 class Scoring:
-    """The scores of a profile over the feasible rows, for one pod shape."""
+    """The scores of a profile over the feasible rows, for one pod shape.
+
+    The sums are kept in three steps, by how often they change: `_base` is what follows from more than
+    amounts, mostly the Nodes; `_kept` adds what follows from amounts, and changes on the rows where pods came
+    or went; the totals add what plugins say that are asked every time, for the feasible rows.
+    """
 
     def __init__(self, runners: Iterable[ScoreRunner]) -> None:
         self._runners = tuple(runners)
@@ -42,39 +64,23 @@ class Scoring:
         self._mark: Mark | None = None
         self._feasible: BoolArray = np.zeros(0, np.bool_)
         self.columns: list[ScoreColumn] = []
-        self._matrix: IntArray = np.zeros((0, 0), np.int64)
         self._by_nodes: list[ScoreColumn] = []
         self._by_pods: list[ScoreColumn] = []
+        self._by_amounts: list[ScoreColumn] = []
         self._by_anything: list[ScoreColumn] = []
-        self.total: IntArray = np.zeros(0, np.int64)
-        self._best: npt.NDArray[np.intp] | None = None  # None: to be looked for
+        self._known: ByAmounts[list[int]] = ByAmounts()  # what those by amounts said, weighted
+        self._base: IntArray = np.zeros(0, np.int64)
+        self._kept: IntArray = np.zeros(0, np.int64)
+        self._totals = Totals(self._kept)
+
+    @property
+    def total(self) -> IntArray:
+        """The sum of the weighted scores by row, INFEASIBLE where a row is not feasible."""
+        return self._totals.values
 
     def best(self) -> npt.NDArray[np.intp]:
         """The rows with the highest total, in order."""
-        if self._best is None:
-            total = self.total
-            self._best = (total == total.item(int(total.argmax()))).nonzero()[0]
-        return self._best
-
-    def _set_total(self, row: int, total: int) -> None:
-        """One row's total is new. Where the best rows are known, they are kept up to date."""
-        self.total[row] = total
-        best = self._best
-        if best is None:
-            return
-        place = int(best.searchsorted(row))
-        was_best = place < len(best) and best.item(place) == row
-        if was_best and len(best) == 1:
-            self._best = None
-            return
-        highest = self.total.item(best.item(1 if was_best and place == 0 else 0))
-        if total > highest:
-            self._best = np.array([row], np.intp)
-        elif total == highest and not was_best:
-            self._best = np.insert(best, place, row)
-        elif total < highest and was_best:
-            best[place:-1] = best[place + 1 :]
-            self._best = best[:-1]
+        return self._totals.best()
 
     def refresh(
         self,
@@ -90,149 +96,194 @@ class Scoring:
         if changes.since != self._mark:  # not scored in the last cycle
             changes = Changes(nodes, self._mark)
         self._mark = None
-        if self._skipped != state.skip_score or changes.any is EVERY:
-            self._start(state.skip_score, len(nodes))
+        skipped = state.skip_score
+        if changes.any is EVERY or (skipped is not self._skipped and skipped != self._skipped):
+            self._start(skipped, len(nodes))
             changes.everything()
-        same_rows = feasible is self._feasible
-        everything = False
-        for column in self._by_nodes if changes.node is not None or not same_rows else ():
-            everything |= self._refresh(column, state, pod, candidates, feasible, changes, same_rows)
-        for column in self._by_pods:
-            everything |= self._refresh(column, state, pod, candidates, feasible, changes, same_rows)
+        cycle = _Cycle(state, pod, feasible, candidates, feasible is self._feasible, changes)
+        stale, everywhere = self._refresh_base(cycle)
+        if changes.any is not None and self._by_amounts:
+            self._refresh_kept(cycle, changes.any, stale)
+        if stale:
+            self._kept = _sum(self._base, self._by_amounts)
         for column in self._by_anything:
-            everything |= self._compute(column, state, pod, candidates, feasible, same_rows)
-        if everything or changes.any is EVERY:
-            self._sum_all(feasible)
+            everywhere |= self._compute(column, cycle)
+        if everywhere:
+            self._add_up(cycle)
         else:
             if changes.any is not None:
-                self._sum(changes.any, feasible)
-            if not same_rows:
-                flipped = (self._feasible != feasible).nonzero()[0]
-                if len(flipped):
-                    self._sum(flipped, feasible)
-        self._mark, self._feasible = nodes.mark, feasible
+                self._add_up_on(changes.any, cycle)
+            if not cycle.same_rows:
+                self._add_up_on(few_or_many((self._feasible != feasible).nonzero()[0]), cycle)
+        self._mark, self._feasible = changes.until, feasible
 
     def _start(self, skipped: frozenset[str], length: int) -> None:
         self._skipped = skipped
         self._feasible = np.zeros(length, np.bool_)
         runners = [runner for runner in self._runners if runner.name not in skipped]
-        self._matrix = np.zeros((len(runners), length), np.int64)
-        self.columns = [ScoreColumn(r, line) for r, line in zip(runners, self._matrix, strict=True)]
-        self._by_pods = [c for c in self.columns if c.runner.depends is Depends.PODS]
-        self._by_anything = [c for c in self.columns if c.runner.depends is Depends.ANYTHING]
-        self._by_nodes = [c for c in self.columns if c.runner.depends in (Depends.NODE, Depends.NODES)]
+        lines = np.zeros((len(runners), length), np.int64)
+        self.columns = columns = [ScoreColumn(r, line) for r, line in zip(runners, lines, strict=True)]
+        self._by_nodes = [c for c in columns if c.runner.depends in (Depends.NODE, Depends.NODES)]
+        self._by_anything = [c for c in columns if c.runner.depends is Depends.ANYTHING]
+        # Scores that are to be normalised follow from those of other nodes, too.
+        self._by_amounts = [
+            c for c in columns if c.runner.depends is Depends.AMOUNTS and not c.runner.normalizes
+        ]
+        others = (*self._by_nodes, *self._by_anything, *self._by_amounts)
+        self._by_pods = [c for c in columns if c not in others]
+        self._known = ByAmounts()
 
-    def _refresh(
-        self,
-        column: ScoreColumn,
-        state: CycleState,
-        pod: PodInfo,
-        candidates: Nodes,
-        feasible: BoolArray,
-        changes: Changes,
-        same_rows: bool,
-    ) -> bool:
-        """Ask a plugin about the changed rows; whether scores of other rows may differ too."""
+    # ---- scores that are kept
+
+    def _refresh_base(self, cycle: _Cycle) -> tuple[bool, bool]:
+        """Ask those whose scores follow from more than amounts; whether any were asked whose scores may
+        differ, and whether scores may differ on rows that did not change."""
+        changes = cycle.changes
+        everywhere = changes.any is EVERY
+        if changes.node is not None or not cycle.same_rows:
+            for column in self._by_nodes:
+                everywhere |= self._refresh(column, cycle)
+        for column in self._by_pods:
+            everywhere |= self._refresh(column, cycle)
+        stale = everywhere or changes.node is not None or bool(self._by_pods and changes.any is not None)
+        if stale:
+            # Without any score plugin all nodes are equally good.
+            base = np.broadcast_to(np.int64(not self.columns), len(cycle.feasible))
+            self._base = _compact(_sum(base, (*self._by_nodes, *self._by_pods)))
+        return stale, everywhere
+
+    def _refresh(self, column: ScoreColumn, cycle: _Cycle) -> bool:
+        """Ask a plugin about the changed rows; whether scores of other rows may differ, too."""
         runner = column.runner
-        rows = changes.of(runner.depends)
+        rows = cycle.changes.of(runner.depends)
         if rows is not None:
-            self._ask(column, state, pod, feasible, changes, rows)
+            self._ask(column, cycle, rows)
         if not runner.normalizes:
             return rows is EVERY
-        if rows is None and (same_rows or column.uniform is not None):
+        if rows is None and (cycle.same_rows or column.uniform is not None):
             return False
         uniform = _common_value(column.raw)
         if uniform is not None and uniform == column.uniform:
             return False
-        raw = column.raw if len(candidates) == len(feasible) else column.raw[feasible]
         column.uniform = uniform
-        self._normalize(column, raw, state, pod, candidates, feasible)
+        self._normalize(column, column.raw if cycle.all_feasible else column.raw[cycle.feasible], cycle)
         return True
 
-    def _ask(
-        self,
-        column: ScoreColumn,
-        state: CycleState,
-        pod: PodInfo,
-        feasible: BoolArray,
-        changes: Changes,
-        rows: Rows,
-    ) -> None:
+    def _ask(self, column: ScoreColumn, cycle: _Cycle, rows: Rows) -> IntArray:
+        """Ask a plugin about some rows, and keep the scores; they, weighted unless they are normalised."""
+        state, pod, feasible, _, _, changes = cycle
         runner, view = column.runner, changes.view(rows)
-        if isinstance(rows, slice) and rows is not EVERY:
-            row = rows.start
-            score = runner.run_one(state, pod, view[0], view)
-            if runner.normalizes:
-                column.raw[row] = score
-                return
-            if not 0 <= score <= 100 and feasible.item(row):
-                runner.check_range(np.array([score]))
-            column.weighted[row] = score * runner.weight
-            return
-        scores = runner.run(state, pod, view)
+        if isinstance(rows, list) and len(rows) == 1:
+            scores = np.array([runner.run_one(state, pod, view[0], view)])
+        else:
+            scores = runner.run(state, pod, view)
         if runner.normalizes:
             column.raw[rows] = scores
-            return
+            return scores
         if outside_range(scores):
             # Rows that did not pass the filters may have any score: nobody looks at it.
             runner.check_range(scores[feasible[rows]])
-        column.weighted[rows] = scores if runner.weight == 1 else scores * runner.weight
+        if runner.weight != 1:
+            scores = scores * runner.weight
+        column.weighted[rows] = scores
+        return scores
 
-    def _compute(
-        self,
-        column: ScoreColumn,
-        state: CycleState,
-        pod: PodInfo,
-        candidates: Nodes,
-        feasible: BoolArray,
-        same_rows: bool,
-    ) -> bool:
+    def _refresh_kept(self, cycle: _Cycle, rows: Rows, stale: bool) -> None:
+        """Ask those whose scores follow from amounts, and add them to the base unless that is stale."""
+        if isinstance(rows, list):
+            self._refresh_kept_few(cycle, rows)
+            return
+        scores = [self._ask(column, cycle, rows) for column in self._by_amounts]
+        if not stale:
+            self._kept[rows] = sum(scores, start=pick(self._base, rows))
+
+    def _refresh_kept_few(self, cycle: _Cycle, rows: list[int]) -> None:
+        """The same where scores are known for nodes that are equally large and full."""
+        changes, known, columns = cycle.changes, self._known, self._by_amounts
+        for row, amounts in zip(rows, changes.amounts(rows), strict=True):
+            weighted = known.get(amounts)
+            if weighted is None:
+                weighted = self._ask_one(cycle, row, amounts)
+            for column, score in zip(columns, weighted, strict=True):
+                column.weighted[row] = score
+            self._kept[row] = self._base.item(row) + sum(weighted)
+
+    def _ask_one(self, cycle: _Cycle, row: int, amounts: tuple[int, ...]) -> list[int]:
+        columns = self._by_amounts
+        view = cycle.changes.nodes.take(slice(row, row + 1))
+        scores = [c.runner.run_one(cycle.state, cycle.pod, view[0], view) for c in columns]
+        weighted = [score * c.runner.weight for c, score in zip(columns, scores, strict=True)]
+        if all(0 <= score <= 100 for score in scores):
+            self._known.keep(amounts, weighted)
+        elif cycle.feasible.item(row):
+            for column, score in zip(columns, scores, strict=True):
+                column.runner.check_range(np.array([score]))
+        return weighted
+
+    # ---- scores that are asked for every time
+
+    def _compute(self, column: ScoreColumn, cycle: _Cycle) -> bool:
         """Ask a plugin about all feasible rows; whether its scores differ from last time's."""
-        raw = column.runner.run(state, pod, candidates)
-        if raw is column.latest and same_rows:
+        raw = column.runner.run(cycle.state, cycle.pod, cycle.candidates)
+        if raw is column.latest and cycle.same_rows:
             return False
         column.latest = raw
         if column.runner.normalizes:
-            column.raw[EVERY if len(raw) == len(feasible) else feasible] = raw
-        self._normalize(column, raw, state, pod, candidates, feasible)
+            column.raw[EVERY if cycle.all_feasible else cycle.feasible] = raw
+        self._normalize(column, raw, cycle)
         return True
 
-    def _normalize(
-        self,
-        column: ScoreColumn,
-        raw: IntArray,
-        state: CycleState,
-        pod: PodInfo,
-        candidates: Nodes,
-        feasible: BoolArray,
-    ) -> None:
-        runner = column.runner
-        # A copy, because plugins may compute in place, as they do in Go.
-        scores = runner.normalize(state, pod, raw.copy(), candidates) if runner.normalizes else raw
+    def _normalize(self, column: ScoreColumn, raw: IntArray, cycle: _Cycle) -> None:
+        runner, scores = column.runner, raw
+        if runner.normalizes:
+            # A copy, because plugins may compute in place, as they do in Go.
+            scores = runner.normalize(cycle.state, cycle.pod, raw.copy(), cycle.candidates)
         runner.check_range(scores)
         if column.uniform is not None and len(scores):
             column.weighted[:] = scores.item(0) * runner.weight  # rows that become feasible have it, too
-            return
-        rows = EVERY if len(raw) == len(feasible) else feasible
-        column.weighted[rows] = scores if runner.weight == 1 else scores * runner.weight
+        elif cycle.all_feasible:
+            np.multiply(scores, runner.weight, out=column.weighted)
+        else:
+            column.weighted[cycle.feasible] = scores * runner.weight
 
-    def _sum_all(self, feasible: BoolArray) -> None:
-        # Without any score plugin all nodes are equally good.
-        total = self._matrix.sum(axis=0) if self.columns else np.ones(len(feasible), np.int64)
-        total[~feasible] = INFEASIBLE
-        self.total = total
-        self._best = None
+    # ---- totals
 
-    def _sum(self, rows: Rows, feasible: BoolArray) -> None:
-        if isinstance(rows, slice) or len(rows) == 1:
-            row = rows.start if isinstance(rows, slice) else rows.item(0)
-            total = sum([column.weighted.item(row) for column in self.columns]) if self.columns else 1
-            self._set_total(row, total if feasible.item(row) else INFEASIBLE)
+    def _add_up(self, cycle: _Cycle) -> None:
+        total = _sum(self._kept, self._by_anything)
+        if total is self._kept:
+            total = total.copy()
+        if not cycle.all_feasible:
+            total[~cycle.feasible] = INFEASIBLE
+        self._totals = Totals(total)
+
+    def _add_up_on(self, rows: Rows, cycle: _Cycle) -> None:
+        """The same on some rows."""
+        feasible, kept, columns = cycle.feasible, self._kept, self._by_anything
+        if isinstance(rows, list):
+            for row in rows:
+                total = INFEASIBLE
+                if feasible.item(row):
+                    total = kept.item(row) + sum([column.weighted.item(row) for column in columns])
+                self._totals.set_one(row, total)
             return
-        totals = self._matrix[:, rows].sum(axis=0) if self.columns else np.ones(len(rows), np.int64)
-        totals[~feasible[rows]] = INFEASIBLE
-        self.total[rows] = totals
-        self._best = None
+        totals = pick(kept, rows)
+        for column in columns:
+            totals += pick(column.weighted, rows)
+        if not cycle.all_feasible:
+            totals[~pick(feasible, rows)] = INFEASIBLE
+        self._totals.set(rows, totals)
+
+
+def _sum(start: IntArray, columns: Iterable[ScoreColumn]) -> IntArray:
+    """The sum of the columns' weighted scores; `start` itself if there are none."""
+    for column in columns:
+        start = start + column.weighted
+    return start
+
+
+def _compact(values: IntArray) -> IntArray:
+    """The same values, to read; of equal ones, which need not be fetched from all over memory, only one."""
+    return values if _common_value(values) is None else np.broadcast_to(values[:1], len(values))
 
 
 def _common_value(scores: IntArray) -> int | None:
@@ -240,4 +291,4 @@ def _common_value(scores: IntArray) -> int | None:
     if not len(scores):
         return None
     first: int = scores.item(0)
-    return first if bool((scores == first).all()) else None
+    return first if np.count_nonzero(scores == first) == len(scores) else None

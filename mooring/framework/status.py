@@ -42,7 +42,7 @@ _REJECTIONS = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 class Status:
     """A code, the reasons a person reads, and the plugin that gave it (filled in by the framework)."""
 
-    __slots__ = ("code", "exception", "not_before", "plugin", "reasons", "timeout")
+    __slots__ = ("code", "exception", "not_before", "ok", "plugin", "reasons", "timeout")
 
     def __init__(
         self,
@@ -54,15 +54,12 @@ class Status:
         exception: BaseException | None = None,
     ) -> None:
         self.code = code
+        self.ok = code == Code.SUCCESS
         self.reasons = reasons
         self.plugin = plugin
         self.timeout = timeout  # Wait: seconds until the pod is refused
         self.not_before = not_before  # a refusal that ends at this time: the queue retries the pod then
         self.exception = exception
-
-    @property
-    def ok(self) -> bool:
-        return self.code == Code.SUCCESS
 
     @property
     def rejected(self) -> bool:

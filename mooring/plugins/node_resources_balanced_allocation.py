@@ -18,8 +18,10 @@ from mooring.framework.status import Status, skip
 from mooring.plugins.args import NodeResourcesBalancedAllocationArgs
 from mooring.plugins.resource_columns import ScoredResources, remember_for
 
-HALF = MAX_SCORE // 2
 N = TypeVar("N", int, IntArray)
+
+# As 0-d arrays: with these NumPy is twice as fast on a few rows as with Python's numbers.
+_ONE, _TWO, _HUNDRED = np.array(1.0), np.array(2.0), np.array(float(MAX_SCORE))
 
 
 class NodeResourcesBalancedAllocation(Plugin):
@@ -27,7 +29,7 @@ class NodeResourcesBalancedAllocation(Plugin):
     stays, up to 100 where the pod evens it out, down to 50 where it makes it worse."""
 
     name = "NodeResourcesBalancedAllocation"
-    depends = Depends.PODS
+    depends = Depends.AMOUNTS
     args: NodeResourcesBalancedAllocationArgs
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
@@ -38,13 +40,9 @@ class NodeResourcesBalancedAllocation(Plugin):
         scored = self._scored(state, pod, node.resources)
         if scored is None:
             return 0
-
-        def compute(node: NodeInfo) -> int:
-            allocatable, used = scored.pick(node.allocatable_amounts), scored.pick(node.requested_amounts)
-            with_pod = [amount + taken for amount, taken in zip(scored.amounts, used, strict=True)]
-            return _compare(balance_of(with_pod, allocatable), balance_of(used, allocatable))
-
-        return scored.known.get(node, compute)
+        allocatable, used = scored.pick(node.allocatable_amounts), scored.pick(node.requested_amounts)
+        with_pod = [amount + taken for amount, taken in zip(scored.amounts, used, strict=True)]
+        return _compare(balance_of(with_pod, allocatable), balance_of(used, allocatable))
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         scored = self._scored(state, pod, nodes.resources)
@@ -74,7 +72,7 @@ class NodeResourcesBalancedAllocation(Plugin):
 
 def _compare(with_pod: N, without_pod: N) -> N:
     """From how even the use is with and without the pod to a score; the difference is at most ±50."""
-    return (HALF + with_pod - without_pod) // 2 + HALF
+    return (with_pod - without_pod + 3 * MAX_SCORE // 2) >> 1
 
 
 def balance(used: IntArray, allocatable: IntArray) -> IntArray:
@@ -84,14 +82,14 @@ def balance(used: IntArray, allocatable: IntArray) -> IntArray:
     out there. Nodes that have the same resources are computed together, since the formula differs by their
     number.
     """
-    if allocatable.all():
-        return _evenness(np.minimum(used / allocatable, 1.0))
+    if np.count_nonzero(allocatable) == allocatable.size:
+        return _evenness(np.minimum(used / allocatable, _ONE))
     present = allocatable != 0
     result = np.empty((len(used), used.shape[2]), np.int64)
     for pattern in np.unique(present, axis=1).T:
         rows = (present == pattern[:, None]).all(axis=0)
         own = used[:, pattern][:, :, rows] / allocatable[pattern][:, rows]
-        result[:, rows] = _evenness(np.minimum(own, 1.0))
+        result[:, rows] = _evenness(np.minimum(own, _ONE))
     return result
 
 
@@ -103,12 +101,12 @@ def _evenness(fractions: npt.NDArray[np.float64]) -> IntArray:
         return np.full((cases, rows), MAX_SCORE, np.int64)
     each = [fractions[:, i] for i in range(count)]
     if count == 2:
-        deviation = np.abs((each[0] - each[1]) / 2)
+        deviation = np.abs((each[0] - each[1]) / _TWO)
     else:
         mean = sum(each[1:], start=each[0]) / count
         squares = [(fraction - mean) * (fraction - mean) for fraction in each]
         deviation = np.sqrt(sum(squares[1:], start=squares[0]) / count)
-    evenness: npt.NDArray[np.float64] = (1 - deviation) * MAX_SCORE
+    evenness: npt.NDArray[np.float64] = (_ONE - deviation) * _HUNDRED
     return evenness.astype(np.int64)
 
 

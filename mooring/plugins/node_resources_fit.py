@@ -14,13 +14,13 @@ from mooring.framework.args import Args
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, EventHint, Hint, Resource, on
 from mooring.framework.handle import Handle
-from mooring.framework.nodes import BoolArray, Depends, IntArray, NodeInfo, Nodes, Verdicts
+from mooring.framework.nodes import Depends, IntArray, NodeInfo, Nodes, Verdicts
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.framework.runners import PluginError
 from mooring.framework.status import Status, unresolvable, unschedulable
 from mooring.plugins.args import NodeResourcesFitArgs
-from mooring.plugins.resource_columns import ByAmounts, ScoredResources, is_tracked, lines_of, remember_for
+from mooring.plugins.resource_columns import ScoredResources, is_tracked, lines_of, remember_for
 from mooring.plugins.scoring_strategies import Strategy
 
 _ALIGNED, _SCORED = "NodeResourcesFit/aligned", "NodeResourcesFit/scored"
@@ -66,47 +66,36 @@ class Wanted:
 
 
 class Aligned:
-    """The same as lines of the table; `missing` is the code of what the table has no line for."""
+    """The same as lines of the table's amounts."""
 
-    __slots__ = (
-        "_amounts",
-        "_bits",
-        "_column",
-        "_each",
-        "_hopeless",
-        "_weights",
-        "known",
-        "lines",
-        "missing",
-    )
+    __slots__ = ("_bits", "_each", "_hopeless", "_lines", "_missing", "_offered", "_requests")
 
     def __init__(self, wanted: Wanted, known: Sequence[str]) -> None:
         present = [i for i, name in enumerate(wanted.names) if name in known]
-        self.lines = lines_of((wanted.names[i] for i in present), known)
-        self._amounts = [wanted.amounts[i] for i in present]
-        self._bits = [2 << i for i in present]
-        places = [known.index(wanted.names[i]) for i in present]
-        self._column: IntArray = np.array(self._amounts, np.int64).reshape(-1, 1)
-        self._weights: IntArray = np.array(self._bits, np.int64)
-        self.known: ByAmounts[int] = ByAmounts()
-        self._each = list(zip(places, self._amounts, self._bits, strict=True))
+        names = [wanted.names[i] for i in present]
+        amounts = [wanted.amounts[i] for i in present]
+        bits = [2 << i for i in present]
+        self._lines = lines_of([PODS, *names], [PODS, *known])  # of `Nodes.room`
+        self._offered = lines_of(names, known)
+        self._requests: IntArray = np.array([1, *amounts], np.int64).reshape(-1, 1)
+        self._bits: IntArray = np.array([1, *bits], np.int64)
+        self._each = list(zip(map(known.index, names), amounts, bits, strict=True))
         self._hopeless = 2 << len(wanted.names)
-        self.missing = sum(2 << i for i in range(len(wanted.names)) if i not in present)
-        if self.missing:  # nobody offers it, so that no node can be made to fit
-            self.missing |= self._hopeless
+        # What the table has no line for nobody offers, so that no node can be made to fit.
+        absent = sum(2 << i for i in range(len(wanted.names)) if i not in present)
+        self._missing = absent | self._hopeless if absent else 0
 
-    def codes(self, full: BoolArray, allocatable: IntArray, requested: IntArray) -> IntArray | None:
+    def codes(self, nodes: Nodes) -> IntArray | None:
         """The code of each row; None where all of them pass."""
-        amounts = self._column
-        short = allocatable - requested < amounts
-        if not self.missing and not short.any() and not full.any():
+        short = nodes.room[self._lines] < self._requests
+        if not self._missing and not np.count_nonzero(short):
             return None
-        hopeless = (allocatable < amounts).any(axis=0)
-        return full + self._weights @ short + hopeless * self._hopeless | self.missing
+        hopeless = (nodes.allocatable.matrix[self._offered] < self._requests[1:]).any(axis=0)
+        return self._bits @ short + hopeless * self._hopeless | self._missing
 
     def code_of(self, node: NodeInfo) -> int:
         """`codes` of one node: the one that the last pod went to is what is asked about most."""
-        code = self.missing | (node.pod_count >= node.allowed_pods)
+        code = self._missing | (node.pod_count >= node.allowed_pods)
         allocatable, requested = node.allocatable_amounts, node.requested_amounts
         for place, amount, bit in self._each:
             available = allocatable[place]
@@ -121,7 +110,7 @@ class NodeResourcesFit(Plugin):
     """Refuses nodes whose allocatable, less what their pods request, is not enough for the pod."""
 
     name = "NodeResourcesFit"
-    depends = Depends.PODS
+    depends = Depends.AMOUNTS
     args: NodeResourcesFitArgs
 
     PRE_FILTER_KEY = "PreFilterNodeResourcesFit"
@@ -160,17 +149,13 @@ class NodeResourcesFit(Plugin):
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         wanted, known = self._written(state), node.resources
         aligned = remember_for(state, _ALIGNED, known, lambda: Aligned(wanted, known))
-        code = aligned.known.get(node, aligned.code_of)
+        code = aligned.code_of(node)
         return wanted.refusals[code] if code else None
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:
         wanted, known = self._written(state), nodes.resources
         aligned = remember_for(state, _ALIGNED, known, lambda: Aligned(wanted, known))
-        codes = aligned.codes(
-            nodes.pod_count >= nodes.allowed_pods,
-            nodes.allocatable.matrix[aligned.lines],
-            nodes.requested.matrix[aligned.lines],
-        )
+        codes = aligned.codes(nodes)
         return None if codes is None else Verdicts(codes.astype(np.int32), wanted.refusals)
 
     # ---- score
@@ -180,12 +165,8 @@ class NodeResourcesFit(Plugin):
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         scored = self._scored(state, pod, node.resources)
-
-        def compute(node: NodeInfo) -> int:
-            used, allocatable = scored.nonzero_requested_of(node), scored.pick(node.allocatable_amounts)
-            return self._strategy.score_one(scored, used, allocatable)
-
-        return scored.known.get(node, compute)
+        used, allocatable = scored.nonzero_requested_of(node), scored.pick(node.allocatable_amounts)
+        return self._strategy.score_one(scored, used, allocatable)
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         scored = self._scored(state, pod, nodes.resources)

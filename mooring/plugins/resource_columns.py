@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -41,30 +41,20 @@ def remember_for(state: CycleState, key: Hashable, resources: Sequence[str], mak
     return found[1]
 
 
-class ByAmounts(Generic[T]):
-    """Answers for nodes of one size that are equally full, of which a cluster has many: computed once."""
-
-    __slots__ = ("_known",)
-    LIMIT = 8192
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, ...], T] = {}
-
-    def get(self, node: NodeInfo, compute: Callable[[NodeInfo], T]) -> T:
-        amounts = node.amounts
-        found = self._known.get(amounts)
-        if found is None:
-            if len(self._known) >= self.LIMIT:
-                self._known.clear()
-            found = self._known[amounts] = compute(node)
-        return found
-
-
 class ScoredResources:
     """The resources that count when a pod shape is scored: all configured ones, but scalar resources only
     where the pod requests them. What no node offers has no line and counts nowhere."""
 
-    __slots__ = ("_names", "amounts", "known", "lines", "places", "requests", "weight_column", "weights")
+    __slots__ = (
+        "_names",
+        "amounts",
+        "each_weight",
+        "lines",
+        "places",
+        "requests",
+        "total_weight",
+        "weights",
+    )
 
     def __init__(
         self, specs: Iterable[ResourceSpec], requests: Mapping[str, int], resources: Sequence[str]
@@ -75,17 +65,17 @@ class ScoredResources:
             if spec.name in resources and (requests.get(spec.name) or not is_scalar(spec.name))
         ]
         self._names = [spec.name for spec in counted]
-        self.known: ByAmounts[int] = ByAmounts()
         self.places = [resources.index(name) for name in self._names]
         self.lines = lines_of(self._names, resources)
         self.amounts = [requests.get(spec.name, 0) for spec in counted]
-        self.weights = [spec.weight for spec in counted]
-        # The same two as columns, to compute with lines of the table.
+        self.each_weight = [spec.weight for spec in counted]
+        # The same as arrays, to compute with lines of the table.
         self.requests: IntArray = np.array(self.amounts, np.int64).reshape(-1, 1)
-        self.weight_column: IntArray = np.array(self.weights, np.int64).reshape(-1, 1)
+        self.weights: IntArray = np.array(self.each_weight, np.int64)
+        self.total_weight: IntArray = np.array(sum(self.each_weight), np.int64)
 
     def __len__(self) -> int:
-        return len(self.weights)
+        return len(self.each_weight)
 
     def allocatable(self, nodes: Nodes) -> IntArray:
         """What the nodes have of them, one line per resource."""

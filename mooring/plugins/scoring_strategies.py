@@ -40,28 +40,26 @@ class Strategy:
 
     def score(self, scored: ScoredResources, used: IntArray, allocatable: IntArray) -> IntArray:
         """The scores of nodes of which `used` was taken before the pod; one line per resource."""
-        requested = used + scored.requests
-        complete = bool(allocatable.all())
+        complete = np.count_nonzero(allocatable) == allocatable.size
         divisor = allocatable if complete else np.maximum(allocatable, _ONE)
         if self._least:
-            ratings = np.maximum(divisor - requested, _ZERO) * _HUNDRED // divisor
+            ratings = np.maximum(divisor - used - scored.requests, _ZERO) * _HUNDRED // divisor
         else:
-            ratings = np.minimum(requested, divisor) * _HUNDRED // divisor
+            ratings = np.minimum(used + scored.requests, divisor) * _HUNDRED // divisor
         if complete and self._curve is None:
-            scores: IntArray = (ratings * scored.weight_column).sum(axis=0) // sum(scored.weights)
+            scores: IntArray = scored.weights @ ratings // scored.total_weight
             return scores
         counted = allocatable > _ZERO
         if self._curve is not None:
             ratings = self._curve[ratings]
             counted &= ratings > _ZERO
-        own = scored.weight_column * counted
-        return self._mean((ratings * own).sum(axis=0), np.maximum(own.sum(axis=0), _ONE))
+        return self._mean(scored.weights @ (ratings * counted), np.maximum(scored.weights @ counted, _ONE))
 
     def score_one(self, scored: ScoredResources, used: list[int], allocatable: list[int]) -> int:
         """`score` of one node: the one that the last pod went to is what is asked about most."""
         points = total = 0
         for amount, weight, taken, available in zip(
-            scored.amounts, scored.weights, used, allocatable, strict=True
+            scored.amounts, scored.each_weight, used, allocatable, strict=True
         ):
             if available:
                 requested = min(taken + amount, available)

@@ -18,32 +18,26 @@ from mooring.state.table import NodeTable
 from mooring.state.view import NodeView
 
 
-class _Placed:
-    """A pod on a node, assumed or confirmed by the API server."""
-
-    __slots__ = ("assumed", "node_name", "pod")
-
-    def __init__(self, pod: PodInfo, node_name: str, assumed: bool) -> None:
-        self.pod = pod
-        self.node_name = node_name
-        self.assumed = assumed
-
-
 class ClusterState:
     """Keeps the node table in step with what is seen and what is assumed. Also the plugins' Snapshot:
     a scheduling cycle runs without interruption, so the present is its snapshot."""
 
     def __init__(self) -> None:
         self.table = NodeTable()
+        self._nodes = NodeView(self.table, slice(0, 0))
         self.shapes = Shapes()
-        self._placed: dict[str, _Placed] = {}
+        self._placed: dict[str, PodInfo] = {}
+        self._assumed: set[str] = set()  # the uids of those that the API server has not confirmed
         self._ghosts: dict[str, dict[str, PodInfo]] = {}  # node name → uid → pod
 
     # ---- snapshot
 
     @property
     def nodes(self) -> NodeView:
-        return NodeView(self.table, slice(0, len(self.table)))
+        count = len(self.table.nodes)
+        if len(self._nodes) != count:
+            self._nodes = NodeView(self.table, slice(0, count))
+        return self._nodes
 
     def node(self, name: str) -> NodeRow | None:
         row = self.table.row_of.get(name)
@@ -102,18 +96,16 @@ class ClusterState:
     # ---- pods
 
     def placed(self, uid: str) -> PodInfo | None:
-        found = self._placed.get(uid)
-        return None if found is None else found.pod
+        return self._placed.get(uid)
 
     def node_of(self, uid: str) -> str:
         return self._placed[uid].node_name
 
     def is_assumed(self, uid: str) -> bool:
-        found = self._placed.get(uid)
-        return found is not None and found.assumed
+        return uid in self._assumed
 
     def assumed_count(self) -> int:
-        return sum(placed.assumed for placed in self._placed.values())
+        return len(self._assumed)
 
     def __len__(self) -> int:
         return len(self._placed)
@@ -122,24 +114,25 @@ class ClusterState:
         """Count a pod on its chosen node before the API server has confirmed it."""
         if pod.uid in self._placed:
             raise ValueError(f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed")
-        self._place(pod, node_name, assumed=True)
+        self._place(pod if pod.node_name == node_name else pod.on(node_name))
+        self._assumed.add(pod.uid)
 
     def forget(self, uid: str) -> None:
         """Take back an assumption; nothing happens to a pod that is not assumed."""
-        if self.is_assumed(uid):
+        if uid in self._assumed:
             self._unplace(uid)
 
     def add_pod(self, pod: PodInfo) -> None:
         """A pod is on a node, says the API server: new to us, or one we assumed there (or elsewhere)."""
         placed = self._placed.get(pod.uid)
         if placed is None:
-            self._place(pod, pod.node_name, assumed=False)
+            self._place(pod)
         elif placed.node_name != pod.node_name:
             self._unplace(pod.uid)
-            self._place(pod, pod.node_name, assumed=False)
+            self._place(pod)
         else:
             self._replace(placed, pod)
-            placed.assumed = False
+            self._assumed.discard(pod.uid)
 
     def update_pod(self, pod: PodInfo) -> None:
         self.add_pod(pod)
@@ -148,32 +141,33 @@ class ClusterState:
         if uid in self._placed:
             self._unplace(uid)
 
-    def _place(self, pod: PodInfo, node_name: str, *, assumed: bool) -> None:
-        self._placed[pod.uid] = _Placed(pod, node_name, assumed)
-        info = self.node(node_name)
+    def _place(self, pod: PodInfo) -> None:
+        self._placed[pod.uid] = pod
+        info = self.node(pod.node_name)
         if info is None:
-            self._ghosts.setdefault(node_name, {})[pod.uid] = pod
+            self._ghosts.setdefault(pod.node_name, {})[pod.uid] = pod
         else:
             self.table.add_pod(info, pod)
 
     def _unplace(self, uid: str) -> None:
-        placed = self._placed.pop(uid)
-        info = self.node(placed.node_name)
+        self._assumed.discard(uid)
+        pod = self._placed.pop(uid)
+        info = self.node(pod.node_name)
         if info is not None:
-            self.table.remove_pod(info, placed.pod)
+            self.table.remove_pod(info, pod)
             return
-        ghosts = self._ghosts[placed.node_name]
+        ghosts = self._ghosts[pod.node_name]
         del ghosts[uid]
         if not ghosts:
-            del self._ghosts[placed.node_name]
+            del self._ghosts[pod.node_name]
 
-    def _replace(self, placed: _Placed, pod: PodInfo) -> None:
-        info = self.node(placed.node_name)
+    def _replace(self, old: PodInfo, new: PodInfo) -> None:
+        self._placed[new.uid] = new
+        info = self.node(new.node_name)
         if info is None:
-            self._ghosts[placed.node_name][pod.uid] = pod
+            self._ghosts[new.node_name][new.uid] = new
         else:
-            self.table.replace_pod(info, placed.pod, pod)
-        placed.pod = pod
+            self.table.replace_pod(info, old, new)
 
 
 def _same_node(old: Node, new: Node) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy.typing as npt
 
 
 class Column:
-    """One value (or one line of values per resource) for each row, with room to grow.
+    """One value (or one in each of several lines) for each row, with room to grow.
 
     The table calls `grow`, `move` and `clear` on all its columns, so that rows stay dense: removing a node
     moves the last row into its place.
@@ -27,8 +28,8 @@ class Column:
         self.data = np.full((*old.shape[:-1], capacity), self.fill, old.dtype)
         self.data[..., : old.shape[-1]] = old
 
-    def add_line(self) -> None:
-        blank = np.full((1, self.data.shape[1]), self.fill, self.data.dtype)
+    def add_lines(self, lines: int) -> None:
+        blank = np.full((lines, self.data.shape[1]), self.fill, self.data.dtype)
         self.data = np.concatenate((self.data, blank))
 
     def move(self, source: int, target: int) -> None:
@@ -44,25 +45,21 @@ class ChangeLog:
     Only the recent past is kept; a reader that comes later than that must look at every row.
     """
 
-    __slots__ = ("_base", "_rows")
+    __slots__ = ("_rows", "position")
     KEEP = 16_384
 
     def __init__(self) -> None:
-        self._rows: list[int] = []
-        self._base = 0
-
-    @property
-    def position(self) -> int:
-        return self._base + len(self._rows)
+        self._rows = array("q")
+        self.position = 0  # how many changes there have been
 
     def add(self, row: int) -> None:
         rows = self._rows
         rows.append(row)
+        self.position += 1
         if len(rows) > 2 * self.KEEP:
             del rows[: self.KEEP]
-            self._base += self.KEEP
 
-    def since(self, position: int) -> list[int] | None:
+    def since(self, position: int) -> array[int] | None:
         """The rows changed since a position (with repeats); None where that is too long ago to tell."""
-        start = position - self._base
+        start = position - self.position + len(self._rows)
         return self._rows[start:] if start >= 0 else None

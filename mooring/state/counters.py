@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 
 import numpy as np
@@ -172,7 +173,7 @@ class TableDomainSums:
         self._position = position
         return self._apply(changed, counter.column.data)
 
-    def _apply(self, changed: list[int], counts: IntArray) -> bool:
+    def _apply(self, changed: array[int], counts: IntArray) -> bool:
         moved = False
         for row in changed if len(changed) < 8 else set(changed):
             if row < len(self._counts):

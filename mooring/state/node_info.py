@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mooring.api.objects import Node, Taint
-from mooring.framework.nodes import IntArray
 from mooring.framework.pod import PodInfo, Resources
 
 if TYPE_CHECKING:
     from mooring.state.table import NodeTable
 
-# The lines of the table's `usage`: what the pods on a node add up to.
-PODS, NONZERO_CPU, NONZERO_MEMORY, REQUESTED = 0, 1, 2, 3
+# The lines of the table's amounts. From ALLOWED_PODS on they come in pairs, what a node has and what its pods
+# take of it: first pods, then the table's resources.
+NONZERO_CPU, NONZERO_MEMORY, ALLOWED_PODS, PODS, ALLOCATABLE, REQUESTED = 0, 1, 2, 3, 4, 5
 
 
 class BaseNode:
@@ -50,35 +50,29 @@ class BaseNode:
     def resources(self) -> Sequence[str]:
         return self._table.resources
 
-    def usage(self) -> list[int]:
-        """What the pods add up to, in the order of the table's lines."""
+    @property
+    def amounts(self) -> tuple[int, ...]:
         raise NotImplementedError
 
     @property
     def pod_count(self) -> int:
-        return self.usage()[PODS]
+        return self.amounts[PODS]
 
     @property
     def allowed_pods(self) -> int:
-        allowed: int = self._table.allowed_pods.data.item(self.row)
-        return allowed
+        return self.amounts[ALLOWED_PODS]
 
     @property
-    def nonzero_requested(self) -> list[int]:
-        return self.usage()[NONZERO_CPU:REQUESTED]
+    def nonzero_requested(self) -> tuple[int, ...]:
+        return self.amounts[NONZERO_CPU:ALLOWED_PODS]
 
     @property
-    def requested_amounts(self) -> list[int]:
-        return self.usage()[REQUESTED:]
+    def requested_amounts(self) -> tuple[int, ...]:
+        return self.amounts[REQUESTED::2]
 
     @property
-    def allocatable_amounts(self) -> list[int]:
-        amounts: list[int] = self._table.allocatable.data[:, self.row].tolist()
-        return amounts
-
-    @property
-    def amounts(self) -> tuple[int, ...]:
-        return (self.allowed_pods, *self.allocatable_amounts, *self.usage())
+    def allocatable_amounts(self) -> tuple[int, ...]:
+        return self.amounts[ALLOCATABLE::2]
 
     @property
     def allocatable(self) -> Resources:
@@ -93,7 +87,7 @@ class BaseNode:
         pairs = zip(self.allocatable_amounts, self.requested_amounts, strict=True)
         return self._named([allocatable - requested for allocatable, requested in pairs])
 
-    def _named(self, amounts: list[int]) -> Resources:
+    def _named(self, amounts: Sequence[int]) -> Resources:
         return Resources({n: v for n, v in zip(self._table.resources, amounts, strict=True) if v})
 
     def __repr__(self) -> str:
@@ -116,14 +110,10 @@ class NodeRow(BaseNode):
 
     @property
     def amounts(self) -> tuple[int, ...]:
-        known = self._amounts
-        if len(known) != 1 + len(self._table.allocatable.data) + len(self._table.usage.data):
-            known = self._amounts = super().amounts
+        known, lines = self._amounts, self._table.amounts.data
+        if len(known) != len(lines):
+            known = self._amounts = tuple(lines[:, self.row].tolist())
         return known
-
-    def usage(self) -> list[int]:
-        usage: list[int] = self._table.usage.data[:, self.row].tolist()
-        return usage
 
     @property
     def pods(self) -> Sequence[PodInfo]:
@@ -133,6 +123,10 @@ class NodeRow(BaseNode):
         self._by_uid[pod.uid] = pod
         self._amounts = ()
 
+    def replace(self, pod: PodInfo) -> None:
+        """Take a pod's newer version, which counts as the old one did."""
+        self._by_uid[pod.uid] = pod
+
     def drop(self, pod: PodInfo) -> None:
         del self._by_uid[pod.uid]
         self._amounts = ()
@@ -141,12 +135,13 @@ class NodeRow(BaseNode):
 class HypotheticalNode(BaseNode):
     """A node with other pods than it has: for asking "what if"."""
 
-    __slots__ = ("_usage", "pods")
+    __slots__ = ("_amounts", "pods")
 
-    def __init__(self, real: NodeRow, pods: Sequence[PodInfo], usage: IntArray) -> None:
+    def __init__(self, real: NodeRow, pods: Sequence[PodInfo], amounts: tuple[int, ...]) -> None:
         super().__init__(real._table, real.row, real.node)
         self.pods = pods
-        self._usage: list[int] = usage.tolist()
+        self._amounts = amounts
 
-    def usage(self) -> list[int]:
-        return self._usage
+    @property
+    def amounts(self) -> tuple[int, ...]:
+        return self._amounts

@@ -21,7 +21,15 @@ from mooring.framework.pod import PodInfo, Shape
 from mooring.state.columns import ChangeLog, Column
 from mooring.state.counters import Counter, Counters, TableDomainSums
 from mooring.state.interning import Images, InternedColumn
-from mooring.state.node_info import NONZERO_CPU, NONZERO_MEMORY, PODS, REQUESTED, NodeRow
+from mooring.state.node_info import (
+    ALLOCATABLE,
+    ALLOWED_PODS,
+    NONZERO_CPU,
+    NONZERO_MEMORY,
+    PODS,
+    REQUESTED,
+    NodeRow,
+)
 
 BASE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 
@@ -34,9 +42,7 @@ class NodeTable:
         self.resources: list[str] = list(BASE_RESOURCES)
         self.resource_index = {name: i for i, name in enumerate(self.resources)}
         capacity = self._capacity
-        self.allocatable = Column(capacity, np.int64, lines=len(self.resources))
-        self.usage = Column(capacity, np.int64, lines=REQUESTED + len(self.resources))
-        self.allowed_pods = Column(capacity, np.int64)
+        self.amounts = Column(capacity, np.int64, lines=ALLOCATABLE + 2 * len(self.resources))
         self.unschedulable = Column(capacity, np.bool_)
         self.taints: InternedColumn[tuple[Taint, ...]] = InternedColumn(capacity)
         self.features: InternedColumn[frozenset[str]] = InternedColumn(capacity)
@@ -99,11 +105,13 @@ class NodeTable:
 
     def _write(self, info: NodeRow, allocatable: dict[str, int]) -> None:
         node, row = info.node, info.row
-        self.allocatable.data[:, row] = 0
-        for name, amount in allocatable.items():
-            if (line := self._line(name)) is not None:
-                self.allocatable.data[line, row] = amount
-        self.allowed_pods.data[row] = allocatable.get("pods", 0)
+        lines = [(self._line(name), amount) for name, amount in allocatable.items()]
+        given = self.amounts.data[ALLOWED_PODS::2, row]
+        given[:] = 0
+        given[0] = allocatable.get("pods", 0)
+        for line, amount in lines:
+            if line is not None:
+                given[1 + line] = amount
         self.unschedulable.data[row] = node.spec.unschedulable
         self.taints.set(row, tuple(node.spec.taints))
         self.features.set(row, frozenset(node.status.declared_features))
@@ -138,7 +146,7 @@ class NodeTable:
     def replace_pod(self, info: NodeRow, old: PodInfo, new: PodInfo) -> None:
         """A newer version of a pod on a node; usually nothing that counts has changed."""
         if old.shape is new.shape and old.terminating == new.terminating:
-            info.put(new)
+            info.replace(new)
             if old.status.start_time != new.status.start_time:
                 self.pod_log.add(info.row)
         else:
@@ -148,13 +156,14 @@ class NodeTable:
     def _count(self, row: int, pod: PodInfo, sign: int) -> None:
         shape = pod.shape
         vector = self.vector(shape)
-        usage = self.usage.data
+        amounts = self.amounts.data
         if sign > 0:
-            usage[:, row] += vector
+            amounts[:, row] += vector
         else:
-            usage[:, row] -= vector
+            amounts[:, row] -= vector
         self.counters.add(shape, row, sign, pod.terminating)
-        self.carry(shape)
+        if shape.affinity_terms:
+            self.carry(shape)
         for claim in shape.claims:
             self.claim_users[claim] = self.claim_users.get(claim, 0) + sign
         self.pod_log.add(row)
@@ -167,16 +176,16 @@ class NodeTable:
                 self.carried_terms.append(term)
 
     def vector(self, shape: Shape) -> IntArray:
-        """What one pod of a shape adds to the lines of `usage`."""
+        """What one pod of a shape adds to a node's amounts."""
         vector = self._vectors.get(shape)
-        if vector is None or len(vector) != len(self.usage.data):
+        if vector is None or len(vector) != len(self.amounts.data):
             lines = [(self._line(name), amount) for name, amount in shape.used.items()]
-            vector = np.zeros(len(self.usage.data), np.int64)
+            vector = np.zeros(len(self.amounts.data), np.int64)
             vector[PODS] = 1
             vector[NONZERO_CPU], vector[NONZERO_MEMORY] = shape.nonzero_used
             for line, amount in lines:
                 if line is not None:
-                    vector[REQUESTED + line] = amount
+                    vector[REQUESTED + 2 * line] = amount
             if len(self._vectors) > 100_000:
                 self._vectors.clear()
             self._vectors[shape] = vector
@@ -188,8 +197,7 @@ class NodeTable:
         if line is None and amounts.is_scalar(resource):
             line = self.resource_index[resource] = len(self.resources)
             self.resources.append(resource)
-            self.allocatable.add_line()
-            self.usage.add_line()
+            self.amounts.add_lines(2)
         return line
 
     # ---- counts
@@ -206,9 +214,7 @@ class NodeTable:
 
     def _columns(self) -> Sequence[Column]:
         return [
-            self.allocatable,
-            self.usage,
-            self.allowed_pods,
+            self.amounts,
             self.unschedulable,
             self.taints.column,
             self.features.column,

@@ -8,6 +8,7 @@ pods appear on their nodes through it.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
@@ -19,7 +20,14 @@ from mooring.framework.affinity import AffinityTerm
 from mooring.framework.nodes import BoolArray, Ids, IntArray, Mark, NodeInfo, PodPredicate
 from mooring.framework.pod import PodInfo, Shape
 from mooring.state.counters import TableDomainSums
-from mooring.state.node_info import NONZERO_CPU, PODS, REQUESTED, HypotheticalNode
+from mooring.state.node_info import (
+    ALLOCATABLE,
+    ALLOWED_PODS,
+    NONZERO_CPU,
+    PODS,
+    REQUESTED,
+    HypotheticalNode,
+)
 from mooring.state.table import NodeTable
 
 Rows = slice | npt.NDArray[np.intp]
@@ -71,7 +79,8 @@ class NodeView:
     @property
     def is_whole(self) -> bool:
         """Whether this is the whole table as it is, rows in order."""
-        return isinstance(self._rows, slice) and self._rows == slice(0, len(self.table))
+        rows = self._rows
+        return isinstance(rows, slice) and rows.start == 0 and rows.stop == len(self.table)
 
     def take(self, rows: Rows) -> NodeView:
         """A view of other rows of the same table."""
@@ -102,15 +111,15 @@ class NodeView:
     @property
     def mark(self) -> Mark:
         table = self.table
-        return Mark(table.node_log.position, table.pod_log.position, len(table))
+        return Mark(table.node_log.position, table.pod_log.position, len(table.nodes))
 
-    def changed_since(self, mark: Mark) -> tuple[list[int] | None, list[int] | None]:
+    def changed_since(self, mark: Mark) -> tuple[array[int] | None, array[int] | None]:
         table = self.table
         nodes, pods = table.node_log.since(mark.nodes), table.pod_log.since(mark.pods)
         if nodes:  # perhaps of nodes that are gone, and with them the last rows
             length = len(table)
-            nodes = [row for row in nodes if row < length]
-            pods = None if pods is None else [row for row in pods if row < length]
+            nodes = array("q", [row for row in nodes if row < length])
+            pods = None if pods is None else array("q", [row for row in pods if row < length])
         return nodes, pods
 
     def changes(self, i: int) -> tuple[Sequence[PodInfo], Sequence[PodInfo]]:
@@ -138,33 +147,40 @@ class NodeView:
         return self.table.resources
 
     @property
-    def usage(self) -> IntArray:
-        return self.table.usage.data[:, self._rows]
+    def amounts(self) -> IntArray:
+        """All amounts, in the lines of the table."""
+        return self.table.amounts.data[:, self._rows]
 
     @property
     def allocatable(self) -> Amounts:
-        return Amounts(self.table.resource_index, self.table.allocatable.data[:, self._rows])
+        return Amounts(self.table.resource_index, self.amounts[ALLOCATABLE::2])
 
     @property
     def requested(self) -> Amounts:
-        return Amounts(self.table.resource_index, self.usage[REQUESTED:])
+        return Amounts(self.table.resource_index, self.amounts[REQUESTED::2])
+
+    @property
+    def room(self) -> IntArray:
+        amounts = self.amounts
+        return amounts[ALLOWED_PODS::2] - amounts[PODS::2]
 
     @property
     def free(self) -> Amounts:
-        return Amounts(self.table.resource_index, self.allocatable.matrix - self.usage[REQUESTED:])
+        return Amounts(self.table.resource_index, self.room[1:])
 
     @property
     def nonzero_requested(self) -> IntArray:
-        return self.usage[NONZERO_CPU:REQUESTED]
+        return self.amounts[NONZERO_CPU:ALLOWED_PODS]
 
     @property
     def pod_count(self) -> IntArray:
-        counts: IntArray = self.usage[PODS]
+        counts: IntArray = self.amounts[PODS]
         return counts
 
     @property
     def allowed_pods(self) -> IntArray:
-        return self.table.allowed_pods.data[self._rows]
+        allowed: IntArray = self.amounts[ALLOWED_PODS]
+        return allowed
 
     # ---- content of the Node objects
 
@@ -210,12 +226,8 @@ class CopiedView(NodeView):
     """Rows picked for one question: their amounts are copied once, however many plugins look at them."""
 
     @cached_property
-    def usage(self) -> IntArray:
-        return self.table.usage.data[:, self._rows]
-
-    @cached_property
-    def allocatable(self) -> Amounts:
-        return Amounts(self.table.resource_index, self.table.allocatable.data[:, self._rows])
+    def amounts(self) -> IntArray:
+        return self.table.amounts.data.take(self.rows, axis=1)
 
 
 class MaskedView(NodeView):
@@ -260,10 +272,10 @@ class WhatIf(NodeView):
             table.vector(shape)
             table.carry(shape)
         vectors = [table.vector(shape) for shape in self._shapes]
-        blank = np.zeros(len(table.usage.data), np.int64)
+        blank = np.zeros(len(table.amounts.data), np.int64)
         self._vectors = np.stack([blank, *vectors], axis=1)
         self.present = self._there.copy()
-        self._usage: IntArray = table.usage.data[:, rows]
+        self._amounts: IntArray = table.amounts.data.take(rows, axis=1)
 
     @property
     def width(self) -> int:
@@ -280,19 +292,19 @@ class WhatIf(NodeView):
         change = (rows & (self.present[:, j] != present) & (ids != 0)).nonzero()[0]
         if len(change):
             vectors = self._vectors[:, ids[change]]
-            self._usage[:, change] += vectors if present else -vectors
+            self._amounts[:, change] += vectors if present else -vectors
             self.present[change, j] = present
 
     def set_all_present(self, which: BoolArray, present: bool) -> None:
         """Switch the chosen pods on or off: one line per row, one column per position."""
         change = which & (self.present != present) & (self._shape_ids != 0)
         vectors = self._vectors[:, np.where(change, self._shape_ids, 0)].sum(axis=2)
-        self._usage += vectors if present else -vectors
+        self._amounts += vectors if present else -vectors
         self.present[change] = present
 
     @property
-    def usage(self) -> IntArray:
-        return self._usage
+    def amounts(self) -> IntArray:
+        return self._amounts
 
     def part(self, keep: npt.NDArray[np.intp]) -> WhatIf:
         """The same question for some of the rows."""
@@ -301,7 +313,7 @@ class WhatIf(NodeView):
         part.pods = [self.pods[k] for k in keep]
         part._shapes, part._vectors = self._shapes, self._vectors
         part._shape_ids, part._there = self._shape_ids[keep], self._there[keep]
-        part.present, part._usage = self.present[keep], self._usage[:, keep]
+        part.present, part._amounts = self.present[keep], self._amounts.take(keep, axis=1)
         return part
 
     def _matching(self, predicate: PodPredicate) -> BoolArray:
@@ -332,7 +344,7 @@ class WhatIf(NodeView):
         uids = {pod.uid for pod in mine}
         pods = [pod for pod in real.pods if pod.uid not in uids]
         pods += [pod for pod, present in zip(mine, self.present[i], strict=False) if present]
-        return HypotheticalNode(real, pods, self._usage[:, i])
+        return HypotheticalNode(real, pods, tuple(self._amounts[:, i].tolist()))
 
     def changes(self, i: int) -> tuple[Sequence[PodInfo], Sequence[PodInfo]]:
         """The pods that are not there but really are, and those that are there but really are not."""

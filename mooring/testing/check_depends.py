@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from mooring.api.meta import KubeObject
-from mooring.api.objects import Node, Pod
+from mooring.api.meta import KubeObject, ObjectMeta
+from mooring.api.objects import Node, NodeStatus, Pod, PodSpec
 from mooring.framework.nodes import Depends
 from mooring.framework.status import SKIP_SHAPE
 from mooring.testing.answers import show
@@ -20,10 +20,12 @@ from mooring.testing.subject import Cycle, Subject
 
 Answers = Mapping[str, Mapping[str, object]]  # by method and node name
 DAY = 86_400.0
+LIKE = "-like"
 
 
 class Scene(NamedTuple):
-    """A cluster at a time. The nodes in `compared` are as they were; `difference` says what is not."""
+    """A cluster at a time. The nodes in `compared` are as they were; `difference` says what is not.
+    `suffix` is what their names end in here."""
 
     nodes: Sequence[Node]
     bound: Sequence[Pod]
@@ -31,6 +33,7 @@ class Scene(NamedTuple):
     now: float = START
     difference: str = ""
     compared: frozenset[str] = frozenset()
+    suffix: str = ""
 
 
 def check_depends(make: Callable[[Scene], Subject], base: Scene, pods: Sequence[Pod]) -> None:
@@ -42,11 +45,11 @@ def check_depends(make: Callable[[Scene], Subject], base: Scene, pods: Sequence[
         twin = _twin(pod)
         if subject.info(twin).shape is subject.info(pod).shape:
             difference = "a pod of the same shape, of another name and without annotations"
-            mine.compare(_Answers(subject, twin), difference, base.compared)
+            mine.compare(_Answers(subject, twin), base._replace(difference=difference))
     for scene in _others(base, subject.plugin.depends):
         other = make(scene)
         for mine, pod in zip(answers, pods, strict=True):
-            mine.compare(_Answers(other, pod), scene.difference, scene.compared)
+            mine.compare(_Answers(other, pod), scene)
 
 
 def _others(base: Scene, depends: Depends) -> Iterator[Scene]:
@@ -65,7 +68,11 @@ def _others(base: Scene, depends: Depends) -> Iterator[Scene]:
         yield scene._replace(difference="pods of other nodes moved among them", bound=mine + moved)
     yield base._replace(difference="claims, volumes, services and the like removed", objects=())
     yield base._replace(difference="ten days later", now=base.now + 10 * DAY)
-    if depends is not Depends.PODS:
+    if depends is Depends.AMOUNTS:
+        nodes, bound = [_like_node(node) for node in base.nodes], [_like_pod(pod) for pod in base.bound]
+        difference = "a node of equal amounts, of another name and with nothing else in common"
+        yield base._replace(difference=difference, nodes=nodes, bound=bound, suffix=LIKE)
+    elif depends is not Depends.PODS:
         yield base._replace(difference="pods removed", bound=())
 
 
@@ -73,6 +80,26 @@ def _twin(pod: Pod) -> Pod:
     """A pod that differs in what does not belong to its shape."""
     meta = replace(pod.metadata, name=f"{pod.name}-twin", uid=f"{pod.uid}-twin", annotations={})
     return replace(pod, metadata=replace(meta, creation_timestamp=None))
+
+
+def _like_node(node: Node) -> Node:
+    """Another node that has as much of everything."""
+    return Node(
+        metadata=ObjectMeta(name=node.name + LIKE), status=NodeStatus(allocatable=node.status.allocatable)
+    )
+
+
+def _like_pod(pod: Pod) -> Pod:
+    """A pod that requests as much, on the node like its own."""
+    meta = ObjectMeta(name=pod.name + LIKE, namespace="elsewhere", uid=pod.uid + LIKE)
+    spec = PodSpec(
+        node_name=pod.spec.node_name + LIKE,
+        containers=pod.spec.containers,
+        init_containers=pod.spec.init_containers,
+        overhead=pod.spec.overhead,
+        resources=pod.spec.resources,
+    )
+    return Pod(metadata=meta, spec=spec)
 
 
 class _Answers:
@@ -116,28 +143,30 @@ class _Answers:
                 found[method] = dict(zip(nodes.names, scores, strict=True))
         return found
 
-    def compare(self, other: _Answers, difference: str, compared: frozenset[str]) -> None:
+    def compare(self, other: _Answers, scene: Scene) -> None:
+        difference = scene.difference
         self._keeps_promise("pre_filter", self._filter_cycle, other._filter_cycle, difference)
         self._keeps_promise("pre_score", self._score_cycle, other._score_cycle, difference)
         if self._subject.plugin.depends is Depends.ANYTHING:
             return
         self._follows_from_shape("pre_filter", self._filter_cycle, other._filter_cycle, difference)
         self._follows_from_shape("pre_score", self._score_cycle, other._score_cycle, difference)
-        self._compare(other._answers, difference, compared)
+        self._compare(other._answers, scene)
         if self._subject.has("pre_filter", "pre_score"):
             kept = f"{difference}, with what pre_filter and pre_score wrote before"
-            self._compare(other._with_state_of(self), kept, compared)
+            self._compare(other._with_state_of(self), scene._replace(difference=kept))
 
-    def _compare(self, others: Answers, difference: str, compared: frozenset[str]) -> None:
+    def _compare(self, others: Answers, scene: Scene) -> None:
         for method, answers in others.items():
             mine = self._answers.get(method)
-            for name in sorted(compared) if mine is not None else ():
-                if mine is not None and mine[name] != answers[name]:
+            for name in sorted(scene.compared) if mine is not None else ():
+                answer = answers[name + scene.suffix]
+                if mine is not None and mine[name] != answer:
                     place = self._subject.at(method, self._subject.info(self._pod), name)
                     depends = self._subject.plugin.depends.name
                     place.fail(
-                        f"depends = {depends} is not true\n  as it was: {mine[name]}\n  {difference}: "
-                        f"{answers[name]}\n  say what it follows from; Depends.ANYTHING promises nothing"
+                        f"depends = {depends} is not true\n  as it was: {mine[name]}\n  {scene.difference}: "
+                        f"{answer}\n  say what it follows from; Depends.ANYTHING promises nothing"
                     )
 
     def _follows_from_shape(

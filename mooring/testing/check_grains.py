@@ -50,7 +50,7 @@ def check_scores(subject: Subject, pods: Iterable[Pod]) -> None:
             # Such answers are kept by row, whether or not the node is feasible for this pod.
             cycle.candidates = subject.nodes
             scores = _both_agree(subject, cycle, methods, subject.scores)
-            for method in methods if subject.plugin.depends in (Depends.NODE, Depends.PODS) else ():
+            for method in methods if subject.plugin.depends is not Depends.NODES else ():
                 _rows_agree(subject, cycle, method, subject.scores, scores)
 
 

@@ -127,6 +127,35 @@ class TestNode:
         assert setup.asked.take() == ([], [])
 
 
+class TestAmounts:
+    def test_asked_about_a_node_that_is_fuller_than_any_was(self, table: bool) -> None:
+        """The nodes are of one size, so that a pod more on one is as good as a pod more on another."""
+        setup = Setup(Depends.AMOUNTS, table)
+        first = setup.schedule()
+        assert setup.asked.take() == (ALL, ALL)
+        others = [setup.schedule(), setup.schedule()]
+        assert setup.asked.take() == ([first], [first])
+        assert len({first, *others}) == 3, "another seed, please"
+
+    def test_asked_again_where_pods_of_other_requests_came(self, table: bool) -> None:
+        setup = Setup(Depends.AMOUNTS, table)
+        setup.schedule()
+        setup.schedule()
+        setup.asked.take()
+        setup.cluster.add(make_pod("large", node_name="a", requests={"cpu": "2"}))
+        setup.schedule()
+        assert setup.asked.take() == (["a"], ["a"])
+
+    def test_asked_again_about_a_node_that_has_more_to_give(self, table: bool) -> None:
+        setup = Setup(Depends.AMOUNTS, table)
+        setup.schedule()
+        setup.schedule()
+        setup.asked.take()
+        setup.cluster.add(make_node("b", allocatable={"cpu": "64"}))
+        setup.schedule()
+        assert setup.asked.take() == (["b"], ["b"])
+
+
 class TestPods:
     def test_asked_again_about_the_node_that_the_last_pod_went_to(self, table: bool) -> None:
         setup = Setup(Depends.PODS, table)

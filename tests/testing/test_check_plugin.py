@@ -521,6 +521,21 @@ DISHONEST: list[Any] = [
     pytest.param(
         Depends.PODS, lambda self, pod, node: pod.name.endswith("-twin"), "another name", id="names"
     ),
+    pytest.param(
+        Depends.AMOUNTS, lambda self, pod, node: "disk" in node.labels, "a node of equal amounts", id="labels"
+    ),
+    pytest.param(
+        Depends.AMOUNTS,
+        lambda self, pod, node: node.name[-1] == "1",
+        "a node of equal amounts",
+        id="node names",
+    ),
+    pytest.param(
+        Depends.AMOUNTS,
+        lambda self, pod, node: any("app" in other.labels for other in node.pods),
+        "a node of equal amounts",
+        id="labels of pods",
+    ),
 ]
 
 
@@ -549,6 +564,10 @@ class TestDepends:
     def test_all_nodes_may_matter_to_one_that_says_so(self) -> None:
         check_plugin(depending(Depends.NODES, lambda self, pod, node: len(self.handle.snapshot.nodes) > 7))
         check_plugin(scoring(Depends.NODES, lambda self, pod, node: len(self.handle.snapshot.nodes)))
+
+    def test_amounts_are_what_a_node_has_and_what_its_pods_take(self) -> None:
+        check_plugin(depending(Depends.AMOUNTS, lambda self, pod, node: node.free["cpu"] < 3000))
+        check_plugin(scoring(Depends.AMOUNTS, lambda self, pod, node: node.pod_count + node.amounts[0] % 7))
 
     @pytest.mark.parametrize("method", ["pre_filter", "pre_score"])
     def test_preparations_that_do_not_follow_from_the_shape(self, method: str) -> None:

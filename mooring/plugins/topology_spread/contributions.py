@@ -7,6 +7,7 @@ constraint's label, adds nothing.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -125,7 +126,7 @@ class ByHost(Contribution):
         self.moved = None
         self._make_room(int(self.codes.max(initial=0)))
 
-    def _load_few(self, nodes: Nodes, rows: list[int]) -> None:
+    def _load_few(self, nodes: Nodes, rows: Iterable[int]) -> None:
         counts, codes = nodes.whole.count(self._predicate), self.codes
         self.moved = []
         for row in rows:
