@@ -100,10 +100,10 @@ class CustomCodec:
         return Decoded(tree, problems)
 
     def _brought_into_form(self, tree: Tree) -> list[str]:
+        drop_nulls(tree, self.schema)
         unknown = sift_metadata(tree)
         unknown += sift_embedded(_content(tree), self.schema)
         unknown += prune(tree, self.schema, resource=True)
-        drop_nulls(tree, self.schema)
         fill_in(tree, self.schema)
         return unknown
 

@@ -7,9 +7,11 @@ from typing import Any, Final
 
 from mooring.api.errors import child
 from mooring.embedded.custom.schema import ABSENT, Schema
+from mooring.embedded.errors import bad_request
 
 META: Final = frozenset({"apiVersion", "kind", "metadata"})
 """Members that every resource has, whatever its schema says."""
+_DEEPEST: Final = 100
 
 
 def prune(value: Any, schema: Schema | None, path: str = "", *, resource: bool = False) -> list[str]:
@@ -44,8 +46,13 @@ def _prune_members(
             unknown.append(child(path, name))
 
 
-def drop_nulls(value: Any, schema: Schema | None) -> None:
-    """Remove members that are null though the schema knows them and neither allows null nor has a default."""
+def drop_nulls(value: Any, schema: Schema | None, depth: int = 0) -> None:
+    """Remove members that are null though the schema knows them and neither allows null nor has a default.
+
+    Raises 400 for what nests too deeply: this goes everywhere, so that others need not look after that.
+    """
+    if depth > _DEEPEST:
+        raise bad_request(f"the object nests too deeply: more than {_DEEPEST} levels")
     if isinstance(value, dict):
         for name in list(value):
             known = None if schema is None else schema.member(name)
@@ -53,10 +60,10 @@ def drop_nulls(value: Any, schema: Schema | None) -> None:
             if member is None and known is not None and not known.nullable and known.default is ABSENT:
                 del value[name]
             elif isinstance(member, dict | list):
-                drop_nulls(member, known)
+                drop_nulls(member, known, depth + 1)
     elif isinstance(value, list):
         for item in value:
-            drop_nulls(item, None if schema is None else schema.items)
+            drop_nulls(item, None if schema is None else schema.items, depth + 1)
 
 
 def fill_in(value: Any, schema: Schema) -> None:

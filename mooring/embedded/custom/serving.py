@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
+from mooring.embedded.custom.definition_codec import DefinitionCodec
 from mooring.embedded.custom.definitions import (
     CLEANUP,
     STORAGE,
@@ -51,6 +52,7 @@ class Definitions:
         self._watched: set[str] = set()
 
     def begin(self) -> None:
+        self._definitions.codec = DefinitionCodec()
         self._definitions.strategy = DefinitionStrategy(
             self._definitions.strategy.traits._replace(any_finalizer=True)
         )
