@@ -124,7 +124,8 @@ class _Checker:
         if schema.items is not None:
             before = _items_before(schema, old)
             for index, item in enumerate(value):
-                self.check(schema.items, item, f"{path}[{index}]", before.get(_key(schema, item), NEW))
+                if item.__class__ is not schema.items.plain:
+                    self.check(schema.items, item, f"{path}[{index}]", before.get(_key(schema, item), NEW))
         size = len(value)
         if schema.min_items is not None and size < schema.min_items:
             self._should_have(path, size, schema.min_items, "items")
@@ -140,7 +141,7 @@ class _Checker:
         before = old if isinstance(old, dict) else {}
         for name, member in value.items():
             known = schema.member(name)
-            if known is not None:
+            if known is not None and member.__class__ is not known.plain:
                 at = f"{path}.{name}" if path else name
                 self.check(known, member, at, before.get(name, NEW))
         for name in schema.required:

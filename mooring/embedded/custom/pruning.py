@@ -40,7 +40,8 @@ def _prune_members(
             continue
         known = None if schema is None else schema.member(name)
         if known is not None or (schema is not None and schema.open):
-            _prune(value[name], known, child(path, name), False, unknown)
+            if isinstance(value[name], dict | list):
+                _prune(value[name], known, child(path, name), False, unknown)
         elif schema is None or not schema.preserve:
             del value[name]
             unknown.append(child(path, name))
@@ -79,7 +80,8 @@ def fill_in(value: Any, schema: Schema) -> None:
             if held is not None:
                 if member is None and not held.nullable and held.default is not ABSENT:
                     value[name] = member = deepcopy(held.default)
-                fill_in(member, held)
+                if isinstance(member, dict | list):
+                    fill_in(member, held)
     elif isinstance(value, list) and schema.items is not None:
         for index, item in enumerate(value):
             if item is None and not schema.items.nullable and schema.items.default is not ABSENT:

@@ -13,6 +13,8 @@ ABSENT: Final = object()
 """In the place of a default where there is none: null may be one."""
 
 _TOKEN: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|\[:\w+:\]|[^\]\\])*\]|\$", re.DOTALL)
+_PLAIN: Final = {"string": str, "boolean": bool}
+_NO_DEMANDS: Final = frozenset({"default", "description", "nullable", "title", "type"})
 _INT_OR_STRING: Final = ("integer", "string")
 
 
@@ -23,8 +25,8 @@ class Schema:
         "additional", "all_of", "any_of", "default", "embedded", "enum", "exclusive_maximum",
         "exclusive_minimum", "format", "items", "list_type", "map_keys", "max_items", "max_length",
         "max_properties", "maximum", "min_items", "min_length", "min_properties", "minimum", "multiple_of",
-        "not_", "nullable", "one_of", "open", "pattern", "pattern_text", "preserve", "properties", "required",
-        "resources", "types",
+        "not_", "nullable", "one_of", "open", "pattern", "pattern_text", "plain", "preserve", "properties",
+        "required", "resources", "types",
     )  # fmt: skip
 
     def __init__(self, tree: Mapping[str, Any]) -> None:
@@ -78,6 +80,8 @@ class Schema:
         self.one_of = _schemas(tree.get("oneOf"))
         not_ = tree.get("not")
         self.not_ = Schema(not_) if isinstance(not_, dict) else None
+        self.plain = _PLAIN.get(kind) if set(tree) <= _NO_DEMANDS else None
+        """The class of values of which nothing else is demanded: most values by far."""
 
     def member(self, name: str) -> Schema | None:
         """The schema of a member; None where nothing is said about it."""
