@@ -38,8 +38,19 @@ def resources_of(definition: Tree) -> Iterator[Resource]:
 
 def stored_resource(definition: Tree) -> Resource:
     """The resource of the version in which objects are stored, whether it is served or not."""
-    versions: list[Tree] = definition["spec"]["versions"]
-    return _resource(definition, next(version for version in versions if version.get("storage")))
+    return _resource(definition, _stored_version(definition["spec"]["versions"]))
+
+
+def stored_schema(definition: Tree) -> Schema:
+    return _schema(_stored_version(definition["spec"]["versions"]))
+
+
+def _stored_version(versions: list[Tree]) -> Tree:
+    return next(version for version in versions if version.get("storage"))
+
+
+def _schema(version: Tree) -> Schema:
+    return Schema(version["schema"]["openAPIV3Schema"])
 
 
 def _resource(definition: Tree, version: Tree) -> Resource:
@@ -111,8 +122,7 @@ def _conversion(versions: list[Tree], schema: Schema) -> Conversion | None:
     trees = [dig(version, "schema", "openAPIV3Schema") for version in versions]
     if all(tree == trees[0] for tree in trees):
         return None
-    storage = next(index for index, version in enumerate(versions) if version.get("storage"))
-    stored = Schema(trees[storage])
+    stored = _schema(_stored_version(versions))
     return Conversion(to_storage=partial(_keep_known, stored), from_storage=partial(_keep_known, schema))
 
 

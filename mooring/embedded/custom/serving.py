@@ -14,10 +14,12 @@ from mooring.embedded.custom.definitions import (
     settle_names,
 )
 from mooring.embedded.custom.names import accept_names
-from mooring.embedded.custom.resources import resources_of, stored_resource
+from mooring.embedded.custom.pruning import fill_in
+from mooring.embedded.custom.resources import resources_of, stored_resource, stored_schema
+from mooring.embedded.custom.schema import Schema
 from mooring.embedded.custom.validating import condition
 from mooring.embedded.kinds.resource import Resource
-from mooring.embedded.objects import Tree, decode_record, dig
+from mooring.embedded.objects import Tree, decode_record, dig, encode_tail
 from mooring.embedded.store.record import Event, Record
 from mooring.embedded.store.table import Table
 from mooring.embedded.verbs.api import Api, User
@@ -116,7 +118,7 @@ class Definitions:
         self._served[name] = resources
         if resources:
             table = self._api.table(resources[0])
-            _select_anew(table, resources[0])
+            _bring_up_to_date(table, resources[0], stored_schema(definition))
             if table.name not in self._watched:
                 self._watched.add(table.name)
                 table.listeners.append(partial(self._object_changed, name))
@@ -196,7 +198,11 @@ def _defines(definition: Tree) -> tuple[object, ...]:
     )
 
 
-def _select_anew(table: Table, resource: Resource) -> None:
-    """The selectable fields may be others than when the objects were written."""
+def _bring_up_to_date(table: Table, resource: Resource, schema: Schema) -> None:
+    """Objects that were written before a definition changed have its new defaults and selectable fields, too,
+    at the version they have: nobody wrote them."""
     for record in table.records.values():
-        record.fields = resource.strategy.select(_tree(record))
+        obj = _tree(record)
+        fill_in(obj, schema)
+        record.tail = encode_tail(obj)
+        record.fields = resource.strategy.select(obj)

@@ -90,6 +90,20 @@ def test_fields_may_become_selectable_later(custom: Custom) -> None:
     assert [item["metadata"]["name"] for item in found["items"]] == ["a"]
 
 
+def test_new_defaults_are_seen_in_old_objects(custom: Custom) -> None:
+    custom.define(CREW)
+    made = custom.crews("create", body=crew("a", spec={"color": "red"}))
+    versions = deepcopy(CREW["spec"]["versions"])
+    properties = versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    properties["size"]["default"] = 3
+    custom.change("crews.example.com", versions=versions)
+    found = custom.crews("get", "a")
+    assert found["spec"] == {"color": "red", "size": 3}
+    assert found["metadata"] == made["metadata"]
+    relabelled = custom.crews("patch", "a", {"metadata": {"labels": {"a": "b"}}}, content_type=MERGE)
+    assert relabelled["metadata"]["generation"] == 1
+
+
 def test_objects_of_a_definition_without_served_versions_go_with_it(custom: Custom) -> None:
     custom.define(CREW)
     custom.crews("create", body=crew("a"))
