@@ -80,7 +80,9 @@ class Discovery:
         found: dict[str, set[str]] = {}
         for resource in self._registry:
             found.setdefault(resource.group, set()).add(resource.version)
-        return {name: sorted(versions, key=_priority, reverse=True) for name, versions in found.items()}
+        return {
+            name: sorted(versions, key=version_priority, reverse=True) for name, versions in found.items()
+        }
 
     def _of(self, group: str, version: str) -> list[Resource]:
         served = (one for one in self._registry if (one.group, one.version) == (group, version))
@@ -103,7 +105,7 @@ def _encoded(tree: Tree) -> Document:
     return Document(body, f'"{hashlib.sha256(body).hexdigest().upper()}"')
 
 
-def _priority(version: str) -> tuple[int, int, int]:
+def version_priority(version: str) -> tuple[int, int, int]:
     """Stable before beta before alpha, later before earlier."""
     match = _VERSION.fullmatch(version)
     if match is None:

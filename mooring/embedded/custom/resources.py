@@ -11,6 +11,7 @@ from mooring.embedded.custom.pruning import prune
 from mooring.embedded.custom.schema import Schema
 from mooring.embedded.custom.strategy import CustomStrategy
 from mooring.embedded.custom.validating import condition
+from mooring.embedded.discovery import version_priority
 from mooring.embedded.kinds.codec import BuiltinCodec
 from mooring.embedded.kinds.resource import Conversion, GroupVersionKind, Resource, Subresource
 from mooring.embedded.kinds.traits import ScalePaths, Traits
@@ -85,6 +86,7 @@ def _resource(definition: Tree, version: Tree) -> Resource:
         custom=True,
         printer=_printer(version),
         schema=tree,
+        deprecation=_deprecation(kind, version, spec["versions"]),
     )
 
 
@@ -128,6 +130,24 @@ def _conversion(versions: list[Tree], schema: Schema) -> Conversion | None:
 
 def _keep_known(schema: Schema, tree: Tree) -> None:
     prune(tree, schema, resource=True)
+
+
+def _deprecation(kind: GroupVersionKind, version: Tree, versions: list[Tree]) -> str | None:
+    """The warning about a deprecated version; without one of its own it tells of the best that is not."""
+    if not version.get("deprecated"):
+        return None
+    if version.get("deprecationWarning") is not None:
+        return str(version["deprecationWarning"])
+    rank = version_priority(kind.version)
+    better = [
+        one["name"]
+        for one in versions
+        if one.get("served") and not one.get("deprecated") and version_priority(one["name"]) > rank
+    ]
+    told = f"{kind.api_version} {kind.kind} is deprecated"
+    if not better:
+        return told
+    return f"{told}; use {kind.group}/{max(better, key=version_priority)} {kind.kind}"
 
 
 def _printer(version: Tree) -> Printer:

@@ -109,7 +109,7 @@ class App:
         if target is None:
             await exchange.text(404, "404 page not found\n")
             return
-        exchange.warn(_DEPRECATED.get(target.resource.storage))
+        exchange.warn(target.resource.deprecation or _DEPRECATED.get(target.resource.storage))
         params = exchange.params()
         watch = (params.get("watch") or ["false"])[0].lower() not in ("", "false", "0")
         request = Request(

@@ -65,6 +65,7 @@ class Resource:
         custom: bool = False,
         printer: Printer | None = None,
         schema: Tree | None = None,
+        deprecation: str | None = None,
     ) -> None:
         self.group, self.version, self.kind = kind
         self.gvk = kind
@@ -89,6 +90,8 @@ class Resource:
         """How a custom kind is shown in tables; `mooring.embedded.printing` knows those of built-in kinds."""
         self.schema = schema
         """The OpenAPI v3 schema of a custom kind; those of built-in ones follow from their types."""
+        self.deprecation = deprecation
+        """What clients of a custom kind in this version are warned of."""
         self.opening = encode_json({"kind": self.kind, "apiVersion": self.api_version})[:-1] + b","
         """What stands before the members of a stored object to make it one of this kind."""
 

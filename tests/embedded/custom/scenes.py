@@ -353,6 +353,7 @@ CREW["spec"]["names"] |= {"shortNames": ["cw"], "categories": ["all"]}
 CREW["spec"]["versions"].append(
     {
         "name": "v1beta1",
+        "deprecated": True,
         "served": True,
         "storage": False,
         "schema": {"openAPIV3Schema": spec(color=TEXT, extra={"type": "string", "default": "e"})},

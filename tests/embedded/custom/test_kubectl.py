@@ -68,9 +68,8 @@ def test_scale_versions_and_fields_of_a_custom_kind(kubectl: Kubectl) -> None:
     assert kubectl("get", "crew", "a", "-o", "jsonpath={.spec.size}") == "5"
     assert kubectl("get", "cw", "--field-selector=spec.color=red", "-o", "name") == "crew.example.com/a"
     assert kubectl("get", "cw", "--field-selector=spec.color=blue", "-o", "name") == ""
-    beta = kubectl("get", "crews.v1beta1.example.com", "a", "-o", "json")
-    assert (json.loads(beta)["apiVersion"], json.loads(beta)["spec"]) == (
-        "example.com/v1beta1",
-        {"color": "red"},
-    )
+    warning, _, beta = kubectl("get", "crews.v1beta1.example.com", "a", "-o", "json").partition("\n")
+    assert warning == "Warning: example.com/v1beta1 Crew is deprecated; use example.com/v1 Crew"
+    found = json.loads(beta)
+    assert (found["apiVersion"], found["spec"]) == ("example.com/v1beta1", {"color": "red"})
     assert "crew.example.com/a" in kubectl("get", "all")
