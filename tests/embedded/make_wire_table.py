@@ -51,9 +51,9 @@ def sources(root: Path) -> Iterator[tuple[str, Path]]:
 def lines(module: str, source: str) -> Iterator[str]:
     """One line per type: its fields with their numbers.
 
-    `*` marks pointers, whose zero means something, and what else is left out as if it were one; `!` what is
-    written even when it is zero; `#` bytes; `^` a part that JSON writes as if its fields were the type's own,
-    with the name of its type.
+    `*` marks pointers, whose zero means something, and what else is left out as if it were one; `~` those
+    that are written as null; `!` what is written even when it is zero; `#` bytes; `^` a part that JSON writes
+    as if its fields were the type's own, with the name of its type.
     """
     for name, body in _STRUCT.findall(source):
         fields = []
@@ -65,9 +65,10 @@ def lines(module: str, source: str) -> Iterator[str]:
             if "inline" in options:
                 fields.append(f"^{go_type.rpartition('.')[2]}={number.group(1)}")
                 continue
+            omitted = "omitempty" in options or "omitzero" in options
             pointer = go_type.startswith("*") or "omitzero" in options
-            mark = "#" if go_type == "[]byte" else "*" if pointer else ""
-            mark = mark or ("" if "omitempty" in options else "!")
+            mark = "#" if go_type == "[]byte" else ("*" if omitted else "~") if pointer else ""
+            mark = mark or ("" if omitted else "!")
             fields.append(f"{json_name}={number.group(1)}{mark}")
         if fields:
             yield f"{module}.{name} {' '.join(fields)}"

@@ -16,7 +16,7 @@ from mooring.embedded.dispatch import handle
 from mooring.embedded.errors import status_tree
 from mooring.embedded.http.negotiation import PLAIN
 from mooring.embedded.http.paths import find_target, verb_of
-from mooring.embedded.verbs.api import IN_PROCESS
+from mooring.embedded.verbs.api import IN_PROCESS, User
 from mooring.embedded.verbs.request import ObjectAnswer, Request, TreeAnswer
 from tests.embedded.kit import Direct
 
@@ -146,9 +146,9 @@ def _is_status(tree: dict[str, Any]) -> bool:
     return "causes" in tree
 
 
-def recorded() -> dict[str, list[list[Any]]]:
+def recorded(path: Path = RECORDED) -> dict[str, list[list[Any]]]:
     unpacked: dict[str, list[list[Any]]] = {}
-    for name, answers in json.loads(RECORDED.read_text()).items():
+    for name, answers in json.loads(path.read_text()).items():
         before: Any = {}
         unpacked[name] = []
         for code, tree, warnings in answers:
@@ -173,8 +173,10 @@ def merge_difference(old: Any, new: Any) -> Any:
 class Embedded:
     """The embedded server, asked step by step as over HTTP."""
 
-    def __init__(self) -> None:
+    def __init__(self, user: User = IN_PROCESS) -> None:
+        """Nodes of those in this process are not tainted; nor were they where answers were recorded first."""
         self.direct = Direct()
+        self._user = user
 
     def ask(self, step: Step) -> Answer:
         path, _, query = step.path.partition("?")
@@ -186,7 +188,7 @@ class Embedded:
             target.resource,
             target.namespace,
             target.name,
-            IN_PROCESS,  # whose nodes are not tainted; nor were they where the answers come from
+            self._user,
             target.subresource,
             parse_qs(query, keep_blank_values=True),
             step.body or b"",

@@ -9,9 +9,8 @@ from mooring.api.quantity import NANO, parse
 from mooring.embedded.admission.chain import AdmissionPlugin
 from mooring.embedded.admission.mirror import Mirror
 from mooring.embedded.errors import forbidden
-from mooring.embedded.kinds.quantities import canonical
 from mooring.embedded.objects import Tree, dig
-from mooring.embedded.validation.totals import aggregate
+from mooring.embedded.validation.totals import aggregate_texts
 from mooring.embedded.verbs.api import Api
 from mooring.embedded.verbs.write import Write
 
@@ -110,9 +109,11 @@ def _pod_problems(pod: Tree, limits: list[Tree]) -> Iterator[str]:
 
 
 def _of_pod(spec: Tree, member: str) -> Quantities:
-    total = {name: canonical(f"{nano}n") for name, nano in aggregate(spec, member).items()}
     own = (spec.get("resources") or {}).get(member) or {}
-    return {**total, **{name: quantity for name, quantity in own.items() if name in _POD_LEVEL}}
+    return {
+        **aggregate_texts(spec, member),
+        **{name: quantity for name, quantity in own.items() if name in _POD_LEVEL},
+    }
 
 
 def _claim_problems(claim: Tree, limits: list[Tree]) -> Iterator[str]:

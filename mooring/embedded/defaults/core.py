@@ -50,9 +50,6 @@ def default_persistent_volume(obj: Tree) -> None:
     spec.setdefault("volumeMode", "Filesystem")
     default_volume_source(spec)
     round_up(spec, "capacity")
-    if "claimRef" in spec:
-        spec["claimRef"].setdefault("kind", "PersistentVolumeClaim")
-        spec["claimRef"].setdefault("apiVersion", "v1")
 
 
 def default_secret(obj: Tree) -> None:

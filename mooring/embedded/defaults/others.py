@@ -35,6 +35,12 @@ def default_horizontal_pod_autoscaler(obj: Tree) -> None:
         }
 
 
+def default_lease(obj: Tree) -> None:
+    """Choosing leaders by their versions is no part of what is served."""
+    obj["spec"].pop("strategy", None)
+    obj["spec"].pop("preferredHolder", None)
+
+
 def default_storage_class(obj: Tree) -> None:
     obj.setdefault("reclaimPolicy", "Delete")
     obj.setdefault("volumeBindingMode", "Immediate")

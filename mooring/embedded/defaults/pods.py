@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from mooring.embedded.defaults.containers import default_container, default_volume, round_up
-from mooring.embedded.kinds.quantities import canonical
 from mooring.embedded.objects import Tree
 from mooring.embedded.validation.resources import is_huge_pages
-from mooring.embedded.validation.totals import aggregate
+from mooring.embedded.validation.totals import aggregate_texts
 
 _POD_LEVEL = ("cpu", "memory")
 
@@ -41,10 +40,22 @@ def default_pod(pod: Tree) -> None:
             if "limits" in resources:  # who limits without asking asks for as much
                 resources["requests"] = {**resources["limits"], **resources.get("requests", {})}
     spec.setdefault("enableServiceLinks", True)
+    status = pod.get("status")
+    if status:
+        _addresses(status)
     if spec.get("hostNetwork"):
         _host_ports(spec)
     if spec.get("resources"):
         _pod_level_resources(spec)
+
+
+def _addresses(status: Tree) -> None:
+    """One address under two names; that of older kubelets counts."""
+    single, several = status.get("podIP"), status.get("podIPs")
+    if single and (not several or several[0].get("ip") != single):
+        status["podIPs"] = [{"ip": single}]
+    elif several and not single and several[0].get("ip"):
+        status["podIP"] = several[0]["ip"]
 
 
 def _host_ports(spec: Tree) -> None:
@@ -62,21 +73,17 @@ def _pod_level_resources(spec: Tree) -> None:
     requests, limits = resources.get("requests", {}), resources.get("limits", {})
     if not requests and not limits:
         return
-    limits = {
-        **{
-            name: canonical(f"{nano}n")
-            for name, nano in aggregate(spec, "limits").items()
-            if is_huge_pages(name) and name not in requests
-        },
-        **limits,
+    pages = {
+        name: quantity
+        for name, quantity in aggregate_texts(spec, "limits").items()
+        if is_huge_pages(name) and name not in requests
     }
+    limits = {**pages, **limits}
     if not limits:
         return
     resources["limits"] = limits
     asked = {
-        name: canonical(f"{nano}n")
-        for name, nano in aggregate(spec, "requests").items()
-        if name in _POD_LEVEL
+        name: quantity for name, quantity in aggregate_texts(spec, "requests").items() if name in _POD_LEVEL
     }
     fallback = {name: limit for name, limit in limits.items() if name in _POD_LEVEL or is_huge_pages(name)}
     resources["requests"] = {**fallback, **asked, **requests}

@@ -18,6 +18,7 @@ DEFAULTS: dict[str, Callable[[Tree], None]] = {
     "horizontalpodautoscalers.autoscaling": others.default_horizontal_pod_autoscaler,
     "ingressclasses.networking.k8s.io": others.default_ingress_class,
     "jobs.batch": workloads.default_job,
+    "leases.coordination.k8s.io": others.default_lease,
     "limitranges": core.default_limit_range,
     "networkpolicies.networking.k8s.io": others.default_network_policy,
     "nodes": core.default_node,

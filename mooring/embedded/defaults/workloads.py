@@ -78,9 +78,9 @@ def default_job(obj: Tree) -> None:
         spec["completions"] = 1
     spec.setdefault("parallelism", 1)
     spec.setdefault("backoffLimit", _INT32_MAX if "backoffLimitPerIndex" in spec else 6)
-    labels = (spec["template"]["metadata"]).get("labels")
-    if labels and not obj["metadata"].get("labels"):
-        obj["metadata"]["labels"] = dict(labels)
+    labels = spec["template"]["metadata"].get("labels")
+    if labels:  # one map for both: the job gets what the server adds for its pods
+        obj["metadata"].setdefault("labels", labels)
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)
     spec.setdefault("podReplacementPolicy", "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed")

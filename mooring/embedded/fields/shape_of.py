@@ -74,8 +74,9 @@ def _members(owner: ObjectType) -> dict[str, Member]:
     found = {}
     for name, field in owner.fields.items():
         zero = marks.get(name, Zero.DISTINCT)
-        embedded = isinstance(field.type, ObjectType) and zero is not Zero.DISTINCT
-        written = zero is Zero.WRITTEN or (zero is not Zero.DISTINCT and field.type in _STRUCTS)
+        pointer = zero in (Zero.DISTINCT, Zero.NULL)
+        embedded = isinstance(field.type, ObjectType) and not pointer
+        written = zero in (Zero.WRITTEN, Zero.NULL) or (not pointer and field.type in _STRUCTS)
         required = written and not embedded
         found[name] = Member(f"f:{name}", _shape(owner, name, field.type), embedded, required)
     return found

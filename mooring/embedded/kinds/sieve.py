@@ -154,6 +154,8 @@ def _member(type: Type, zero: Zero | None, inside: tuple[ObjectType, ...], stric
     annotation = _annotation(type, inside, strict)
     if zero is None or zero is Zero.DISTINCT:  # nothing is known, or nothing and zero are two things
         return annotation | None, None
+    if zero is Zero.NULL:
+        return annotation | None, msgspec.field(default_factory=lambda: None)
     if isinstance(type, ObjectType):
         return annotation, msgspec.field(default_factory=dict if type in inside else annotation)
     if isinstance(type, ListOf | MapOf):

@@ -16,6 +16,7 @@ class Zero(Enum):
     """What becomes of a field's zero value: an empty text, list or map, 0, false."""
 
     DISTINCT = "*"  # a pointer: zero means something else than nothing
+    NULL = "~"  # a pointer, of which nothing is written as null
     WRITTEN = "!"
     BYTES = "#"  # left out, and bytes in protobuf
     LEFT_OUT = ""
@@ -48,7 +49,7 @@ def wire_fields(type_name: str) -> tuple[WireField, ...] | None:
 
 def _field(type_name: str, text: str) -> WireField:
     name, _, number = text.partition("=")
-    digits = number.rstrip("*!#")
+    digits = number.rstrip("*~!#")
     part = ""
     if name.startswith("^"):
         name, part = "", f"{type_name.partition('.')[0]}.{name[1:]}"

@@ -51,6 +51,13 @@ class NodeStrategy(Strategy):
         return ("true" if dig(obj, "spec", "unschedulable") else "false",)
 
 
+class PriorityClassStrategy(Strategy):
+    """A priority class has a generation, and nothing that would count."""
+
+    def spec_of(self, obj: Tree) -> object:
+        return None
+
+
 class EventStrategy(Strategy):
     def select(self, obj: Tree) -> tuple[str, ...]:
         source = dig(obj, "source", "component") or obj.get("reportingComponent") or ""

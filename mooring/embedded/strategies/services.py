@@ -25,13 +25,13 @@ class ServiceStrategy(Strategy):
         spec = obj["spec"]
         if spec.get("clusterIP") and not spec.get("clusterIPs"):
             spec["clusterIPs"] = [spec["clusterIP"]]
-        self._hand_out(write, spec)
+        _hand_out(write, spec, {})
 
     def prepare_update(self, write: Write, obj: Tree, old: Tree) -> None:
         super().prepare_update(write, obj, old)
         spec, before = obj["spec"], old["spec"]
         if spec.get("type") == "ExternalName" and before.get("type") != "ExternalName":
-            for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
+            for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"):
                 if spec.get(name) == before.get(name):
                     spec.pop(name, None)
         elif before.get("type") != "ExternalName":
@@ -43,15 +43,16 @@ class ServiceStrategy(Strategy):
         if before.get("type") == "LoadBalancer" and spec.get("type") != "LoadBalancer":
             obj["status"] = {"loadBalancer": {}}
             spec.pop("allocateLoadBalancerNodePorts", None)
-        self._hand_out(write, spec)
+        _hand_out(write, spec, before)
 
-    def _hand_out(self, write: Write, spec: Tree) -> None:
-        if spec.get("type") != "ExternalName":
-            _settle_families(spec)
-            if not is_headless(spec):
-                _settle_address(write, spec)
-        if _uses_node_ports(spec):
-            _settle_node_ports(write, spec)
+
+def _hand_out(write: Write, spec: Tree, old: Tree) -> None:
+    if spec.get("type") != "ExternalName":
+        _settle_families(spec)
+        if not is_headless(spec) and not old.get("clusterIPs"):
+            _settle_address(write, spec)
+    if _uses_node_ports(spec):
+        _settle_node_ports(write, spec)
 
 
 # ---- addresses ------------------------------------------------------------------------------------

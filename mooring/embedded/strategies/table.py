@@ -14,7 +14,12 @@ from mooring.embedded.kinds.traits import traits_of
 from mooring.embedded.kinds.types import ObjectType
 from mooring.embedded.kinds.wire import Zero, zeros
 from mooring.embedded.objects import Tree, encode_json
-from mooring.embedded.strategies.cluster import EventStrategy, NamespaceStrategy, NodeStrategy
+from mooring.embedded.strategies.cluster import (
+    EventStrategy,
+    NamespaceStrategy,
+    NodeStrategy,
+    PriorityClassStrategy,
+)
 from mooring.embedded.strategies.pods import PodStrategy
 from mooring.embedded.strategies.services import ServiceStrategy
 from mooring.embedded.strategies.storage import ClaimStrategy, VolumeStrategy
@@ -30,6 +35,7 @@ STRATEGIES: dict[str, type[Strategy]] = {
     "persistentvolumeclaims": ClaimStrategy,
     "persistentvolumes": VolumeStrategy,
     "pods": PodStrategy,
+    "priorityclasses.scheduling.k8s.io": PriorityClassStrategy,
     "services": ServiceStrategy,
 }
 

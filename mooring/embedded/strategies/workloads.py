@@ -27,8 +27,8 @@ class JobStrategy(Strategy):
                 labels.setdefault(key, uid)
             selector = spec.setdefault("selector", {}).setdefault("matchLabels", {})
             selector.setdefault("batch.kubernetes.io/controller-uid", uid)
-        if not metadata.get("labels") and template.get("labels"):
-            metadata["labels"] = dict(template["labels"])
+        if template.get("labels"):
+            metadata.setdefault("labels", dict(template["labels"]))
 
     def select(self, obj: Tree) -> tuple[str, ...]:
         return (str(dig(obj, "status", "succeeded") or 0),)

@@ -22,6 +22,9 @@ def horizontal_pod_autoscaler(obj: Tree) -> Causes:
     target = spec.get("scaleTargetRef") or {}
     for name in ("kind", "name"):
         yield from required_text(f"spec.scaleTargetRef.{name}", target.get(name), path_segment)
+    if "/" not in target.get("apiVersion", ""):
+        why = "apiVersion must specify API group"
+        yield invalid_value("spec.scaleTargetRef.apiVersion", target.get("apiVersion", ""), why)
     for index, metric in enumerate(spec.get("metrics") or ()):
         if not metric.get("type"):
             yield required(f"spec.metrics[{index}].type", "must specify a metric source type")

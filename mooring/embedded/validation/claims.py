@@ -6,14 +6,14 @@ import posixpath
 from collections.abc import Sequence
 from typing import Any, Final
 
-from mooring.api.quantity import parse
+from mooring.api.quantity import parse, to_value
 from mooring.embedded.errors import forbidden_value, invalid_value, not_supported, required
 from mooring.embedded.objects import Tree, dig
 from mooring.embedded.validation.changes import difference
 from mooring.embedded.validation.fields import Causes, immutable, no_backsteps, one_of, required_text, text
 from mooring.embedded.validation.names import dns_label, dns_subdomain
-from mooring.embedded.validation.resources import positive_quantity, resource_name, resource_value
-from mooring.embedded.validation.scheduling import go_names
+from mooring.embedded.validation.resources import positive_quantity
+from mooring.embedded.validation.scheduling import node_selector_as_shown
 from mooring.embedded.validation.selectors import label_selector, node_selector
 
 ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
@@ -128,7 +128,8 @@ def _present(spec: Tree) -> Tree:
 def claim_status(obj: Tree, old: Tree) -> Causes:
     for name, quantity in (dig(obj, "status", "capacity") or {}).items():
         if parse(quantity) < 0:
-            yield invalid_value(f"status.capacity[{name}]", quantity, "must be a valid resource quantity")
+            why = "must be a valid resource quantity"
+            yield invalid_value(f"status.capacity[{name}]", to_value(quantity), why)
 
 
 # ---- volumes --------------------------------------------------------------------------------------
@@ -160,9 +161,9 @@ def _capacity(capacity: Tree) -> Causes:
         yield not_supported("spec.capacity", dict(sorted(capacity.items())), ("storage",))
     for name, quantity in capacity.items():
         at = f"spec.capacity[{name}]"
-        yield from resource_name(at, name)
+        if parse(quantity) < 0:
+            yield invalid_value(at, to_value(quantity), "must be a valid resource quantity")
         yield from positive_quantity(at, quantity)
-        yield from resource_value(at, name, quantity)
 
 
 def _node_affinity(affinity: Tree) -> Causes:
@@ -230,7 +231,9 @@ def volume_update(obj: Tree, old: Tree) -> Causes:
     affinity: Any = old["spec"].get("nodeAffinity")
     if affinity is not None and obj["spec"].get("nodeAffinity") != affinity:
         why = "field is immutable, except for updating from beta label to GA"
-        yield invalid_value("nodeAffinity", go_names(obj["spec"].get("nodeAffinity")), why)
+        now = obj["spec"].get("nodeAffinity")
+        shown = now and {"Required": node_selector_as_shown(now.get("required"))}
+        yield invalid_value("nodeAffinity", shown, why)
     yield from _attributes_class_update(obj["spec"], old["spec"])
 
 

@@ -97,8 +97,6 @@ def lease(obj: Tree) -> Causes:
         yield invalid_value("spec.leaseDurationSeconds", seconds, "must be greater than 0")
     if transitions is not None and transitions < 0:
         yield invalid_value("spec.leaseTransitions", transitions, NEGATIVE)
-    if spec.get("preferredHolder") and not spec.get("strategy"):
-        yield forbidden_value("spec.preferredHolder", "may only be specified if `strategy` is defined")
 
 
 # ---- priority classes -----------------------------------------------------------------------------

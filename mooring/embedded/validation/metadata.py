@@ -18,8 +18,8 @@ _UNQUALIFIED = "name is neither a standard finalizer name nor is it fully qualif
 def validate_metadata(
     metadata: Tree, rule: Callable[[str], Sequence[str]], *, any_finalizer: bool = False
 ) -> list[Cause]:
-    """What is wrong with the metadata of an object; `rule` is that of the names of its kind, and some kinds may
-    have any finalizer that is a name."""
+    """What is wrong with the metadata of an object; `rule` is that of the names of its kind, and some kinds
+    may have any finalizer that is a name."""
     found = metadata.get
     if not (
         found("generateName")

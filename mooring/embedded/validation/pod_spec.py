@@ -14,7 +14,6 @@ from mooring.embedded.errors import (
     not_supported,
     required,
 )
-from mooring.embedded.kinds.quantities import canonical
 from mooring.embedded.objects import Tree
 from mooring.embedded.validation.containers import (
     PodParts,
@@ -37,7 +36,7 @@ from mooring.embedded.validation.scheduling import (
     tolerations,
 )
 from mooring.embedded.validation.selectors import labels
-from mooring.embedded.validation.totals import aggregate
+from mooring.embedded.validation.totals import aggregate_texts
 from mooring.embedded.validation.volumes import volumes
 
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
@@ -177,23 +176,19 @@ def _pod_resources(path: str, spec: Tree) -> Causes:
         yield forbidden_value(f"{at}.claims", "claims may not be set for Resources at pod-level")
     yield from resource_requirements(at, {**found, "claims": None}, (), pod_resource_name)
     requests, limits = found.get("requests") or {}, found.get("limits") or {}
-    for name, nano in aggregate(spec, "requests").items():
-        if name in requests and nano > parse(requests[name]):
-            why = f"must be greater than or equal to aggregate container requests of {_told(nano)}"
+    for name, total in aggregate_texts(spec, "requests").items():
+        if name in requests and parse(total) > parse(requests[name]):
+            why = f"must be greater than or equal to aggregate container requests of {total}"
             yield invalid_value(f"{at}.requests[{name}]", requests[name], why)
-    for name, nano in aggregate(spec, "limits").items():
-        if is_huge_pages(name) and name in limits and nano > parse(limits[name]):
-            why = f"must be greater than or equal to aggregate container limits of {_told(nano)}"
+    for name, total in aggregate_texts(spec, "limits").items():
+        if is_huge_pages(name) and name in limits and parse(total) > parse(limits[name]):
+            why = f"must be greater than or equal to aggregate container limits of {total}"
             yield invalid_value(f"{at}.limits[{name}]", limits[name], why)
     for index, container in enumerate(spec.get("containers") or ()):
         for name, limit in ((container.get("resources") or {}).get("limits") or {}).items():
             if name in limits and parse(limit) > parse(limits[name]):
                 why = f"must be less than or equal to pod limits of {limits[name]}"
                 yield invalid_value(f"{at}.containers[{index}][{name}].limits", limit, why)
-
-
-def _told(nano: int) -> str:
-    return canonical(f"{nano}n")
 
 
 # ---- what stands beside the spec ------------------------------------------------------------------

@@ -99,7 +99,7 @@ def pod_resource_name(path: str, name: str) -> Causes:
     causes = list(resource_name(path, name))
     yield from causes
     if not causes and name not in _POD_LEVEL and not is_huge_pages(name):
-        yield not_supported(path, name, (*_POD_LEVEL, HUGE_PAGES))
+        yield not_supported(path, name, sorted((*_POD_LEVEL, HUGE_PAGES)))
 
 
 # ---- quantities -----------------------------------------------------------------------------------

@@ -213,12 +213,12 @@ def node_affinity_narrowed(path: str, new: Tree | None, old: Tree | None) -> Cau
     at = f"{path}.{_REQUIRED}.nodeSelectorTerms"
     if len(before) != len(after):
         why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        yield invalid_value(at, go_names(after), why)
+        yield invalid_value(at, [_as_shown(term) for term in after] or None, why)
         return
     for index, (term, was) in enumerate(zip(after, before, strict=True)):
         if not _only_adds(term, was):
             why = "only additions are allowed (no mutations or deletions)"
-            yield invalid_value(f"{at}[{index}]", go_names(term), why)
+            yield invalid_value(f"{at}[{index}]", _as_shown(term), why)
 
 
 def _only_adds(term: Tree, was: Tree) -> bool:
@@ -228,8 +228,20 @@ def _only_adds(term: Tree, was: Tree) -> bool:
     return all((term.get(name) or [])[: len(was.get(name) or [])] == (was.get(name) or []) for name in names)
 
 
-def go_names(value: object) -> object:
-    """A tree as the API server shows its internal types: with the names of Go's fields."""
-    if isinstance(value, dict):
-        return {name[:1].upper() + name[1:]: go_names(member) for name, member in value.items()}
-    return [go_names(item) for item in value] if isinstance(value, list) else value
+def _as_shown(term: Tree) -> Tree:
+    """A term as the API server shows its internal types: with the names of Go's fields."""
+    return {
+        shown: [
+            {"Key": one.get("key", ""), "Operator": one.get("operator", ""), "Values": one.get("values")}
+            for one in term.get(name) or ()
+        ]
+        or None
+        for shown, name in (("MatchExpressions", "matchExpressions"), ("MatchFields", "matchFields"))
+    }
+
+
+def node_selector_as_shown(selector: Tree | None) -> Tree | None:
+    """The same for the required terms of a volume."""
+    if selector is None:
+        return None
+    return {"NodeSelectorTerms": [_as_shown(term) for term in selector.get("nodeSelectorTerms") or ()]}

@@ -164,6 +164,6 @@ def service_update(obj: Tree, old: Tree) -> Causes:
     new, before = obj["spec"].get("clusterIPs") or [], old["spec"].get("clusterIPs") or []
     external = "ExternalName" in (obj["spec"].get("type"), old["spec"].get("type"))
     if not external and before and (not new or new[0] != before[0]):
-        why = "primary clusterIP can not be unset" if not new else "may not change once set"
-        yield invalid_value("spec.clusterIPs[0]", new[0] if new else "", why)
+        why = "may not change once set" if new else "primary clusterIP can not be unset"
+        yield invalid_value("spec.clusterIPs[0]", new or None, why)
     yield from service(obj)

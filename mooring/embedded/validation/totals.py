@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
-from mooring.api.quantity import parse
+from mooring.api.quantity import NANO, parse
+from mooring.embedded.kinds.quantities import canonical
 from mooring.embedded.objects import Tree
 
 Nano = dict[str, int]
 """Quantities in nano-units, by resource."""
+
+
+def aggregate_texts(spec: Tree, kind: str) -> dict[str, str]:
+    """The same as quantities are written, each in the family of suffixes of the first that is summed."""
+    members = ("containers", "initContainers")
+    given = [_quantities(one, kind) for member in members for one in spec.get(member) or ()]
+    found = {}
+    for name, nano in aggregate(spec, kind).items():
+        first = next(quantities[name] for quantities in given if name in quantities)
+        found[name] = canonical(f"{nano}n") if not first.endswith("i") else _binary(nano)
+    return found
+
+
+def _binary(nano: int) -> str:
+    whole, rest = divmod(nano, 1024 * NANO)
+    return canonical(f"{nano}n") if rest else canonical(f"{whole}Ki")
 
 
 def aggregate(spec: Tree, kind: str) -> Nano:
@@ -31,8 +48,11 @@ def aggregate(spec: Tree, kind: str) -> Nano:
 
 
 def _of(container: Tree, kind: str) -> Nano:
-    quantities = (container.get("resources") or {}).get(kind) or {}
-    return {name: parse(quantity) for name, quantity in quantities.items()}
+    return {name: parse(quantity) for name, quantity in _quantities(container, kind).items()}
+
+
+def _quantities(container: Tree, kind: str) -> dict[str, str]:
+    return (container.get("resources") or {}).get(kind) or {}
 
 
 def _add(total: Nano, more: Nano) -> None:

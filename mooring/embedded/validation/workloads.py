@@ -46,7 +46,7 @@ def _selector(spec: Tree, kind: str) -> Causes:
 def _selects(spec: Tree) -> Causes:
     """The selector must select what the template makes."""
     selector, found = spec.get("selector"), dig(spec, "template", "metadata", "labels")
-    if selector and not is_empty(selector) and matches(selector, found) is False:
+    if selector is None or (not is_empty(selector) and matches(selector, found) is False):
         yield invalid_value("spec.template.metadata.labels", found, _UNMATCHED)
 
 
@@ -227,7 +227,11 @@ def _stateful_strategy(strategy: Tree) -> Causes:
     if kind == "OnDelete":
         if rolling is not None:
             why = "only allowed for updateStrategy 'RollingUpdate'"
-            yield invalid_value(f"{at}.rollingUpdate", rolling, why)
+            shown = {
+                "Partition": rolling.get("partition", 0),
+                "MaxUnavailable": rolling.get("maxUnavailable"),
+            }
+            yield invalid_value(f"{at}.rollingUpdate", shown, why)
     elif kind != "RollingUpdate":
         shown = {"Type": kind, "RollingUpdate": rolling}
         yield invalid_value(at, shown, "must be 'RollingUpdate' or 'OnDelete'")

@@ -82,6 +82,7 @@ def test_zeros_are_written_as_go_writes_them() -> None:
         "metadata": {},
         "spec": {
             "replicas": 0,
+            "selector": None,
             "strategy": {},
             "template": {
                 "metadata": {},

@@ -176,7 +176,7 @@ def test_events_are_one_kind_under_two_names(direct: Direct) -> None:
 
 
 def test_autoscalers_of_both_versions(direct: Direct) -> None:
-    target = {"kind": "Deployment", "name": "d"}
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
     spec = {"maxReplicas": 3, "targetCPUUtilizationPercentage": 70, "scaleTargetRef": target}
     body = {"metadata": {"name": "h"}, "spec": spec}
     made = direct.tree("create", "horizontalpodautoscalers", body=body, group="autoscaling")
