@@ -79,7 +79,7 @@ def test_two_schedulers_for_the_same_pods(
             scene.bound("for-the-other")
             backlog.fill()
         scene.delete("for-the-other")
-        backlog.drained()
+        backlog.drained(told=False)  # kube-scheduler tells of its failure after the other's success
         assert replica.running
         assert other.poll() is None
         users = {binding.user for binding in control_plane.bindings(scene.namespace)}
