@@ -103,7 +103,7 @@ def _key_problem(shape: Listed, item: Any) -> str:
         return "associative list with keys may not have a null element"
     if not isinstance(item, dict):
         return "associative list with keys may not have non-map elements"
-    if all(item.get(key, shape.defaults.get(key)) is None for key in shape.keys):
+    if not any(key in item or shape.defaults.get(key) is not None for key in shape.keys):
         keys = " ".join(f'"{key}"' for key in shape.keys)
         why = "(and doesn't have default values for any key fields)"
         return f"associative list with keys has an element that omits all key fields [{keys}] {why}"

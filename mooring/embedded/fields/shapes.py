@@ -93,7 +93,11 @@ class Granular(Shape):
         return node if len(node) > 1 else LEAF
 
     def compare(self, element: str, old: Any, new: Any, changes: Changes) -> None:
-        for fields, found in zip(changes, self.difference(_members(old), _members(new)), strict=True):
+        before, after = _members(old), _members(new)
+        if not before and not after:  # one of them is null
+            changes.modified[element] = LEAF
+            return
+        for fields, found in zip(changes, self.difference(before, after), strict=True):
             if found:
                 fields[element] = found
 
@@ -127,23 +131,27 @@ class Granular(Shape):
 def _compare_member(member: Member, present: bool, before: Any, value: Any, changes: Changes) -> None:
     """Compare a member that is there now, and has another value than before or was not there."""
     element, shape, embedded, required = member
-    if present or embedded:
-        if before or value or not embedded:
-            shape.compare(element, before, value, changes)
+    if present:
+        shape.compare(element, before, value, changes)
+    elif embedded:
+        if value != {}:
+            shape.compare(element, {}, value, changes)
     elif not required:
         changes.added[element] = shape.added(value)
-    elif value or not shape.leaf:
+    elif value:
         shape.compare(element, None, value, changes)
 
 
 def _compare_lost(member: Member, before: Any, changes: Changes) -> None:
     """Compare a member that is not there any more."""
     element, shape, embedded, required = member
-    if embedded or required:
-        if before:
-            shape.compare(element, before, None, changes)
-    else:
+    if embedded:
+        if before != {}:
+            shape.compare(element, before, {}, changes)
+    elif not required:
         changes.removed[element] = shape.added(before)
+    elif before:
+        shape.compare(element, before, None, changes)
 
 
 class Struct(Granular):
@@ -235,6 +243,9 @@ class Listed(Shape):
         }
 
     def compare(self, element: str, old: Any, new: Any, changes: Changes) -> None:
+        if not old and not new:  # one is null and the other is empty
+            changes.modified[element] = LEAF
+            return
         below = Changes({}, {}, {})
         before, after = self.items(old), self.items(new)
         for key in {**before, **after}:
@@ -272,7 +283,7 @@ class ListMap(Listed):
         key = []
         for name in self.keys:
             value = members.get(name, self.defaults.get(name))
-            if value is not None:
+            if value is not None or name in members:
                 key.append((name, value))
         return key_element(*key)
 

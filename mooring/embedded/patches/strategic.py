@@ -209,17 +209,17 @@ def _merge_items(type: ObjectType | None, original: list[Any], patch: list[Any],
 
 def _in_order(items: list[Any], wanted: Sequence[Any], original: Sequence[Any], key: Key) -> list[Any]:
     """Items in the order of `wanted`; those that it does not name keep their place in the original."""
-    order = _places(wanted, key)
+    order, places = _places(wanted, key), _places(original, key)
     named = sorted((item for item in items if key(item) in order), key=lambda item: order[key(item)])
-    places = _places(original, key)
-    others = deque(item for item in items if key(item) not in order)
+    others = [item for item in items if key(item) not in order]
+    waiting = deque(sorted(others, key=lambda item: places.get(key(item), len(places))))
     result: list[Any] = []
     for item in named:
         place = places.get(key(item))
-        while place is not None and others and places.get(key(others[0]), place) < place:
-            result.append(others.popleft())
+        while place is not None and waiting and places.get(key(waiting[0]), place) < place:
+            result.append(waiting.popleft())
         result.append(item)
-    return [*result, *others]
+    return [*result, *waiting]
 
 
 def _places(items: Sequence[Any], key: Key) -> dict[Any, int]:
@@ -252,14 +252,14 @@ def _merge_in_order(type: ObjectType | None, field: str, order: Any, merged: Tre
 
 def _check_order(patch: list[Any], order: list[Any], key: Key) -> None:
     """The items of a patch must stand in the order that it sets, all of them and in this order."""
-    if not patch or not order:
-        return
-    rest = iter(order)
-    for item in patch:
-        if isinstance(item, dict) and DIRECTIVE in item:
-            continue
-        if not any(key(one) == key(item) for one in rest):
-            raise malformed(
-                f"The order in patch list:\n{go_value(patch)}\n doesn't match {ELEMENT_ORDER} list:\n"
-                f"{go_value(order)}\n"
-            )
+    kept = deque(item for item in patch if not (isinstance(item, dict) and item.get(DIRECTIVE) == "delete"))
+    ahead = deque(order)
+    while kept and ahead:
+        directed = isinstance(kept[0], dict) and DIRECTIVE in kept[0]
+        if directed or key(kept[0]) == key(ahead.popleft()):
+            kept.popleft()
+    if kept and order:
+        raise malformed(
+            f"The order in patch list:\n{go_value(patch)}\n doesn't match {ELEMENT_ORDER} list:\n"
+            f"{go_value(order)}\n"
+        )
