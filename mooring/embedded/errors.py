@@ -196,6 +196,11 @@ def too_large_body(limit: int) -> ApiError:
     return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}")
 
 
+def too_large_head(limit: int) -> ApiError:
+    why = f"the URL and the headers of a request may have {limit} bytes together"
+    return ApiError(431, "RequestHeaderFieldsTooLarge", f"Request header fields too large: {why}")
+
+
 def internal(message: str) -> ApiError:
     return ApiError(
         500,

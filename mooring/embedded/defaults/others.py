@@ -102,7 +102,7 @@ def default_resource_claim_template(obj: Tree) -> None:
 
 
 def _device_requests(spec: Tree) -> None:
-    for request in spec["devices"].get("requests", ()):
-        for wanted in (request.get("exactly"), *request.get("firstAvailable", ())):
+    for request in spec["devices"].get("requests") or ():
+        for wanted in (request.get("exactly"), *(request.get("firstAvailable") or ())):
             if wanted is not None and wanted.setdefault("allocationMode", "ExactCount") == "ExactCount":
                 wanted["count"] = wanted.get("count") or 1

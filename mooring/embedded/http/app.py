@@ -24,6 +24,7 @@ from mooring.embedded.http.negotiation import representation, wants_aggregated_d
 from mooring.embedded.http.openapi import openapi_reply
 from mooring.embedded.http.paths import find_target, verb_of
 from mooring.embedded.http.representation import Representation
+from mooring.embedded.kinds import protobuf
 from mooring.embedded.objects import encode_json
 from mooring.embedded.openapi.documents import OpenAPI
 from mooring.embedded.store.store import StoreFailedError
@@ -49,7 +50,7 @@ ADMIN = User("mooring-admin", ("system:masters", "system:authenticated"))
 LARGEST_BODY = 3 * 1024 * 1024
 MOST_WATCHES = 10_000
 _MOST_PARAMETERS = 100
-_SLOWEST_SEND = 30.0  # seconds that a watcher may take to accept a batch
+SLOWEST_SEND = 30.0  # seconds that a client may take to accept a part of a list or a watch
 _JSON: Headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-cache, private")]
 _TEXT: Headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"x-content-type-options", b"nosniff")]
 _DEPRECATED = {
@@ -80,6 +81,9 @@ class App:
             await exchange.refuse(error)
         except StoreFailedError as error:
             await exchange.refuse(internal(str(error)))
+        except TimeoutError:
+            logger.warning("%s %s was dropped: its client does not read", scope["method"], scope["path"])
+            await exchange.drop()
         except Exception:
             logger.exception("%s %s failed", scope["method"], scope["path"])
             await exchange.refuse(internal("the embedded API server failed; its log says where"))
@@ -112,6 +116,7 @@ class App:
         exchange.warn(target.resource.deprecation or _DEPRECATED.get(target.resource.storage))
         params = exchange.params()
         watch = (params.get("watch") or ["false"])[0].lower() not in ("", "false", "0")
+        content_type = exchange.header(b"content-type")
         request = Request(
             self._api,
             verb_of(exchange.method, target, watch),
@@ -121,8 +126,8 @@ class App:
             ADMIN,
             target.subresource,
             params,
-            b"" if exchange.method == "GET" else await exchange.body(),
-            exchange.header(b"content-type"),
+            b"" if exchange.method == "GET" else _readable(await exchange.body(), content_type),
+            content_type,
             exchange.header(b"user-agent"),
         )
         await self._answer_request(exchange, request)
@@ -175,17 +180,21 @@ class App:
         try:
             await exchange.start(200, _JSON)
             async for batch in answer.watching.batches():
-                async with asyncio.timeout(_SLOWEST_SEND):
-                    await exchange.part(_lines(answer, batch, shown))
+                await exchange.part(_lines(answer, batch, shown))
             await exchange.end()
         except ApiError as error:
             await exchange.part(encode_json({"type": "ERROR", "object": status_tree(error)}) + b"\n")
             await exchange.end()
-        except TimeoutError:
-            logger.warning("a watch of %s was dropped: its client does not read", answer.resource.plural)
         finally:
             self._watches -= 1
             gone.cancel()
+
+
+def _readable(body: bytes, content_type: str) -> bytes:
+    """A body whose text is UTF-8. What is not is replaced, as Go's JSON does, and not refused."""
+    if body.isascii() or content_type.startswith(protobuf.MEDIA_TYPE):
+        return body
+    return body.decode("utf-8", "replace").encode()
 
 
 def _lines(answer: WatchAnswer, batch: Batch, shown: Representation) -> bytes:
@@ -204,6 +213,7 @@ class _Exchange:
         self.path: str = scope["path"]
         self._query: bytes = scope["query_string"]
         self._headers: Headers = scope["headers"]
+        self._abort: Callable[[], None] = scope["extensions"]["abort"]["connection"]
         self._receive = receive
         self._send = send
         self._started = False
@@ -254,6 +264,11 @@ class _Exchange:
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
+    async def drop(self) -> None:
+        """End the connection at once, whatever still lies between here and the client."""
+        self._abort()
+        await self.disconnected()
+
     async def refuse(self, error: ApiError) -> None:
         """Answer with a Status, unless an answer is on its way already."""
         if self._started:
@@ -290,10 +305,13 @@ class _Exchange:
         await self._send({"type": "http.response.start", "status": code, "headers": headers})
 
     async def part(self, data: bytes) -> None:
-        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+        """Send on. Raises TimeoutError where the client does not take what was sent before."""
+        async with asyncio.timeout(SLOWEST_SEND):
+            await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def end(self) -> None:
-        await self._send({"type": "http.response.body", "body": b""})
+        async with asyncio.timeout(SLOWEST_SEND):
+            await self._send({"type": "http.response.body", "body": b""})
 
 
 def _warning(text: str) -> bytes:

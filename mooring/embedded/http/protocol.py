@@ -6,14 +6,22 @@ import asyncio
 from typing import Any, cast
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from mooring.cluster.errors import ApiError
+from mooring.embedded.errors import bad_request, status_tree, too_large_head
+from mooring.embedded.objects import encode_json
 
 LARGEST_HEAD = 64 * 1024
 """Bytes of the URL and the headers of one request together."""
 
+_PER_LINE = 4  # the colon, the space and the end of the line
+
 
 class BoundedProtocol(HttpToolsProtocol):
     """Refuses heads that are too large, and writes the head and the body of an answer together."""
+
+    _head = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._gathering = _Gathering(transport, self.loop)
@@ -22,6 +30,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         self._head = 0
         super().on_message_begin()
+        self.scope["extensions"] = {"abort": {"connection": self.transport.abort}}
 
     def on_url(self, url: bytes) -> None:
         self._count(len(url))
@@ -35,8 +44,18 @@ class BoundedProtocol(HttpToolsProtocol):
         self._gathering.flush()
         super().on_response_complete()
 
+    def send_400_response(self, msg: str) -> None:
+        """Say what is wrong with a request that could not be read, as all refusals are said."""
+        self._refuse(too_large_head(LARGEST_HEAD) if self._head > LARGEST_HEAD else bad_request(msg))
+
+    def _refuse(self, error: ApiError) -> None:
+        body = encode_json(status_tree(error))
+        head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
+        self.transport.write(STATUS_LINE[error.code] + head % len(body) + body)
+        self.transport.close()
+
     def _count(self, size: int) -> None:
-        self._head += size
+        self._head += size + _PER_LINE
         if self._head > LARGEST_HEAD:
             raise httptools.HttpParserError(f"the head of a request is limited to {LARGEST_HEAD} bytes")
 

@@ -33,7 +33,7 @@ def _binary(whole: int) -> str:
 
 def _decimal(nano: int, exponent: bool) -> str:
     thousands = 0
-    while nano and nano % 1000 == 0 and thousands < len(_DECIMAL) - 1:
+    while nano and nano % 1000 == 0 and (exponent or thousands < len(_DECIMAL) - 1):
         nano //= 1000
         thousands += 1
     if nano == 0:

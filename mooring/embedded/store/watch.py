@@ -12,6 +12,9 @@ from mooring.embedded.store.table import CompactedError, Table
 Predicate = Callable[[Record], bool]
 Change = tuple[EventType, Record]
 
+_MOST_BYTES = 4 * 1024 * 1024
+"""Of objects that are taken at once: they are encoded for a client that perhaps does not read them."""
+
 
 class Watch:
     """Reads on from a position, as far as the flush has come. It buffers nothing: a reader that is slower
@@ -26,19 +29,21 @@ class Watch:
         table.watches.add(self)
 
     def take(self, limit: int) -> list[Change]:
-        """The next changes that concern this watch, at most `limit`; empty where there is none yet."""
+        """The next changes that concern this watch, at most `limit`, fewer where they are large; empty where
+        there is none yet."""
         table = self._table
         start = self._position - table.dropped
         if start < 0:
             raise CompactedError(self.version, table.compacted)
         found: list[Change] = []
-        matches = self._matches
+        size, matches = 0, self._matches
         for event in islice(table.events, start, table.visible - table.dropped):
             self._position += 1
             change = (event.type, event.record) if matches is None else _seen_by(matches, event)
             if change is not None:
                 found.append(change)
-                if len(found) == limit:
+                size += len(event.record.tail)
+                if len(found) == limit or size > _MOST_BYTES:
                     break
         return found
 

@@ -26,6 +26,7 @@ def validate_metadata(
         or found("annotations")
         or found("finalizers")
         or found("ownerReferences")
+        or not found("name")
         or rule(found("name", ""))
     ):  # nothing to look at but the labels: most objects by far
         return list(labels("metadata.labels", found("labels")))

@@ -19,6 +19,7 @@ from mooring.embedded.verbs.write import Write
 JSON, YAML = "application/json", "application/yaml"
 ACCEPTED = (JSON, YAML, protobuf.MEDIA_TYPE)
 _LONGEST_YAML = 512 * 1024  # YAML is slow to read; clients of any size send JSON
+_DEEPEST_YAML = 200
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -59,11 +60,24 @@ def read_yaml(data: bytes, kind: str) -> Any:
     if len(data) > _LONGEST_YAML:
         raise bad_request(f"YAML bodies are limited to {_LONGEST_YAML} bytes: send JSON instead")
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(data, Loader=_Loader)):
-            raise bad_request("YAML aliases are not accepted in the body of a request")
+        _check_yaml(data)
         return msgspec.to_builtins(yaml.load(data, Loader=_Loader), str_keys=True)
     except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
         raise not_json(kind, data, str(error).replace("\n", " ")) from None
+
+
+def _check_yaml(data: bytes) -> None:
+    """Refuse what is cheap to send and dear to read: aliases, and nesting, whose cost grows as its square."""
+    depth = 0
+    for event in yaml.parse(data, Loader=_Loader):
+        if isinstance(event, yaml.AliasEvent):
+            raise bad_request("YAML aliases are not accepted in the body of a request")
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > _DEEPEST_YAML:
+            raise bad_request(f"YAML bodies may be nested {_DEEPEST_YAML} levels deep")
 
 
 def read_object(
