@@ -59,7 +59,9 @@ def _tracked(write: Write, known: Managed, obj: Tree, old: Tree | None) -> Manag
         assert changes is not None
         if not any(changes):
             return known
-        managed = change.outcome(known).left
+        managed, taken = change.outcome(known)
+        if write.part and not taken:  # parts are tracked only where somebody owns them already
+            return managed
         fields = written(changes)
     if fields:
         manager = updater(write.options.field_manager, version, write.part or write.subresource)
