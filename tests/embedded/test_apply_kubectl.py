@@ -109,10 +109,10 @@ def test_taints(kubectl: Kubectl) -> None:
     kubectl("create", "-f", "-", stdin="apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n")
     assert kubectl("taint", "node", "n1", "k=v:NoSchedule") == "node/n1 tainted"
     assert kubectl("taint", "node", "n1", "k=w:NoSchedule", "--overwrite") == "node/n1 modified"
-    assert kubectl("get", "node", "n1", "-o", "jsonpath={.spec.taints}") == (
-        '[{"effect":"NoSchedule","key":"k","value":"w"}]'
-    )
+    value = 'jsonpath={.spec.taints[?(@.key=="k")].value}'
+    assert kubectl("get", "node", "n1", "-o", value) == "w"
     assert kubectl("taint", "node", "n1", "k:NoSchedule-") == "node/n1 untainted"
+    assert kubectl("get", "node", "n1", "-o", value) == ""
     assert kubectl("cordon", "n1") == "node/n1 cordoned"
     assert kubectl("uncordon", "n1") == "node/n1 uncordoned"
-    assert kubectl("get", "node", "n1", "-o", "jsonpath={.spec}") == "{}"
+    assert kubectl("get", "node", "n1", "-o", "jsonpath={.spec.unschedulable}") == ""
