@@ -1,0 +1,194 @@
+"""python -m benchmarks.embedded: how fast is the embedded API server, and how much memory does it take?
+
+The server runs in a process of its own and the client in this one, over TLS on loopback. Beside the rate by
+the clock stands the rate that the server's own CPU time would allow: on a busy machine only that says
+something. Ratios to the goals are of CPU time; more than 1 is better than the goal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import multiprocessing
+import resource
+import time
+from collections.abc import Awaitable, Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+from mooring.cluster.api_server import ApiServer
+from mooring.cluster.credentials import load_credentials
+from mooring.cluster.kinds import NODES, PODS
+from mooring.embedded import EmbeddedServer
+from mooring.embedded.port import EmbeddedCluster
+
+AT_ONCE = 32
+Create = Callable[[int], Awaitable[object]]
+
+
+def node(number: int) -> dict[str, Any]:
+    size = {"cpu": "32", "memory": "256Gi", "pods": "110"}
+    labels = {"topology.kubernetes.io/zone": f"zone-{number % 3}", "kubernetes.io/hostname": f"node-{number}"}
+    conditions = [{"type": "Ready", "status": "True"}]
+    status = {"capacity": size, "allocatable": size, "conditions": conditions}
+    return {"metadata": {"name": f"node-{number}", "labels": labels}, "status": status}
+
+
+def pod(number: int) -> dict[str, Any]:
+    resources = {"requests": {"cpu": "100m", "memory": "200Mi"}}
+    spec = {"containers": [{"name": "c", "image": "registry.k8s.io/pause:3.10", "resources": resources}]}
+    return {"metadata": {"name": f"pod-{number}", "labels": {"app": "web"}}, "spec": spec}
+
+
+def simple(number: int) -> dict[str, Any]:
+    """A node that is nothing but its name: next to nothing but the way of every write."""
+    return {"metadata": {"name": f"simple-{number}"}}
+
+
+async def in_turns(create: Create, count: int, at_once: int = AT_ONCE) -> None:
+    numbers = iter(range(count))
+
+    async def work() -> None:
+        for number in numbers:
+            await create(number)
+
+    await asyncio.gather(*(work() for _ in range(at_once)))
+
+
+def show(what: str, count: int, wall: float, cpu: float, goal: float) -> None:
+    print(
+        f"{what:34} {count / wall:8,.0f}/s by the clock, {count / cpu:8,.0f}/s by CPU time "
+        f"({count / cpu / goal:.2f} of the goal)"
+    )
+
+
+# ---- over HTTP ------------------------------------------------------------------------------------
+
+
+def serve(pipe: Connection) -> None:
+    """A server that tells its CPU time whenever it is asked, and ends when the pipe does."""
+
+    async def run() -> None:
+        async with EmbeddedServer() as server:
+            loop, ended = asyncio.get_running_loop(), asyncio.Event()
+
+            def answer() -> None:
+                try:
+                    pipe.recv()
+                    pipe.send(time.process_time())
+                except EOFError:
+                    loop.remove_reader(pipe.fileno())
+                    ended.set()
+
+            loop.add_reader(pipe.fileno(), answer)
+            pipe.send(str(server.kubeconfig))
+            await ended.wait()
+
+    asyncio.run(run())
+
+
+class Meter:
+    """The clock and the CPU time of the server since it was made."""
+
+    def __init__(self, pipe: Connection) -> None:
+        self._pipe = pipe
+        self._cpu, self._wall = self._server_cpu(), time.perf_counter()
+
+    def _server_cpu(self) -> float:
+        self._pipe.send(None)
+        found: float = self._pipe.recv()
+        return found
+
+    def read(self) -> tuple[float, float]:
+        wall = time.perf_counter() - self._wall
+        return wall, self._server_cpu() - self._cpu
+
+
+async def over_http(pipe: Connection, writes: int, nodes: int) -> None:
+    api = ApiServer(load_credentials(pipe.recv()), qps=-1)
+    try:
+        await in_turns(lambda number: api.create(NODES, node(number)), nodes)
+        await measure_list(api, pipe, nodes)
+        meter = Meter(pipe)
+        await in_turns(lambda number: api.create(NODES, simple(number)), writes)
+        show("simple writes over HTTP", writes, *meter.read(), 2000)
+        await in_turns(lambda number: api.create(PODS, pod(number), "default"), writes)
+        meter = Meter(pipe)
+        seen = 0
+        async for _ in api.watch(PODS, "1"):
+            seen += 1
+            if seen == writes:
+                break
+        show("watch events to one client", seen, *meter.read(), 20_000)
+    finally:
+        await api.close()
+
+
+async def measure_list(api: ApiServer, pipe: Connection, nodes: int) -> None:
+    await api.list(NODES, limit=1)
+    meter = Meter(pipe)
+    page = await api.list(NODES)
+    wall, cpu = meter.read()
+    assert len(page.items) == nodes
+    print(
+        f"{f'list of {nodes:,} nodes':34} {wall * 1000:8,.0f} ms until the client has decoded it, "
+        f"{cpu * 1000:,.0f} ms of CPU time ({150 / 1000 / cpu:.2f} of the goal)"
+    )
+
+
+# ---- in one process -------------------------------------------------------------------------------
+
+
+async def in_process(writes: int) -> None:
+    async with EmbeddedServer() as server:
+        for what, tracked in (("in process", True), ("in process, untracked", False)):
+            cluster = EmbeddedCluster(server.api, tracked=tracked)
+            wall, cpu = time.perf_counter(), time.process_time()
+            for number in range(writes):
+                name = f"{'tracked' if tracked else 'kept'}-{number}"
+                await cluster.create(NODES, {"metadata": {"name": name}})
+            show(
+                f"simple writes {what}",
+                writes,
+                time.perf_counter() - wall,
+                time.process_time() - cpu,
+                20_000,
+            )
+
+
+def measure_memory(nodes: int, pods: int) -> None:
+    async def run() -> None:
+        async with EmbeddedServer() as server:
+            await in_turns(lambda number: server.cluster.create(NODES, node(number)), nodes, 1)
+            await in_turns(lambda number: server.cluster.create(PODS, pod(number), "default"), pods, 1)
+            mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            what = f"{nodes:,} nodes and {pods:,} pods"
+            print(f"{what:34} {mib:8,.0f} MiB at most ({1024 / mib:.2f} of the goal)")
+
+    asyncio.run(run())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--writes", type=int, default=5000)
+    parser.add_argument("--nodes", type=int, default=5000)
+    parser.add_argument("--pods", type=int, default=50_000)
+    options = parser.parse_args()
+    context = multiprocessing.get_context("spawn")  # a fork would inherit this process's memory
+    ours, theirs = context.Pipe()
+    server = context.Process(target=serve, args=(theirs,), daemon=True)
+    server.start()
+    theirs.close()
+    asyncio.run(over_http(ours, options.writes, options.nodes))
+    ours.close()
+    server.join()
+    asyncio.run(in_process(options.writes))
+    memory = context.Process(target=measure_memory, args=(options.nodes, options.pods))
+    memory.start()
+    memory.join()
+
+
+if __name__ == "__main__":
+    main()
