@@ -74,7 +74,7 @@ class DefinitionStrategy(Strategy):
 
 def _storage_version(obj: Tree) -> list[str]:
     versions = dig(obj, "spec", "versions") or []
-    return [version["name"] for version in versions if version.get("storage")][:1]
+    return [version.get("name", "") for version in versions if version.get("storage")][:1]
 
 
 def set_condition(obj: Tree, type: str, status: str, reason: str, message: str, now: str) -> None:
