@@ -128,8 +128,11 @@ class EmbeddedCluster:
         subresource: str = "",
         kind: PatchType = PatchType.MERGE,
     ) -> Obj:
+        params = _WRITE
+        if kind is PatchType.APPLY:
+            params = {**_WRITE, "fieldManager": [self._user_agent.partition("/")[0]], "force": ["true"]}
         answer = await self._ask(
-            "patch", resource, namespace, name, _WRITE, patch, subresource, content_type=kind.value
+            "patch", resource, namespace, name, params, patch, subresource, content_type=kind.value
         )
         return self._object(resource, answer)
 

@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from mooring.cluster.errors import ApiError
 from mooring.cluster.kinds import PODS
+from mooring.cluster.port import PatchType
 from mooring.embedded.fields.managers import manager_name, updater
 from mooring.embedded.fields.sets import paths
 from mooring.embedded.kinds.merge_keys import is_atomic, merging_of
@@ -256,6 +257,17 @@ def test_writers_in_this_process_may_go_untracked(direct: Direct) -> None:
     applied = direct.tree("patch", "pods", "quick", config, content_type=APPLY, fieldManager="late")
     assert ("f:spec", "f:containers", 'k:{"name":"c"}', "f:image") in owned(applied)["before-first-apply*"]
     assert owned(applied)["late"] == {("f:metadata", "f:labels", "f:c")}
+
+
+def test_the_port_applies_in_its_own_name(direct: Direct) -> None:
+    direct.store.soon = lambda flush: flush()
+    cluster = EmbeddedCluster(direct.api)
+    direct.ask("create", "pods", body=pod("p"))
+    direct.ask("patch", "pods", "p", {"metadata": {"labels": {"a": "b"}}}, content_type=MERGE)
+    config = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": {"a": "c"}}}
+    applied = asyncio.run(cluster.patch(PODS, "p", config, "default", kind=PatchType.APPLY))
+    assert applied.metadata.labels == {"a": "c"}
+    assert owned(direct.tree("get", "pods", "p"))["mooring"] == {("f:metadata", "f:labels", "f:a")}
 
 
 @pytest.mark.parametrize(
