@@ -88,8 +88,17 @@ def _codec(request: Request) -> Codec:
 def _create(request: Request) -> Answer:
     write = request.write(write_options(request.params, "CreateOptions"), "CREATE")
     resource = request.resource
+    replicas = resource.strategy.replicas
+    replica = None if replicas is None or request.content_type else replicas.read(write, request.body)
+    if replicas is not None and replica is not None:
+        made = replicas.create(write, replica)
+        if made is not None:
+            return ObjectAnswer(made, resource, 201)
     obj = read_object(write, request.body, request.content_type, resource.codec, resource.gvk)
-    return ObjectAnswer(create(write, obj), resource, 201, write.warnings)
+    record = create(write, obj)
+    if replicas is not None and replica is not None:
+        replicas.remember(write, replica, record)
+    return ObjectAnswer(record, resource, 201, write.warnings)
 
 
 def _update(request: Request) -> Answer:

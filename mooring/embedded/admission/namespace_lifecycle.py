@@ -7,10 +7,16 @@ from typing import Final
 from mooring.embedded.admission.chain import AdmissionPlugin
 from mooring.embedded.errors import forbidden, not_found
 from mooring.embedded.objects import Tree
+from mooring.embedded.verbs.api import Api
 from mooring.embedded.verbs.write import Write
 
 IMMORTAL: Final = ("default", "kube-system", "kube-public")
 _PHASE = 0  # of the selectable fields of namespaces
+
+
+def takes_new_objects(api: Api, name: str) -> bool:
+    namespace = api.record("namespaces", name)
+    return namespace is not None and namespace.fields[_PHASE] != "Terminating"
 
 
 class NamespaceLifecycle(AdmissionPlugin):

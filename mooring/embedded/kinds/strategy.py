@@ -11,6 +11,7 @@ from mooring.embedded.objects import Tree, dig
 from mooring.embedded.validation.metadata import validate_metadata
 
 if TYPE_CHECKING:
+    from mooring.embedded.verbs.replicas import Replicas
     from mooring.embedded.verbs.write import Write
 
 
@@ -43,6 +44,8 @@ class Strategy:
         self._default = default
         self._rules = rules
         self._empty_status = empty_status
+        self.replicas: Replicas | None = None
+        """The short way for kinds of which many are made alike."""
         self._selectable = [path.split(".") for path in traits.selectable]
 
     def default(self, obj: Tree) -> None:
@@ -78,6 +81,15 @@ class Strategy:
     def validate_create(self, obj: Tree) -> list[Cause]:
         causes = validate_metadata(obj["metadata"], self.traits.name, any_finalizer=self.traits.any_finalizer)
         return causes if self._rules is None else [*causes, *self._rules.create(obj)]
+
+    def repeats(self, obj: Tree) -> bool:
+        """Whether the stored object, but for its metadata, follows from the spec that was sent alone: then
+        another of this spec will be the same."""
+        return False
+
+    def validate_replica(self, metadata: Tree) -> list[Cause]:
+        """For an object whose spec is known to be good."""
+        return validate_metadata(metadata, self.traits.name, any_finalizer=self.traits.any_finalizer)
 
     def validate_update(self, obj: Tree, old: Tree) -> list[Cause]:
         """The metadata is looked after; so it is with the following ones."""

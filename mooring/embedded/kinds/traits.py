@@ -85,7 +85,7 @@ _RETURN_DELETED: Final = frozenset(
     }
 )  # fmt: skip
 _ORPHAN_BY_DEFAULT: Final = frozenset({"jobs.batch", "replicationcontrollers"})
-_NAMES: Final = {
+_NAMES: Final[dict[str, Callable[[str], Sequence[str]]]] = {
     "namespaces": dns_label,
     "services": dns_label,
     "clusterrolebindings.rbac.authorization.k8s.io": path_segment,

@@ -12,6 +12,7 @@ from mooring.embedded.validation.metadata import validate_metadata
 from mooring.embedded.validation.pod_resize import pod_resize
 from mooring.embedded.validation.pod_spec import pod_annotations
 from mooring.embedded.validation.pods import new_pod, pod, pod_ephemeral_containers
+from mooring.embedded.verbs.replicas import Replicas
 from mooring.embedded.verbs.write import Write
 
 _REMEMBERED = 4096
@@ -20,6 +21,7 @@ _REMEMBERED = 4096
 class PodStrategy(Strategy):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.replicas = Replicas("limitranges", "priorityclasses.scheduling.k8s.io")
         self._sound: set[bytes] = set()
         """Specs that were found to be good, whatever their pod: replicas of one template share theirs."""
 
@@ -76,6 +78,21 @@ class PodStrategy(Strategy):
                 self._sound.clear()
             self._sound.add(key)
         return [*causes, *found]
+
+    def repeats(self, obj: Tree) -> bool:
+        spec = obj["spec"]
+        if any(name in spec for name in ("nodeName", "runtimeClassName", "schedulingGates")):
+            return False
+        if any("ephemeral" in volume for volume in spec.get("volumes", ())):
+            return False
+        return b"atchLabelKeys" not in encode_json(spec)
+
+    def validate_replica(self, metadata: Tree) -> list[Cause]:
+        causes = super().validate_replica(metadata)
+        annotations = metadata.get("annotations")
+        if annotations:
+            causes += pod_annotations("metadata.annotations", annotations, {})
+        return causes
 
     def validate_subresource(self, subresource: str, obj: Tree, old: Tree) -> list[Cause]:
         if subresource == "ephemeralcontainers":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from mooring.embedded.errors import (
@@ -32,7 +32,7 @@ _PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
 _MESSAGE_POLICIES: Final = ("File", "FallbackToLogsOnError")
 _RESTART_POLICIES: Final = ("Always", "Never", "OnFailure")
 _ONLY_SIDECARS: Final = "may not be set for init containers without restartPolicy=Always"
-_PROBES_AND_HOOKS: Final = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
+_PROBES_AND_HOOKS: Final = frozenset({"lifecycle", "livenessProbe", "readinessProbe", "startupProbe"})
 
 
 class PodParts(NamedTuple):
@@ -56,9 +56,11 @@ def containers(path: str, found: Sequence[Tree], parts: PodParts) -> Causes:
         if name in names:
             yield duplicate(f"{at}.name", name)
         names.add(name)
-        yield from lifecycle(at, container, parts.grace_period)
-        yield from probes(at, container, parts.grace_period)
-        yield from _restart_policy(at, container)
+        if not _PROBES_AND_HOOKS.isdisjoint(container):
+            yield from lifecycle(at, container, parts.grace_period)
+            yield from probes(at, container, parts.grace_period)
+        if "restartPolicy" in container or "restartPolicyRules" in container:
+            yield from _restart_policy(at, container)
     yield from host_port_conflicts(path, found)
 
 
@@ -76,7 +78,7 @@ def init_containers(path: str, found: Sequence[Tree], regular: Iterable[Tree], p
             yield from lifecycle(at, container, parts.grace_period)
             yield from probes(at, container, parts.grace_period)
         else:
-            for member in _PROBES_AND_HOOKS:
+            for member in sorted(_PROBES_AND_HOOKS):
                 if container.get(member) is not None:
                     yield forbidden_value(f"{at}.{member}", _ONLY_SIDECARS)
             yield from _no_restart_on_resize(at, container)
@@ -119,20 +121,25 @@ def ephemeral_containers(path: str, found: Sequence[Tree], others: Iterable[Tree
 
 def _container(path: str, container: Tree, parts: PodParts) -> Causes:
     """What all kinds of containers have in common."""
-    image = container.get("image", "")
-    yield from required_text(f"{path}.name", container.get("name"), dns_label)
+    name, image = container.get("name", ""), container.get("image", "")
+    if not name or dns_label(name):
+        yield from required_text(f"{path}.name", name, dns_label)
     if not image:
         yield required(f"{path}.image")
-    yield from one_of(
-        f"{path}.terminationMessagePolicy", container.get("terminationMessagePolicy"), _MESSAGE_POLICIES
-    )
-    yield from _ports(f"{path}.ports", container.get("ports") or ())
-    yield from environment(f"{path}.env", container.get("env") or ())
-    yield from env_from(f"{path}.envFrom", container.get("envFrom") or ())
-    yield from _mounts(path, container, parts.volumes)
-    yield from one_of(f"{path}.imagePullPolicy", container.get("imagePullPolicy"), _PULL_POLICIES)
-    yield from resource_requirements(f"{path}.resources", container.get("resources") or {}, parts.claims)
-    yield from _resize_policy(f"{path}.resizePolicy", container.get("resizePolicy") or (), parts)
+    if container.get("terminationMessagePolicy") not in _MESSAGE_POLICIES:
+        policy = container.get("terminationMessagePolicy")
+        yield from one_of(f"{path}.terminationMessagePolicy", policy, _MESSAGE_POLICIES)
+    for member, rule in _MEMBERS:
+        if container.get(member):
+            yield from rule(f"{path}.{member}", container[member])
+    if container.get("volumeMounts") or container.get("volumeDevices"):
+        yield from _mounts(path, container, parts.volumes)
+    if container.get("imagePullPolicy") not in _PULL_POLICIES:
+        yield from one_of(f"{path}.imagePullPolicy", container.get("imagePullPolicy"), _PULL_POLICIES)
+    if container.get("resources"):
+        yield from resource_requirements(f"{path}.resources", container["resources"], parts.claims)
+    if container.get("resizePolicy"):
+        yield from _resize_policy(f"{path}.resizePolicy", container["resizePolicy"], parts)
     if parts.is_pod and image != image.strip():
         yield invalid_value(f"{path}.image", image, "must not have leading or trailing whitespace")
 
@@ -152,12 +159,19 @@ def _ports(path: str, ports: Sequence[Tree]) -> Causes:
         number, host = port.get("containerPort", 0), port.get("hostPort", 0)
         if not number:
             yield required(f"{at}.containerPort")
-        else:
-            for problem in port_number(number):
-                yield invalid_value(f"{at}.containerPort", number, problem)
-        for problem in port_number(host) if host else ():
-            yield invalid_value(f"{at}.hostPort", host, problem)
-        yield from one_of(f"{at}.protocol", port.get("protocol"), _PROTOCOLS)
+        for member, given in (("containerPort", number), ("hostPort", host)):
+            for problem in port_number(given) if given else ():
+                yield invalid_value(f"{at}.{member}", given, problem)
+        if port.get("protocol") not in _PROTOCOLS:
+            yield from one_of(f"{at}.protocol", port.get("protocol"), _PROTOCOLS)
+
+
+_MEMBERS: Final[tuple[tuple[str, Callable[[str, Sequence[Tree]], Causes]], ...]] = (
+    ("ports", _ports),
+    ("env", environment),
+    ("envFrom", env_from),
+)
+"""What is looked at by itself, where it is there."""
 
 
 def host_port_conflicts(path: str, found: Iterable[Tree]) -> Causes:
@@ -179,8 +193,6 @@ def host_port_conflicts(path: str, found: Iterable[Tree]) -> Causes:
 
 def _mounts(path: str, container: Tree, volumes: dict[str, Tree]) -> Causes:
     mounts, devices = container.get("volumeMounts") or (), container.get("volumeDevices") or ()
-    if not mounts and not devices:
-        return
     device_paths = {device.get("devicePath", "") for device in devices}
     device_names = {device.get("name", "") for device in devices}
     seen: set[str] = set()

@@ -8,7 +8,7 @@ from mooring.embedded.errors import Cause, forbidden_value, invalid_value, requi
 from mooring.embedded.objects import Tree
 from mooring.embedded.validation.fields import Causes, immutable, nonnegative, text
 from mooring.embedded.validation.names import qualified_name
-from mooring.embedded.validation.selectors import labels
+from mooring.embedded.validation.selectors import labels, sound_labels
 
 _ANNOTATION_BYTES = 256 * 1024
 _STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
@@ -28,8 +28,9 @@ def validate_metadata(
         or found("ownerReferences")
         or not found("name")
         or rule(found("name", ""))
-    ):  # nothing to look at but the labels: most objects by far
-        return list(labels("metadata.labels", found("labels")))
+        or not sound_labels(found("labels"))
+    ):  # nothing but a name and labels: most objects by far
+        return []
     return [*_names(metadata, rule), *_rest(metadata, any_finalizer)]
 
 

@@ -69,6 +69,7 @@ def dns_subdomain(text: str) -> Sequence[str]:
     return problems if _DNS_SUBDOMAIN.fullmatch(text) else [*problems, SUBDOMAIN]
 
 
+@lru_cache(maxsize=4096)
 def dns_label(text: str) -> Sequence[str]:
     """Names of namespaces and services, and of containers."""
     problems = [] if len(text) <= 63 else ["must be no more than 63 characters"]

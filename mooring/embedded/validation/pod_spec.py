@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
 
 from mooring.api.quantity import parse
 from mooring.embedded.errors import (
@@ -21,7 +21,7 @@ from mooring.embedded.validation.containers import (
     ephemeral_containers,
     init_containers,
 )
-from mooring.embedded.validation.fields import Causes, ip_address, one_of, required_text, text
+from mooring.embedded.validation.fields import Causes, Text, ip_address, one_of, required_text, text
 from mooring.embedded.validation.metadata import validate_annotations
 from mooring.embedded.validation.names import between, dns_label, dns_subdomain, qualified_name
 from mooring.embedded.validation.resources import (
@@ -46,49 +46,91 @@ _INT32_MAX: Final = 2**31 - 1
 _DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _MIRROR: Final = "kubernetes.io/config.mirror"
 _COST = re.compile(r"0|[+-]?[1-9][0-9]{0,9}", re.ASCII)
-_NAMED: Final = (
-    ("serviceAccountName", dns_subdomain),
-    ("nodeName", dns_subdomain),
-    ("hostname", dns_label),
-    ("subdomain", dns_label),
-    ("priorityClassName", dns_subdomain),
-    ("runtimeClassName", dns_subdomain),
+
+
+def _named(rule: Text) -> Callable[[str, str], Causes]:
+    return lambda path, value: text(path, value, rule)
+
+
+def _readiness_gates(path: str, gates: Sequence[Tree]) -> Causes:
+    for index, gate in enumerate(gates):
+        yield from text(f"{path}[{index}].conditionType", gate.get("conditionType", ""), qualified_name)
+
+
+def _host_aliases(path: str, aliases: Sequence[Tree]) -> Causes:
+    for index, alias in enumerate(aliases):
+        yield from ip_address(f"{path}[{index}].ip", alias.get("ip", ""))
+        for number, name in enumerate(alias.get("hostnames") or ()):
+            yield from text(f"{path}[{index}].hostnames[{number}]", name, dns_subdomain)
+
+
+def _preemption_policy(path: str, policy: str) -> Causes:
+    yield from one_of(path, policy, PREEMPTION_POLICIES)
+
+
+def _overhead(path: str, overhead: Tree) -> Causes:
+    yield from resource_requirements(path, {"limits": overhead})
+
+
+def _system(path: str, system: Tree) -> Causes:
+    name = system.get("name", "")
+    if not name:
+        yield required(f"{path}.name")
+    elif name not in ("linux", "windows"):
+        yield not_supported(path, name, ("linux", "windows"))
+
+
+_MEMBERS: Final[tuple[tuple[str, Callable[[str, Any], Causes]], ...]] = (
+    ("nodeSelector", labels),
+    ("affinity", affinity),
+    ("readinessGates", _readiness_gates),
+    ("schedulingGates", scheduling_gates),
+    ("topologySpreadConstraints", spread_constraints),
+    ("serviceAccountName", _named(dns_subdomain)),
+    ("nodeName", _named(dns_subdomain)),
+    ("hostname", _named(dns_label)),
+    ("subdomain", _named(dns_label)),
+    ("tolerations", tolerations),
+    ("hostAliases", _host_aliases),
+    ("priorityClassName", _named(dns_subdomain)),
+    ("runtimeClassName", _named(dns_subdomain)),
+    ("preemptionPolicy", _preemption_policy),
+    ("overhead", _overhead),
+    ("os", _system),
 )
+"""What is looked at by itself, where it is there."""
 
 
 def pod_spec(path: str, spec: Tree, pod: str | None) -> Causes:
     """`pod` is the name of the pod; None for a template."""
-    period = spec.get("terminationGracePeriodSeconds")
-    if period is None:
+    if spec.get("terminationGracePeriodSeconds") is None:
         yield required(f"{path}.terminationGracePeriodSeconds")
     yield from _parts(path, spec, pod)
     if spec.get("resources") is not None:
         yield from _pod_resources(path, spec)
-    yield from _host_network(path, spec, pod is not None)
-    yield from one_of(f"{path}.restartPolicy", spec.get("restartPolicy"), _RESTART_POLICIES)
-    yield from one_of(f"{path}.dnsPolicy", spec.get("dnsPolicy"), _DNS_POLICIES)
-    yield from labels(f"{path}.nodeSelector", spec.get("nodeSelector"))
-    if spec.get("affinity"):
-        yield from affinity(f"{path}.affinity", spec["affinity"])
-    for index, gate in enumerate(spec.get("readinessGates") or ()):
-        at = f"{path}.readinessGates[{index}].conditionType"
-        yield from text(at, gate.get("conditionType", ""), qualified_name)
-    yield from scheduling_gates(f"{path}.schedulingGates", spec.get("schedulingGates") or ())
-    yield from spread_constraints(
-        f"{path}.topologySpreadConstraints", spec.get("topologySpreadConstraints") or ()
-    )
-    yield from _names(path, spec)
-    yield from tolerations(f"{path}.tolerations", spec.get("tolerations") or ())
-    yield from _host_aliases(f"{path}.hostAliases", spec.get("hostAliases") or ())
-    yield from _rest(path, spec)
+    if spec.get("hostNetwork"):
+        yield from _host_network(path, spec, pod is not None)
+    if spec.get("restartPolicy") not in _RESTART_POLICIES:
+        yield from one_of(f"{path}.restartPolicy", spec.get("restartPolicy"), _RESTART_POLICIES)
+    if spec.get("dnsPolicy") not in _DNS_POLICIES:
+        yield from one_of(f"{path}.dnsPolicy", spec.get("dnsPolicy"), _DNS_POLICIES)
+    deadline = spec.get("activeDeadlineSeconds")
+    if deadline is not None and not 1 <= deadline <= _INT32_MAX:
+        yield invalid_value(f"{path}.activeDeadlineSeconds", deadline, between(1, _INT32_MAX))
+    for name, rule in _MEMBERS:
+        if name in spec and spec[name] not in (None, ""):
+            yield from rule(f"{path}.{name}", spec[name])
 
 
 def _parts(path: str, spec: Tree, pod: str | None) -> Causes:
     """Volumes, claims and the containers that use them."""
-    found, causes = volumes(f"{path}.volumes", spec.get("volumes") or (), pod or "")
-    yield from causes
+    found: dict[str, Tree] = {}
+    if spec.get("volumes"):
+        found, causes = volumes(f"{path}.volumes", spec["volumes"], pod or "")
+        yield from causes
     claims = spec.get("resourceClaims") or ()
-    yield from _resource_claims(f"{path}.resourceClaims", claims)
+    if claims:
+        yield from _resource_claims(f"{path}.resourceClaims", claims)
     parts = PodParts(
         found,
         {claim["name"] for claim in claims if claim.get("name")},
@@ -98,9 +140,11 @@ def _parts(path: str, spec: Tree, pod: str | None) -> Causes:
     )
     regular, initial = spec.get("containers") or (), spec.get("initContainers") or ()
     yield from containers(f"{path}.containers", regular, parts)
-    yield from init_containers(f"{path}.initContainers", initial, regular, parts)
-    ephemeral = spec.get("ephemeralContainers") or ()
-    yield from ephemeral_containers(f"{path}.ephemeralContainers", ephemeral, (*regular, *initial), parts)
+    if initial:
+        yield from init_containers(f"{path}.initContainers", initial, regular, parts)
+    ephemeral = spec.get("ephemeralContainers")
+    if ephemeral:
+        yield from ephemeral_containers(f"{path}.ephemeralContainers", ephemeral, (*regular, *initial), parts)
 
 
 def _resource_claims(path: str, claims: Iterable[Tree]) -> Causes:
@@ -129,42 +173,12 @@ def _resource_claims(path: str, claims: Iterable[Tree]) -> Causes:
 
 def _host_network(path: str, spec: Tree, is_pod: bool) -> Causes:
     """Ports of pods on the network of their host are the host's."""
-    for index, container in enumerate(spec.get("containers") or ()) if spec.get("hostNetwork") else ():
+    for index, container in enumerate(spec.get("containers") or ()):
         for number, port in enumerate(container.get("ports") or ()):
             host, own = port.get("hostPort", 0), port.get("containerPort", 0)
             if (is_pod or host) and host != own:
                 why = "must match `containerPort` when `hostNetwork` is true"
                 yield invalid_value(f"{path}.containers[{index}].ports[{number}].hostPort", host, why)
-
-
-def _names(path: str, spec: Tree) -> Causes:
-    for name, rule in _NAMED:
-        if spec.get(name):
-            yield from text(f"{path}.{name}", spec[name], rule)
-    deadline = spec.get("activeDeadlineSeconds")
-    if deadline is not None and not 1 <= deadline <= _INT32_MAX:
-        yield invalid_value(f"{path}.activeDeadlineSeconds", deadline, between(1, _INT32_MAX))
-
-
-def _host_aliases(path: str, aliases: Sequence[Tree]) -> Causes:
-    for index, alias in enumerate(aliases):
-        yield from ip_address(f"{path}[{index}].ip", alias.get("ip", ""))
-        for number, name in enumerate(alias.get("hostnames") or ()):
-            yield from text(f"{path}[{index}].hostnames[{number}]", name, dns_subdomain)
-
-
-def _rest(path: str, spec: Tree) -> Causes:
-    if spec.get("preemptionPolicy") is not None:
-        yield from one_of(f"{path}.preemptionPolicy", spec["preemptionPolicy"], PREEMPTION_POLICIES)
-    if spec.get("overhead"):
-        yield from resource_requirements(f"{path}.overhead", {"limits": spec["overhead"]})
-    system = spec.get("os")
-    if system is not None:
-        name = system.get("name", "")
-        if not name:
-            yield required(f"{path}.os.name")
-        elif name not in ("linux", "windows"):
-            yield not_supported(f"{path}.os", name, ("linux", "windows"))
 
 
 # ---- resources of the pod as a whole --------------------------------------------------------------

@@ -132,23 +132,31 @@ def _huge_pages_value(path: str, name: str, quantity: str) -> Causes:
 NameRule = Callable[[str, str], Causes]
 
 
+@lru_cache(maxsize=1024)
+def _good_name(rule: NameRule, name: str) -> bool:
+    return not any(rule("", name))
+
+
 def resource_requirements(
     path: str, found: Tree, claims: Collection[str] = (), rule: NameRule = container_resource_name
 ) -> Causes:
     """Requests, limits and claims of a container, or of a whole pod."""
     requests: Quantities = found.get("requests") or {}
     limits: Quantities = found.get("limits") or {}
+    pages = False
     for kind, quantities in (("limits", limits), ("requests", requests)):
         for name, quantity in quantities.items():
-            at = f"{path}.{kind}[{name}]"
-            yield from rule(at, name)
-            yield from resource_value(at, name, quantity)
-            if kind == "requests":
+            nano, at = parse(quantity), f"{path}.{kind}[{name}]"
+            if not _good_name(rule, name):
+                yield from rule(at, name)
+            if nano < 0 or nano % NANO:
+                yield from resource_value(at, name, quantity)
+            if kind == "requests" and not (name in limits and nano == parse(limits[name])):
                 yield from _request(path, name, quantity, limits.get(name))
-            if is_huge_pages(name):
+            if name.startswith(HUGE_PAGES):
+                pages = True
                 yield from _huge_pages_value(at, name, quantity)
-    asked = {*requests, *limits}
-    if any(map(is_huge_pages, asked)) and not asked & {"cpu", "memory"}:
+    if pages and not {"cpu", "memory"} & {*requests, *limits}:
         yield forbidden_value(path, "HugePages require cpu or memory")
     if found.get("claims"):
         yield from _claims(f"{path}.claims", found["claims"], claims)

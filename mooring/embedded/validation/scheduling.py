@@ -29,7 +29,8 @@ def _toleration(path: str, toleration: Tree) -> Causes:
     key, operator = toleration.get("key", ""), toleration.get("operator", "")
     effect, value = toleration.get("effect", ""), toleration.get("value", "")
     if key:
-        yield from text(f"{path}.key", key, qualified_name)
+        if qualified_name(key):
+            yield from text(f"{path}.key", key, qualified_name)
     elif operator != "Exists":
         why = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
         yield invalid_value(f"{path}.operator", operator, why)
@@ -169,7 +170,8 @@ def _spread_pair(constraint: Tree) -> tuple[str, str]:
 
 def _spread_constraint(path: str, constraint: Tree) -> Causes:
     key, action = _spread_pair(constraint)
-    yield from positive(f"{path}.maxSkew", constraint.get("maxSkew", 0))
+    if constraint.get("maxSkew", 0) <= 0:
+        yield from positive(f"{path}.maxSkew", constraint.get("maxSkew", 0))
     if not key:
         yield required(f"{path}.topologyKey", "can not be empty")
     if action not in ("DoNotSchedule", "ScheduleAnyway"):
@@ -187,7 +189,8 @@ def _spread_options(path: str, constraint: Tree) -> Causes:
         policy = constraint.get(name)
         if policy is not None and policy not in ("Honor", "Ignore"):
             yield not_supported(f"{path}.{name}", policy, ("Honor", "Ignore"))
-    yield from _label_keys(path, constraint)
+    if constraint.get("matchLabelKeys"):
+        yield from _label_keys(path, constraint)
     yield from label_selector(f"{path}.labelSelector", constraint.get("labelSelector"))
 
 

@@ -20,10 +20,20 @@ def labels(path: str, found: Mapping[str, str] | None) -> Causes:
         yield from text(path, value, label_value)
 
 
+def sound_labels(found: Mapping[str, str] | None) -> bool:
+    """Whether nothing is wrong with them: the quick answer."""
+    if found:
+        for key, value in found.items():
+            if qualified_name(key) or label_value(value):
+                return False
+    return True
+
+
 def label_selector(path: str, selector: Tree | None) -> Causes:
     if not selector:
         return
-    yield from labels(f"{path}.matchLabels", selector.get("matchLabels"))
+    if not sound_labels(selector.get("matchLabels")):
+        yield from labels(f"{path}.matchLabels", selector["matchLabels"])
     for index, expression in enumerate(selector.get("matchExpressions") or ()):
         yield from _expression(f"{path}.matchExpressions[{index}]", expression)
 

@@ -76,10 +76,11 @@ def replicas_within(path: str, status: Tree, *names: str) -> Causes:
     total, ready = status.get("replicas", 0), status.get("readyReplicas", 0)
     for name in names:
         if status.get(name, 0) > total:
-            yield invalid_value(f"{path}.{name}", status[name], "cannot be greater than status.replicas")
-    if status.get("availableReplicas", 0) > ready:
-        why = "cannot be greater than readyReplicas"
-        yield invalid_value(f"{path}.availableReplicas", status["availableReplicas"], why)
+            why = "cannot be greater than status.replicas"
+            yield invalid_value(f"{path}.{name}", status.get(name, 0), why)
+    available = status.get("availableReplicas", 0)
+    if available > ready:
+        yield invalid_value(f"{path}.availableReplicas", available, "cannot be greater than readyReplicas")
 
 
 # ---- Deployment and ReplicaSet --------------------------------------------------------------------
@@ -256,10 +257,11 @@ def stateful_set_status(obj: Tree, old: Tree) -> Causes:
     total, why = status.get("replicas", 0), "cannot be greater than status.replicas"
     for name in counts:
         if status.get(name, 0) > total:
-            yield invalid_value(f"status.{name}", status[name], why)
-    if status.get("availableReplicas", 0) > status.get("readyReplicas", 0):
+            yield invalid_value(f"status.{name}", status.get(name, 0), why)
+    available = status.get("availableReplicas", 0)
+    if available > status.get("readyReplicas", 0):
         why = "cannot be greater than status.readyReplicas"
-        yield invalid_value("status.availableReplicas", status["availableReplicas"], why)
+        yield invalid_value("status.availableReplicas", available, why)
     yield from _collisions(status, old.get("status") or {})
 
 

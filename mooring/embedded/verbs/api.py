@@ -57,9 +57,8 @@ class Api:
 
     def new_uid(self) -> str:
         """A random UUID of version 4."""
-        bits = self._random.getrandbits(128) & ~(0xF << 76) & ~(0x3 << 62) | (0x4 << 76) | (0x2 << 62)
-        text = f"{bits:032x}"
-        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+        bits = self._random.getrandbits
+        return f"{bits(32):08x}-{bits(16):04x}-4{bits(12):03x}-{bits(14) | 0x8000:04x}-{bits(48):012x}"
 
     def random_name(self, base: str) -> str:
         """A name for `generateName`; the letters are Kubernetes' own, which spell no words."""
