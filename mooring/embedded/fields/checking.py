@@ -22,8 +22,8 @@ from mooring.embedded.kinds.types import Scalar
 
 _NUMBERS: Final = (Scalar.INTEGER, Scalar.NUMBER)
 _TEXTS: Final = (Scalar.STRING, Scalar.BYTES)
-_FREE: Final = (Scalar.INT_OR_STRING,)
-"""Scalars that are checked only later, when the object is read as one of its kind."""
+_FREE: Final = (Scalar.ANY, Scalar.INT_OR_STRING, Scalar.OBJECT)
+"""What is checked only later, when the object is read as one of its kind."""
 
 
 def problems(shape: Shape, value: Any, path: str = "") -> Iterator[str]:

@@ -121,7 +121,7 @@ def _struct_or_atomic(type: ObjectType) -> Shape:
 
 @cache
 def _scalar(scalar: Scalar) -> Shape:
-    return UNTYPED if scalar in (Scalar.OBJECT, Scalar.ANY) else ScalarShape(scalar)
+    return ScalarShape(scalar)
 
 
 def _metadata_members() -> dict[str, Member]:

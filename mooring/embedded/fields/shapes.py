@@ -138,7 +138,7 @@ def _compare_member(member: Member, present: bool, before: Any, value: Any, chan
             shape.compare(element, {}, value, changes)
     elif not required:
         changes.added[element] = shape.added(value)
-    elif value:
+    elif not _is_zero(shape, value):
         shape.compare(element, None, value, changes)
 
 
@@ -150,8 +150,13 @@ def _compare_lost(member: Member, before: Any, changes: Changes) -> None:
             shape.compare(element, before, {}, changes)
     elif not required:
         changes.removed[element] = shape.added(before)
-    elif before:
+    elif not _is_zero(shape, before):
         shape.compare(element, before, None, changes)
+
+
+def _is_zero(shape: Shape, value: Any) -> bool:
+    """Whether a value is what Go has where there is none; an empty list is something else."""
+    return not value if isinstance(shape, ScalarShape) else value is None
 
 
 class Struct(Granular):
