@@ -1,0 +1,85 @@
+"""Pods as those see them who run them and count them: kubelets and controllers.
+
+The scheduler reads less of a pod, thousands of times a second; here is the rest.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from mooring.api import objects
+from mooring.api.meta import Value
+
+
+class PodReadinessGate(Value, frozen=True):
+    condition_type: str = ""
+
+
+class PodSpec(objects.PodSpec):
+    restart_policy: str = "Always"
+    termination_grace_period_seconds: int | None = None
+    active_deadline_seconds: int | None = None
+    readiness_gates: list[PodReadinessGate] = []
+    hostname: str = ""
+    subdomain: str = ""
+
+
+class ContainerStateTerminated(Value, frozen=True):
+    exit_code: int = 0
+    reason: str = ""
+    finished_at: str | None = None
+
+
+class ContainerStateWaiting(Value, frozen=True):
+    reason: str = ""
+
+
+class ContainerStateRunning(Value, frozen=True):
+    started_at: str | None = None
+
+
+class ContainerState(Value, frozen=True):
+    waiting: ContainerStateWaiting | None = None
+    running: ContainerStateRunning | None = None
+    terminated: ContainerStateTerminated | None = None
+
+
+class ContainerStatus(objects.ContainerStatus, frozen=True):
+    ready: bool = False
+    restart_count: int = 0
+    state: ContainerState = ContainerState()
+
+
+class PodStatus(objects.PodStatus):
+    reason: str = ""
+    message: str = ""
+    pod_ip: str = msgspec.field(default="", name="podIP")
+    container_statuses: list[ContainerStatus] = []  # type: ignore[assignment]
+    init_container_statuses: list[ContainerStatus] = []  # type: ignore[assignment]
+
+
+class Pod(objects.Pod):
+    spec: PodSpec = msgspec.field(default_factory=PodSpec)
+    status: PodStatus = msgspec.field(default_factory=PodStatus)
+
+    @property
+    def terminal(self) -> bool:
+        """Whether it has run to its end."""
+        return self.status.phase in ("Succeeded", "Failed")
+
+    @property
+    def active(self) -> bool:
+        """Whether it runs or may still run: controllers count these."""
+        return not self.terminal and self.metadata.deletion_timestamp is None
+
+    @property
+    def ready_since(self) -> str | None:
+        """When it became ready, if it is."""
+        for condition in self.status.conditions:
+            if condition.type == "Ready" and condition.status == "True":
+                return condition.last_transition_time or ""
+        return None
+
+    @property
+    def ready(self) -> bool:
+        return self.ready_since is not None

@@ -1,0 +1,183 @@
+"""What an API server holds of some kinds, kept up to date in memory: client-go's shared informers.
+
+Those who write through the port tell the cache what they wrote, so that they never act on a state older than
+their own last word. (client-go's controllers keep expectations for that.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, cast
+
+import msgspec
+
+from mooring.api.meta import KubeObject
+from mooring.cluster.informers import Informer
+from mooring.cluster.kinds import ApiResource
+from mooring.cluster.port import Cluster, Obj
+from mooring.cluster.troubles import Troubles
+
+Handler = Callable[[Obj | None, Obj | None], None]
+"""Called with the object before and after a change; None where there was, or is, none."""
+
+
+class Collection(Generic[Obj]):
+    """The objects of one kind. Objects are values: a change puts another object in the place of the old."""
+
+    def __init__(self, resource: ApiResource[Obj]) -> None:
+        self.resource = resource
+        self._objects: dict[str, Obj] = {}
+        self._handlers: list[Handler[Obj]] = []
+        self._indexes: dict[str, _Index[Obj]] = {}
+        self.index("namespace", _namespace)
+        self.index("controller", _controller)
+
+    def subscribe(self, handler: Handler[Obj]) -> None:
+        """Have changes told, and at once what is here already."""
+        self._handlers.append(handler)
+        for obj in list(self._objects.values()):
+            handler(None, obj)
+
+    def index(self, name: str, keys: Callable[[Obj], Iterable[str]]) -> None:
+        """Find objects by something else than their name, too; an index that is there already stays."""
+        if name not in self._indexes:
+            index = self._indexes[name] = _Index(keys)
+            for obj in self._objects.values():
+                index.put(None, obj)
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def __iter__(self) -> Iterator[Obj]:
+        return iter(list(self._objects.values()))
+
+    def get(self, key: str) -> Obj | None:
+        """An object by "namespace/name", or "name"."""
+        return self._objects.get(key)
+
+    def by(self, index: str, key: str) -> list[Obj]:
+        """The objects that an index has under a key."""
+        return self._indexes[index].find(key)
+
+    def in_namespace(self, namespace: str) -> list[Obj]:
+        return self.by("namespace", namespace)
+
+    def controlled_by(self, uid: str) -> list[Obj]:
+        """The objects whose controller has this uid."""
+        return self.by("controller", uid)
+
+    # ---- what is known first here
+
+    def wrote(self, obj: Obj) -> None:
+        """An API server answered a write with this object."""
+        self.apply(obj)
+
+    def deleting(self, obj: Obj, now: str) -> None:
+        """An API server accepted that this object be deleted; it may take its time."""
+        known = self._objects.get(obj.key)
+        if known is not None and known.uid == obj.uid and known.metadata.deletion_timestamp is None:
+            metadata = msgspec.structs.replace(known.metadata, deletion_timestamp=now)
+            self._put(known, msgspec.structs.replace(known, metadata=metadata))
+
+    # ---- the sink of an informer
+
+    def apply(self, obj: KubeObject) -> None:
+        new = cast("Obj", obj)
+        old = self._objects.get(new.key)
+        if old is None or old.uid != new.uid or _version(old) < _version(new):  # else `wrote` told it before
+            self._put(old, new)
+
+    def delete(self, obj: KubeObject) -> None:
+        """The object is gone; to be told by whoever finds out first."""
+        old = self._objects.get(obj.key)
+        if old is not None and old.uid == obj.uid:
+            del self._objects[old.key]
+            self._tell(old, None)
+
+    def _put(self, old: Obj | None, new: Obj) -> None:
+        self._objects[new.key] = new
+        self._tell(old, new)
+
+    def _tell(self, old: Obj | None, new: Obj | None) -> None:
+        for index in self._indexes.values():
+            index.put(old, new)
+        for handler in self._handlers:
+            handler(old, new)
+
+
+class _Index(Generic[Obj]):
+    def __init__(self, keys: Callable[[Obj], Iterable[str]]) -> None:
+        self._keys = keys
+        self._found: dict[str, dict[str, Obj]] = {}
+
+    def put(self, old: Obj | None, new: Obj | None) -> None:
+        found = self._found
+        after = () if new is None else self._keys(new)
+        if old is not None:
+            for key in self._keys(old):
+                if key not in after:
+                    bucket = found[key]
+                    del bucket[old.key]
+                    if not bucket:
+                        del found[key]
+        if new is not None:
+            for key in after:
+                found.setdefault(key, {})[new.key] = new
+
+    def find(self, key: str) -> list[Obj]:
+        bucket = self._found.get(key)
+        return [] if bucket is None else list(bucket.values())
+
+
+class Cache:
+    """Collections and their informers, one for each kind however many ask for it."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.synced = asyncio.Event()
+        self._cluster = cluster
+        self._troubles = Troubles()
+        self._collections: dict[str, Collection[Any]] = {}
+        self._informers: dict[str, Informer[Any]] = {}
+        self._group: asyncio.TaskGroup | None = None
+
+    def follow(self, resource: ApiResource[Obj]) -> Collection[Obj]:
+        """The collection of a kind, which is followed from now on. Whoever comes first says by which model
+        its objects are read."""
+        found = self._collections.get(resource.name)
+        if found is None:
+            found = self._collections[resource.name] = Collection(resource)
+            informer = Informer(self._cluster, resource, found, troubles=self._troubles)
+            self._informers[resource.name] = informer
+            if self._group is not None:
+                self._group.create_task(informer.run(), name=f"informer of {resource.name}")
+        elif found.resource.model is not resource.model:
+            raise TypeError(
+                f"{resource.name} are read as {found.resource.model.__name__} already, "
+                f"not as {resource.model.__name__}"
+            )
+        return found
+
+    async def run(self) -> None:
+        """Follow all kinds until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            for name, informer in self._informers.items():
+                group.create_task(informer.run(), name=f"informer of {name}")
+            for informer in list(self._informers.values()):
+                await informer.synced.wait()
+            self.synced.set()
+
+
+def _version(obj: KubeObject) -> int:
+    """Resource versions of one server can be compared as numbers, since v1.35 by its word."""
+    return int(obj.metadata.resource_version or 0)
+
+
+def _namespace(obj: KubeObject) -> tuple[str, ...]:
+    return (obj.metadata.namespace,)
+
+
+def _controller(obj: KubeObject) -> tuple[str, ...]:
+    owner = obj.metadata.controller()
+    return () if owner is None else (owner.uid,)

@@ -1,0 +1,57 @@
+"""An event loop on which time passes only as fast as there is something to wait for.
+
+Whenever nothing can go on before some timer is due, it is due. Everything that takes its time from the loop,
+or from `loop.time` handed in as a clock, lives through an hour in the milliseconds that its work takes.
+Work in threads is waited for: time stands still meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any, TypeVar, TypeVarTuple, Unpack
+
+T = TypeVar("T")
+Args = TypeVarTuple("Args")
+
+START = 1_893_456_000.0  # 2030-01-01T00:00:00Z: a date that nobody mistakes for today
+
+
+class _Selector(selectors.DefaultSelector):
+    """Looks at sockets and pipes as any selector does, but jumps where another would wait."""
+
+    now = START
+    in_threads = 0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None or self.in_threads:
+            return super().select(None if timeout is None or timeout > 0 else timeout)
+        ready = super().select(0)
+        if not ready and timeout > 0:
+            self.now += timeout
+        return ready
+
+
+class VirtualTimeLoop(asyncio.SelectorEventLoop):
+    """`time` is in seconds since the epoch, so that it serves as a clock of the cluster as well."""
+
+    def __init__(self, start: float = START) -> None:
+        self._jumping = _Selector()
+        self._jumping.now = start
+        super().__init__(self._jumping)
+
+    def time(self) -> float:
+        return self._jumping.now
+
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[Unpack[Args]], T], *args: Unpack[Args]
+    ) -> asyncio.Future[T]:
+        future = super().run_in_executor(executor, func, *args)
+        self._jumping.in_threads += 1
+        future.add_done_callback(self._back_from_thread)
+        return future
+
+    def _back_from_thread(self, _: asyncio.Future[Any]) -> None:
+        self._jumping.in_threads -= 1
