@@ -46,7 +46,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return self._jumping.now
 
     def run_in_executor(
-        self, executor: Executor | None, func: Callable[[Unpack[Args]], T], *args: Unpack[Args]
+        self, executor: Executor | None, func: Callable[[Unpack[Args]], T], *args: *Args
     ) -> asyncio.Future[T]:
         future = super().run_in_executor(executor, func, *args)
         self._jumping.in_threads += 1
