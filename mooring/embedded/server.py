@@ -60,13 +60,14 @@ class EmbeddedServer:
         """Open the store and listen."""
         self._directory = Path(tempfile.mkdtemp(prefix="mooring-"))
         try:
-            self._open_store()
+            self.open()
             await self._listen(self._directory)
         except BaseException:
             self._forget()
             raise
 
-    def _open_store(self) -> None:
+    def open(self) -> None:
+        """Open the store without listening: `cluster` is then the only way in. `stop` closes it again."""
         journal = None if self._data_dir is None else SqliteJournal(self._data_dir)
         store = Store(window=self._window, journal=journal)
         loop = asyncio.get_running_loop()
