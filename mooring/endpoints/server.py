@@ -1,4 +1,4 @@
-"""EndpointServer: HTTPS on an event loop that is somebody else's.
+"""EndpointServer: HTTPS, or plain HTTP, on an event loop that is somebody else's.
 
 uvicorn's protocol speaks HTTP; connections are accepted here, so that each gets the certificate that is in
 force at that moment, and so that there are never too many of them.
@@ -11,13 +11,14 @@ import errno
 import logging
 import os
 import socket
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
 
 import uvicorn
 from uvicorn.server import ServerState
 
-from mooring.endpoints.app import App
 from mooring.endpoints.connection import KEEP_ALIVE, Connection
-from mooring.endpoints.identity import ServingIdentity
 from mooring.endpoints.settings import EndpointError, EndpointSettings, parse_address
 
 log = logging.getLogger("mooring.endpoints")
@@ -26,16 +27,37 @@ MOST_CONNECTIONS = 256  # those whose handshake is not over included
 HANDSHAKE_WITHIN = 10.0  # seconds
 GOODBYE_WITHIN = 5.0  # seconds for a client to end TLS in order
 REFRESH = 60.0  # seconds after which certificates and authorities are looked at again
-GRACE = 1.0  # seconds for answers under way when the server ends
+GRACE = 1.0  # seconds for answers under way when the server ends, unless said otherwise
 PAUSE = 1.0  # seconds when no connection can be accepted
 BACKLOG = 128
 
 
-class EndpointServer:
-    """Listens as soon as it is made, and serves while it `run`s. Raises EndpointError."""
+class Identity(Protocol):
+    """How the server proves itself at present; without a context it speaks plain HTTP."""
 
-    def __init__(self, settings: EndpointSettings, app: App, identity: ServingIdentity) -> None:
+    @property
+    def context(self) -> ssl.SSLContext | None: ...
+
+    async def refresh(self) -> bool:
+        """Look again; whether there is a new context."""
+        ...
+
+
+class EndpointServer:
+    """Listens as soon as it is made, and serves while it `run`s. Raises EndpointError.
+
+    `grace` is how many seconds answers under way have to arrive when the server ends.
+    """
+
+    def __init__(
+        self,
+        settings: EndpointSettings,
+        app: Callable[..., Awaitable[None]],
+        identity: Identity,
+        grace: float = GRACE,
+    ) -> None:
         self._identity = identity
+        self._grace = grace
         self._config = uvicorn.Config(
             app,
             http=Connection,
@@ -108,13 +130,16 @@ class EndpointServer:
         loop = asyncio.get_running_loop()
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         context = self._identity.context
+        tls: dict[str, Any] = {}
+        if context is not None:
+            tls = {
+                "ssl": context,
+                "ssl_handshake_timeout": HANDSHAKE_WITHIN,
+                "ssl_shutdown_timeout": GOODBYE_WITHIN,
+            }
         try:
             _, connection = await loop.connect_accepted_socket(
-                lambda: Connection(self._config, self._state),
-                accepted,
-                ssl=context,
-                ssl_handshake_timeout=HANDSHAKE_WITHIN,
-                ssl_shutdown_timeout=GOODBYE_WITHIN,
+                lambda: Connection(self._config, self._state), accepted, **tls
             )
         except OSError as error:  # no TLS, none that we speak, or gone
             log.log(logging.INFO - 4, "no TLS with a client: %s", error)
@@ -145,11 +170,20 @@ class EndpointServer:
             task.cancel()
         for connection in tuple(self.connections):
             connection.shutdown()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._grace
         if self._state.tasks:
-            await asyncio.wait(tuple(self._state.tasks), timeout=GRACE)
+            await asyncio.wait(tuple(self._state.tasks), timeout=self._grace)
+        while any(map(_sending, self.connections)) and loop.time() < deadline:
+            await asyncio.sleep(0.01)
         for connection in tuple(self.connections):
             connection.transport.abort()
         await asyncio.sleep(0)  # aborted transports close their sockets in the next turn of the loop
+
+
+def _sending(connection: Connection) -> bool:
+    """Whether a part of an answer has not left yet."""
+    return connection.transport.get_write_buffer_size() > 0
 
 
 def listen(address: str, port: int) -> socket.socket:
