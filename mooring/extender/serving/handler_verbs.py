@@ -1,0 +1,217 @@
+"""Handlers behind the verbs: what they are shown, and what their answers mean."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from operator import index
+from typing import Any
+
+from mooring.api.meta import KubeObject, ObjectMeta
+from mooring.api.objects import Node, Pod
+from mooring.extender.serving.handlers import ExtenderError, Handler, Victims
+from mooring.extender.serving.questions import Question, Questions, tree_of
+from mooring.extender.serving.verbs import BindVerb, FilterVerb, Preemption, PreemptVerb, PrioritizeVerb, Verb
+from mooring.extender.wire import ExtenderBindingArgs
+from mooring.framework.handle import Client
+from mooring.framework.status import Code, Status, unresolvable
+
+NO_CACHE = (
+    "found node names without nodes, but this extender keeps no nodes: start it with --node-cache-capable, "
+    "or set nodeCacheCapable: false in the scheduler's configuration"
+)
+NOT_KNOWN = unresolvable("node(s) were not known to the extender yet")
+INT64 = range(-(2**63), 2**63)
+
+
+class KnownObjects:
+    """The nodes and pods of the cluster, as informers deliver them."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node] = {}
+        self.pods: dict[str, Pod] = {}  # by uid
+
+    def apply(self, obj: KubeObject) -> None:
+        if isinstance(obj, Node):
+            self.nodes[obj.name] = obj
+        elif isinstance(obj, Pod):
+            self.pods[obj.uid] = obj
+
+    def delete(self, obj: KubeObject) -> None:
+        self.nodes.pop(obj.name, None) if isinstance(obj, Node) else self.pods.pop(obj.uid, None)
+
+
+class HandlerVerbs:
+    """Makes verbs of handlers. `known` is what the extender keeps of the cluster, if it does."""
+
+    def __init__(self, questions: Questions, known: KnownObjects | None, client: Client | None) -> None:
+        self._questions = questions
+        self._known = known
+        self._client = client
+
+    def verb(self, handler: Handler) -> Verb:
+        path, who = handler.path, f"handler {handler.name}"
+        if handler.verb == "filter":
+            return FilterVerb(path, who, self._questions, partial(self._filter, handler))
+        if handler.verb == "prioritize":
+            return PrioritizeVerb(path, who, self._questions, partial(self._prioritize, handler))
+        if handler.verb == "preempt":
+            return PreemptVerb(path, who, partial(self._preempt, handler))
+        return BindVerb(path, who, partial(self._bind, handler))
+
+    # ---- what handlers are shown
+
+    def _nodes(self, question: Question) -> list[Node]:
+        if self._known is None:
+            if question.nodes is None:
+                raise ExtenderError(NO_CACHE)
+            return question.nodes
+        known = self._known.nodes
+        return [known[name] for name in question.names if name in known]
+
+    def _victims(self, preemption: Preemption) -> dict[str, Victims]:
+        if self._known is None or not preemption.by_uid:
+            return preemption.victims
+        pods = self._known.pods
+        return {
+            name: Victims([pods.get(pod.uid, pod) for pod in each.pods], each.num_pdb_violations)
+            for name, each in preemption.victims.items()
+        }
+
+    # ---- what they answer
+
+    async def _filter(self, handler: Handler, question: Question) -> Mapping[str, Status]:
+        nodes = self._nodes(question)
+        default = unresolvable(f"node(s) were refused by the extender's {handler.name}")
+        shown = _shown(handler, question, pod=question.pod)
+        refused: dict[str, Status]
+        if handler.each:
+            function = handler.function
+            answers = ((node.name, function(node=node, **shown)) for node in nodes)
+            refused = {
+                name: _refusal(answer, default) for name, answer in answers if answer not in (None, True)
+            }
+            refused = {name: status for name, status in refused.items() if not status.ok}
+        else:
+            answer = await handler.call(nodes=nodes, **shown)
+            refused = _refusals(answer, [node.name for node in nodes], default)
+        if len(nodes) != len(question.names):
+            known = {node.name for node in nodes}
+            refused |= {name: NOT_KNOWN for name in question.names if name not in known}
+        return refused
+
+    async def _prioritize(self, handler: Handler, question: Question) -> Sequence[int]:
+        nodes = self._nodes(question)
+        shown = _shown(handler, question, pod=question.pod)
+        scores: Sequence[int]
+        if handler.each:
+            function = handler.function
+            scores = [_score(function(node=node, **shown), node.name) for node in nodes]
+        else:
+            names = [node.name for node in nodes]
+            scores = _scores(await handler.call(nodes=nodes, **shown), names)
+        if len(nodes) == len(question.names):
+            return scores
+        by_name = {node.name: score for node, score in zip(nodes, scores, strict=True)}
+        return [by_name.get(name, 0) for name in question.names]
+
+    async def _bind(self, handler: Handler, args: ExtenderBindingArgs, body: bytes) -> None:
+        metadata = ObjectMeta(name=args.pod_name, namespace=args.pod_namespace, uid=args.pod_uid)
+        available: dict[str, Any] = {"pod": Pod(metadata=metadata), "node": args.node, "client": self._client}
+        if "request" in handler.parameters:
+            available["request"] = tree_of(body)
+        answer = await handler.call(**available)
+        if isinstance(answer, Status) and not answer.ok:
+            raise ExtenderError(answer.message)
+        if answer is not None and not isinstance(answer, Status):
+            raise TypeError(f"answered {reprlib.repr(answer)}; expected None, or an exception where it fails")
+
+    async def _preempt(self, handler: Handler, preemption: Preemption) -> Mapping[str, Sequence[str]]:
+        victims = self._victims(preemption)
+        shown = _shown(handler, preemption, pod=preemption.pod)
+        answer = await handler.call(victims=victims, **shown)
+        if isinstance(answer, str) or not isinstance(answer, Iterable):
+            raise TypeError(
+                f"answered {reprlib.repr(answer)}; expected names of nodes, or a mapping to the pods to evict"
+            )
+        kept = answer if isinstance(answer, Mapping) else {name: victims.get(name) for name in answer}
+        _check_names(kept, victims)
+        return {name: _uids(each) for name, each in kept.items()}
+
+
+def _shown(handler: Handler, about: Question | Preemption, pod: Pod) -> dict[str, Any]:
+    """What a handler wants to see besides the nodes; the whole request is decoded for those only that do."""
+    shown: dict[str, Any] = {}
+    if "pod" in handler.parameters:
+        shown["pod"] = pod
+    if "request" in handler.parameters:
+        shown["request"] = about.request
+    return shown
+
+
+def _refusal(answer: object, default: Status) -> Status:
+    """What a filter's answer other than None or True means; a text refuses for good, because a handler sees
+    no pods on the node whose eviction could change its mind."""
+    if answer is False:
+        return default
+    if isinstance(answer, str):
+        return unresolvable(answer)
+    if isinstance(answer, Status):
+        if answer.code in (Code.ERROR, Code.SKIP, Code.WAIT):
+            raise ExtenderError(answer.message or f"unexpected status {answer.code.text}")
+        return answer
+    raise TypeError(f"answered {reprlib.repr(answer)}; expected None, True, False, a text or a Status")
+
+
+def _refusals(answer: object, names: Sequence[str], default: Status) -> dict[str, Status]:
+    """Those that do not pass, by an answer about all nodes."""
+    if isinstance(answer, Mapping):
+        _check_names(answer, names)
+        found = {name: _refusal(reason, default) for name, reason in answer.items()}
+        return {name: status for name, status in found.items() if not status.ok}
+    if isinstance(answer, str) or not isinstance(answer, Iterable):
+        raise TypeError(
+            f"answered {reprlib.repr(answer)}; expected the nodes that pass, or a mapping from the names of "
+            "those that do not to the reason"
+        )
+    passed = {each.name if isinstance(each, Node) else each for each in answer}
+    _check_names(passed, names)
+    return {name: default for name in names if name not in passed}
+
+
+def _check_names(found: Iterable[object], names: Iterable[str]) -> None:
+    odd = set(found).difference(names)
+    if odd:
+        raise ValueError(f"named node {reprlib.repr(odd.pop())}, which it was not asked about")
+
+
+def _scores(answer: object, names: Sequence[str]) -> list[int]:
+    if isinstance(answer, Mapping):
+        _check_names(answer, names)
+        return [_score(answer.get(name, 0), name) for name in names]
+    if isinstance(answer, str) or not isinstance(answer, Iterable):
+        raise TypeError(f"answered {reprlib.repr(answer)}; expected a score for each node")
+    scores = list(answer)
+    if len(scores) != len(names):
+        raise ValueError(f"answered {len(scores)} scores for {len(names)} nodes")
+    return [_score(score, name) for score, name in zip(scores, names, strict=True)]
+
+
+def _score(score: Any, name: str) -> int:
+    if type(score) is not int:
+        try:
+            score = index(score)
+        except TypeError:
+            score = reprlib.repr(score)
+            raise TypeError(f"answered {score} for node {name}; expected an integer") from None
+    if score not in INT64:
+        raise ValueError(f"answered {reprlib.repr(score)} for node {name}; expected a 64-bit integer")
+    return int(score)
+
+
+def _uids(victims: object) -> list[str]:
+    pods = victims.pods if isinstance(victims, Victims) else victims
+    if isinstance(pods, str) or not isinstance(pods, Iterable):
+        raise TypeError(f"answered {reprlib.repr(pods)}; expected the pods to evict, or their uids")
+    return [pod.uid if isinstance(pod, Pod) else str(pod) for pod in pods]

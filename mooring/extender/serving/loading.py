@@ -1,0 +1,74 @@
+"""From a module or a file to the handlers in it."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+
+from mooring.extender.serving.handlers import Handler, handlers_of
+
+
+class LoadingError(Exception):
+    """A source that cannot be served; the message says which and why."""
+
+
+def load_handlers(source: str) -> list[Handler]:
+    """The handlers of "my_extender.py" or "package.module", those that it imports from elsewhere included."""
+    module = _loaded(source)
+    functions = {id(value): value for value in vars(module).values()}
+    found = [handler for function in functions.values() for handler in handlers_of(function)]
+    if not found:
+        raise LoadingError(
+            f"{source}: found no handler; decorate a function with @extender.filter, prioritize, bind or "
+            "preempt of mooring.extender, or serve a plugin with --plugin MODULE:CLASS"
+        )
+    return found
+
+
+def check_paths(handlers: Iterable[Handler]) -> None:
+    """Two handlers behind one path are an error."""
+    known: dict[str, Handler] = {}
+    for handler in handlers:
+        other = known.setdefault(handler.path, handler)
+        if other is not handler:
+            raise LoadingError(
+                f"{handler.path} is both {other.name} ({other.verb}) and {handler.name} ({handler.verb}); "
+                f'give one of them another path: @extender.{handler.verb}("/another")'
+            )
+
+
+def _loaded(source: str) -> ModuleType:
+    is_file = source.endswith(".py") or os.sep in source
+    try:
+        return _from_file(Path(source)) if is_file else importlib.import_module(source)
+    except OSError as error:
+        raise LoadingError(f"{source}: {error.strerror}") from None
+    except ModuleNotFoundError as error:
+        if error.name != source.partition(".")[0]:
+            raise LoadingError(f"{source}: {error}") from error
+        hint = f"; for a file write {source}.py" if Path(f"{source}.py").exists() else ""
+        raise LoadingError(f"{source}: no such module{hint}") from None
+    except Exception as error:
+        raise LoadingError(f"{source}: {type(error).__name__}: {error}") from error
+
+
+def _from_file(path: Path) -> ModuleType:
+    """The module of a file, which finds the modules beside it as a script would."""
+    if not path.is_file():
+        raise LoadingError(f"{path}: no such file")
+    taken = path.stem in sys.modules  # such as a file that is called as a module of Python's own
+    spec = importlib.util.spec_from_file_location(f"extender_{path.stem}" if taken else path.stem, path)
+    if spec is None or spec.loader is None:
+        raise LoadingError(f"{path}: expected a Python file, whose name ends in .py")
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module

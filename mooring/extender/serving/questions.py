@@ -1,0 +1,99 @@
+"""Requests of filter and prioritize: the pod, and the nodes that are left to choose from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from mooring.api.errors import ObjectError
+from mooring.api.objects import Node, Pod
+from mooring.cluster.decoding import reader_of
+from mooring.extender.wire import ExtenderArgs, T, is_null, read, read_nodes
+
+_node = reader_of(Node).object
+_pod = reader_of(Pod).object
+
+
+class BadRequestError(Exception):
+    """A body that is no such request; the message says where and what."""
+
+
+class Question:
+    """One request. `nodes` and `items`, the nodes as they came, are None where only names were sent."""
+
+    __slots__ = ("_body", "items", "names", "nodes", "pod")
+
+    def __init__(
+        self, body: bytes, pod: Pod, names: list[str], nodes: list[Node] | None, items: list[Raw] | None
+    ) -> None:
+        self._body = body
+        self.pod = pod
+        self.names = names
+        self.nodes = nodes
+        self.items = items
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """The whole of it, with all that the structs leave out."""
+        return tree_of(self._body)
+
+
+class Questions:
+    """Reads requests. A scheduler sends the same nodes again for every pod, so those that were in the last
+    request that had any are not decoded again, and are the very same objects."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, Node] = {}
+
+    def read(self, body: bytes) -> Question:
+        """Raises BadRequestError."""
+        args = message(body, ExtenderArgs)
+        pod = pod_of(args.pod)
+        if is_null(args.nodes):
+            return Question(body, pod, args.node_names or [], None, None)
+        try:
+            items = read_nodes(args.nodes)
+            nodes = self._decoded(items)
+        except (msgspec.DecodeError, ObjectError) as error:
+            raise BadRequestError(f"Nodes: {error}") from None
+        return Question(body, pod, [node.name for node in nodes], nodes, items)
+
+    def _decoded(self, items: list[Raw]) -> list[Node]:
+        known, seen = self._known, {}
+        nodes = []
+        for item in items:
+            data = bytes(item)
+            node = known.get(data)
+            if node is None:
+                node = _node(data)
+            seen[data] = node
+            nodes.append(node)
+        self._known = seen
+        return nodes
+
+
+def message(body: bytes, kind: type[T]) -> T:
+    """A message of the wire. Raises BadRequestError."""
+    try:
+        return read(body, kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadRequestError(f"{kind.__name__}: {error}") from None
+
+
+def pod_of(raw: Raw) -> Pod:
+    """Raises BadRequestError."""
+    if is_null(raw):
+        raise BadRequestError("Pod: found none, expected the pod that is to be scheduled")
+    try:
+        pod: Pod = _pod(raw)
+    except (msgspec.DecodeError, ObjectError) as error:
+        raise BadRequestError(f"Pod: {error}") from None
+    return pod
+
+
+def tree_of(body: bytes) -> dict[str, Any]:
+    """A request that was read before, as plain JSON."""
+    tree: dict[str, Any] = msgspec.json.decode(body)
+    return tree

@@ -1,0 +1,220 @@
+"""The four verbs: requests read, somebody asked who decides, answers written as kube-scheduler reads them.
+
+Who decides raises where it fails. filter and bind then answer 200 with an `Error`, as the protocol has it;
+the answers of prioritize and preempt have no place for one, so they are a 500, which a scheduler logs.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+import msgspec
+from msgspec import Raw
+
+from mooring.api.meta import ObjectMeta
+from mooring.api.objects import Pod
+from mooring.extender.serving.handlers import ExtenderError, Victims
+from mooring.extender.serving.questions import Question, Questions, message, pod_of, tree_of
+from mooring.extender.wire import (
+    ExtenderBindingArgs,
+    ExtenderBindingResult,
+    ExtenderFilterResult,
+    ExtenderPreemptionArgs,
+    ExtenderPreemptionResult,
+    HostPriority,
+    MetaPod,
+    MetaVictims,
+    NodeList,
+    write,
+)
+from mooring.framework.runners import PluginError
+from mooring.framework.status import Code, Status
+
+log = logging.getLogger("mooring.extender")
+
+Refusals = Mapping[str, Status]
+"""Why nodes do not pass, by their names; the others do."""
+
+
+class Outcome(msgspec.Struct, kw_only=True):
+    """An answer, and what the log and the metrics tell of it."""
+
+    body: bytes
+    pod: str
+    told: str = ""
+    error: str = ""
+    status: int = 200
+
+
+class Verb(ABC):
+    """Something behind a path. `who` is how messages call the one that decides."""
+
+    verb: str
+
+    def __init__(self, path: str, who: str) -> None:
+        self.path = path
+        self.who = who
+
+    @abstractmethod
+    async def answer(self, body: bytes) -> Outcome:
+        """Raises BadRequestError."""
+
+    def _failed(self, error: Exception) -> str:
+        """What a scheduler is told of a failure; a bug's traceback is for the log alone."""
+        if isinstance(error, ExtenderError):
+            return str(error)
+        if isinstance(error, PluginError):
+            return f"plugin {error.plugin}: {error}"
+        log.error("%s raised", self.who, exc_info=error)
+        return f"{self.who}: {type(error).__name__}: {error}"
+
+
+class FilterVerb(Verb):
+    verb = "filter"
+
+    def __init__(
+        self,
+        path: str,
+        who: str,
+        questions: Questions,
+        decide: Callable[[Question], Awaitable[Refusals]],
+    ) -> None:
+        super().__init__(path, who)
+        self._questions = questions
+        self._decide = decide
+
+    async def answer(self, body: bytes) -> Outcome:
+        question = self._questions.read(body)
+        pod = question.pod.key
+        try:
+            refused = await self._decide(question)
+        except Exception as failure:
+            error = self._failed(failure)
+            return Outcome(body=write(ExtenderFilterResult(error=error)), pod=pod, error=error)
+        passed = [i for i, name in enumerate(question.names) if name not in refused]
+        result = ExtenderFilterResult(
+            nodes=_node_list([question.items[i] for i in passed])
+            if question.items is not None
+            else Raw(b"null"),
+            node_names=None if question.items is not None else [question.names[i] for i in passed],
+            failed_nodes=_messages(refused, resolvable=True),
+            failed_and_unresolvable_nodes=_messages(refused, resolvable=False),
+        )
+        return Outcome(body=write(result), pod=pod, told=f"{len(passed)} of {len(question.names)} nodes")
+
+
+class PrioritizeVerb(Verb):
+    """The scores are in the order of the question's names."""
+
+    verb = "prioritize"
+
+    def __init__(
+        self,
+        path: str,
+        who: str,
+        questions: Questions,
+        decide: Callable[[Question], Awaitable[Sequence[int]]],
+    ) -> None:
+        super().__init__(path, who)
+        self._questions = questions
+        self._decide = decide
+
+    async def answer(self, body: bytes) -> Outcome:
+        question = self._questions.read(body)
+        pod = question.pod.key
+        try:
+            scores = await self._decide(question)
+        except Exception as failure:
+            return _refused(pod, self._failed(failure))
+        told = f"{len(scores)} scores" + (f", at most {max(scores)}" if scores else "")
+        return Outcome(body=write(list(map(HostPriority, question.names, scores))), pod=pod, told=told)
+
+
+class BindVerb(Verb):
+    verb = "bind"
+
+    def __init__(
+        self, path: str, who: str, decide: Callable[[ExtenderBindingArgs, bytes], Awaitable[None]]
+    ) -> None:
+        super().__init__(path, who)
+        self._decide = decide
+
+    async def answer(self, body: bytes) -> Outcome:
+        args = message(body, ExtenderBindingArgs)
+        pod, error = f"{args.pod_namespace}/{args.pod_name}", ""
+        try:
+            await self._decide(args, body)
+        except Exception as failure:
+            error = self._failed(failure)
+        told = f"to {args.node}"
+        return Outcome(body=write(ExtenderBindingResult(error)), pod=pod, told=told, error=error)
+
+
+class Preemption:
+    """One request of preempt: the candidates by node name, their pods whole or nothing but uids."""
+
+    __slots__ = ("_body", "by_uid", "pod", "victims")
+
+    def __init__(self, body: bytes) -> None:
+        """Raises BadRequestError."""
+        args = message(body, ExtenderPreemptionArgs)
+        self._body = body
+        self.pod = pod_of(args.pod)
+        self.by_uid = args.node_name_to_meta_victims is not None
+        self.victims: dict[str, Victims] = {}
+        for name, whole in (args.node_name_to_victims or {}).items():
+            self.victims[name] = Victims([pod_of(raw) for raw in whole.pods], whole.num_pdb_violations)
+        for name, meta in (args.node_name_to_meta_victims or {}).items():
+            pods = [Pod(metadata=ObjectMeta(uid=pod.uid)) for pod in meta.pods]
+            self.victims[name] = Victims(pods, meta.num_pdb_violations)
+
+    @property
+    def request(self) -> dict[str, object]:
+        return tree_of(self._body)
+
+
+class PreemptVerb(Verb):
+    """The decision is the uids of those to evict, for each node that remains a candidate."""
+
+    verb = "preempt"
+
+    def __init__(
+        self, path: str, who: str, decide: Callable[[Preemption], Awaitable[Mapping[str, Sequence[str]]]]
+    ) -> None:
+        super().__init__(path, who)
+        self._decide = decide
+
+    async def answer(self, body: bytes) -> Outcome:
+        preemption = Preemption(body)
+        pod = preemption.pod.key
+        try:
+            kept = await self._decide(preemption)
+        except Exception as failure:
+            return _refused(pod, self._failed(failure))
+        result = ExtenderPreemptionResult(
+            {
+                name: MetaVictims([MetaPod(uid) for uid in uids], preemption.victims[name].num_pdb_violations)
+                for name, uids in kept.items()
+            }
+        )
+        told = f"{len(kept)} of {len(preemption.victims)} nodes"
+        return Outcome(body=write(result), pod=pod, told=told)
+
+
+def _refused(pod: str, error: str) -> Outcome:
+    return Outcome(body=msgspec.json.encode({"Error": error}), pod=pod, error=error, status=500)
+
+
+def _node_list(items: list[Raw]) -> Raw:
+    return Raw(msgspec.json.encode(NodeList(items)))
+
+
+def _messages(refused: Refusals, *, resolvable: bool) -> dict[str, str]:
+    unresolvable = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    return {
+        name: status.message
+        for name, status in refused.items()
+        if (status.code is not unresolvable) == resolvable
+    }
