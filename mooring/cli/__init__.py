@@ -12,8 +12,11 @@ from mooring.cli.process import relax_collector
 COMMANDS = {  # the module of each command, with the line that `mooring --help` shows for it
     "config": "Check and view scheduler configuration files.",
     "explain": "Explain why a pod is pending or where it is, and what would make it fit.",
+    "plugin": "Write a plugin: a class, its test and a configuration to begin with.",
+    "plugins": "List the plugins, their extension points, and the profiles that run them.",
     "schedule": "Schedule manifests in memory, and tell where each pod goes and why.",
     "scheduler": "Schedule the pods of a live cluster, as kube-scheduler does.",
+    "up": "Bring up a whole cluster in this process, to try things on.",
 }
 
 

@@ -43,8 +43,8 @@ def filename_option(*, required: bool) -> Callable[[Any], Any]:
     )
 
 
-def read_manifests(files: Iterable[str]) -> tuple[list[KubeObject], list[str]]:
-    """The objects in files, and what was wrong with the others."""
+def read_sources(files: Iterable[str]) -> list[tuple[str, str]]:
+    """The text and the name of every file."""
     sources = []
     for name in files:
         if name == "-":
@@ -57,7 +57,12 @@ def read_manifests(files: Iterable[str]) -> tuple[list[KubeObject], list[str]]:
                 sources.append((each.read_text(), str(each)))
             except OSError as exc:
                 raise click.UsageError(f"{each}: {exc.strerror}") from None
-    manifests = load_sources(sources)
+    return sources
+
+
+def read_manifests(files: Iterable[str]) -> tuple[list[KubeObject], list[str]]:
+    """The objects in files, and what was wrong with the others."""
+    manifests = load_sources(read_sources(files))
     for ignored in manifests.ignored:
         click.echo(f"ignored: {ignored}", err=True)
     return manifests.objects, [f"left out: {problem}" for problem in manifests.problems]

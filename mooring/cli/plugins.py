@@ -1,14 +1,19 @@
-"""Plugins named on the command line."""
+"""Plugins on the command line: naming them, and `mooring plugins`, which lists them."""
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import click
+import msgspec
 
+from mooring.config import ConfigError, LoadedConfig, default_config, load, resolve
 from mooring.core.build import registry_with
-from mooring.framework.registry import Registry
+from mooring.framework.extension_points import EXTENSION_POINTS
+from mooring.framework.plugin import Plugin
+from mooring.framework.registry import RegistrationError, Registry
 
 plugin_option = click.option(
     "--plugin",
@@ -29,3 +34,63 @@ def registry_for(paths: Iterable[str]) -> Registry:
     for path in paths:
         registry.register_path(path)
     return registry
+
+
+class Row(msgspec.Struct, rename="camel"):
+    """A plugin as the table shows it: the extension points it implements, and for each profile that runs it
+    its weight in scoring, 0 where it does not score."""
+
+    name: str
+    extension_points: list[str]
+    profiles: dict[str, int]
+    description: str
+
+
+@click.command()
+@click.option("--config", "config_file", metavar="FILE", help="A KubeSchedulerConfiguration.")
+@plugin_option
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def plugins(config_file: str | None, plugins: tuple[str, ...], output: str) -> None:
+    """List the plugins that a scheduler can be configured with, those that are asked first at the top: their
+    extension points, and the profiles that run them, with their weights in scoring.
+
+    Exits 2 when the configuration or a plugin is wrong.
+    """
+    try:
+        rows = list(_rows(config_file, registry_for(plugins)))
+    except (ConfigError, RegistrationError) as problem:
+        click.echo(str(problem), err=True)
+        sys.exit(2)
+    except OSError as problem:
+        click.echo(f"{config_file}: {problem.strerror}", err=True)
+        sys.exit(2)
+    if output == "json":
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(rows), indent=2) + b"\n")
+    else:
+        _print(rows)
+
+
+def _rows(config_file: str | None, registry: Registry) -> Iterator[Row]:
+    config = LoadedConfig(default_config()) if config_file is None else load(config_file)
+    profiles = resolve(config, registry)
+    order = {name: None for profile in profiles for name in profile.args}
+    for name in (*order, *sorted(registry.keys() - order)):
+        cls = registry[name]
+        runs = {p.scheduler_name: p.weights.get(name, 0) for p in profiles if name in p.args}
+        yield Row(name, [p for p in EXTENSION_POINTS if p in cls.extension_points], runs, _sentence(cls))
+
+
+def _sentence(cls: type[Plugin]) -> str:
+    """What a plugin's docstring begins with."""
+    text = " ".join((inspect.getdoc(cls) or "").partition("\n\n")[0].split())
+    return text.split(". ")[0].rstrip(".")
+
+
+def _print(rows: list[Row]) -> None:
+    table = [("PLUGIN", "EXTENSION POINTS", "PROFILES (WEIGHT)")]
+    for row in rows:
+        runs = (f"{name} ({weight})" if weight else name for name, weight in row.profiles.items())
+        table.append((row.name, ", ".join(row.extension_points), ", ".join(runs) or "-"))
+    first, second = (max(len(line[i]) for line in table) for i in (0, 1))
+    for name, points, profiles in table:
+        click.echo(f"{name:<{first}}  {points:<{second}}  {profiles}")

@@ -11,6 +11,7 @@ from typing import Any
 import click
 import msgspec
 
+from mooring.cli.event_loop import fastest_loop
 from mooring.cli.flags import duration, flag, group, text, without_effect
 from mooring.cli.plugins import plugin_option, registry_for
 from mooring.cli.serving import endpoint_settings, serving_flags
@@ -147,17 +148,8 @@ def scheduler(**given: Any) -> None:
 
 
 def _run(settings: Settings) -> int:
-    with asyncio.Runner(loop_factory=_fastest_loop()) as runner:
+    with asyncio.Runner(loop_factory=fastest_loop()) as runner:
         return runner.run(run(settings))
-
-
-def _fastest_loop() -> Any:
-    """uvloop's event loop where it is installed (the `fast` extra), which halves the cost of a request."""
-    try:
-        from uvloop import new_event_loop
-    except ImportError:
-        return None
-    return new_event_loop
 
 
 def _configuration(given: dict[str, Any]) -> LoadedConfig:

@@ -47,15 +47,18 @@ def make_cluster(
         config = config_with(plugins, args)
     elif args is not None:
         raise TypeError("make_cluster: give args in the config's pluginConfig, not beside it")
-    if isinstance(config, str):
-        config = loads(config)
-    elif isinstance(config, Mapping):
-        config = from_object(config)
     clock = VirtualClock() if clock is None else clock
     pick = random.Random(seed).randrange
-    cluster = Cluster(Scheduler(config, clock=clock, pick=pick, plugins=plugins, record=True), clock)
+    cluster = Cluster(Scheduler(loaded(config), clock=clock, pick=pick, plugins=plugins, record=True), clock)
     cluster.add(*nodes)
     return cluster
+
+
+def loaded(config: Config) -> LoadedConfig | KubeSchedulerConfiguration:
+    """A configuration from whatever form it was given in."""
+    if isinstance(config, str):
+        return loads(config)
+    return from_object(config) if isinstance(config, Mapping) else config
 
 
 class Cluster:

@@ -32,3 +32,12 @@ def write_kubeconfig(path: Path, server: str, token: str, authority: bytes) -> N
         "current-context": "mooring",
     }
     write_private(path, yaml.safe_dump(config, sort_keys=False).encode())
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a file is a kubeconfig written by `write_kubeconfig`, which may be replaced without a loss."""
+    try:
+        config = yaml.safe_load(path.read_text())
+        return [cluster["name"] for cluster in config["clusters"]] == ["mooring"]
+    except (yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError):
+        return False

@@ -1,0 +1,1 @@
+"""A whole cluster in one process: the embedded API server, controllers, fake nodes and the scheduler."""

@@ -1,0 +1,74 @@
+"""The scheduler of a local cluster: the live one, over the port that needs no HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+
+from mooring import __version__
+from mooring.cluster.events import EventRecorder
+from mooring.cluster.informers import Informers
+from mooring.cluster.parallel import Threads
+from mooring.cluster.port import Cluster
+from mooring.config import LoadedConfig
+from mooring.core.decision import Decision
+from mooring.core.scheduler import Scheduler
+from mooring.explain.log import DecisionLog, Recording
+from mooring.framework.registry import Registry
+from mooring.live.driver import Driver
+from mooring.local.work import Work
+
+USER_AGENT = f"mooring/{__version__}"
+LAST_WORDS = 2.0  # seconds for events that are not posted yet
+
+
+class LocalScheduler:
+    """Making one raises ConfigError or PluginError where the configuration is wrong; nothing runs before
+    `start`."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: LoadedConfig,
+        registry: Registry,
+        *,
+        clock: Callable[[], float],
+        seed: int | None = None,
+        recording: Recording = Recording.SUMMARY,
+        on_decision: Callable[[Decision], None] | None = None,
+    ) -> None:
+        self.decisions = DecisionLog(recording)
+        self.core = Scheduler(
+            config,
+            clock=clock,
+            pick=random.Random(seed).randrange,
+            registry=registry,
+            log=self.decisions,
+            parallelize=Threads(config.config.parallelism),
+        )
+        self._recorder = EventRecorder(
+            cluster, list(self.core.profiles), now=lambda: round(clock() * 1_000_000_000)
+        )
+        self._driver = Driver(self.core, cluster, self._recorder, on_decision=on_decision)
+        self._informers = Informers(cluster, self._driver)
+        self._work = Work()
+
+    def start(self) -> None:
+        self._work.begin("the scheduler's informers", self._informers.run())
+        self._work.begin("the scheduler's events", self._recorder.run())
+        self._work.begin("the scheduler's status writer", self._driver.statuses.run())
+        self._scheduling = self._work.begin("the scheduler", self._run())
+
+    async def _run(self) -> None:
+        await self._informers.synced.wait()
+        await self._driver.run()
+
+    async def stop(self) -> None:
+        """Take no more pods; what is on its way arrives."""
+        self._driver.stop()
+        if not self._informers.synced.is_set():
+            self._scheduling.cancel()
+        await asyncio.wait([self._scheduling])
+        await self._recorder.close(LAST_WORDS)
+        await self._work.end()
