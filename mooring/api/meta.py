@@ -26,6 +26,7 @@ class OwnerReference(Value, frozen=True):
     name: str = ""
     uid: str = ""
     controller: bool | None = None
+    block_owner_deletion: bool | None = None
 
 
 class ObjectMeta(Struct):

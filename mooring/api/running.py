@@ -1,6 +1,6 @@
-"""Pods as those see them who run them and count them: kubelets and controllers.
+"""Pods and nodes as those see them who run them and count them: kubelets and controllers.
 
-The scheduler reads less of a pod, thousands of times a second; here is the rest.
+The scheduler reads less of them, thousands of times a second; here is the rest.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from mooring.api import objects
-from mooring.api.meta import Value
+from mooring.api.meta import Condition, Value
 
 
 class PodReadinessGate(Value, frozen=True):
@@ -83,3 +83,32 @@ class Pod(objects.Pod):
     @property
     def ready(self) -> bool:
         return self.ready_since is not None
+
+
+class Taint(objects.Taint, frozen=True):
+    time_added: str | None = None
+
+
+class NodeSpec(objects.NodeSpec):
+    taints: list[Taint] = []  # type: ignore[assignment]
+
+
+class NodeCondition(Condition):
+    last_heartbeat_time: str | None = None
+
+
+class NodeStatus(objects.NodeStatus):
+    conditions: list[NodeCondition] = []  # type: ignore[assignment]
+
+
+class Node(objects.Node):
+    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
+    status: NodeStatus = msgspec.field(default_factory=NodeStatus)
+
+    def condition(self, type: str) -> NodeCondition | None:
+        return next((one for one in self.status.conditions if one.type == type), None)
+
+    @property
+    def ready(self) -> bool:
+        condition = self.condition("Ready")
+        return condition is not None and condition.status == "True"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -19,7 +19,7 @@ from mooring.cluster.http.client import HttpClient
 from mooring.cluster.http.lines import LineConnection
 from mooring.cluster.kinds import ApiResource
 from mooring.cluster.limiter import TokenBucket
-from mooring.cluster.port import Change, Page, PatchType
+from mooring.cluster.port import Change, Page, PatchType, ServedKind
 from mooring.cluster.refusals import UNREADABLE, refusal, snippet
 
 Obj = TypeVar("Obj", bound=KubeObject)
@@ -28,6 +28,38 @@ _MOST_RETRIES = 10  # as client-go, for answers with Retry-After
 _LONGEST_RETRY_AFTER = 60.0
 _WATCH_GRACE = 30.0  # how much longer than asked for a watch may last
 _encode = msgspec.json.Encoder().encode
+
+
+_Form = TypeVar("_Form")
+
+
+class _Version(msgspec.Struct, rename="camel"):
+    group_version: str
+
+
+class _Group(msgspec.Struct, rename="camel"):
+    versions: list[_Version]
+    preferred_version: _Version
+
+
+class _Groups(msgspec.Struct):
+    """/apis, as far as it is read here."""
+
+    groups: list[_Group]
+
+
+class _Resource(msgspec.Struct):
+    name: str
+    namespaced: bool
+    kind: str
+    verbs: list[str]
+
+
+class _Resources(msgspec.Struct, rename="camel"):
+    """/apis/GROUP/VERSION, as far as it is read here."""
+
+    group_version: str
+    resources: list[_Resource]
 
 
 class ApiServer:
@@ -166,19 +198,47 @@ class ApiServer:
         namespace: str = "",
         *,
         uid: str = "",
+        resource_version: str = "",
         grace_period_seconds: int | None = None,
+        propagation_policy: str = "",
     ) -> None:
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
-        if uid:
-            options["preconditions"] = {"uid": uid}
+        conditions = {"uid": uid, "resourceVersion": resource_version}
+        if uid or resource_version:
+            options["preconditions"] = {name: value for name, value in conditions.items() if value}
         if grace_period_seconds is not None:
             options["gracePeriodSeconds"] = grace_period_seconds
+        if propagation_policy:
+            options["propagationPolicy"] = propagation_policy
         await self._request("DELETE", _item(resource, namespace, name), options)
+
+    async def served_kinds(self) -> Sequence[ServedKind]:
+        roots = ["/api/v1"]
+        for group in (await self._document("/apis", _Groups)).groups:
+            preferred = group.preferred_version.group_version
+            others = [one.group_version for one in group.versions if one.group_version != preferred]
+            roots += [f"/apis/{version}" for version in (preferred, *others)]
+        found: dict[tuple[str, str], ServedKind] = {}
+        for served in await asyncio.gather(*(self._document(root, _Resources) for root in roots)):
+            group_name, _, version = served.group_version.rpartition("/")
+            for one in served.resources:
+                if "/" not in one.name:
+                    resource = ApiResource(group_name, version, one.name, one.namespaced, KubeObject)
+                    kind = ServedKind(resource, one.kind, frozenset(one.verbs))
+                    found.setdefault((group_name, one.name), kind)
+        return list(found.values())
 
     async def close(self) -> None:
         await self._http.close()
 
     # ---- requests
+
+    async def _document(self, path: str, form: type[_Form]) -> _Form:
+        body = await self._request("GET", path)
+        try:
+            return msgspec.json.decode(body, type=form)
+        except UNREADABLE as error:
+            raise self._nonsense(f"GET {path}", body, error) from None
 
     async def _object(
         self,

@@ -139,7 +139,22 @@ class Cache:
         self._troubles = Troubles()
         self._collections: dict[str, Collection[Any]] = {}
         self._informers: dict[str, Informer[Any]] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup | None = None
+
+    def find(self, name: str) -> Collection[Any] | None:
+        """The collection of a kind that is followed, whatever model it is read by; "replicasets.apps"."""
+        return self._collections.get(name)
+
+    def forget(self, name: str) -> None:
+        """Follow a kind no more, since it is served no more: its objects are gone."""
+        collection = self._collections.pop(name)
+        del self._informers[name]
+        task = self._tasks.pop(name, None)
+        if task is not None:
+            task.cancel()
+        for obj in collection:
+            collection.delete(obj)
 
     def follow(self, resource: ApiResource[Obj]) -> Collection[Obj]:
         """The collection of a kind, which is followed from now on. Whoever comes first says by which model
@@ -150,7 +165,7 @@ class Cache:
             informer = Informer(self._cluster, resource, found, troubles=self._troubles)
             self._informers[resource.name] = informer
             if self._group is not None:
-                self._group.create_task(informer.run(), name=f"informer of {resource.name}")
+                self._begin(self._group, informer)
         elif found.resource.model is not resource.model:
             raise TypeError(
                 f"{resource.name} are read as {found.resource.model.__name__} already, "
@@ -162,11 +177,19 @@ class Cache:
         """Follow all kinds until cancelled."""
         async with asyncio.TaskGroup() as group:
             self._group = group
-            for name, informer in self._informers.items():
-                group.create_task(informer.run(), name=f"informer of {name}")
-            for informer in list(self._informers.values()):
-                await informer.synced.wait()
+            for informer in self._informers.values():
+                self._begin(group, informer)
+            await self.caught_up()
             self.synced.set()
+
+    async def caught_up(self) -> None:
+        """Wait for the first list of every kind that is followed by now."""
+        for informer in list(self._informers.values()):
+            await informer.synced.wait()
+
+    def _begin(self, group: asyncio.TaskGroup, informer: Informer[Any]) -> None:
+        name = informer.resource.name
+        self._tasks[name] = group.create_task(informer.run(), name=f"informer of {name}")
 
 
 def _version(obj: KubeObject) -> int:

@@ -7,9 +7,9 @@ are plain JSON-like trees or structs.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from enum import StrEnum
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -46,6 +46,14 @@ class Change(msgspec.Struct, Generic[Obj]):
     resource_version: str
     object: Obj | None = None
     malformed: ObjectError | None = None
+
+
+class ServedKind(NamedTuple):
+    """A kind as discovery tells of it. Its resource reads nothing but metadata."""
+
+    resource: ApiResource[KubeObject]
+    kind: str
+    verbs: frozenset[str]
 
 
 class Cluster(Protocol):
@@ -114,9 +122,15 @@ class Cluster(Protocol):
         namespace: str = "",
         *,
         uid: str = "",
+        resource_version: str = "",
         grace_period_seconds: int | None = None,
+        propagation_policy: str = "",
     ) -> None:
-        """Delete an object; with `uid`, only that very one."""
+        """Delete an object; with `uid`, only that very one, with `resource_version`, only as it was then."""
+        ...
+
+    async def served_kinds(self) -> Sequence[ServedKind]:
+        """What is served at present, each kind in the version that the server prefers."""
         ...
 
     async def close(self) -> None: ...

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final, TypeVar
 
 from mooring.api.errors import MalformedObject
 from mooring.api.meta import KubeObject
 from mooring.cluster.decoding import Reader, reader_of
 from mooring.cluster.kinds import ApiResource
-from mooring.cluster.port import Change, Page, PatchType
+from mooring.cluster.port import Change, Page, PatchType, ServedKind
+from mooring.embedded.discovery import version_priority
 from mooring.embedded.dispatch import handle
 from mooring.embedded.errors import no_such_resource
 from mooring.embedded.http.negotiation import PLAIN
@@ -143,14 +144,34 @@ class EmbeddedCluster:
         namespace: str = "",
         *,
         uid: str = "",
+        resource_version: str = "",
         grace_period_seconds: int | None = None,
+        propagation_policy: str = "",
     ) -> None:
         options: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1"}
-        if uid:
-            options["preconditions"] = {"uid": uid}
+        conditions = {"uid": uid, "resourceVersion": resource_version}
+        if uid or resource_version:
+            options["preconditions"] = {name: value for name, value in conditions.items() if value}
         if grace_period_seconds is not None:
             options["gracePeriodSeconds"] = grace_period_seconds
+        if propagation_policy:
+            options["propagationPolicy"] = propagation_policy
         await self._ask("delete", resource, namespace, name, body=options)
+
+    async def served_kinds(self) -> Sequence[ServedKind]:
+        preferred: dict[tuple[str, str], Resource] = {}
+        for one in self._api.registry:
+            known = preferred.get((one.group, one.plural))
+            if known is None or version_priority(known.version) < version_priority(one.version):
+                preferred[one.group, one.plural] = one
+        return [
+            ServedKind(
+                ApiResource(one.group, one.version, one.plural, one.namespaced, KubeObject),
+                one.kind,
+                frozenset(one.verbs),
+            )
+            for one in preferred.values()
+        ]
 
     async def close(self) -> None:
         """Nothing to close: the server owns the store."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, cast
 
 import msgspec
@@ -18,7 +18,7 @@ from mooring.api.errors import ObjectError
 from mooring.api.patches import merge_patch
 from mooring.cluster.errors import ApiError, Unreachable
 from mooring.cluster.kinds import ApiResource
-from mooring.cluster.port import Change, Obj, Page, PatchType
+from mooring.cluster.port import Change, Obj, Page, PatchType, ServedKind
 
 Tree = dict[str, Any]
 Kind = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
@@ -254,11 +254,16 @@ class FakeCluster:
         namespace: str = "",
         *,
         uid: str = "",
+        resource_version: str = "",
         grace_period_seconds: int | None = None,
+        propagation_policy: str = "",
     ) -> None:
         await self._receive("delete", resource, f"{resource.name} {namespace}/{name}")
         self._tree(resource, name, namespace)
         self.remove(resource, name, namespace)
+
+    async def served_kinds(self) -> Sequence[ServedKind]:
+        raise NotImplementedError
 
     async def close(self) -> None:
         for watch in self.watches:

@@ -115,7 +115,9 @@ class Server(FakeCluster):
         namespace: str = "",
         *,
         uid: str = "",
+        resource_version: str = "",
         grace_period_seconds: int | None = None,
+        propagation_policy: str = "",
     ) -> None:
         await self._receive("delete", resource, f"{resource.name} {namespace}/{name}")
         self._same(self._tree(resource, name, namespace), uid)
