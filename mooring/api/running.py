@@ -48,6 +48,7 @@ class ContainerStatus(objects.ContainerStatus, frozen=True):
     ready: bool = False
     restart_count: int = 0
     state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
 
 
 class PodStatus(objects.PodStatus):
@@ -97,8 +98,14 @@ class NodeCondition(Condition):
     last_heartbeat_time: str | None = None
 
 
+class NodeAddress(Value, frozen=True):
+    type: str = ""
+    address: str = ""
+
+
 class NodeStatus(objects.NodeStatus):
     conditions: list[NodeCondition] = []  # type: ignore[assignment]
+    addresses: list[NodeAddress] = []
 
 
 class Node(objects.Node):
