@@ -12,6 +12,7 @@ from mooring.cli.process import relax_collector
 COMMANDS = {  # the module of each command, with the line that `mooring --help` shows for it
     "config": "Check and view scheduler configuration files.",
     "explain": "Explain why a pod is pending or where it is, and what would make it fit.",
+    "extender": "Serve Python functions and plugins as a scheduler extender, for kube-scheduler to call.",
     "plugin": "Write a plugin: a class, its test and a configuration to begin with.",
     "plugins": "List the plugins, their extension points, and the profiles that run them.",
     "schedule": "Schedule manifests in memory, and tell where each pod goes and why.",

@@ -6,7 +6,6 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
@@ -28,18 +27,6 @@ def load_handlers(source: str) -> list[Handler]:
             "preempt of mooring.extender, or serve a plugin with --plugin MODULE:CLASS"
         )
     return found
-
-
-def check_paths(handlers: Iterable[Handler]) -> None:
-    """Two handlers behind one path are an error."""
-    known: dict[str, Handler] = {}
-    for handler in handlers:
-        other = known.setdefault(handler.path, handler)
-        if other is not handler:
-            raise LoadingError(
-                f"{handler.path} is both {other.name} ({other.verb}) and {handler.name} ({handler.verb}); "
-                f'give one of them another path: @extender.{handler.verb}("/another")'
-            )
 
 
 def _loaded(source: str) -> ModuleType:

@@ -16,8 +16,9 @@ from msgspec import Raw
 from mooring.api.meta import ObjectMeta
 from mooring.api.objects import Pod
 from mooring.extender.serving.handlers import ExtenderError, Victims
-from mooring.extender.serving.questions import Question, Questions, message, pod_of, tree_of
+from mooring.extender.serving.questions import BadRequestError, Question, Questions, message, pod_of, tree_of
 from mooring.extender.wire import (
+    NULL,
     ExtenderBindingArgs,
     ExtenderBindingResult,
     ExtenderFilterResult,
@@ -94,11 +95,10 @@ class FilterVerb(Verb):
             error = self._failed(failure)
             return Outcome(body=write(ExtenderFilterResult(error=error)), pod=pod, error=error)
         passed = [i for i, name in enumerate(question.names) if name not in refused]
+        items = question.items
         result = ExtenderFilterResult(
-            nodes=_node_list([question.items[i] for i in passed])
-            if question.items is not None
-            else Raw(b"null"),
-            node_names=None if question.items is not None else [question.names[i] for i in passed],
+            nodes=NULL if items is None else _node_list([items[i] for i in passed]),
+            node_names=[question.names[i] for i in passed] if items is None else None,
             failed_nodes=_messages(refused, resolvable=True),
             failed_and_unresolvable_nodes=_messages(refused, resolvable=False),
         )
@@ -143,6 +143,13 @@ class BindVerb(Verb):
 
     async def answer(self, body: bytes) -> Outcome:
         args = message(body, ExtenderBindingArgs)
+        for name, found in (
+            ("PodName", args.pod_name),
+            ("PodNamespace", args.pod_namespace),
+            ("Node", args.node),
+        ):
+            if not found:
+                raise BadRequestError(f"{name}: found none, expected a name")
         pod, error = f"{args.pod_namespace}/{args.pod_name}", ""
         try:
             await self._decide(args, body)
