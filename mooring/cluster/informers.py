@@ -36,6 +36,7 @@ Beginning a watch anew costs one request, so that such a false alarm does no har
 
 WATCH_FOR = (300, 600)  # seconds, at random between them, as client-go: spreads the load of beginning anew
 SHORT_LIFE = 1.0  # seconds: a watch that ends sooner and brought nothing is a failure
+LOOK_FOR_DEFINITION = 5.0  # seconds at most between two looks at whether an optional kind is served by now
 LONGEST_RETRY_AFTER = 60.0  # seconds; a server cannot send us away for longer
 SERVER = "the API server"
 TURN = 64  # objects handed over before others on the event loop have their turn
@@ -56,7 +57,8 @@ class Informer(Generic[Obj]):
     made sense, that one stays in force: the object exists and uses what it uses, and taking it for deleted
     would give its place away. (The API server itself refuses such objects; kube-scheduler never sees one.)
 
-    `after` is waited for before the first object is delivered.
+    `after` is waited for before the first object is delivered. A kind that is `optional` may not be served at
+    all, as long as nobody has made its CustomResourceDefinition: then there are none of it.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Informer(Generic[Obj]):
         page_size: int = 500,
         stall_after: float = STALL_AFTER,
         after: asyncio.Event | None = None,
+        optional: bool = False,
         troubles: Troubles | None = None,
     ) -> None:
         self.resource = resource
@@ -79,6 +82,7 @@ class Informer(Generic[Obj]):
         self._page_size = page_size
         self._stall_after = stall_after
         self._after = after
+        self._optional = optional
         self._troubles = troubles or Troubles()
         self._known: dict[str, Obj] = {}  # what the sink has, by key
         self._refused: dict[str, str] = {}  # by key, what was said about an object last
@@ -86,7 +90,8 @@ class Informer(Generic[Obj]):
 
     async def run(self) -> None:
         """Follow the kind until cancelled."""
-        backoff = Backoff(clock=asyncio.get_running_loop().time)
+        clock = asyncio.get_running_loop().time
+        backoff = Backoff(limit=LOOK_FOR_DEFINITION, clock=clock) if self._optional else Backoff(clock=clock)
         while True:
             try:
                 await self._follow()
@@ -122,6 +127,8 @@ class Informer(Generic[Obj]):
             self._version = ""
         elif isinstance(failure, ApiError):
             verb = "watch" if self._version else "list"
+            if self._optional and failure.not_found:
+                self._version = ""
             self._troubles.tell(name, in_words(failure, verb, self.resource))
         elif isinstance(failure, Unreachable):
             self._troubles.tell(name, str(failure))
@@ -139,6 +146,9 @@ class Informer(Generic[Obj]):
             try:
                 page = await self._page(token, limit)
             except ApiError as refusal:
+                if refusal.not_found and self._optional:
+                    await self._delete_others(seen)
+                    self.synced.set()
                 if not (refusal.gone and limit):
                     raise
                 # The rest of the list expired while we read its beginning. All in one piece cannot.
@@ -284,11 +294,17 @@ class Informer(Generic[Obj]):
 class Informers:
     """One informer for each kind that the scheduler reads, all to one sink.
 
-    Nodes are delivered before the first pods, so that bound pods find the nodes they are on.
+    Nodes are delivered before the first pods, so that bound pods find the nodes they are on. `custom` are
+    kinds that plugins ask for.
     """
 
     def __init__(
-        self, cluster: Cluster, sink: Sink, resources: Iterable[ApiResource[KubeObject]] = WATCHED
+        self,
+        cluster: Cluster,
+        sink: Sink,
+        resources: Iterable[ApiResource[KubeObject]] = WATCHED,
+        *,
+        custom: Iterable[ApiResource[KubeObject]] = (),
     ) -> None:
         self.synced = asyncio.Event()  # every kind's first list has been delivered
         troubles = Troubles()
@@ -303,6 +319,10 @@ class Informers:
                 field_selector=NOT_TERMINAL if pods else "",
                 after=nodes.synced if nodes else None,
                 troubles=troubles,
+            )
+        for resource in custom:
+            self._informers[resource.name] = Informer(
+                cluster, resource, sink, optional=True, troubles=troubles
             )
 
     async def run(self) -> None:

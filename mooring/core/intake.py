@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Node, Pod
 from mooring.api.storage import (
@@ -66,6 +67,7 @@ class Intake:
         self._scheduler = scheduler
         self._cluster = scheduler.cluster
         self._queue = scheduler.queue
+        self._custom = {resource.model: resource.name for resource in kinds_of_plugins(scheduler)}
         self._pods: dict[str, PodInfo] = {}  # every live pod that is ours or on a node, as last seen
 
     def pod(self, uid: str) -> PodInfo | None:
@@ -100,7 +102,7 @@ class Intake:
     def _object_event(
         self, obj: KubeObject, action: Action, old: KubeObject | None, new: KubeObject | None
     ) -> Events:
-        resource = _EVENT_KINDS.get(type(obj))
+        resource = _EVENT_KINDS.get(type(obj)) or self._custom.get(type(obj))
         if resource is None:
             return _NO_EVENTS
         event = ClusterEvent(resource, action)
@@ -199,6 +201,12 @@ class Intake:
         else:
             self._cluster.forget(pod.uid)
         self._queue.move_all(ASSIGNED_POD_DELETE, assumed, None)
+
+
+def kinds_of_plugins(scheduler: Scheduler) -> list[ApiResource[Any]]:
+    """The kinds that plugins want watched."""
+    plugins = (plugin for profile in scheduler.profiles.values() for plugin in profile.plugins.values())
+    return list(dict.fromkeys(resource for plugin in plugins for resource in plugin.watches))
 
 
 def _no_more_important(pod: PodInfo) -> Callable[[PodInfo], bool]:

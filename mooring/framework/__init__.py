@@ -1,5 +1,7 @@
 """The plugin contract. `from mooring.framework import Plugin, Args, unschedulable` writes most plugins."""
 
+from mooring.api.kinds import ApiResource
+from mooring.api.meta import KubeObject
 from mooring.framework.args import Args, Problem
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, EventHint, Hint, Resource, on
@@ -22,6 +24,7 @@ from mooring.framework.status import Code, Status, error, pending, skip, unresol
 
 __all__ = [
     "Action",
+    "ApiResource",
     "Args",
     "BoolArray",
     "Client",
@@ -34,6 +37,7 @@ __all__ = [
     "Hint",
     "Ids",
     "IntArray",
+    "KubeObject",
     "Listers",
     "NodeInfo",
     "Nodes",

@@ -7,6 +7,7 @@ import typing
 from collections.abc import Iterable
 from typing import Any, ClassVar, NamedTuple
 
+from mooring.api.kinds import ApiResource
 from mooring.framework.args import Args
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import EventHint
@@ -56,6 +57,8 @@ class Plugin:
 
     name: ClassVar[str]
     depends: ClassVar[Depends] = Depends.ANYTHING
+    watches: ClassVar[tuple[ApiResource[Any], ...]] = ()
+    """Kinds to be had of `handle.listers`, beside those that every scheduler watches: custom resources."""
     args: Any
 
     # Found by the framework from the overridden methods and the annotation of `args`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, repeat
 from typing import Any
 
@@ -45,10 +45,17 @@ class _Binding(msgspec.Struct, rename="camel"):
 
 
 class LiveClient:
-    """A Client over the port. `waiting` counts those who wait for something other than an answer."""
+    """A Client over the port. `waiting` counts those who wait for something other than an answer. `custom`
+    are the kinds that plugins ask for."""
 
-    def __init__(self, cluster: Cluster, may_bind: Callable[[], bool]) -> None:
+    def __init__(
+        self, cluster: Cluster, may_bind: Callable[[], bool], custom: Iterable[ApiResource[Any]] = ()
+    ) -> None:
         self._cluster = cluster
+        self._resources: dict[type[KubeObject], ApiResource[KubeObject]] = {
+            **BY_MODEL,
+            **{resource.model: resource for resource in custom},
+        }
         self._may_bind = may_bind
         self._away_at = -math.inf
         self.waiting = 0
@@ -112,10 +119,20 @@ class LiveClient:
         return current.spec.node_name
 
     async def patch(self, obj: KubeObject, patch: dict[str, Any], subresource: str = "") -> None:
-        await self._cluster.patch(_resource(obj), obj.name, patch, obj.namespace, subresource=subresource)
+        await self._cluster.patch(
+            self._resource(obj), obj.name, patch, obj.namespace, subresource=subresource
+        )
 
     async def delete(self, obj: KubeObject) -> None:
-        await self._cluster.delete(_resource(obj), obj.name, obj.namespace, uid=obj.uid)
+        await self._cluster.delete(self._resource(obj), obj.name, obj.namespace, uid=obj.uid)
+
+    def _resource(self, obj: KubeObject) -> ApiResource[KubeObject]:
+        try:
+            return self._resources[type(obj)]
+        except KeyError:
+            raise TypeError(
+                f"{type(obj).__name__}: the scheduler knows no such kind; name it in a plugin's `watches`"
+            ) from None
 
     async def wait_until(self, done: Callable[[], bool], timeout: float) -> bool:
         clock = asyncio.get_running_loop().time
@@ -136,10 +153,3 @@ class LiveClient:
 
 def _pauses() -> Iterator[float]:
     return chain(POLL, repeat(POLL[-1]))
-
-
-def _resource(obj: KubeObject) -> ApiResource[KubeObject]:
-    try:
-        return BY_MODEL[type(obj)]
-    except KeyError:
-        raise TypeError(f"{type(obj).__name__} is no kind that the scheduler's client writes") from None

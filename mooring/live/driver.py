@@ -23,6 +23,7 @@ from mooring.cluster.port import Cluster
 from mooring.core.binding import BindingCycle
 from mooring.core.decision import Decision
 from mooring.core.effects import Bind, Effect, EmitEvent, Evict, PatchPodStatus
+from mooring.core.intake import kinds_of_plugins
 from mooring.core.scheduler import Scheduler
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Code, Status
@@ -79,7 +80,7 @@ class Driver:
     ) -> None:
         self.scheduler = scheduler
         self.cluster = cluster
-        self.client = LiveClient(cluster, may_bind)
+        self.client = LiveClient(cluster, may_bind, kinds_of_plugins(scheduler))
         self._may_bind = may_bind
         scheduler.client = self.client
         self._recorder = recorder

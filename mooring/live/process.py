@@ -21,6 +21,7 @@ from mooring.cluster.informers import Informers
 from mooring.cluster.leader_election import LeaderElector, LeadershipLostError, new_identity
 from mooring.cluster.parallel import Threads
 from mooring.config import KubeSchedulerConfiguration, LoadedConfig
+from mooring.core.intake import kinds_of_plugins
 from mooring.core.scheduler import Scheduler
 from mooring.endpoints.app import App
 from mooring.endpoints.gate import Gate
@@ -112,7 +113,7 @@ class SchedulerProcess:
             else None
         )
         self.driver = Driver(self.scheduler, writes, self.recorder, may_bind=self._may_bind)
-        self.informers = Informers(writes, self.driver)
+        self.informers = Informers(writes, self.driver, custom=kinds_of_plugins(self.scheduler))
         self._ended = asyncio.Event()
         self._identity: ServingIdentity | None = None
         self.endpoints: EndpointServer | None = None

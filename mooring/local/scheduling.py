@@ -13,6 +13,7 @@ from mooring.cluster.parallel import Threads
 from mooring.cluster.port import Cluster
 from mooring.config import LoadedConfig
 from mooring.core.decision import Decision
+from mooring.core.intake import kinds_of_plugins
 from mooring.core.scheduler import Scheduler
 from mooring.explain.log import DecisionLog, Recording
 from mooring.framework.registry import Registry
@@ -51,7 +52,7 @@ class LocalScheduler:
             cluster, list(self.core.profiles), now=lambda: round(clock() * 1_000_000_000)
         )
         self._driver = Driver(self.core, cluster, self._recorder, on_decision=on_decision)
-        self._informers = Informers(cluster, self._driver)
+        self._informers = Informers(cluster, self._driver, custom=kinds_of_plugins(self.core))
         self._work = Work()
 
     def start(self) -> None:

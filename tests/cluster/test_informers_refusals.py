@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mooring.api.errors import MalformedObject
+from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Pod
 from mooring.cluster.errors import ApiError, Unreachable
@@ -148,6 +149,31 @@ def test_a_kind_that_the_server_does_not_have_holds_up_no_other(caplog: pytest.L
             assert not informers.synced.is_set()
             assert sink.keys == ["n1"]
             assert caplog.text.count("does not serve csinodes of storage.k8s.io/v1") == 1
+
+    virtual_time.run(main())
+
+
+def test_a_custom_kind_may_come_and_go(caplog: pytest.LogCaptureFixture) -> None:
+    widgets = ApiResource("example.com", "v1", "widgets", True, KubeObject)
+    missing = ApiError(404, "NotFound", "404 page not found")
+
+    async def main() -> None:
+        cluster, sink = FakeCluster(), Recorded()
+        cluster.refusals["list", "widgets"] = missing
+        informers = Informers(cluster, sink, custom=[widgets])
+        async with running(informers):
+            await asyncio.sleep(MINUTE)
+            assert informers.synced.is_set()
+            assert caplog.text.count("does not serve widgets of example.com/v1") == 1
+            del cluster.refusals["list", "widgets"]
+            cluster.put(widgets, pod("w1"))
+            await asyncio.sleep(10)  # somebody made its definition
+            assert sink.keys == ["default/w1"]
+            cluster.refusals["list", "widgets"] = cluster.refusals["watch", "widgets"] = missing
+            for watch in cluster.watches:
+                watch.end()
+            await asyncio.sleep(10)
+            assert sink.keys == []
 
     virtual_time.run(main())
 
