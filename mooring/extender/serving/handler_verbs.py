@@ -85,14 +85,9 @@ class HandlerVerbs:
         nodes = self._nodes(question)
         default = unresolvable(f"node(s) were refused by the extender's {handler.name}")
         shown = _shown(handler, question, pod=question.pod)
-        refused: dict[str, Status]
         if handler.each:
             function = handler.function
-            answers = ((node.name, function(node=node, **shown)) for node in nodes)
-            refused = {
-                name: _refusal(answer, default) for name, answer in answers if answer not in (None, True)
-            }
-            refused = {name: status for name, status in refused.items() if not status.ok}
+            refused = _refused(((node.name, function(node=node, **shown)) for node in nodes), default)
         else:
             answer = await handler.call(nodes=nodes, **shown)
             refused = _refusals(answer, [node.name for node in nodes], default)
@@ -150,6 +145,17 @@ def _shown(handler: Handler, about: Question | Preemption, pod: Pod) -> dict[str
     return shown
 
 
+def _refused(answers: Iterable[tuple[str, object]], default: Status) -> dict[str, Status]:
+    """Those that do not pass, by answers about single nodes."""
+    refused = {}
+    for name, answer in answers:
+        if answer is not None and answer is not True:
+            status = _refusal(answer, default)
+            if not status.ok:
+                refused[name] = status
+    return refused
+
+
 def _refusal(answer: object, default: Status) -> Status:
     """What a filter's answer other than None or True means; a text refuses for good, because a handler sees
     no pods on the node whose eviction could change its mind."""
@@ -168,8 +174,7 @@ def _refusals(answer: object, names: Sequence[str], default: Status) -> dict[str
     """Those that do not pass, by an answer about all nodes."""
     if isinstance(answer, Mapping):
         _check_names(answer, names)
-        found = {name: _refusal(reason, default) for name, reason in answer.items()}
-        return {name: status for name, status in found.items() if not status.ok}
+        return _refused(answer.items(), default)
     if isinstance(answer, str) or not isinstance(answer, Iterable):
         raise TypeError(
             f"answered {reprlib.repr(answer)}; expected the nodes that pass, or a mapping from the names of "

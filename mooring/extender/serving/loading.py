@@ -31,6 +31,8 @@ def load_handlers(source: str) -> list[Handler]:
 
 def _loaded(source: str) -> ModuleType:
     is_file = source.endswith(".py") or os.sep in source
+    if is_file and not Path(source).is_file():
+        raise LoadingError(f"{source}: no such file")
     try:
         return _from_file(Path(source)) if is_file else importlib.import_module(source)
     except OSError as error:
@@ -46,12 +48,10 @@ def _loaded(source: str) -> ModuleType:
 
 def _from_file(path: Path) -> ModuleType:
     """The module of a file, which finds the modules beside it as a script would."""
-    if not path.is_file():
-        raise LoadingError(f"{path}: no such file")
     taken = path.stem in sys.modules  # such as a file that is called as a module of Python's own
     spec = importlib.util.spec_from_file_location(f"extender_{path.stem}" if taken else path.stem, path)
     if spec is None or spec.loader is None:
-        raise LoadingError(f"{path}: expected a Python file, whose name ends in .py")
+        raise ImportError("expected a Python file, whose name ends in .py")
     folder = str(path.resolve().parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)
