@@ -56,13 +56,11 @@ class App:
         *,
         not_ready: Callable[[], str] = lambda: "",
         needs_certificate: bool = False,
-        largest_body: int = LARGEST_BODY,
     ) -> None:
         self._verbs = {verb.path: verb for verb in verbs}
         self._metrics = metrics
         self._not_ready = not_ready
         self._needs_certificate = needs_certificate
-        self._largest_body = largest_body
         record = HealthRecord()
         self._open: dict[str, Handler] = {
             **health_routes("healthz", (), record),
@@ -132,11 +130,9 @@ class App:
         kind = given.get(b"content-type", b"").decode("latin-1")
         if kind.partition(";")[0].strip().lower() != JSON:
             raise RefusalError(415, f'found content type "{kind[:100]}", expected {JSON}', _CLOSE)
-        too_large = RefusalError(
-            413, f"found more than {self._largest_body} bytes, expected at most that", _CLOSE
-        )
+        too_large = RefusalError(413, f"found more than {LARGEST_BODY} bytes, expected at most that", _CLOSE)
         length = given.get(b"content-length", b"0")
-        if length.isdigit() and int(length) > self._largest_body:
+        if length.isdigit() and int(length) > LARGEST_BODY:
             raise too_large
         parts: list[bytes] = []
         size, more = 0, True
@@ -146,7 +142,7 @@ class App:
                 raise DisconnectedError
             parts.append(message.get("body", b""))
             size += len(parts[-1])
-            if size > self._largest_body:
+            if size > LARGEST_BODY:
                 raise too_large
             more = message.get("more_body", False)
         return parts[0] if len(parts) == 1 else b"".join(parts)
