@@ -1,0 +1,10 @@
+"""The controllers that a cluster needs for its workloads: kube-controller-manager's, on one event loop."""
+
+from __future__ import annotations
+
+from mooring.cluster.controller import Context, Controller
+
+
+def controllers(context: Context) -> list[Controller]:
+    """One of each."""
+    return []

@@ -1,0 +1,155 @@
+"""Who owns what: adopting objects that a selector matches, and letting go of those that it no longer does.
+
+An object has one controller at most. Controllers adopt the orphans of their namespace that their selector
+matches, and release what they own but do not select, as kube-controller-manager's do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from mooring.api.meta import KubeObject
+from mooring.api.selectors import Selector
+from mooring.cluster.cache import Collection
+from mooring.cluster.controller import Controller
+from mooring.cluster.errors import ApiError, ClusterError
+from mooring.cluster.kinds import ApiResource
+from mooring.cluster.port import Obj, PatchType
+
+Owner = TypeVar("Owner", bound=KubeObject)
+
+ORPHANS = "orphans"
+"""The index of a collection that has the objects without a controller, by namespace."""
+
+
+def kind_of(resource: ApiResource[Any]) -> str:
+    """Models that controllers read are named for their kinds."""
+    return resource.model.__name__
+
+
+def controller_reference(resource: ApiResource[Any], owner: KubeObject) -> dict[str, Any]:
+    """The owner reference that makes an object the controller of another."""
+    return {
+        "apiVersion": resource.api_version,
+        "kind": kind_of(resource),
+        "name": owner.name,
+        "uid": owner.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def index_orphans(collection: Collection[Any]) -> None:
+    """Have the orphans found quickly; `Claims` needs it of the collection that it claims from."""
+    collection.index(ORPHANS, _orphaned_in)
+
+
+def _orphaned_in(obj: KubeObject) -> tuple[str, ...]:
+    return (obj.metadata.namespace,) if obj.metadata.controller() is None else ()
+
+
+class Claims(Generic[Owner, Obj]):
+    """What one owner lays claim to among the objects of a collection, while it is looked after."""
+
+    def __init__(
+        self,
+        controller: Controller,
+        owners: Collection[Owner],
+        owner: Owner,
+        selector: Selector,
+        collection: Collection[Obj],
+    ) -> None:
+        self._controller = controller
+        self._owners = owners
+        self._owner = owner
+        self._selector = selector
+        self._collection = collection
+        self._may_adopt: ClusterError | bool | None = None  # None: not asked yet
+
+    def owned(self) -> list[Obj]:
+        """What has this owner and is selected, just as it is: nothing is adopted or released."""
+        found = self._collection.controlled_by(self._owner.uid)
+        return [obj for obj in found if self._selector.matches(obj.metadata.labels)]
+
+    async def claim(self, eligible: Callable[[Obj], bool] = lambda obj: True) -> list[Obj]:
+        """What the owner controls of the eligible objects, after adoptions and releases. Raises the first of
+        their failures once all were tried."""
+        claimed: list[Obj] = []
+        failures: list[ClusterError] = []
+        deleted = self._owner.metadata.deletion_timestamp is not None
+        for obj in self._collection.controlled_by(self._owner.uid):
+            if not eligible(obj):
+                continue
+            if self._selector.matches(obj.metadata.labels):
+                claimed.append(obj)
+            elif not deleted:
+                try:
+                    await self._release(obj)
+                except ClusterError as failure:
+                    failures.append(failure)
+        for obj in () if deleted else filter(eligible, self._adoptable()):
+            try:
+                adopted = await self._adopt(obj)
+            except ClusterError as failure:
+                failures.append(failure)
+            else:
+                if adopted is not None:
+                    claimed.append(adopted)
+        if failures:
+            raise failures[0]
+        return claimed
+
+    def _adoptable(self) -> list[Obj]:
+        return [
+            obj
+            for obj in self._collection.by(ORPHANS, self._owner.namespace)
+            if obj.metadata.deletion_timestamp is None and self._selector.matches(obj.metadata.labels)
+        ]
+
+    async def _adopt(self, obj: Obj) -> Obj | None:
+        await self._check_owner()
+        owner = controller_reference(self._owners.resource, self._owner)
+        patch = {"metadata": {"ownerReferences": [owner], "uid": obj.uid}}
+        return await self._patch(obj, patch)
+
+    async def _release(self, obj: Obj) -> None:
+        owners = [{"$patch": "delete", "uid": self._owner.uid}]
+        patch = {"metadata": {"ownerReferences": owners, "uid": obj.uid}}
+        try:
+            await self._patch(obj, patch)
+        except ApiError as refusal:
+            if refusal.code != 422:  # else it has no such owner, or is another object by now: all the better
+                raise
+
+    async def _patch(self, obj: Obj, patch: dict[str, Any]) -> Obj | None:
+        try:
+            written = await self._controller.cluster.patch(
+                self._collection.resource, obj.name, patch, obj.namespace, kind=PatchType.STRATEGIC
+            )
+        except ApiError as refusal:
+            if refusal.not_found:
+                self._collection.delete(obj)
+                return None
+            raise
+        self._collection.wrote(written)
+        return written
+
+    async def _check_owner(self) -> None:
+        """Nobody adopts who is about to go: ask the API server itself, once."""
+        if self._may_adopt is None:
+            self._may_adopt = await self._ask_owner()
+        if isinstance(self._may_adopt, ClusterError):
+            raise self._may_adopt
+
+    async def _ask_owner(self) -> ClusterError | bool:
+        owner, kind = self._owner, kind_of(self._owners.resource)
+        try:
+            fresh = await self._controller.cluster.get(self._owners.resource, owner.name, owner.namespace)
+        except ClusterError as failure:
+            return failure
+        if fresh.uid != owner.uid:
+            return ApiError(409, "Conflict", f"{kind} {owner.key} is gone: another has its name")
+        if fresh.metadata.deletion_timestamp is not None:
+            return ApiError(409, "Conflict", f"{kind} {owner.key} is being deleted: it adopts nothing")
+        return True

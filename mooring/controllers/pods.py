@@ -1,0 +1,118 @@
+"""What all controllers of pods do alike: hear of their pods, create and delete them, and tell about it."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+from mooring.api.meta import KubeObject
+from mooring.api.running import Pod
+from mooring.api.selectors import Selector
+from mooring.api.times import parse_time
+from mooring.cluster.controller import Context, Controller
+from mooring.cluster.errors import ApiError
+from mooring.cluster.kinds import ApiResource
+from mooring.controllers.kinds import PODS
+from mooring.controllers.owning import index_orphans, kind_of
+
+Owner = TypeVar("Owner", bound=KubeObject)
+
+
+class PodController(Controller, Generic[Owner]):
+    """Looks after objects of one kind that own pods: `owners`. They are enqueued when they change, and when
+    pods change that they own or may adopt."""
+
+    def __init__(self, context: Context, resource: ApiResource[Owner]) -> None:
+        super().__init__(context)
+        self.owners = self.cache.follow(resource)
+        self.pods = self.cache.follow(PODS)
+        index_orphans(self.pods)
+        self._kind = kind_of(resource)
+        self.owners.subscribe(self.owner_changed)
+        self.pods.subscribe(self.pod_changed)
+
+    def selector_of(self, owner: Owner) -> Selector:
+        """Which pods an owner selects."""
+        raise NotImplementedError
+
+    # ---- hearing
+
+    def owner_changed(self, old: Owner | None, new: Owner | None) -> None:
+        changed = new or old
+        assert changed is not None
+        self.enqueue(changed.key)
+
+    def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        """Enqueue whoever owned the pod or owns it now; where nobody does, whoever might adopt it."""
+        before, after = self._owner_key(old), self._owner_key(new)
+        if after is not None:
+            self.pod_of_changed(after, old, new)
+        if before is not None and before != after:
+            self.pod_of_changed(before, old, new)
+        if new is not None and _may_be_adopted(old, new):
+            for key in self._adopters(new):
+                self.enqueue(key)
+
+    def pod_of_changed(self, key: str, old: Pod | None, new: Pod | None) -> None:
+        """A pod of the owner with this key changed, came or went."""
+        self.enqueue(key)
+
+    def _owner_key(self, pod: Pod | None) -> str | None:
+        """The key of the owner that controls a pod, if it is one of ours and still there."""
+        reference = None if pod is None else pod.metadata.controller()
+        if pod is None or reference is None or reference.kind != self._kind:
+            return None
+        key = f"{pod.metadata.namespace}/{reference.name}"
+        owner = self.owners.get(key)
+        return key if owner is not None and owner.uid == reference.uid else None
+
+    def _adopters(self, pod: Pod) -> list[str]:
+        owners = self.owners.in_namespace(pod.namespace)
+        return [owner.key for owner in owners if self.selector_of(owner).matches(pod.metadata.labels)]
+
+    # ---- writing
+
+    async def create_pod(self, owner: Owner, body: dict[str, Any]) -> Pod:
+        """Create a pod and tell so about its owner. In a namespace that is about to go nothing is told."""
+        try:
+            pod = await self.create(self.pods, body, owner.namespace)
+        except ApiError as refusal:
+            if not namespace_terminating(refusal):
+                self.event(self.owners, owner, "Warning", "FailedCreate", f"Error creating: {refusal}")
+            raise
+        self.event(self.owners, owner, "Normal", "SuccessfulCreate", f"Created pod: {pod.name}")
+        return pod
+
+    async def delete_pod(self, owner: Owner, pod: Pod) -> None:
+        """Delete a pod and tell so about its owner."""
+        try:
+            await self.delete(self.pods, pod)
+        except ApiError as refusal:
+            self.event(self.owners, owner, "Warning", "FailedDelete", f"Error deleting: {refusal}")
+            raise
+        self.event(self.owners, owner, "Normal", "SuccessfulDelete", f"Deleted pod: {pod.name}")
+
+
+def _may_be_adopted(old: Pod | None, new: Pod) -> bool:
+    """Whether a pod has become an orphan whom somebody else might want than before."""
+    if new.metadata.controller() is not None or new.metadata.deletion_timestamp is not None:
+        return False
+    return old is None or old.metadata.controller() is not None or old.metadata.labels != new.metadata.labels
+
+
+def namespace_terminating(refusal: ApiError) -> bool:
+    """Whether an object could not be created because its namespace is being deleted."""
+    causes = refusal.details.get("causes") or ()
+    return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
+
+
+def available_in(pod: Pod, min_ready_seconds: int, now: float) -> float | None:
+    """In how many seconds a pod will be available if it stays ready: 0 where it is; None where it is not
+    ready."""
+    since = pod.ready_since
+    if since is None:
+        return None
+    if min_ready_seconds == 0:
+        return 0.0
+    if not since:
+        return None
+    return max(0.0, parse_time(since) + min_ready_seconds - now)
