@@ -17,6 +17,7 @@ T = TypeVar("T")
 Args = TypeVarTuple("Args")
 
 START = 1_893_456_000.0  # 2030-01-01T00:00:00Z: a date that nobody mistakes for today
+RESOLUTION = 1e-6  # seconds; the least by which two such dates differ is about a quarter of it
 
 
 class _Selector(selectors.DefaultSelector):
@@ -41,6 +42,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._jumping = _Selector()
         self._jumping.now = start
         super().__init__(self._jumping)
+        self._clock_resolution = RESOLUTION  # the loop runs what is due before `time() + _clock_resolution`
 
     def time(self) -> float:
         return self._jumping.now
