@@ -21,6 +21,9 @@ log = logging.getLogger("mooring.controllers")
 FIRST_RETRY = 0.005  # seconds; doubles with every failure of the same object, as client-go's queues do
 LAST_RETRY = 60.0
 TURN = 16  # objects before others on the event loop have their turn
+MOST_SIMILAR = 9  # events of one object and reason that are told one by one
+SIMILAR_FOR = 600.0  # seconds without such events until they count anew
+MOST_REMEMBERED = 10_000
 
 
 class Context(msgspec.Struct, frozen=True):
@@ -56,6 +59,7 @@ class Controller(ABC):
         self._failures: dict[str, int] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._wake = asyncio.Event()
+        self._similar = _Similar()
 
     @abstractmethod
     async def sync(self, key: str) -> None:
@@ -145,4 +149,27 @@ class Controller(ABC):
             name=obj.name,
             uid=obj.uid,
         )
-        self.context.recorder.emit(regarding, type, reason, reason, note, self.name)
+        apart = self._similar.apart(obj.uid, reason, note, self.context.clock())
+        if not apart:
+            note = f"(combined from similar events): {note}"
+        self.context.recorder.emit(regarding, type, reason, reason, note, self.name, apart=apart)
+
+
+class _Similar:
+    """Which events are told one by one: of those that differ only in their notes the first few, as with
+    client-go's recorders. The rest are told together."""
+
+    def __init__(self) -> None:
+        self._told: dict[tuple[str, str], tuple[float, set[str]]] = {}  # the longest quiet ones first
+
+    def apart(self, uid: str, reason: str, note: str, now: float) -> str:
+        """What sets this event apart from similar ones; empty where nothing is to."""
+        last, notes = self._told.pop((uid, reason), (now, set[str]()))
+        if last < now - SIMILAR_FOR:
+            notes = set()
+        if len(notes) < MOST_SIMILAR:
+            notes.add(note)
+        self._told[uid, reason] = now, notes
+        if len(self._told) > MOST_REMEMBERED:
+            del self._told[next(iter(self._told))]
+        return note if note in notes else ""

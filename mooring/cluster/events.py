@@ -68,7 +68,7 @@ class Event(KubeObject, kw_only=True):
     type: str
 
 
-_Key = tuple[ObjectReference, str, str, str, str]
+_Key = tuple[ObjectReference, str, str, str, str, str]
 
 
 class _Series:
@@ -129,12 +129,20 @@ class EventRecorder:
         self.emit(regarding, effect.type, effect.reason, effect.action, effect.note, profile)
 
     def emit(
-        self, regarding: ObjectReference, type: str, reason: str, action: str, note: str, profile: str = ""
+        self,
+        regarding: ObjectReference,
+        type: str,
+        reason: str,
+        action: str,
+        note: str,
+        profile: str = "",
+        *,
+        apart: str = "",
     ) -> None:
-        """Record an event about any object."""
+        """Record an event about any object. `apart` sets events apart that are otherwise of one kind."""
         controller = profile if profile in self._profiles else self._profiles[0]
         now = self._stamp = max(self._now(), self._stamp + 1)  # names are made of it: never the same twice
-        key = (regarding, type, reason, action, controller)
+        key = (regarding, type, reason, action, controller, apart)
         series = self._series.pop(key, None)
         if series is None or series.last < now - FINISHED_AFTER:
             if series is not None:
