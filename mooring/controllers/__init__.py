@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from mooring.cluster.controller import Context, Controller
+from mooring.controllers.replica_set import ReplicaSetController, ReplicationControllerController
 
 
 def controllers(context: Context) -> list[Controller]:
     """One of each."""
-    return []
+    return [
+        ReplicaSetController(context),
+        ReplicationControllerController(context),
+    ]

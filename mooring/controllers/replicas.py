@@ -26,20 +26,23 @@ class ReplicaSetStatus(Struct):
     conditions: list[Condition] = []
 
 
-class ReplicaSet(KubeObject):
+class Replicas(KubeObject):
+    """What keeps a number of pods of one template: a ReplicaSet, or its older form."""
+
     spec: ReplicaSetSpec = msgspec.field(default_factory=ReplicaSetSpec)
     status: ReplicaSetStatus = msgspec.field(default_factory=ReplicaSetStatus)
+
+
+class ReplicaSet(Replicas):
+    pass
 
 
 class ReplicationControllerSpec(ReplicaSetSpec):
     selector: dict[str, str] | None = None  # type: ignore[assignment]
 
 
-class ReplicationController(KubeObject):
-    """The older form of a ReplicaSet."""
-
+class ReplicationController(Replicas):
     spec: ReplicationControllerSpec = msgspec.field(default_factory=ReplicationControllerSpec)
-    status: ReplicaSetStatus = msgspec.field(default_factory=ReplicaSetStatus)
 
 
 class RollingUpdateDeployment(Value, frozen=True):

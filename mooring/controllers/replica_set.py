@@ -1,0 +1,210 @@
+"""The controllers of ReplicaSets and of ReplicationControllers: as many pods as there should be, no more."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
+from typing import ClassVar, TypeVar
+
+from mooring.api.meta import Condition
+from mooring.api.running import Pod
+from mooring.api.selectors import Selector, compile_selector, from_map
+from mooring.cluster.controller import Context
+from mooring.cluster.errors import ApiError, ClusterError
+from mooring.controllers.deletion_order import pods_to_delete
+from mooring.controllers.kinds import REPLICA_SETS, REPLICATION_CONTROLLERS
+from mooring.controllers.owning import Claims, controller_reference
+from mooring.controllers.pods import PodController, available_in, namespace_terminating
+from mooring.controllers.replicas import Replicas, ReplicaSet, ReplicaSetStatus, ReplicationController
+from mooring.controllers.statuses import status_changes
+from mooring.controllers.templates import pod_of
+
+BURST = 500  # pods created or deleted before others have their turn
+IN_FLIGHT = 32  # requests under way at a time
+PAUSE_PER_POD = 1e-5  # seconds: counting pods is not to cost more than a part of the time
+LEAST_PAUSE = 1e-3
+
+REPLICA_FAILURE = "ReplicaFailure"
+
+Set = TypeVar("Set", bound=Replicas)
+Item = TypeVar("Item")
+
+
+class _Controller(PodController[Set]):
+    """What ReplicaSets and ReplicationControllers have in common, which is nearly everything."""
+
+    counts_terminating: ClassVar[bool]
+
+    @abstractmethod
+    def selector_of(self, owner: Set) -> Selector: ...
+
+    def pod_of_changed(self, key: str, old: Pod | None, new: Pod | None) -> None:
+        """A large set is counted once after many changes, not after each."""
+        owner = self.owners.get(key)
+        pause = 0.0 if owner is None else PAUSE_PER_POD * max(owner.status.replicas, owner.spec.replicas)
+        self.enqueue(key, pause if pause > LEAST_PAUSE else 0.0)
+
+    async def sync(self, key: str) -> None:
+        owner = self.owners.get(key)
+        if owner is None:
+            return
+        claims = Claims(self, self.owners, owner, self.selector_of(owner), self.pods)
+        active = await claims.claim(_active)
+        leaving = sum(pod.terminating and not pod.terminal for pod in claims.owned())
+        failure: ClusterError | None = None
+        if owner.metadata.deletion_timestamp is None:
+            failure = await self._manage(owner, active)
+        now = self.context.clock()
+        counted = self._count(owner, active, now)
+        if self.counts_terminating:
+            counted.terminating_replicas = leaving
+        counted.conditions = self._conditions(owner, len(active), failure)
+        await self._write_status(owner, counted)
+        if failure is not None:
+            raise failure
+        if counted.ready_replicas != counted.available_replicas:
+            waits = (available_in(pod, owner.spec.min_ready_seconds, now) for pod in active)
+            self.enqueue(key, min((wait for wait in waits if wait), default=owner.spec.min_ready_seconds))
+
+    # ---- pods
+
+    async def _manage(self, owner: Set, active: list[Pod]) -> ClusterError | None:
+        """Create or delete pods, and say what went wrong."""
+        missing = owner.spec.replicas - len(active)
+        if missing > 0:
+            done, failure = await self._create_pods(owner, min(missing, BURST))
+        elif missing < 0:
+            surplus = pods_to_delete(active, self._related(owner), min(-missing, BURST), self.context.clock())
+            done, failure = await _all(surplus, lambda pod: self.delete_pod(owner, pod))
+        else:
+            return None
+        if done:
+            self.enqueue(owner.key)  # with what there is then, look again
+        return failure
+
+    async def _create_pods(self, owner: Set, count: int) -> tuple[int, ClusterError | None]:
+        """Begin slowly: where one pod is refused, hundreds would be. Returns how many were created."""
+        body = pod_of(owner.spec.template, owner.name, controller_reference(self.owners.resource, owner))
+
+        async def create(_: int) -> None:
+            try:
+                await self.create_pod(owner, body)
+            except ApiError as refusal:
+                if not namespace_terminating(refusal):  # else any pod would be refused: nothing to do
+                    raise
+
+        created, batch = 0, 1
+        while created < count:
+            batch = min(batch, count - created)
+            done, failure = await _all(range(batch), create)
+            created += done
+            if failure is not None:
+                return created, failure
+            batch *= 2
+        return created, None
+
+    def _related(self, owner: Set) -> list[Pod]:
+        """The pods of all sets that have the same controller: they are to stay spread over the nodes."""
+        controller = owner.metadata.controller()
+        if controller is None:
+            return []
+        owners = self.owners.controlled_by(controller.uid)
+        return [pod for one in owners for pod in self.pods.controlled_by(one.uid)]
+
+    # ---- status
+
+    def _count(self, owner: Set, active: list[Pod], now: float) -> ReplicaSetStatus:
+        template_labels = (owner.spec.template.get("metadata") or {}).get("labels") or {}
+        fully_labeled = from_map(template_labels).matches
+        min_ready = owner.spec.min_ready_seconds
+        labeled = ready = available = 0
+        for pod in active:
+            labeled += fully_labeled(pod.metadata.labels)
+            wait = available_in(pod, min_ready, now)
+            if wait is not None:
+                ready += 1
+                available += wait == 0.0
+        return ReplicaSetStatus(
+            replicas=len(active),
+            fully_labeled_replicas=labeled,
+            ready_replicas=ready,
+            available_replicas=available,
+            observed_generation=owner.metadata.generation,
+        )
+
+    def _conditions(self, owner: Set, active: int, failure: ClusterError | None) -> list[Condition]:
+        """The first failure stays as it is told until there is none."""
+        conditions = owner.status.conditions
+        told = any(condition.type == REPLICA_FAILURE for condition in conditions)
+        if failure is None:
+            return [one for one in conditions if one.type != REPLICA_FAILURE] if told else conditions
+        if told:
+            return conditions
+        reason = "FailedCreate" if active < owner.spec.replicas else "FailedDelete"
+        condition = Condition(
+            type=REPLICA_FAILURE,
+            status="True",
+            reason=reason,
+            message=str(failure),
+            last_transition_time=self.context.now(),
+        )
+        return [*conditions, condition]
+
+    async def _write_status(self, owner: Set, status: ReplicaSetStatus) -> None:
+        changes = status_changes(owner.status, status, always=("replicas",))
+        if not changes:
+            return
+        patch = {"metadata": {"uid": owner.uid}, "status": changes}
+        try:
+            written = await self.cluster.patch(
+                self.owners.resource, owner.name, patch, owner.namespace, subresource="status"
+            )
+        except ApiError as refusal:
+            if not refusal.not_found:
+                raise
+        else:
+            self.owners.wrote(written)
+
+
+class ReplicaSetController(_Controller[ReplicaSet]):
+    name = "replicaset-controller"
+    counts_terminating = True
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context, REPLICA_SETS)
+
+    def selector_of(self, owner: ReplicaSet) -> Selector:
+        return compile_selector(owner.spec.selector)
+
+
+class ReplicationControllerController(_Controller[ReplicationController]):
+    name = "replication-controller"
+    counts_terminating = False
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context, REPLICATION_CONTROLLERS)
+
+    def selector_of(self, owner: ReplicationController) -> Selector:
+        return from_map(owner.spec.selector or {})
+
+
+def _active(pod: Pod) -> bool:
+    return pod.active
+
+
+async def _all(
+    items: Sequence[Item], work: Callable[[Item], Awaitable[None]]
+) -> tuple[int, ClusterError | None]:
+    """Do something with all items, some at a time. Returns how many succeeded, and the first failure."""
+    done, failure = 0, None
+    for start in range(0, len(items), IN_FLIGHT):
+        batch = items[start : start + IN_FLIGHT]
+        for answer in await asyncio.gather(*map(work, batch), return_exceptions=True):
+            if answer is None:
+                done += 1
+            elif isinstance(answer, ClusterError):
+                failure = failure or answer
+            else:
+                raise answer
+    return done, failure
