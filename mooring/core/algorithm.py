@@ -1,6 +1,7 @@
 """One scheduling cycle's choice: which node for this pod?
 
-    pre_filter → filter (twice where nominated pods stand in the way) → pre_score → score → normalize → pick
+    pre_filter → filter (twice where nominated pods stand in the way) → extenders filter
+               → pre_score → score → normalize → extenders prioritize → pick
 
 The algorithm decides; it changes nothing in the cluster's state.
 """
@@ -14,10 +15,12 @@ import numpy.typing as npt
 
 from mooring.core.crowding import Crowding
 from mooring.core.diagnosis import Diagnosis
+from mooring.core.extenders import Extenders, ExtenderScores
 from mooring.core.nominator import Nominator
 from mooring.framework.changes import Changes
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.nodes import BoolArray, Nodes
+from mooring.framework.extender import ExtenderError
+from mooring.framework.nodes import BoolArray, IntArray, Nodes
 from mooring.framework.pod import PodInfo
 from mooring.framework.profile import Profile, ShapeMemory
 from mooring.framework.scoring import Scoring
@@ -37,11 +40,13 @@ class Choice:
         "candidates",
         "changes",
         "diagnosis",
+        "extended",
         "feasible",
         "node_name",
         "row",
         "scoring",
         "state",
+        "total",
     )
 
     def __init__(self, state: CycleState, diagnosis: Diagnosis) -> None:
@@ -53,7 +58,20 @@ class Choice:
         self.feasible: BoolArray | None = None
         self.candidates: Nodes | None = None  # the feasible nodes, where one was to be chosen among them
         self.scoring: Scoring | None = None  # None where no scores were needed
+        self.extended: list[ExtenderScores] = []  # what extenders added to them
+        self.total: IntArray  # the sum of all scores by row, where there are scores
         self.best: npt.NDArray[np.intp] | None = None  # the rows with the highest total
+
+    @property
+    def scored_by(self) -> list[str]:
+        """Those whose scores `scores` gives."""
+        columns = () if self.scoring is None else self.scoring.columns
+        return [column.runner.name for column in columns] + [each.name for each in self.extended]
+
+    def scores(self, row: int) -> list[int]:
+        """What a row was given, weighted."""
+        plugins = [] if self.scoring is None else self.scoring.weighted(row)
+        return plugins + [each.raw.item(row) * each.weight for each in self.extended]
 
 
 class Algorithm:
@@ -64,12 +82,14 @@ class Algorithm:
         cluster: ClusterState,
         nominator: Nominator,
         pick: Callable[[int], int],
-        percentage_of_nodes_to_score: int = 0,
+        percentage_of_nodes_to_score: int,
+        extenders: Extenders,
     ) -> None:
         self._cluster = cluster
         self._nominator = nominator
         self._pick = pick
         self._percentage = percentage_of_nodes_to_score
+        self._extenders = extenders
         self._next_start = 0
 
     def choose(self, profile: Profile, pod: PodInfo, score_anyway: bool = False) -> Choice:
@@ -83,6 +103,8 @@ class Algorithm:
         choice = self._filtered(profile, pod, nodes, memory, watch)
         if choice.row is None and choice.feasible is not None:
             choice.candidates = self._candidates(profile, nodes, memory, choice)
+            if self._extenders:
+                self._narrow(pod, nodes, choice, watch)
             self._score(profile, pod, nodes, memory, choice, score_anyway, watch)
             if choice.best is not None:
                 best = choice.best
@@ -90,10 +112,15 @@ class Algorithm:
         return self._finished(choice)
 
     def rehearse(self, profile: Profile, pod: PodInfo, score: bool) -> Choice:
-        """`choose` for those who only ask: all nodes, the first of the best, and nothing kept of it."""
+        """`choose` for those who only ask: all nodes, the first of the best, and nothing kept of it.
+
+        Extenders are asked where scores are wanted, which is once for each explanation.
+        """
         nodes = self._cluster.nodes
         memory = ShapeMemory(profile)
         choice = self._filtered(profile, pod, nodes, memory, None)
+        if score and self._extenders and choice.row is None and choice.feasible is not None:
+            self._narrow(pod, nodes, choice, None)
         if score and choice.feasible is not None and choice.feasible.any():
             choice.candidates = nodes.where(choice.feasible)
             self._score(profile, pod, nodes, memory, choice, True, None)
@@ -150,17 +177,41 @@ class Algorithm:
         wanted = nodes.index(nominated) if nominated else None
         if wanted is not None:
             refusal = crowded.get(wanted) or filtering.status(wanted)
-            if refusal is None:
+            if refusal is not None:
+                diagnosis.blame(refusal)
+                diagnosis.explicit[wanted] = refusal
+            elif self._passes(pod, nodes, wanted, diagnosis):
                 choice.row = wanted
                 choice.feasible = self._feasible(choice, filtering.feasible, crowded)
                 return
-            diagnosis.blame(refusal)
-            diagnosis.explicit[wanted] = refusal
         if diagnosis.allowed is not None:
             plugins = " ".join(sorted(diagnosis.unschedulable_plugins))
             reason = f"node(s) didn't satisfy plugin(s) [{plugins}]"
             diagnosis.absent = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reason)
         choice.feasible = self._feasible(choice, filtering.feasible, crowded)
+
+    def _passes(self, pod: PodInfo, nodes: Nodes, row: int, diagnosis: Diagnosis) -> bool:
+        """Whether the extenders, too, let a pod go to the node it was promised."""
+        if not self._extenders:
+            return True
+        alone = np.zeros(len(nodes), np.bool_)
+        alone[row] = True
+        try:
+            return bool(self._extenders.narrow(pod, nodes, alone, diagnosis)[row])
+        except ExtenderError:
+            return False  # it is asked again about all nodes, and if it fails then, so does the attempt
+
+    def _narrow(self, pod: PodInfo, nodes: Nodes, choice: Choice, watch: Watch | None) -> None:
+        """Leave of the feasible nodes those that the extenders let pass. Their time counts as filtering."""
+        feasible = choice.feasible
+        assert feasible is not None
+        if watch is not None:
+            watch.laps.pop()
+        narrowed = self._extenders.narrow(pod, nodes, feasible, choice.diagnosis)
+        if watch is not None:
+            watch.laps.append(watch.timer())
+        if narrowed is not feasible:
+            choice.feasible, choice.candidates = narrowed, nodes.where(narrowed)
 
     def _feasible(self, choice: Choice, feasible: BoolArray, crowded: Mapping[int, Status]) -> BoolArray:
         """The rows that pass, restrictions and nominated pods considered."""
@@ -220,10 +271,24 @@ class Algorithm:
             watch.laps.append(watch.timer())
         scoring = memory.scoring
         scoring.refresh(choice.state, pod, nodes, choice.feasible, candidates, choice.changes)
+        choice.scoring, choice.total = scoring, scoring.total
+        if self._extenders:
+            choice.extended = self._extenders.scores(pod, candidates, len(nodes))
         if watch is not None:
             watch.laps.append(watch.timer())
-        choice.scoring = scoring
-        choice.best = scoring.best()
+        choice.best = self._extended_best(choice) if choice.extended else scoring.best()
+
+    def _extended_best(self, choice: Choice) -> npt.NDArray[np.intp]:
+        """Add what the extenders gave, in a copy since the plugins' totals are kept; the best rows then."""
+        candidates = choice.candidates
+        assert candidates is not None
+        choice.total = choice.total.copy()
+        for each in choice.extended:
+            choice.total += each.weighted
+        rows = candidates.rows
+        totals = choice.total[rows]
+        best: npt.NDArray[np.intp] = rows[totals == totals.max()]
+        return best
 
     def _sample(self, feasible: BoolArray, total: int, percentage: int) -> BoolArray | None:
         """Where only a share of the nodes is to be scored: that many feasible ones, going round."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mooring.framework.cycle_state import CycleState
+from mooring.framework.extender import Extender, ExtenderError
 from mooring.framework.observer import Laps
 from mooring.framework.pod import PodInfo
 from mooring.framework.profile import Profile
@@ -17,7 +18,7 @@ class BindingCycle:
     """One pod on its way to its node. `run` is a coroutine because plugins may wait for the cluster; it
     needs no event loop when none of them does."""
 
-    __slots__ = ("bound", "laps", "node_name", "pod", "profile", "queued", "state")
+    __slots__ = ("binders", "bound", "laps", "node_name", "pod", "profile", "queued", "state")
 
     def __init__(
         self, profile: Profile, state: CycleState, queued: Any, pod: PodInfo, node_name: str
@@ -28,6 +29,7 @@ class BindingCycle:
         self.pod = pod
         self.node_name = node_name
         self.bound = False
+        self.binders: Sequence[Extender] = ()  # asked before the bind plugins
         self.laps: Laps = []  # of an attempt that an observer watches
 
     async def run(self) -> Status:
@@ -61,6 +63,13 @@ class BindingCycle:
         return SUCCESS
 
     async def _bind(self) -> Status:
+        for extender in self.binders:
+            try:
+                await extender.bind(self.pod, self.node_name)
+                return SUCCESS
+            except ExtenderError as failure:
+                if not extender.ignorable:
+                    return Status(Code.ERROR, str(failure), exception=failure)
         for name, ask in self.profile.binds:
             status = await self._ask("Bind", name, ask)
             if status.code is not Code.SKIP:

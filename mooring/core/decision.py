@@ -16,7 +16,6 @@ from mooring.core.algorithm import Choice
 from mooring.core.diagnosis import Diagnosis
 from mooring.framework.plugin import PostFilterResult
 from mooring.framework.pod import PodInfo
-from mooring.framework.scoring import INFEASIBLE, Scoring
 from mooring.framework.status import Status
 
 
@@ -118,6 +117,7 @@ class Recorder(Protocol):
     def add(self, pod: PodInfo, decision: Decision, now: float) -> None: ...
 
 
+LOWEST = np.iinfo(np.int64).min
 MOST_REFUSALS = 16  # told apart in a summary, so that a plugin with a reason for every node stays harmless
 
 
@@ -131,30 +131,26 @@ def summarize(decision: Decision, choice: Choice, names: list[str]) -> None:
     if choice.row is None:
         decision.refused = count_refusals(choice.diagnosis)
     elif choice.scoring is not None and choice.best is not None:
-        _rank(decision, choice.row, choice.scoring, choice.best, names)
+        _rank(decision, choice, choice.row, choice.best, names)
 
 
-def _rank(
-    decision: Decision, row: int, scoring: Scoring, best: npt.NDArray[np.intp], names: list[str]
-) -> None:
+def _rank(decision: Decision, choice: Choice, row: int, best: npt.NDArray[np.intp], names: list[str]) -> None:
     """Put down the chosen node and who comes next."""
-    totals, columns = scoring.total, scoring.columns
+    totals, feasible = choice.total, choice.feasible
+    assert feasible is not None
     mine: int = totals.item(row)
     decision.best_nodes = len(best)
     if len(best) > 1:
         other: int = best.item(1 if best.item(0) == row else 0)
     else:
-        totals[row] = INFEASIBLE  # for a moment, to find who comes next
+        totals[row] = LOWEST  # for a moment, to find who comes next
         other = int(totals.argmax())
         totals[row] = mine
     theirs: int = totals.item(other)
-    decision.scored_by = [column.runner.name for column in columns]
-    # Each column is a line of one matrix.
-    lines = columns[0].weighted.base if columns else np.zeros((0, len(totals)), np.int64)
-    assert lines is not None
-    decision.ranking = [Ranked(names[row], mine, lines[:, row].tolist())]
-    if other != row and theirs > INFEASIBLE:
-        decision.ranking.append(Ranked(names[other], theirs, lines[:, other].tolist()))
+    decision.scored_by = choice.scored_by
+    decision.ranking = [Ranked(names[row], mine, choice.scores(row))]
+    if other != row and feasible.item(other):
+        decision.ranking.append(Ranked(names[other], theirs, choice.scores(other)))
 
 
 def count_refusals(diagnosis: Diagnosis) -> list[RefusedNodes]:
@@ -207,13 +203,16 @@ def record_choice(decision: Decision, choice: Choice, names: list[str]) -> None:
 def _record_scores(decision: Decision, choice: Choice, rows: list[int]) -> None:
     scoring = choice.scoring
     assert scoring is not None
-    decision.total = scoring.total[rows].tolist()
+    decision.total = choice.total[rows].tolist()
     for column in scoring.columns:
         weight = column.runner.weight
         weighted = column.weighted[rows]
         decision.scores[column.runner.name] = PluginScore(
             weight, column.raw_scores(rows).tolist(), (weighted // weight).tolist(), weighted.tolist()
         )
+    for each in choice.extended:
+        raw, weighted = each.raw[rows].tolist(), each.weighted[rows].tolist()
+        decision.scores[each.name] = PluginScore(each.weight, raw, raw, weighted)
 
 
 def record_post_filter(result: PostFilterResult, in_full: bool) -> PostFilterRecord:

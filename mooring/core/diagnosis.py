@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
+from mooring.core.event_map import EXTENDER
+from mooring.framework.extender import SIGNED
 from mooring.framework.filtering import Filtering
 from mooring.framework.nodes import BoolArray, NodeStatuses
 from mooring.framework.status import Code, Status
@@ -71,7 +73,8 @@ class Diagnosis:
     def blame(self, status: Status) -> None:
         """Remember who refused, for the queue."""
         if status.plugin:
-            self.unschedulable_plugins.add(status.plugin)
+            by_extender = status.plugin.startswith(SIGNED)
+            self.unschedulable_plugins.add(EXTENDER if by_extender else status.plugin)
             if status.code is Code.PENDING:
                 self.pending_plugins.add(status.plugin)
 

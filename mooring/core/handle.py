@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from mooring.core.effects import EmitEvent
 from mooring.core.waiting import HeldPod
 from mooring.framework.cycle_state import CycleState
+from mooring.framework.extender import Extender
 from mooring.framework.filtering import Answer
 from mooring.framework.handle import Client
 from mooring.framework.nodes import Nodes
@@ -43,6 +44,10 @@ class ProfileHandle:
     @property
     def client(self) -> Client | None:
         return self._scheduler.client
+
+    @property
+    def extenders(self) -> Iterable[Extender]:
+        return self._scheduler.extenders
 
     def now(self) -> float:
         return self._scheduler.clock()

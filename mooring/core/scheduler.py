@@ -22,12 +22,14 @@ from mooring.core.decision import Decision, Recorder
 from mooring.core.diagnosis import DiagnosedStatuses, Diagnosis
 from mooring.core.effects import Bind, Effect, EmitEvent, Evict, PatchPodStatus
 from mooring.core.event_map import ASSIGNED_POD_DELETE, registrations
+from mooring.core.extenders import Extenders
 from mooring.core.intake import Intake
 from mooring.core.nominator import Nominator
 from mooring.core.queue import Place, QueuedPodInfo, SchedulingQueue, sort_key_of
 from mooring.core.queue.hints import watch_for
 from mooring.core.waiting import HeldPod, WaitingPods
 from mooring.framework.cycle_state import PODS_TO_ACTIVATE
+from mooring.framework.extender import Extender
 from mooring.framework.handle import Client
 from mooring.framework.observer import Observer
 from mooring.framework.plugin import Plugin, PostFilterResult
@@ -65,7 +67,8 @@ class Scheduler:
     random index below n, from a seeded generator; `reuse=False` computes everything anew in each cycle.
     `record` makes every decision tell everything, also scores that the choice did not need; `log` keeps
     decisions, in full where it asks for that, and has no influence on them.
-    `observer` hears what happens and how long it takes.
+    `observer` hears what happens and how long it takes. `extenders` are those of the configuration, made by
+    who knows how to reach them; an attempt takes as long as they take to answer.
     """
 
     def __init__(
@@ -77,6 +80,7 @@ class Scheduler:
         plugins: Iterable[type[Plugin]] = (),
         registry: Registry | None = None,
         client: Client | None = None,
+        extenders: Iterable[Extender] = (),
         reuse: bool = True,
         record: bool = False,
         log: Recorder | None = None,
@@ -91,6 +95,7 @@ class Scheduler:
         self.log = log
         self._observer = observer
         self.parallelize = parallelize
+        self.extenders = Extenders(extenders, parallelize)
         self.cluster = ClusterState()
         self.store = ObjectStore()
         self.effects: list[Effect] = []
@@ -112,6 +117,7 @@ class Scheduler:
             self.queue.nominator,
             pick,
             settings.percentage_of_nodes_to_score or 0,
+            self.extenders,
         )
 
     def _make_queue(self, settings: KubeSchedulerConfiguration, max_wait: float) -> SchedulingQueue:
@@ -120,7 +126,10 @@ class Scheduler:
             sort_key_of(first.at("queueSort")[0]),
             clock=self.clock,
             pre_enqueue={name: profile.pre_enqueue for name, profile in self.profiles.items()},
-            hints={name: registrations(p.plugins.values()) for name, p in self.profiles.items()},
+            hints={
+                name: registrations(profile.plugins.values(), extenders=len(self.extenders) > 0)
+                for name, profile in self.profiles.items()
+            },
             initial_backoff=settings.pod_initial_backoff_seconds,
             max_backoff=settings.pod_max_backoff_seconds,
             max_in_unschedulable=max_wait,
@@ -290,6 +299,8 @@ class Scheduler:
         self.cluster.assume(placed, node_name)
         self.queue.nominator.delete(pod.uid)
         cycle = BindingCycle(profile, choice.state, queued, placed, node_name)
+        if self.extenders:
+            cycle.binders = self.extenders.binding(pod)
         try:
             self._hand_over(cycle, decision)
         except Exception:

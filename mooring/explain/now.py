@@ -48,14 +48,10 @@ def now(scheduler: Scheduler, pod: PodInfo) -> tuple[Now, frozenset[str]]:
 
 def _rank(found: Now, choice: Choice, names: list[str]) -> None:
     """The best nodes, with their scores."""
-    scoring, best = choice.scoring, choice.best
-    if scoring is None or best is None or choice.feasible is None:
+    if choice.best is None or choice.feasible is None:
         return
-    found.best_nodes = len(best)
-    found.scored_by = [column.runner.name for column in scoring.columns]
+    found.best_nodes = len(choice.best)
+    found.scored_by = choice.scored_by
     rows = np.flatnonzero(choice.feasible)
-    order = rows[np.argsort(-scoring.total[rows], kind="stable")][:MOST_RANKED]
-    found.ranking = [
-        Ranked(names[row], scoring.total.item(row), [c.weighted.item(row) for c in scoring.columns])
-        for row in order.tolist()
-    ]
+    order = rows[np.argsort(-choice.total[rows], kind="stable")][:MOST_RANKED]
+    found.ranking = [Ranked(names[row], choice.total.item(row), choice.scores(row)) for row in order.tolist()]

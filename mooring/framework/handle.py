@@ -13,6 +13,7 @@ from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status
 
 if TYPE_CHECKING:
+    from mooring.framework.extender import Extender
     from mooring.framework.filtering import Answer
 
 Obj = TypeVar("Obj", bound=KubeObject)
@@ -82,6 +83,11 @@ class Handle(Protocol):
     def listers(self) -> Listers: ...
     @property
     def client(self) -> Client | None: ...
+    @property
+    def extenders(self) -> Iterable[Extender]:
+        """The configured extenders, in the order in which they are asked."""
+        ...
+
     @property
     def logger(self) -> logging.Logger: ...
     def now(self) -> float:

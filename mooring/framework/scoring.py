@@ -82,6 +82,11 @@ class Scoring:
         """The rows with the highest total, in order."""
         return self._totals.best()
 
+    def weighted(self, row: int) -> list[int]:
+        """What each of the columns gave to a row."""
+        lines = self.columns[0].weighted.base if self.columns else None  # each is a line of one matrix
+        return [] if lines is None else lines[:, row].tolist()
+
     def refresh(
         self,
         state: CycleState,

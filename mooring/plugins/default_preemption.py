@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 from mooring.api.workloads import PodDisruptionBudget
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, EventHint, Hint, Resource, on
+from mooring.framework.extender import ExtenderError
 from mooring.framework.nodes import Mark, NodeInfo, NodeStatuses
 from mooring.framework.plugin import Plugin, PostFilterResult
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Code, Status, error, unresolvable, unschedulable
 from mooring.plugins.args import DefaultPreemptionArgs
+from mooring.plugins.extended_preemption import ask_extenders
 from mooring.plugins.preemption import Candidate, DryRun, try_rows
 
 
@@ -41,6 +43,7 @@ class DefaultPreemption(Plugin):
     NOT_HELPFUL = "Preemption is not helpful for scheduling"
     NEVER = unschedulable("preemption: not eligible due to preemptionPolicy=Never.")
     TERMINATING = unschedulable("preemption: not eligible due to a terminating pod on the nominated node.")
+    NONE_LEFT = unschedulable("preemption: no candidate node for preemption")
     EVICTING = unresolvable("waiting for the preemption for this pod to be finished")
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
@@ -60,7 +63,7 @@ class DefaultPreemption(Plugin):
         if own is not None:  # its own nomination is in the way of the others of its shape, not of itself
             known.forget(own)
         candidates = self._candidates(state, pod, rows, known)
-        result = self._nominate(candidates) if candidates else self._hopeless(rows, known)
+        result = self._decide(pod, candidates) if candidates else self._hopeless(rows, known)
         if own is not None:
             known.forget(own)
         return result
@@ -132,6 +135,13 @@ class DefaultPreemption(Plugin):
         histogram = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
         message = f"preemption: 0/{total} nodes are available: {histogram}."
         return PostFilterResult("", unschedulable(message))
+
+    def _decide(self, pod: PodInfo, candidates: list[Candidate]) -> PostFilterResult:
+        try:
+            candidates = ask_extenders(self.handle, pod, candidates)
+        except ExtenderError as failure:
+            return PostFilterResult(None, error(f"preemption: {failure}"))
+        return self._nominate(candidates) if candidates else PostFilterResult(None, self.NONE_LEFT)
 
     def _nominate(self, candidates: list[Candidate]) -> PostFilterResult:
         least = min(candidate.badness for candidate in candidates)

@@ -1,0 +1,123 @@
+"""Asking extenders in a scheduling cycle: who passes, and what each node is worth to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mooring.core.diagnosis import Diagnosis
+from mooring.framework.extender import SCALE, Extender, ExtenderError, Filtered, signature
+from mooring.framework.nodes import BoolArray, IntArray, Nodes
+from mooring.framework.pod import PodInfo
+from mooring.framework.status import Code, Status
+
+Parallelize = Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]
+
+
+class ExtenderScores(NamedTuple):
+    """What one extender gave to each row of the table, 0 where it was not asked."""
+
+    name: str
+    weight: int  # brings its scores to the scale of the plugins', too
+    raw: IntArray
+
+    @property
+    def weighted(self) -> IntArray:
+        return self.raw * self.weight
+
+
+class Extenders:
+    """The extenders of a configuration; the ignorable ones are asked last."""
+
+    def __init__(self, extenders: Iterable[Extender], parallelize: Parallelize) -> None:
+        self._extenders = sorted(extenders, key=lambda extender: extender.ignorable)
+        self._parallelize = parallelize
+        self.prioritizing = 0  # how many are being asked for scores now
+
+    def __len__(self) -> int:
+        return len(self._extenders)
+
+    def __iter__(self) -> Iterator[Extender]:
+        return iter(self._extenders)
+
+    def binding(self, pod: PodInfo) -> list[Extender]:
+        """Those that may bind this pod in the place of the bind plugins."""
+        return [each for each in self._extenders if each.binds and each.is_interested(pod)]
+
+    def narrow(self, pod: PodInfo, nodes: Nodes, feasible: BoolArray, diagnosis: Diagnosis) -> BoolArray:
+        """The feasible rows that every interested extender lets pass; the same array where all of them do.
+
+        One after the other is asked about what the ones before left. Raises ExtenderError where one that
+        cannot be ignored fails.
+        """
+        for extender in self._extenders:
+            if not (extender.filters and extender.is_interested(pod)):
+                continue
+            asked = nodes.where(feasible)
+            if not len(asked):
+                break
+            try:
+                answer = extender.filter(pod, asked)
+            except ExtenderError:
+                if extender.ignorable:
+                    continue
+                raise
+            if len(answer.passed) < len(asked):
+                left = np.zeros(len(feasible), np.bool_)
+                left[answer.passed] = True
+                _explain(extender, np.flatnonzero(feasible & ~left).tolist(), answer, diagnosis)
+                feasible = left
+        return feasible
+
+    def scores(self, pod: PodInfo, candidates: Nodes, length: int) -> list[ExtenderScores]:
+        """What the interested extenders give to the candidates, on a table of that length.
+
+        All are asked at once. Raises ExtenderError where one that cannot be ignored fails.
+        """
+        asked = [each for each in self._extenders if each.prioritizes and each.is_interested(pod)]
+        self.prioritizing = len(asked)
+        try:
+            if len(asked) == 1:
+                answers = [_prioritize(asked[0], pod, candidates)]
+            else:
+                answers = self._parallelize(lambda each: _prioritize(each, pod, candidates), asked)
+        finally:
+            self.prioritizing = 0
+        found = []
+        for extender, scores in zip(asked, answers, strict=True):
+            if scores is not None:
+                raw = np.zeros(length, np.int64)
+                raw[candidates.rows] = scores
+                found.append(ExtenderScores(signature(extender), extender.weight * SCALE, raw))
+        return found
+
+
+def _prioritize(extender: Extender, pod: PodInfo, candidates: Nodes) -> IntArray | None:
+    try:
+        return extender.prioritize(pod, candidates)
+    except ExtenderError:
+        if extender.ignorable:
+            return None
+        raise
+
+
+def _explain(extender: Extender, refused: list[int], answer: Filtered, diagnosis: Diagnosis) -> None:
+    """Put down why an extender refused rows. Where it does not say, there is nothing to count in a message,
+    and removing pods is not worth a try."""
+    name = signature(extender)
+    known: dict[tuple[Code, str], Status] = {}
+    dropped = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, plugin=name)
+    diagnosis.explicit.update(dict.fromkeys(refused, dropped))
+    there = set(refused)
+    for code, told in (
+        (Code.UNSCHEDULABLE, answer.failed),
+        (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, answer.unresolvable),  # wins where a row is in both
+    ):
+        for row in there.intersection(told):
+            reason = told[row]
+            status = known.get((code, reason))
+            if status is None:
+                status = known[code, reason] = Status(code, reason, plugin=name)
+            diagnosis.explicit[row] = status
