@@ -49,6 +49,37 @@ def _orphaned_in(obj: KubeObject) -> tuple[str, ...]:
     return (obj.metadata.namespace,) if obj.metadata.controller() is None else ()
 
 
+def concerned(
+    owners: Collection[Owner], selector_of: Callable[[Owner], Selector], old: Obj | None, new: Obj | None
+) -> list[str]:
+    """The keys of the owners whom a change of an object concerns: who controlled it or controls it now; where
+    nobody does any more, or it has new labels, those who might adopt it."""
+    before, after = _controller_key(owners, old), _controller_key(owners, new)
+    if after is not None:
+        return [after] if before is None or before == after else [after, before]
+    keys = [] if before is None else [before]
+    if new is not None and _newly_adoptable(old, new):
+        matching = (one for one in owners.in_namespace(new.namespace) if one.key != before)
+        keys += [one.key for one in matching if selector_of(one).matches(new.metadata.labels)]
+    return keys
+
+
+def _controller_key(owners: Collection[Any], obj: KubeObject | None) -> str | None:
+    """The key of an object's controller, if it is one of these owners and still there."""
+    reference = None if obj is None else obj.metadata.controller()
+    if obj is None or reference is None or reference.kind != kind_of(owners.resource):
+        return None
+    key = f"{obj.metadata.namespace}/{reference.name}"
+    owner = owners.get(key)
+    return key if owner is not None and owner.uid == reference.uid else None
+
+
+def _newly_adoptable(old: KubeObject | None, new: KubeObject) -> bool:
+    if new.metadata.controller() is not None or new.metadata.deletion_timestamp is not None:
+        return False
+    return old is None or old.metadata.controller() is not None or old.metadata.labels != new.metadata.labels
+
+
 class Claims(Generic[Owner, Obj]):
     """What one owner lays claim to among the objects of a collection, while it is looked after."""
 

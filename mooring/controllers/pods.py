@@ -12,7 +12,7 @@ from mooring.cluster.controller import Context, Controller
 from mooring.cluster.errors import ApiError
 from mooring.cluster.kinds import ApiResource
 from mooring.controllers.kinds import PODS
-from mooring.controllers.owning import index_orphans, kind_of
+from mooring.controllers.owning import concerned, index_orphans
 
 Owner = TypeVar("Owner", bound=KubeObject)
 
@@ -26,7 +26,6 @@ class PodController(Controller, Generic[Owner]):
         self.owners = self.cache.follow(resource)
         self.pods = self.cache.follow(PODS)
         index_orphans(self.pods)
-        self._kind = kind_of(resource)
         self.owners.subscribe(self.owner_changed)
         self.pods.subscribe(self.pod_changed)
 
@@ -42,32 +41,12 @@ class PodController(Controller, Generic[Owner]):
         self.enqueue(changed.key)
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        """Enqueue whoever owned the pod or owns it now; where nobody does, whoever might adopt it."""
-        before, after = self._owner_key(old), self._owner_key(new)
-        if after is not None:
-            self.pod_of_changed(after, old, new)
-        if before is not None and before != after:
-            self.pod_of_changed(before, old, new)
-        if new is not None and _may_be_adopted(old, new):
-            for key in self._adopters(new):
-                self.enqueue(key)
+        for key in concerned(self.owners, self.selector_of, old, new):
+            self.pod_of_changed(key, old, new)
 
     def pod_of_changed(self, key: str, old: Pod | None, new: Pod | None) -> None:
-        """A pod of the owner with this key changed, came or went."""
+        """A pod of the owner with this key, or one that it may adopt, changed, came or went."""
         self.enqueue(key)
-
-    def _owner_key(self, pod: Pod | None) -> str | None:
-        """The key of the owner that controls a pod, if it is one of ours and still there."""
-        reference = None if pod is None else pod.metadata.controller()
-        if pod is None or reference is None or reference.kind != self._kind:
-            return None
-        key = f"{pod.metadata.namespace}/{reference.name}"
-        owner = self.owners.get(key)
-        return key if owner is not None and owner.uid == reference.uid else None
-
-    def _adopters(self, pod: Pod) -> list[str]:
-        owners = self.owners.in_namespace(pod.namespace)
-        return [owner.key for owner in owners if self.selector_of(owner).matches(pod.metadata.labels)]
 
     # ---- writing
 
@@ -90,13 +69,6 @@ class PodController(Controller, Generic[Owner]):
             self.event(self.owners, owner, "Warning", "FailedDelete", f"Error deleting: {refusal}")
             raise
         self.event(self.owners, owner, "Normal", "SuccessfulDelete", f"Deleted pod: {pod.name}")
-
-
-def _may_be_adopted(old: Pod | None, new: Pod) -> bool:
-    """Whether a pod has become an orphan whom somebody else might want than before."""
-    if new.metadata.controller() is not None or new.metadata.deletion_timestamp is not None:
-        return False
-    return old is None or old.metadata.controller() is not None or old.metadata.labels != new.metadata.labels
 
 
 def namespace_terminating(refusal: ApiError) -> bool:
