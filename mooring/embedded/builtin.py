@@ -20,6 +20,12 @@ _NOT_YET = frozenset(  # stable since 1.37 only
         "storageversionmigrations",
     }
 )  # fmt: skip
+_CONNECTIONS = {
+    "attach": "PodAttachOptions",
+    "exec": "PodExecOptions",
+    "portforward": "PodPortForwardOptions",
+}
+"""Parts of pods that are no objects, and that lightkube-models leaves out."""
 _VERBS = {"post": "create", "put": "update", "global_list": "list", "global_watch": "watch"}
 
 
@@ -60,12 +66,18 @@ def _resource(member: type, info: models.ApiInfo, subresources: list[Subresource
     type = object_type(*models.model_of(member))
     own = f"{plural}.{gvk.group}" if gvk.group else plural
     storage = STORED_ELSEWHERE.get(own, own)
+    codec = BuiltinCodec(gvk.api_version, gvk.kind, type)
+    if own == "pods":
+        subresources += [
+            Subresource(name, GroupVersionKind("", "v1", kind), ("create", "get"), codec)
+            for name, kind in _CONNECTIONS.items()
+        ]
     return Resource(
         gvk,
         plural,
         namespaced=issubclass(member, models.Namespaced),
         verbs=_verbs(info),
-        codec=BuiltinCodec(gvk.api_version, gvk.kind, type),
+        codec=codec,
         strategy=strategy_of(storage, type, status=any(sub.name == "status" for sub in subresources)),
         short_names=SHORT_NAMES.get(plural, ()),
         categories=categories(gvk.group, plural),

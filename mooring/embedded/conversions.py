@@ -33,6 +33,9 @@ def _event_to_storage(tree: Tree) -> None:
 
 def _event_from_storage(tree: Tree) -> None:
     _rename(tree, {core: event for event, core in _EVENT_FIELDS.items()})
+    for name in ("reportingController", "reportingInstance"):  # older events always have them, if empty
+        if not tree.get(name):
+            tree.pop(name, None)
 
 
 # ---- horizontal pod autoscalers: stored as v2 ------------------------------------------------------

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import platform
-import secrets
 import shutil
 import sys
 import tempfile
@@ -17,8 +17,15 @@ from mooring.embedded.bootstrap import bootstrap
 from mooring.embedded.builtin import builtin_registry
 from mooring.embedded.custom.serving import serve_definitions
 from mooring.embedded.http.app import App
-from mooring.embedded.http.certificates import make_certificates
-from mooring.embedded.http.kubeconfig import write_kubeconfig, write_private
+from mooring.embedded.http.identity import (
+    certificate_files,
+    kept_certificates,
+    kept_token,
+    kubeconfig_path,
+    last_port,
+    new_token,
+)
+from mooring.embedded.http.kubeconfig import write_kubeconfig
 from mooring.embedded.http.serving import Listener
 from mooring.embedded.port import EmbeddedCluster
 from mooring.embedded.store.sqlite import SqliteJournal
@@ -32,7 +39,8 @@ class EmbeddedServer:
     """A Kubernetes API server. Nothing happens before `start`; `stop` ends what it began.
 
     It listens on this machine only unless `host` says otherwise, and lets in whoever has the token that
-    stands in the kubeconfig. Without a data directory everything is in memory and gone afterwards.
+    stands in the kubeconfig. Without a data directory everything is in memory and gone afterwards; with one,
+    the kubeconfig is in it and stays good, also across restarts as long as nobody else takes the port.
     """
 
     def __init__(
@@ -53,12 +61,12 @@ class EmbeddedServer:
         self._window = window
         self._directory: Path | None = None
         self._listener: Listener | None = None
-        self.token = secrets.token_urlsafe(32)
+        self.token = new_token()
         self.api: Api
 
     async def start(self) -> None:
         """Open the store and listen."""
-        self._directory = Path(tempfile.mkdtemp(prefix="mooring-"))
+        self._directory = self._data_dir or Path(tempfile.mkdtemp(prefix="mooring-"))
         try:
             self.open()
             await self._listen(self._directory)
@@ -69,22 +77,35 @@ class EmbeddedServer:
     def open(self) -> None:
         """Open the store without listening: `cluster` is then the only way in. `stop` closes it again."""
         journal = None if self._data_dir is None else SqliteJournal(self._data_dir)
+        if self._data_dir is not None:
+            self.token = kept_token(self._data_dir)
         store = Store(window=self._window, journal=journal)
         loop = asyncio.get_running_loop()
         store.soon = loop.call_soon
-        self.api = Api(store, builtin_registry(), default_admission(), clock=self._clock, seed=self._seed)
+        self.api = Api(
+            store,
+            builtin_registry(),
+            default_admission(),
+            clock=self._clock,
+            seed=self._seed,
+            token=self.token,
+        )
         serve_definitions(self.api)
         bootstrap(self.api)
 
     async def _listen(self, directory: Path) -> None:
-        certificates = make_certificates(self._host)
-        certificate, key = directory / "server.crt", directory / "server.key"
-        write_private(certificate, certificates.certificate)
-        write_private(key, certificates.key)
-        app = App(self.api, self.token, version_info())
-        self._listener = Listener(app, self._host, self._port, certificate, key)
+        certificates = kept_certificates(directory, self._host)
+        self._listener = self._new_listener(directory)
         await self._listener.start()
-        write_kubeconfig(directory / "kubeconfig", self.url, self.token, certificates.authority)
+        write_kubeconfig(kubeconfig_path(directory), self.url, self.token, certificates.authority)
+
+    def _new_listener(self, directory: Path) -> Listener:
+        """On the port that was asked for; if none was, on the last one, or any where that is taken."""
+        app, files = App(self.api, version_info()), certificate_files(directory)
+        if not self._port:
+            with contextlib.suppress(OSError):
+                return Listener(app, self._host, last_port(directory), *files)
+        return Listener(app, self._host, self._port, *files)
 
     @property
     def cluster(self) -> EmbeddedCluster:
@@ -100,20 +121,20 @@ class EmbeddedServer:
 
     @property
     def kubeconfig(self) -> Path:
-        """A file that lets its owner in; it goes when the server stops."""
+        """A file that lets its owner in; it goes when the server stops, unless it is in a data directory."""
         if self._directory is None:
             raise RuntimeError("there is no kubeconfig before the server is started")
-        return self._directory / "kubeconfig"
+        return kubeconfig_path(self._directory)
 
     async def stop(self) -> None:
-        """End all requests, close the store, and remove the files that let clients in."""
+        """End all requests, close the store, and remove files that nobody will need any more."""
         self.api.store.close()
         if self._listener is not None:
             await self._listener.stop()
         self._forget()
 
     def _forget(self) -> None:
-        if self._directory is not None:
+        if self._directory is not None and self._data_dir is None:
             shutil.rmtree(self._directory, ignore_errors=True)
         self._directory = self._listener = None
 

@@ -24,10 +24,17 @@ class Kubectl:
             "HOME": str(home),
             "KUBECONFIG": str(kubeconfig),
             "TZ": "UTC",
+            "KUBE_EDITOR": "sed -i s/before/after/",
         }
 
     def __call__(self, *arguments: str, stdin: str = "", code: int | None = 0) -> str:
         """What it prints, both streams together; `code` is the exit code that is expected."""
+        found, page = self.run(*arguments, stdin=stdin)
+        assert code is None or found == code, f"kubectl {' '.join(arguments)}: {page}"
+        return page
+
+    def run(self, *arguments: str, stdin: str = "") -> tuple[int, str]:
+        """Its exit code, and what it prints, both streams together."""
         done = subprocess.run(
             [str(KUBECTL), *arguments],
             input=stdin,
@@ -38,8 +45,8 @@ class Kubectl:
             timeout=60,
             check=False,
         )
-        assert code is None or done.returncode == code, f"kubectl {' '.join(arguments)}: {done.stdout}"
-        return "\n".join(line for line in done.stdout.splitlines() if not line.startswith("WARNING: version"))
+        lines = done.stdout.splitlines()
+        return done.returncode, "\n".join(one for one in lines if not one.startswith("WARNING: version"))
 
     @cached_property
     def version(self) -> str:

@@ -15,7 +15,13 @@ Tree = dict[str, Any]
 RECORDED = DATA / "writes.json"
 PAUSE = "PAUSE"
 _NEVER_THE_SAME = ("creationTimestamp", "managedFields", "resourceVersion", "uid")
-_TIMES = ("lastPhaseTransitionTime", "lastProbeTime", "lastTransitionTime", "deletionTimestamp")
+_TIMES = (
+    "expirationTimestamp",
+    "lastPhaseTransitionTime",
+    "lastProbeTime",
+    "lastTransitionTime",
+    "deletionTimestamp",
+)
 _NODE_PORTS = range(30000, 32768)
 
 
@@ -73,6 +79,8 @@ def _object(value: Any, uid: str, name: str = "") -> Any:
         return "null"
     if name in _TIMES:
         return "a time"
+    if name == "token":
+        return "a token"
     if name in ("clusterIP", "clusterIPs") and value != "None":
         return "an address"
     if name in ("nodePort", "healthCheckNodePort") and value in _NODE_PORTS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mooring.embedded.defaults import core, others, pods, workloads
+from mooring.embedded.defaults import admission, core, others, pods, workloads
 from mooring.embedded.objects import Tree
 
 DEFAULTS: dict[str, Callable[[Tree], None]] = {
@@ -20,6 +20,9 @@ DEFAULTS: dict[str, Callable[[Tree], None]] = {
     "jobs.batch": workloads.default_job,
     "leases.coordination.k8s.io": others.default_lease,
     "limitranges": core.default_limit_range,
+    "mutatingadmissionpolicies.admissionregistration.k8s.io": admission.default_policy,
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io": admission.default_binding,
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": admission.default_mutating_webhooks,
     "networkpolicies.networking.k8s.io": others.default_network_policy,
     "nodes": core.default_node,
     "persistentvolumeclaims": core.default_persistent_volume_claim,
@@ -37,6 +40,9 @@ DEFAULTS: dict[str, Callable[[Tree], None]] = {
     "services": core.default_service,
     "statefulsets.apps": workloads.default_stateful_set,
     "storageclasses.storage.k8s.io": others.default_storage_class,
+    "validatingadmissionpolicies.admissionregistration.k8s.io": admission.default_policy,
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io": admission.default_binding,
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": admission.default_webhooks,
 }
 """By the table that a kind lives in. Functions change the tree in place; it has passed the sieve, so what Go
 always writes is there."""

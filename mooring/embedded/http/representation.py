@@ -39,8 +39,10 @@ class Plain:
     """Objects as they are stored, under the kind and version that was asked for."""
 
     def single(self, resource: Resource, record: Record) -> bytes:
-        if resource.conversion is not None:
+        if resource.conversion is not None or not record.version:
             tree = decode_record(record, resource.api_version, resource.kind)
+            if not record.version:  # a dry run, which has made none
+                del tree["metadata"]["resourceVersion"]
             return encode_json(in_version(resource, tree))
         return b'%b"metadata":{"resourceVersion":"%d",%b' % (resource.opening, record.version, record.tail)
 

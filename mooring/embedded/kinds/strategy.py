@@ -74,6 +74,8 @@ class Strategy:
         for name in set(obj) | set(old):
             if name not in ("metadata", "status"):
                 keep(obj, old, name)
+        for name in self.traits.status_keeps:
+            keep(obj["metadata"], old["metadata"], name)
 
     def prepare_subresource(self, write: Write, obj: Tree, old: Tree) -> None:
         """The same for other subresources that are written like the object: `write.subresource` names it."""

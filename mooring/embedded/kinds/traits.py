@@ -21,6 +21,8 @@ class ScalePaths(NamedTuple):
 class Traits(NamedTuple):
     status: bool = False
     """Whether the status is written through its subresource only."""
+    status_keeps: tuple[str, ...] = ()
+    """What of the metadata a write to the status does not change."""
     generation: bool = False
     """Whether changes of what is not status or metadata are counted."""
     create_on_update: bool = False
@@ -55,6 +57,17 @@ _GENERATION: Final = frozenset(
         "validatingwebhookconfigurations.admissionregistration.k8s.io",
     }
 )  # fmt: skip
+_METADATA: Final = ("labels", "annotations", "finalizers", "ownerReferences")
+_STATUS_KEEPS: Final[dict[str, tuple[str, ...]]] = {
+    "deployments.apps": ("labels",),
+    "flowschemas.flowcontrol.apiserver.k8s.io": _METADATA,
+    "pods": ("ownerReferences",),
+    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": _METADATA,
+    "resourceclaims.resource.k8s.io": _METADATA,
+    "servicecidrs.networking.k8s.io": _METADATA,
+    "validatingadmissionpolicies.admissionregistration.k8s.io": _METADATA,
+    "volumeattachments.storage.k8s.io": _METADATA,
+}
 _CREATE_ON_UPDATE: Final = frozenset(
     {
         "clusterrolebindings.rbac.authorization.k8s.io", "clusterroles.rbac.authorization.k8s.io",
@@ -119,6 +132,7 @@ def traits_of(storage: str, *, status: bool) -> Traits:
     """The traits of a built-in kind; `status` tells whether it has that subresource."""
     return Traits(
         status=status,
+        status_keeps=_STATUS_KEEPS.get(storage, ()),
         generation=storage in _GENERATION,
         create_on_update=storage in _CREATE_ON_UPDATE,
         unconditional_update=storage not in _NEEDS_VERSION,

@@ -136,6 +136,8 @@ def operations(resource: Resource) -> Iterator[Operation]:
         if verb in resource.verbs:
             yield Operation(resource, None, verb, f"{everything}/{{name}}")
     for part in resource.subresources.values():
+        if part.kind.kind.endswith("Options"):  # attach and the like, which nothing can be sent to
+            continue
         for verb in ("create", *_ON_ONE):
             if verb in part.verbs:
                 yield Operation(resource, part, verb, f"{everything}/{{name}}/{part.name}")

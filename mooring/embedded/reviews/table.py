@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mooring.embedded.accounts import AUDIENCE, user_of
 from mooring.embedded.errors import bad_request
 from mooring.embedded.objects import Tree, dig
 from mooring.embedded.subresources.binding import bind_named
+from mooring.embedded.verbs.api import User
 from mooring.embedded.verbs.body import read_object
 from mooring.embedded.verbs.options import write_options
 from mooring.embedded.verbs.request import Answer, Request, TreeAnswer
@@ -20,17 +22,25 @@ def _question(request: Request) -> Tree:
     return obj
 
 
-def _user(request: Request) -> Tree:
-    return {"username": request.user.name, "groups": list(request.user.groups)}
+def _shown(user: User) -> Tree:
+    return {"username": user.name, "groups": list(user.groups)}
 
 
 def _who_am_i(request: Request) -> Answer:
-    return TreeAnswer({**_question(request), "status": {"userInfo": _user(request)}}, 201)
+    return TreeAnswer({**_question(request), "status": {"userInfo": _shown(request.user)}}, 201)
 
 
 def _is_token_good(request: Request) -> Answer:
-    """Tokens are checked by the server that this request came through; others are not known here."""
-    return TreeAnswer({**_question(request), "status": {"user": {}, "authenticated": False}}, 201)
+    question = _question(request)
+    spec = question.get("spec") or {}
+    token, audiences = spec.get("token", ""), spec.get("audiences") or [AUDIENCE]
+    if not token:
+        raise bad_request("token is required for TokenReview in authentication")
+    user = user_of(request.api, token)
+    status: Tree = {"user": {}}
+    if user is not None and AUDIENCE in audiences:
+        status = {"authenticated": True, "user": _shown(user), "audiences": [AUDIENCE]}
+    return TreeAnswer({**question, "status": status}, 201)
 
 
 def _may(request: Request) -> Answer:

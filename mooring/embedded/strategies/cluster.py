@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mooring.embedded.errors import Cause, invalid
 from mooring.embedded.kinds.strategy import Strategy
 from mooring.embedded.objects import Tree, dig
 from mooring.embedded.verbs.write import Write
@@ -59,6 +60,19 @@ class PriorityClassStrategy(Strategy):
 
 
 class EventStrategy(Strategy):
+    """Events of both groups are one kind, and are spoken of as that of the core group."""
+
+    def validate_create(self, obj: Tree) -> list[Cause]:
+        return self._refused(obj, super().validate_create(obj))
+
+    def validate_update(self, obj: Tree, old: Tree) -> list[Cause]:
+        return self._refused(obj, super().validate_update(obj, old))
+
+    def _refused(self, obj: Tree, causes: list[Cause]) -> list[Cause]:
+        if causes:
+            raise invalid("", "Event", obj["metadata"].get("name", ""), causes)
+        return causes
+
     def select(self, obj: Tree) -> tuple[str, ...]:
         source = dig(obj, "source", "component") or obj.get("reportingComponent") or ""
         values = dict(zip(self.traits.selectable, super().select(obj), strict=True))

@@ -36,7 +36,6 @@ class PodStrategy(Strategy):
 
     def prepare_status(self, write: Write, obj: Tree, old: Tree) -> None:
         super().prepare_status(write, obj, old)
-        keep(obj["metadata"], old["metadata"], "ownerReferences")
         status, before = obj.setdefault("status", {}), old.get("status", {})
         for name in ("qosClass", "observedGeneration"):
             if not status.get(name) and name in before:

@@ -23,11 +23,12 @@ from mooring.embedded.strategies.cluster import (
 from mooring.embedded.strategies.pods import PodStrategy
 from mooring.embedded.strategies.services import ServiceStrategy
 from mooring.embedded.strategies.storage import ClaimStrategy, VolumeStrategy
-from mooring.embedded.strategies.workloads import DaemonSetStrategy, JobStrategy
+from mooring.embedded.strategies.workloads import DaemonSetStrategy, DeploymentStrategy, JobStrategy
 from mooring.embedded.validation.table import RULES
 
 STRATEGIES: dict[str, type[Strategy]] = {
     "daemonsets.apps": DaemonSetStrategy,
+    "deployments.apps": DeploymentStrategy,
     "events": EventStrategy,
     "jobs.batch": JobStrategy,
     "namespaces": NamespaceStrategy,

@@ -1,4 +1,4 @@
-"""Jobs and DaemonSets."""
+"""Deployments, Jobs and DaemonSets."""
 
 from __future__ import annotations
 
@@ -9,6 +9,13 @@ from mooring.embedded.objects import Tree, dig
 from mooring.embedded.verbs.write import Write
 
 _TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
+
+
+class DeploymentStrategy(Strategy):
+    """Annotations count as well: its controller copies them to replica sets."""
+
+    def spec_of(self, obj: Tree) -> object:
+        return obj.get("spec"), obj["metadata"].get("annotations") or {}
 
 
 class JobStrategy(Strategy):

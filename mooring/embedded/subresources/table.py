@@ -7,16 +7,21 @@ from collections.abc import Callable, Mapping
 from mooring.embedded.subresources.binding import bind_pod
 from mooring.embedded.subresources.eviction import evict
 from mooring.embedded.subresources.finalize import finalize
-from mooring.embedded.subresources.log import read_log
+from mooring.embedded.subresources.log import connect, read_log
 from mooring.embedded.subresources.scale import get_scale, patch_scale, update_scale
+from mooring.embedded.subresources.token import request_token
 from mooring.embedded.verbs.request import Answer, Request
 
 Handler = Callable[[Request], Answer]
 
 SUBRESOURCES: dict[tuple[str, str], Mapping[str, Handler]] = {
+    ("pods", "attach"): {"create": connect, "get": connect},
     ("pods", "binding"): {"create": bind_pod},
     ("pods", "eviction"): {"create": evict},
+    ("pods", "exec"): {"create": connect, "get": connect},
     ("pods", "log"): {"get": read_log},
+    ("pods", "portforward"): {"create": connect, "get": connect},
+    ("serviceaccounts", "token"): {"create": request_token},
     ("namespaces", "finalize"): {"update": finalize},
     ("*", "scale"): {"get": get_scale, "update": update_scale, "patch": patch_scale},
 }

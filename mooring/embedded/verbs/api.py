@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import secrets
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
@@ -37,11 +38,14 @@ class Api:
         *,
         clock: Callable[[], float],
         seed: int | None = None,
+        token: str = "",
     ) -> None:
         self.store = store
         self.registry = registry
         self.admission = admission
         self.clock = clock
+        self.token = token or secrets.token_urlsafe(32)
+        """What lets the administrator in, and signs the tokens of service accounts."""
         self._random = random.Random(seed)
         self._second, self._now = -1, ""
 

@@ -111,7 +111,7 @@ def _values(tokens: _Tokens) -> list[str]:
             if token == ")":
                 return values
         elif token in _SYMBOLS or value:
-            raise _unparsed(f"found '{token}', expected: ',', or ')'")
+            raise _unparsed(f"found '{token}', expected: ',' or ')'")
         else:
             value = token
 
