@@ -135,7 +135,7 @@ class _Turn:
             await self._write_status(rolling_out=True)
 
     async def _follow_size(self) -> None:
-        """The Deployment was scaled: its ReplicaSets follow, and remember it even where they stay as they are."""
+        """The Deployment was scaled: ReplicaSets follow, and remember it even where they stay as they are."""
         await self._scale_to(sizes_when_scaled(self._deployment, self._new, self._old), remember=True)
 
     def _every(self) -> list[ReplicaSet]:
