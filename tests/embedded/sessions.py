@@ -82,7 +82,7 @@ def _do(kubectl: Kubectl, namespace: str, step: Step) -> Shown:
 
 def _in_order(page: str) -> str:
     """What is said of several pods at once comes in any order."""
-    return "\n".join(sorted(part.strip() for part in re.split(r"[\n;,\[\]]", page)))
+    return "\n".join(sorted(part.strip() for part in re.split(r"[\n;,\[\]]|Warning: ", page)))
 
 
 def _comparable(page: str) -> str:

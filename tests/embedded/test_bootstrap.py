@@ -59,9 +59,9 @@ def test_no_two_services_share_an_address_or_a_port(told: list[str]) -> None:
     addresses = [spec["clusterIP"] for spec in specs]
     assert len(set(addresses)) == len(specs) == len(alive) + 1
     assert all(ipaddress.ip_address(address) in ADDRESSES for address in addresses)
-    ports = [port["nodePort"] for spec in specs for port in spec["ports"] if "nodePort" in port]
-    assert len(set(ports)) == len(ports)
-    assert all(port in NODE_PORTS for port in ports)
+    node_ports = [port["nodePort"] for spec in specs for port in spec["ports"] if "nodePort" in port]
+    assert len(set(node_ports)) == len(node_ports)
+    assert all(port in NODE_PORTS for port in node_ports)
 
 
 def test_what_was_freed_can_be_asked_for(direct: Direct) -> None:

@@ -1,4 +1,4 @@
-"""What a person does with the real kubectl, and what it prints of it, are the same as on a real API server."""
+"""What a person does with the real kubectl, and what it prints, are the same as on a real API server."""
 
 from __future__ import annotations
 

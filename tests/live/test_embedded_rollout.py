@@ -79,6 +79,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
             "kube-controller-manager": (
                 f"--service-account-private-key-file={folder / 'service-account.key'}",
                 "--node-monitor-grace-period=1h",  # nobody renews the leases of these nodes
+                "--use-service-account-credentials",  # each controller asks for a token of its own
             ),
             "kube-scheduler": (),
         }
@@ -147,9 +148,49 @@ def test_a_deployment_rolls_out_and_goes(kubectl: Kubectl) -> None:
     image = "jsonpath={.spec.template.spec.containers[0].image}"
     assert kubectl("get", "deployment", "web", "-o", image) == "nginx:1"
 
+    assert [line.split()[0] for line in kubectl("rollout", "history", "deployment/web").splitlines()[2:]] == [
+        "2",
+        "3",
+    ]
+    kubectl("rollout", "pause", "deployment/web")
+    kubectl("rollout", "restart", "deployment/web", code=1)
+    kubectl("rollout", "resume", "deployment/web")
+    kubectl("rollout", "restart", "deployment/web")
+    assert done in kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+
     kubectl("delete", "deployment", "web")
     wait_for(lambda: not items(kubectl, "pods", "-l", "app=web"), "the pods to go")
     assert not items(kubectl, "replicasets")
+
+
+def test_dependents_are_deleted_first_or_left_alone(kubectl: Kubectl) -> None:
+    """What the garbage collector does for the policies of a deletion."""
+    for name in ("first", "alone"):
+        kubectl("create", "deployment", name, "--image=nginx:1", "--replicas=2")
+        kubectl("rollout", "status", f"deployment/{name}", "--timeout=60s")
+    kubectl("delete", "deployment", "first", "--cascade=foreground", "--timeout=60s")
+    assert not items(kubectl, "replicasets,pods", "-l", "app=first"), "it waited for its dependents"
+    kubectl("delete", "deployment", "alone", "--cascade=orphan", "--timeout=60s")
+    (left,) = items(kubectl, "replicasets", "-l", "app=alone")
+    assert "ownerReferences" not in left["metadata"]
+    assert len(items(kubectl, "pods", "-l", "app=alone")) == 2
+    kubectl("delete", "replicaset", left["metadata"]["name"])
+
+
+def test_a_node_is_drained_as_fast_as_a_budget_allows(kubectl: Kubectl) -> None:
+    """kubectl tries refused evictions again; the controllers replace what was evicted, elsewhere."""
+    kubectl("create", "deployment", "kept", "--image=nginx:1", "--replicas=3")
+    kubectl("rollout", "status", "deployment/kept", "--timeout=60s")
+    kubectl("create", "pdb", "kept", "--selector=app=kept", "--min-available=2")
+    status = "jsonpath={.status.disruptionsAllowed}"
+    wait_for(lambda: kubectl("get", "pdb", "kept", "-o", status) == "1", "the budget's controller")
+
+    drained = kubectl("drain", "n0", "n1", "--ignore-daemonsets", "--timeout=50s")
+    assert "node/n0 drained" in drained
+    assert "node/n1 drained" in drained
+    kubectl("uncordon", "n0", "n1")
+    kubectl("rollout", "status", "deployment/kept", "--timeout=60s")
+    kubectl("delete", "deployment,pdb", "kept")
 
 
 def test_a_job_completes(kubectl: Kubectl) -> None:
@@ -175,5 +216,6 @@ def test_a_namespace_goes_with_what_is_in_it(kubectl: Kubectl) -> None:
     kubectl("create", "namespace", "fleeting")
     kubectl("create", "configmap", "a", "-n", "fleeting")
     wait_for(lambda: items(kubectl, "serviceaccounts", "-n", "fleeting"), "a service account")
+    wait_for(lambda: len(items(kubectl, "configmaps", "-n", "fleeting")) == 2, "the root certificate")
     kubectl("delete", "namespace", "fleeting", "--timeout=60s")
     assert kubectl("get", "namespace", "fleeting", code=1).startswith("Error from server (NotFound)")

@@ -1,4 +1,4 @@
-"""Admission beyond the recorded requests: what is in this process, what changes meanwhile, what a restart keeps."""
+"""Admission beyond recorded requests: what is in this process, what changes meanwhile, what a restart keeps."""
 
 from __future__ import annotations
 
