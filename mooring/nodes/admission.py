@@ -1,0 +1,125 @@
+"""Kubelet admission: what a node takes of the pods that are bound to it, and what it says to the others.
+
+A scheduler that gives a node more than it has is found out here: the pod fails, in kubelet's words.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from mooring.api.objects import Node, Pod, PodSpec
+from mooring.api.resources import PODS, allocatable, host_ports, is_extended, pod_requests
+from mooring.api.selectors import node_selector_matches
+from mooring.api.tolerations import NO_EXECUTE, find_untolerated
+from mooring.plugins.node_affinity import NodeAffinity
+from mooring.plugins.node_ports import ANY_IP, NodePorts
+from mooring.plugins.taint_toleration import TaintToleration
+
+NOT_TOLERATED = "node(s) had taints that the pod didn't tolerate"
+
+HostPort = tuple[str, str, int]
+"""IP, protocol and number."""
+
+CRITICAL_ORDER = ("cpu", "memory", "ephemeral-storage")
+"""The order in which kubelet looks at resources; others follow."""
+
+
+class Refusal(NamedTuple):
+    reason: str
+    message: str
+
+
+class Needs(NamedTuple):
+    """What a pod takes of its node while it is there."""
+
+    requests: Mapping[str, int]
+    ports: tuple[HostPort, ...]
+
+
+def needs_of(pod: Pod) -> Needs:
+    requests = pod_requests(pod, use_status=True, pod_level=True, non_missing=False)
+    return Needs(requests, host_ports(pod))
+
+
+class Room:
+    """What the pods take that a node has accepted."""
+
+    __slots__ = ("_node", "_total", "pods", "ports", "requested")
+
+    def __init__(self) -> None:
+        self.pods = 0
+        self.requested: dict[str, int] = {}
+        self.ports: Counter[HostPort] = Counter()
+        self._node: Node | None = None
+        self._total: dict[str, int] = {}
+
+    def give(self, needs: Needs) -> None:
+        self._count(needs, 1)
+
+    def take_back(self, needs: Needs) -> None:
+        self._count(needs, -1)
+
+    def _count(self, needs: Needs, sign: int) -> None:
+        self.pods += sign
+        requested = self.requested
+        for name, amount in needs.requests.items():
+            requested[name] = requested.get(name, 0) + sign * amount
+        for port in needs.ports:
+            self.ports[port] += sign
+
+    def refuse(self, node: Node, pod: Pod, needs: Needs) -> Refusal | None:
+        """Why the node does not take a pod, if so. Of several reasons kubelet tells the first."""
+        if node is not self._node:
+            self._node, self._total = node, allocatable(node)
+        return next(self._refusals(node, pod.spec, needs), None)
+
+    def _refusals(self, node: Node, spec: PodSpec, needs: Needs) -> Iterator[Refusal]:
+        total = self._total
+        if self.pods + 1 > total.get(PODS, 0):
+            yield _out_of(PODS, 1, self.pods, total.get(PODS, 0))
+        for name in _in_order(needs.requests):
+            amount, used = needs.requests[name], self.requested.get(name, 0)
+            if is_extended(name) and name not in total:
+                continue  # nothing that nodes know of: somebody else accounts for it
+            if amount > 0 and amount > total.get(name, 0) - used:
+                yield _out_of(name, amount, used, total.get(name, 0))
+        if not _wants(spec, node):
+            yield _failed(NodeAffinity.name, NodeAffinity.NOT_MATCHED)
+        if needs.ports and any(map(self._is_taken, needs.ports)):
+            yield _failed(NodePorts.name, NodePorts.TAKEN)
+        taints = node.spec.taints
+        if taints and find_untolerated(taints, spec.tolerations, (NO_EXECUTE,)) is not None:
+            yield _failed(TaintToleration.name, NOT_TOLERATED)
+
+    def _is_taken(self, port: HostPort) -> bool:
+        ip, protocol, number = port
+        return any(
+            count and other[1:] == (protocol, number) and (other[0] == ip or ANY_IP in (other[0], ip))
+            for other, count in self.ports.items()
+        )
+
+
+def _in_order(requests: Mapping[str, int]) -> Iterator[str]:
+    yield from (name for name in CRITICAL_ORDER if name in requests)
+    yield from (name for name in requests if name not in CRITICAL_ORDER)
+
+
+def _wants(spec: PodSpec, node: Node) -> bool:
+    labels = node.metadata.labels
+    if spec.node_selector and any(labels.get(key) != value for key, value in spec.node_selector.items()):
+        return False
+    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    if affinity is None or affinity.required is None:
+        return True
+    return node_selector_matches(affinity.required, labels, node.name)
+
+
+def _out_of(resource: str, requested: int, used: int, capacity: int) -> Refusal:
+    told = f"requested: {requested}, used: {used}, capacity: {capacity}"
+    return Refusal(f"OutOf{resource}", f"Node didn't have enough resource: {resource}, {told}")
+
+
+def _failed(predicate: str, why: str) -> Refusal:
+    return Refusal(predicate, f"Predicate {predicate} failed: {why}")

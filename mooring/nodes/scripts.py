@@ -1,0 +1,83 @@
+"""How a pod behaves: its annotations say when it starts, how long it runs and how it ends.
+
+    mooring/start-delay: 5s     from being accepted by the node to running
+    mooring/run-time: 30s       from running to the end of its containers
+    mooring/exit-code: "1"      with which they end
+    mooring/stop-time: 10s      from being told to stop to the end, if its grace period is not over before
+
+Without them pods run at once and until they are deleted, but those of Jobs, and those that have an exit code
+and no run time, for one second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+from mooring.api.running import Pod
+from mooring.plugins.args import Duration
+
+START_DELAY = "mooring/start-delay"
+RUN_TIME = "mooring/run-time"
+EXIT_CODE = "mooring/exit-code"
+STOP_TIME = "mooring/stop-time"
+
+SHORT = 1.0  # seconds
+
+T = TypeVar("T")
+
+
+class Script(NamedTuple):
+    """Times are seconds; `run_time` is None where the containers do not end by themselves."""
+
+    start_delay: float = 0.0
+    run_time: float | None = None
+    exit_code: int = 0
+    stop_time: float = 0.0
+
+
+_FOREVER = Script()
+_JOB = Script(run_time=SHORT)
+
+
+def read_script(pod: Pod) -> tuple[Script, list[str]]:
+    """The script of a pod, and what is wrong with the annotations that had to be ignored."""
+    owner = pod.metadata.controller()
+    usual = _JOB if owner is not None and owner.kind == "Job" else _FOREVER
+    annotations = pod.metadata.annotations
+    if not annotations:
+        return usual, []
+    problems: list[str] = []
+
+    def read(name: str, parse: Callable[[str], T], usually: T, expected: str) -> T:
+        text = annotations.get(name)
+        if text is None:
+            return usually
+        try:
+            return parse(text)
+        except ValueError:
+            shown = text if len(text) <= 80 else text[:79] + "…"
+            problems.append(f'annotation {name} is ignored: found "{shown}", expected {expected}')
+            return usually
+
+    span = "a duration such as 5s, 1m30s or 250ms"
+    start_delay = read(START_DELAY, _seconds, usual.start_delay, span)
+    exit_code = read(EXIT_CODE, _exit_code, None, "a number from 0 to 255")
+    run_time = read(RUN_TIME, _seconds, usual.run_time, span)
+    if run_time is None and exit_code is not None:
+        run_time = SHORT
+    stop_time = read(STOP_TIME, _seconds, usual.stop_time, span)
+    return Script(start_delay, run_time, exit_code or 0, stop_time), problems
+
+
+def _seconds(text: str) -> float:
+    seconds = Duration.parse(text).seconds
+    if seconds < 0:
+        raise ValueError("negative")
+    return seconds
+
+
+def _exit_code(text: str) -> int | None:
+    if not (text.isascii() and text.isdigit() and len(text) <= 3 and int(text) <= 255):
+        raise ValueError("not an exit code")
+    return int(text)
