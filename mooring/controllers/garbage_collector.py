@@ -1,5 +1,5 @@
-"""Garbage collection: objects go when all that owned them is gone, and the deletion of an owner reaches what it
-owns in the way that was asked for.
+"""Garbage collection: objects go when all that owned them is gone, and the deletion of an owner reaches what
+it owns in the way that was asked for.
 
 - In the background, the default: the owner goes at once, and its dependents are found to have none.
 - In the foreground: the owner waits, by a finalizer, until those dependents are gone that block it.
