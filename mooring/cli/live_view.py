@@ -13,8 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from mooring.api.objects import Node
-from mooring.api.running import Pod
+from mooring.api.running import Node, Pod
 from mooring.cluster.cache import Collection
 from mooring.core.decision import Decision
 from mooring.explain.text import why

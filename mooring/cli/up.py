@@ -16,7 +16,6 @@ from typing import NamedTuple
 import click
 from rich.console import Console
 
-from mooring.api.objects import Node
 from mooring.cli.event_loop import fastest_loop
 from mooring.cli.live_view import PERIOD, PlainView, Tally, TerminalView, View
 from mooring.cli.manifests import filename_option, read_sources
@@ -27,7 +26,7 @@ from mooring.controllers.kinds import NODES, PODS
 from mooring.embedded.http.kubeconfig import is_ours, write_private
 from mooring.framework.registry import RegistrationError
 from mooring.framework.runners import PluginError
-from mooring.local.applying import ManifestError, read_trees
+from mooring.local.applying import ManifestError, Tree, read_trees
 from mooring.local.local_cluster import LocalCluster
 from mooring.nodes import NodesFileError, load_nodes, make_nodes
 
@@ -39,7 +38,7 @@ MOST_REMEMBERED = 1000
 class Options(NamedTuple):
     """What the command line says, beside the scheduler's configuration."""
 
-    nodes: list[Node]
+    nodes: list[Tree]
     kubeconfig: str | None
     port: int
     data_dir: str | None

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from mooring.api import resources, times
+from mooring.api.meta import ObjectMeta
 from mooring.api.objects import Pod, PodSpec, PodStatus, Volume
 from mooring.framework.affinity import AffinityTerm, terms_of
 
@@ -167,6 +168,10 @@ class PodInfo:
         self.terminating = meta.deletion_timestamp is not None
         self.node_name = pod.spec.node_name  # for a pod just placed: the node it is assumed on
         self._start_time: float | None = None
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        return self.pod.metadata
 
     @property
     def spec(self) -> PodSpec:

@@ -66,7 +66,7 @@ class LocalCluster:
         self.cache = Cache(writes)
         recorder = EventRecorder(writes, ["mooring"], now=lambda: round(self.clock() * 1_000_000_000))
         context = Context(writes, self.cache, recorder, self.clock)
-        self.nodes = FakeNodes(context)
+        self.nodes = FakeNodes(context, heartbeats=self._heartbeats)
         begin = self._work.begin
         for controller in controllers(context):
             begin(controller.name, controller.run())

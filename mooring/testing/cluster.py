@@ -54,11 +54,13 @@ def make_cluster(
     return cluster
 
 
-def loaded(config: Config) -> LoadedConfig | KubeSchedulerConfiguration:
+def loaded(config: Config) -> LoadedConfig:
     """A configuration from whatever form it was given in."""
     if isinstance(config, str):
         return loads(config)
-    return from_object(config) if isinstance(config, Mapping) else config
+    if isinstance(config, Mapping):
+        return from_object(config)
+    return config if isinstance(config, LoadedConfig) else LoadedConfig(config)
 
 
 class Cluster:

@@ -32,9 +32,10 @@ from mooring.explain.explain import decisions as explained
 from mooring.explain.log import Recording
 from mooring.explain.report import report
 from mooring.framework.plugin import Plugin
-from mooring.local.applying import read_trees, tree_of
+from mooring.local.applying import Tree, read_trees, tree_of
 from mooring.local.local_cluster import LocalCluster
-from mooring.nodes import FAILED, make_nodes
+from mooring.nodes import make_nodes
+from mooring.nodes.machines import FAILED
 from mooring.testing.cluster import Config, loaded
 from mooring.testing.configuration import PluginArgs, config_with
 from mooring.testing.selectors import label_selector
@@ -65,7 +66,7 @@ class WholeCluster:
         if config is not None and args is not None:
             raise TypeError("WholeCluster: give args in the config's pluginConfig, not beside it")
         setup = loaded(config_with(plugins, args) if config is None else config)
-        wanted = make_nodes(nodes) if isinstance(nodes, int) else list(nodes)
+        wanted = make_nodes(nodes) if isinstance(nodes, int) else [tree_of(node) for node in nodes]
         self.decisions: list[Decision] = []  # every attempt so far, in order
         self._loop = VirtualTimeLoop(start)
         self._cluster = LocalCluster(serve=False, heartbeats=False, clock=self._loop.time, seed=seed)
@@ -79,7 +80,7 @@ class WholeCluster:
             )
         )
 
-    async def _begin(self, nodes: list[Node]) -> None:
+    async def _begin(self, nodes: list[Tree]) -> None:
         await self._cluster.start()
         await self._cluster.nodes.register(nodes)
 
