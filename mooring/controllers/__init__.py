@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from mooring.cluster.controller import Context, Controller
 from mooring.controllers.deployment import DeploymentController
+from mooring.controllers.garbage_collector import GarbageCollector
+from mooring.controllers.node_lifecycle import NodeLifecycle, SimulatedNodes
+from mooring.controllers.pod_gc import PodGC
 from mooring.controllers.replica_set import ReplicaSetController, ReplicationControllerController
+from mooring.controllers.taint_eviction import TaintEviction
 
 
-def controllers(context: Context) -> list[Controller]:
-    """One of each."""
+def controllers(context: Context, simulated: SimulatedNodes | None = None) -> list[Controller]:
+    """One of each. `simulated` are nodes of which more is known here than leases tell."""
     return [
         DeploymentController(context),
         ReplicaSetController(context),
         ReplicationControllerController(context),
+        NodeLifecycle(context, simulated),
+        TaintEviction(context),
+        PodGC(context),
+        GarbageCollector(context),
     ]

@@ -9,6 +9,7 @@ Left out is what it does when most of a zone is lost: evicting more slowly, or n
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -52,18 +53,17 @@ _MOMENT = 0.001
 _TURN = 32  # pods written before others on the event loop have their turn
 
 
-class Pulse(Protocol):
-    """When a node gave its last sign of life, as somebody in this process knows without looking at leases.
+class SimulatedNodes(Protocol):
+    """Somebody in this process who knows how some nodes are without looking at leases."""
 
-    For a node that is well that is now, for one that failed the moment when it did. None where nobody here
-    knows: then its heartbeats decide.
-    """
+    def pulse(self, name: str) -> float | None:
+        """When a node gave its last sign of life: now where it is well, and the moment when it failed where
+        it is not. None where nobody here knows: then its heartbeats decide."""
+        ...
 
-    def __call__(self, name: str, /) -> float | None: ...
-
-
-def unknown(name: str) -> None:
-    """The pulse of nodes that nobody simulates."""
+    def on_change(self, listener: Callable[[str], None]) -> None:
+        """Have it called with the name of a node that came, failed or recovered."""
+        ...
 
 
 class _Signs(NamedTuple):
@@ -77,9 +77,9 @@ class _Signs(NamedTuple):
 class NodeLifecycle(Controller):
     name = "node-controller"
 
-    def __init__(self, context: Context, pulse: Pulse = unknown) -> None:
+    def __init__(self, context: Context, simulated: SimulatedNodes | None = None) -> None:
         super().__init__(context)
-        self._pulse = pulse
+        self._simulated = simulated
         self._signs: dict[str, _Signs] = {}
         self._next_eviction: dict[tuple[str, str], float] = {}  # by region and zone
         self._nodes = self.cache.follow(NODES)
@@ -88,10 +88,14 @@ class NodeLifecycle(Controller):
         index_by_node(self._pods)
         self._nodes.subscribe(self._node_changed)
         self._leases.subscribe(self._lease_changed)
+        if simulated is not None:
+            simulated.on_change(self._pulse_changed)
 
-    def pulse_changed(self, name: str) -> None:
-        """Has to be called where a node that somebody here simulates came, failed or recovered. It is looked
-        at a moment later: a node that failed just now cannot be told from one that is well."""
+    def _pulse(self, name: str) -> float | None:
+        return None if self._simulated is None else self._simulated.pulse(name)
+
+    def _pulse_changed(self, name: str) -> None:
+        """Look at a node a moment later: one that failed just now cannot be told from one that is well."""
         self.enqueue(name, _MOMENT)
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
