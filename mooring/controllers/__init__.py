@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from mooring.cluster.controller import Context, Controller
+from mooring.controllers.daemon_set import DaemonSetController
 from mooring.controllers.deployment import DeploymentController
 from mooring.controllers.garbage_collector import GarbageCollector
+from mooring.controllers.job import JobController, OrphanedJobPods
 from mooring.controllers.node_lifecycle import NodeLifecycle, SimulatedNodes
 from mooring.controllers.pod_gc import PodGC
 from mooring.controllers.replica_set import ReplicaSetController, ReplicationControllerController
+from mooring.controllers.stateful_set import StatefulSetController
 from mooring.controllers.taint_eviction import TaintEviction
+from mooring.controllers.ttl_after_finished import TTLAfterFinishedController
 
 
 def controllers(context: Context, simulated: SimulatedNodes | None = None) -> list[Controller]:
@@ -21,4 +25,9 @@ def controllers(context: Context, simulated: SimulatedNodes | None = None) -> li
         TaintEviction(context),
         PodGC(context),
         GarbageCollector(context),
+        StatefulSetController(context),
+        DaemonSetController(context),
+        JobController(context),
+        OrphanedJobPods(context),
+        TTLAfterFinishedController(context),
     ]
