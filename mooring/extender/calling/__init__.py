@@ -1,0 +1,4 @@
+"""Calling HTTP extenders, as kube-scheduler does.
+
+`make_extenders` makes those of a configuration; a Scheduler is given them.
+"""

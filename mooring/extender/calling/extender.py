@@ -1,0 +1,266 @@
+"""One HTTP extender, as the core asks it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TypeVar
+from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
+import numpy as np
+from msgspec import Raw
+
+from mooring.config import Extender as Settings
+from mooring.extender import wire
+from mooring.extender.calling.connections import Connections, ExchangeError
+from mooring.extender.calling.originals import Originals
+from mooring.extender.calling.rolls import Roll, Rolls
+from mooring.framework.extender import SCALE, ExtenderError, Filtered, PodsOn, VictimsOnNode
+from mooring.framework.nodes import IntArray, Nodes
+from mooring.framework.pod import PodInfo
+
+log = logging.getLogger("mooring.extender")
+
+T = TypeVar("T")
+
+HIGHEST = 1 << 56  # of a weighted score: those of many extenders still add up in 64 bits
+SNIPPET = 80  # bytes that are told of an answer that makes no sense
+
+
+class _Name(msgspec.Struct):
+    name: str
+
+
+class _NamedNode(msgspec.Struct):
+    metadata: _Name
+
+
+class _NamedNodes(msgspec.Struct):
+    items: list[_NamedNode] | None = None
+
+
+class HttpExtender:
+    """Asks one extender. Trouble with it is told once for each verb until it answers again.
+
+    `binds=False` leaves binding to the plugins, whatever is configured; who has an event loop wants bindings
+    `in_threads`.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        connections: Connections,
+        originals: Originals,
+        rolls: Rolls,
+        *,
+        binds: bool = True,
+        in_threads: bool = False,
+    ) -> None:
+        self.name = without_password(settings.url_prefix)
+        self.weight = settings.weight
+        self.ignorable = settings.ignorable
+        self.filters = bool(settings.filter_verb)
+        self.prioritizes = bool(settings.prioritize_verb)
+        self.preempts = bool(settings.preempt_verb)
+        self.binds = bool(settings.bind_verb) and binds
+        self._settings = settings
+        self._timeout = settings.http_timeout.seconds
+        self._managed = frozenset(resource.name for resource in settings.managed_resources)
+        self._connections = connections
+        self._originals = originals
+        self._rolls = rolls
+        self._in_threads = in_threads
+        self._troubled: set[str] = set()
+
+    def is_interested(self, pod: PodInfo) -> bool:
+        """Whether a container requests or limits a resource that the extender manages, if it manages any."""
+        if not self._managed:
+            return True
+        return any(
+            not self._managed.isdisjoint(amounts)
+            for container in (*pod.spec.containers, *pod.spec.init_containers)
+            for amounts in (container.resources.requests, container.resources.limits)
+        )
+
+    # ---- what it is asked
+
+    def filter(self, pod: PodInfo, nodes: Nodes) -> Filtered:
+        with self._told(verb := self._settings.filter_verb):
+            roll = self._rolls.of(nodes)
+            result = self._ask(verb, self._args(pod, roll), wire.ExtenderFilterResult)
+            if result.error:
+                raise ExtenderError(self.name, result.error)
+            passed = self._positions(roll, self._passed(result))
+            return Filtered(
+                roll.rows[passed],
+                _by_row(roll, result.failed_nodes or {}),
+                _by_row(roll, result.failed_and_unresolvable_nodes or {}),
+            )
+
+    def prioritize(self, pod: PodInfo, nodes: Nodes) -> IntArray:
+        """Nodes that it was not asked about may have scores: they count for nothing."""
+        with self._told(verb := self._settings.prioritize_verb):
+            roll = self._rolls.of(nodes)
+            result = self._ask(verb, self._args(pod, roll), wire.HostPriorityList)
+            scores = [0] * len(roll.names)
+            for each in result:
+                position = roll.positions.get(each.host)
+                if position is not None:
+                    scores[position] += each.score
+            limit = HIGHEST // (self.weight * SCALE)
+            for position, score in enumerate(scores):
+                if not -limit <= score <= limit:
+                    raise ExtenderError(
+                        self.name,
+                        f'extender "{self.name}" gave node "{roll.names[position]}" the score {score}; '
+                        f"expected {wire.MIN_EXTENDER_PRIORITY} to {wire.MAX_EXTENDER_PRIORITY}, "
+                        f"and no more than {limit}",
+                    )
+            return np.array(scores, np.int64)
+
+    def process_preemption(
+        self, pod: PodInfo, victims: Mapping[str, VictimsOnNode], pods_on: PodsOn
+    ) -> Mapping[str, VictimsOnNode]:
+        with self._told(verb := self._settings.preempt_verb):
+            args = self._preemption_args(pod, victims)
+            result = self._ask(verb, wire.write(args), wire.ExtenderPreemptionResult)
+            answer = result.node_name_to_meta_victims or {}
+            return {
+                name: self._victims(name, meta, pods_on)
+                for name, meta in answer.items()
+                if meta.pods or not self.ignorable
+            }
+
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        if self._in_threads:
+            await asyncio.to_thread(self._bind, pod, node_name)
+        else:
+            self._bind(pod, node_name)
+
+    def _bind(self, pod: PodInfo, node_name: str) -> None:
+        with self._told(verb := self._settings.bind_verb):
+            args = wire.ExtenderBindingArgs(pod.name, pod.namespace, pod.uid, node_name)
+            result = self._ask(verb, wire.write(args), wire.ExtenderBindingResult, again=False)
+            if result.error:
+                raise ExtenderError(self.name, result.error)
+
+    def close(self) -> None:
+        """Close the connections that are kept."""
+        self._connections.close()
+
+    # ---- requests
+
+    def _args(self, pod: PodInfo, roll: Roll) -> bytes:
+        whole = Raw(self._originals.of(pod.pod))
+        if self._settings.node_cache_capable:
+            return wire.write(wire.ExtenderArgs(whole, node_names=roll.names))
+        return wire.write(wire.ExtenderArgs(whole, roll.node_list))
+
+    def _preemption_args(
+        self, pod: PodInfo, victims: Mapping[str, VictimsOnNode]
+    ) -> wire.ExtenderPreemptionArgs:
+        whole = Raw(self._originals.of(pod.pod))
+        if self._settings.node_cache_capable:
+            meta = {
+                name: wire.MetaVictims([wire.MetaPod(p.uid) for p in on.pods], on.pdb_violations)
+                for name, on in victims.items()
+            }
+            return wire.ExtenderPreemptionArgs(whole, node_name_to_meta_victims=meta)
+        full = {
+            name: wire.Victims([Raw(self._originals.of(p.pod)) for p in on.pods], on.pdb_violations)
+            for name, on in victims.items()
+        }
+        return wire.ExtenderPreemptionArgs(whole, node_name_to_victims=full)
+
+    def _ask(self, verb: str, body: bytes, answer: type[T], *, again: bool = True) -> T:
+        url = f"{self.name.rstrip('/')}/{verb}"
+        try:
+            status, data = self._connections.post(verb, body, self._timeout, again=again)
+        except ExchangeError as failure:
+            raise ExtenderError(self.name, f'Post "{url}": {failure}') from None
+        if status != 200:
+            raise ExtenderError(self.name, f"failed {verb} with extender at URL {url}, code {status}")
+        try:
+            return wire.read(data, answer)
+        except msgspec.DecodeError as error:
+            raise self._nonsense(verb, f"{error}; it starts with {data[:SNIPPET]!r}") from None
+
+    # ---- answers
+
+    def _passed(self, result: wire.ExtenderFilterResult) -> list[str]:
+        """The names of the nodes that pass. Of a returned Node only the name counts: the node is ours."""
+        if self._settings.node_cache_capable and result.node_names is not None:
+            return result.node_names
+        if wire.is_null(result.nodes):
+            return []
+        try:
+            found = msgspec.json.decode(result.nodes, type=_NamedNodes)
+        except msgspec.DecodeError as error:
+            raise self._nonsense(self._settings.filter_verb, f"Nodes: {error}") from None
+        return [node.metadata.name for node in found.items or ()]
+
+    def _positions(self, roll: Roll, names: list[str]) -> IntArray:
+        if names == roll.names:
+            return np.arange(len(names))
+        try:
+            return np.unique(np.array([roll.positions[name] for name in names], np.int64))
+        except KeyError as unknown:
+            raise ExtenderError(
+                self.name,
+                f'extender "{self.name}" claims a filtered node "{unknown.args[0]}" '
+                "which is not found in the input node list",
+            ) from None
+
+    def _victims(self, node_name: str, meta: wire.MetaVictims, pods_on: PodsOn) -> VictimsOnNode:
+        if not meta.pods:
+            raise ExtenderError(self.name, f'expected at least one victim pod on node "{node_name}"')
+        pods = pods_on(node_name)
+        if pods is None:
+            raise ExtenderError(self.name, f'nodeinfo not found for node name "{node_name}"')
+        by_uid = {pod.uid: pod for pod in pods}
+        for victim in meta.pods:
+            if victim.uid not in by_uid:
+                raise ExtenderError(
+                    self.name,
+                    f"extender: {self.name} claims to preempt pod (UID: {victim.uid}) on node: {node_name}, "
+                    "but the pod is not found on that node",
+                )
+        return VictimsOnNode([by_uid[victim.uid] for victim in meta.pods], meta.num_pdb_violations)
+
+    def _nonsense(self, verb: str, what: str) -> ExtenderError:
+        return ExtenderError(self.name, f'extender "{self.name}" answered {verb} with no sense: {what}')
+
+    # ---- trouble
+
+    @contextmanager
+    def _told(self, verb: str) -> Iterator[None]:
+        """Tell the log of trouble when it begins and when it is over, however many pods meet it."""
+        try:
+            yield
+        except ExtenderError as trouble:
+            if verb not in self._troubled:
+                self._troubled.add(verb)
+                what = "pods are scheduled without it" if self.ignorable else "pods are tried again"
+                log.warning("extender %s: %s: %s; %s until it answers", self.name, verb, trouble, what)
+            raise
+        if verb in self._troubled:
+            self._troubled.discard(verb)
+            log.info("extender %s: %s: answers again", self.name, verb)
+
+
+def _by_row(roll: Roll, told: Mapping[str, str]) -> dict[int, str]:
+    """What an extender said about the nodes that it was asked about."""
+    rows, positions = roll.rows, roll.positions
+    return {rows.item(positions[name]): reason for name, reason in told.items() if name in positions}
+
+
+def without_password(url: str) -> str:
+    """A URL as it may be told."""
+    parts = urlsplit(url)
+    if not parts.password:
+        return url
+    user, host = parts.netloc.rsplit("@", 1)
+    return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}:xxxxx@{host}"))

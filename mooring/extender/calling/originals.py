@@ -1,0 +1,66 @@
+"""Objects as the API server sent them: structs hold what scheduling reads, an extender is shown all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+from msgspec import Raw
+
+from mooring.api.meta import KubeObject
+from mooring.api.objects import Node, Pod
+from mooring.config import Extender
+
+_members = msgspec.json.Decoder(dict[str, Raw]).decode
+_NOT_SHOWN = ("kind", "apiVersion")  # kube-scheduler does not show these either, nor managedFields
+
+
+class Originals:
+    """The JSON of the objects that extenders may have to be shown, by uid.
+
+    Informers tell it what they read, before the scheduler hears of it; an extender may then see a pod as it
+    is a moment later, as it would if it had looked itself. What is not here, such as an object from a
+    manifest, is shown as far as the structs know it.
+    """
+
+    def __init__(self, extenders: Iterable[Extender]) -> None:
+        verbs = [
+            (e.filter_verb or e.prioritize_verb, e.preempt_verb, e.node_cache_capable) for e in extenders
+        ]
+        self.nodes = any(asks and not cached for asks, _, cached in verbs)
+        self.assigned_pods = any(preempts and not cached for _, preempts, cached in verbs)
+        self.version = 0  # changes whenever a node does
+        self._known: dict[str, bytes] = {}
+
+    def keep(self, obj: KubeObject, raw: bytes) -> None:
+        """An object was read."""
+        if isinstance(obj, Node):
+            if self.nodes:
+                self._known[obj.uid] = shown(raw)
+                self.version += 1
+        elif isinstance(obj, Pod):
+            if obj.spec.node_name and not self.assigned_pods:
+                self._known.pop(obj.uid, None)
+            else:
+                self._known[obj.uid] = shown(raw)
+
+    def drop(self, obj: KubeObject) -> None:
+        """An object is gone."""
+        if self._known.pop(obj.uid, None) is not None and isinstance(obj, Node):
+            self.version += 1
+
+    def of(self, obj: KubeObject) -> bytes:
+        """An object's JSON."""
+        found = self._known.get(obj.uid)
+        return shown(msgspec.json.encode(obj)) if found is None else found
+
+
+def shown(raw: bytes) -> bytes:
+    """An object's JSON without what says nothing about it: its type, and who set which field."""
+    members = _members(raw)
+    for name in _NOT_SHOWN:
+        members.pop(name, None)
+    metadata = _members(members.get("metadata", b"{}"))
+    if metadata.pop("managedFields", None) is not None:
+        members["metadata"] = Raw(msgspec.json.encode(metadata))
+    return msgspec.json.encode(members)

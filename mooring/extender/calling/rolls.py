@@ -1,0 +1,49 @@
+"""The nodes that an extender is asked about, in the form in which it is told them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from msgspec import Raw
+
+from mooring.extender.calling.originals import Originals
+from mooring.framework.nodes import Nodes
+
+MOST_KEPT = 8  # a pod's attempt asks about at most a few sets of nodes
+
+
+class Roll:
+    """Some nodes: their names, where each stands, and a NodeList of them."""
+
+    def __init__(self, nodes: Nodes, originals: Originals) -> None:
+        self.names = list(nodes.names)
+        self.rows = nodes.rows
+        self._nodes = nodes
+        self._originals = originals
+
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.names)}
+
+    @cached_property
+    def node_list(self) -> Raw:
+        items = b",".join(self._originals.of(info.node) for info in self._nodes)
+        return Raw(b'{"metadata":{},"items":[' + items + b"]}")
+
+
+class Rolls:
+    """Keeps the rolls of late: pod after pod is asked about the same nodes, which may be many megabytes."""
+
+    def __init__(self, originals: Originals) -> None:
+        self._originals = originals
+        self._kept: dict[tuple[int, int, bytes], Roll] = {}
+
+    def of(self, nodes: Nodes) -> Roll:
+        key = (nodes.node_version, self._originals.version, nodes.rows.tobytes())
+        roll = self._kept.get(key)
+        if roll is None:
+            roll = Roll(nodes, self._originals)
+            if len(self._kept) >= MOST_KEPT:
+                self._kept.clear()
+            self._kept[key] = roll
+        return roll
