@@ -25,6 +25,7 @@ from mooring.framework.pod import PodInfo
 from mooring.framework.profile import Profile, ShapeMemory
 from mooring.framework.scoring import Scoring
 from mooring.framework.status import SUCCESS, Code, Status
+from mooring.framework.totals import BestRows
 from mooring.framework.watch import Watch
 from mooring.state.cluster import ClusterState
 
@@ -60,7 +61,7 @@ class Choice:
         self.scoring: Scoring | None = None  # None where no scores were needed
         self.extended: list[ExtenderScores] = []  # what extenders added to them
         self.total: IntArray  # the sum of all scores by row, where there are scores
-        self.best: npt.NDArray[np.intp] | None = None  # the rows with the highest total
+        self.best: BestRows | None = None  # the rows with the highest total
 
     @property
     def scored_by(self) -> list[str]:
@@ -108,7 +109,7 @@ class Algorithm:
             self._score(profile, pod, nodes, memory, choice, score_anyway, watch)
             if choice.best is not None:
                 best = choice.best
-                choice.row = best.item(self._pick(len(best)) if len(best) > 1 else 0)
+                choice.row = int(best[self._pick(len(best)) if len(best) > 1 else 0])
         return self._finished(choice)
 
     def rehearse(self, profile: Profile, pod: PodInfo, score: bool) -> Choice:
@@ -125,7 +126,7 @@ class Algorithm:
             choice.candidates = nodes.where(choice.feasible)
             self._score(profile, pod, nodes, memory, choice, True, None)
             if choice.row is None and choice.best is not None:
-                choice.row = choice.best.item(0)
+                choice.row = int(choice.best[0])
         return self._finished(choice)
 
     def _filtered(

@@ -10,13 +10,13 @@ from typing import Protocol
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from mooring.core.algorithm import Choice
 from mooring.core.diagnosis import Diagnosis
 from mooring.framework.plugin import PostFilterResult
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status
+from mooring.framework.totals import BestRows
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -134,14 +134,14 @@ def summarize(decision: Decision, choice: Choice, names: list[str]) -> None:
         _rank(decision, choice, choice.row, choice.best, names)
 
 
-def _rank(decision: Decision, choice: Choice, row: int, best: npt.NDArray[np.intp], names: list[str]) -> None:
+def _rank(decision: Decision, choice: Choice, row: int, best: BestRows, names: list[str]) -> None:
     """Put down the chosen node and who comes next."""
     totals, feasible = choice.total, choice.feasible
     assert feasible is not None
     mine: int = totals.item(row)
     decision.best_nodes = len(best)
     if len(best) > 1:
-        other: int = best.item(1 if best.item(0) == row else 0)
+        other = int(best[1 if best[0] == row else 0])
     else:
         totals[row] = LOWEST  # for a moment, to find who comes next
         other = int(totals.argmax())

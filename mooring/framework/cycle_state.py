@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_NOBODY: frozenset[str] = frozenset()
+
 PODS_TO_ACTIVATE = "kubernetes.io/pods-to-activate"
 
 
@@ -25,8 +27,7 @@ class CycleState:
     def __init__(self, memory: dict[Hashable, Any] | None = None) -> None:
         self._data: dict[str, Any] = {}
         self.memory = {} if memory is None else memory
-        self.skip_filter: frozenset[str] = frozenset()
-        self.skip_score: frozenset[str] = frozenset()
+        self.skip_filter = self.skip_score = _NOBODY
         self.sampling: PluginWatch | None = None  # where an observer wants plugins timed one by one
 
     def read(self, key: str) -> Any:

@@ -177,13 +177,13 @@ class Profile:
         """The first refusal, or success."""
         watch = self.watch
         if watch is None:
-            return _first_refusal(self._pre_enqueues, pod)
+            return _first_refusal(self._pre_enqueues, "PreEnqueue", pod)
         began = watch.timer()
         asks = self._pre_enqueues
         plugins = watch.pre_enqueue_samples.next()
         if plugins is not None:
             asks = [(name, plugins.timed(name, "PreEnqueue", ask)) for name, ask in asks]
-        status = _first_refusal(asks, pod)
+        status = _first_refusal(asks, "PreEnqueue", pod)
         watch.pre_enqueue(status.code, watch.timer() - began)
         return status
 
@@ -254,13 +254,11 @@ class Profile:
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Reserve in order; the caller unreserves when this fails."""
-        for name, ask in self._reserves:
-            if state.sampling is not None:
-                ask = state.sampling.timed(name, "Reserve", ask)
-            status = _answer(name, "Reserve", ask, state, pod, node_name)
-            if status is not SUCCESS and not status.ok:
-                return _failure(status, f'running Reserve plugin "{name}": ')
-        return SUCCESS
+        asks = self._reserves
+        if state.sampling is not None:
+            asks = [(name, state.sampling.timed(name, "Reserve", ask)) for name, ask in asks]
+        status = _first_refusal(asks, "Reserve", state, pod, node_name)
+        return status if status.ok else _failure(status, f'running Reserve plugin "{status.plugin}": ')
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Give back in reverse order, whatever was reserved."""
@@ -292,12 +290,17 @@ class Profile:
         return SUCCESS, waits
 
 
-def _first_refusal(pre_enqueues: Sequence[Bound], pod: PodInfo) -> Status:
-    """What stands in the way of a pod that wants to enter the queue; success where nothing does."""
-    for name, ask in pre_enqueues:
-        status = _answer(name, "PreEnqueue", ask, pod)
-        if status is not SUCCESS and not status.ok:
-            return status
+def _first_refusal(asks: Sequence[Bound], point: str, *args: Any) -> Status:
+    """The first answer that is not success, signed by its plugin; success where there is none."""
+    for name, ask in asks:
+        try:
+            answer = ask(*args)
+        except Exception as exc:
+            return Status(Code.ERROR, str(raised(name, point, exc)), plugin=name, exception=exc)
+        if answer is not None:
+            status = _checked(name, answer)
+            if not status.ok:
+                return status
     return SUCCESS
 
 

@@ -270,7 +270,8 @@ def outside_range(scores: IntArray) -> bool:
         return False
     if scores.dtype is not _INT64:
         scores = scores.astype(np.int64)
-    return bool(scores.view(np.uint64).max() > 100)
+    unsigned = scores.view(np.uint64)
+    return bool(unsigned.item(unsigned.argmax()) > 100)  # much quicker than max() on a few rows
 
 
 def same_statuses(a: Mapping[int, Status], b: Mapping[int, Status]) -> bool:

@@ -6,14 +6,13 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from mooring.framework.changes import EVERY, ByAmounts, Changes, Rows, few_or_many, pick
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import BoolArray, Depends, IntArray, Mark, Nodes
 from mooring.framework.pod import PodInfo
 from mooring.framework.runners import ScoreRunner, outside_range
-from mooring.framework.totals import Totals
+from mooring.framework.totals import BestRows, Totals
 
 INFEASIBLE = -(1 << 40)  # of a node that did not pass the filters; no sum of scores makes up for it
 
@@ -42,12 +41,9 @@ class _Cycle(NamedTuple):
     pod: PodInfo
     feasible: BoolArray
     candidates: Nodes  # the feasible rows
+    all_feasible: bool
     same_rows: bool  # whether the same rows were feasible last time
     changes: Changes
-
-    @property
-    def all_feasible(self) -> bool:
-        return len(self.candidates) == len(self.feasible)
 
 
 class Scoring:
@@ -78,7 +74,7 @@ class Scoring:
         """The sum of the weighted scores by row, INFEASIBLE where a row is not feasible."""
         return self._totals.values
 
-    def best(self) -> npt.NDArray[np.intp]:
+    def best(self) -> BestRows:
         """The rows with the highest total, in order."""
         return self._totals.best()
 
@@ -105,7 +101,8 @@ class Scoring:
         if changes.any is EVERY or (skipped is not self._skipped and skipped != self._skipped):
             self._start(skipped, len(nodes))
             changes.everything()
-        cycle = _Cycle(state, pod, feasible, candidates, feasible is self._feasible, changes)
+        all_feasible, same_rows = len(candidates) == len(feasible), feasible is self._feasible
+        cycle = _Cycle(state, pod, feasible, candidates, all_feasible, same_rows, changes)
         stale, everywhere = self._refresh_base(cycle)
         if changes.any is not None and self._by_amounts:
             self._refresh_kept(cycle, changes.any, stale)
@@ -118,7 +115,7 @@ class Scoring:
         else:
             if changes.any is not None:
                 self._add_up_on(changes.any, cycle)
-            if not cycle.same_rows:
+            if not same_rows:
                 self._add_up_on(few_or_many((self._feasible != feasible).nonzero()[0]), cycle)
         self._mark, self._feasible = changes.until, feasible
 
@@ -176,7 +173,7 @@ class Scoring:
 
     def _ask(self, column: ScoreColumn, cycle: _Cycle, rows: Rows) -> IntArray:
         """Ask a plugin about some rows, and keep the scores; they, weighted unless they are normalised."""
-        state, pod, feasible, _, _, changes = cycle
+        state, pod, changes = cycle.state, cycle.pod, cycle.changes
         runner, view = column.runner, changes.view(rows)
         if isinstance(rows, list) and len(rows) == 1:
             scores = np.array([runner.run_one(state, pod, view[0], view)])
@@ -187,7 +184,7 @@ class Scoring:
             return scores
         if outside_range(scores):
             # Rows that did not pass the filters may have any score: nobody looks at it.
-            runner.check_range(scores[feasible[rows]])
+            runner.check_range(scores[cycle.feasible[rows]])
         if runner.weight != 1:
             scores = scores * runner.weight
         column.weighted[rows] = scores
@@ -200,7 +197,8 @@ class Scoring:
             return
         scores = [self._ask(column, cycle, rows) for column in self._by_amounts]
         if not stale:
-            self._kept[rows] = sum(scores, start=pick(self._base, rows))
+            base = self._base
+            self._kept[rows] = sum(scores, start=pick(base, rows) if base.strides[0] else base[:1])
 
     def _refresh_kept_few(self, cycle: _Cycle, rows: list[int]) -> None:
         """The same where scores are known for nodes that are equally large and full."""

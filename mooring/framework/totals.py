@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
+from typing import TypeAlias
+
 import numpy as np
 import numpy.typing as npt
 
 from mooring.framework.changes import Rows
 from mooring.framework.nodes import IntArray
+
+BestRows: TypeAlias = "npt.NDArray[np.intp] | array[int]"
 
 
 class Totals:
@@ -21,14 +27,14 @@ class Totals:
 
     def __init__(self, values: IntArray) -> None:
         self.values = values
-        self._best: npt.NDArray[np.intp] | None = None  # None: to be looked for
+        self._best: BestRows | None = None  # None: to be looked for
         self._highest = 0  # the total of those
         self._ahead: int | None = None  # the row with a higher one
 
-    def best(self) -> npt.NDArray[np.intp]:
+    def best(self) -> BestRows:
         """The rows with the highest total, in order."""
         if self._ahead is not None:
-            return np.array([self._ahead], np.intp)
+            return array("q", (self._ahead,))
         if self._best is None:
             values = self.values
             self._highest = values.item(int(values.argmax()))
@@ -42,30 +48,22 @@ class Totals:
     def set_one(self, row: int, total: int) -> None:
         old = self.values.item(row)
         self.values[row] = total
-        best, highest = self._best, self._highest
-        if best is None or total == old:
+        if self._best is None or total == old:
             return
+        best, highest = self._editable(self._best), self._highest
         if row == self._ahead:
             self._ahead = None  # perhaps to be ahead again
         elif old == highest:
-            best = _without(best, row)
-        if total > highest and self._ahead is None and len(best):
+            del best[bisect_left(best, row)]
+        if total > highest and self._ahead is None and best:
             self._ahead = row
         elif total == highest:
-            best = _with(best, row)
-        elif total > highest or not len(best):
-            self._ahead, best = None, None
-        self._best = best
+            best.insert(bisect_left(best, row), row)
+        elif total > highest or not best:
+            self._ahead = self._best = None
 
-
-def _without(rows: npt.NDArray[np.intp], row: int) -> npt.NDArray[np.intp]:
-    place = int(rows.searchsorted(row))
-    rows[place:-1] = rows[place + 1 :]
-    return rows[:-1]
-
-
-def _with(rows: npt.NDArray[np.intp], row: int) -> npt.NDArray[np.intp]:
-    place = int(rows.searchsorted(row))
-    more = np.empty(len(rows) + 1, np.intp)
-    more[:place], more[place], more[place + 1 :] = rows[:place], row, rows[place:]
-    return more
+    def _editable(self, best: BestRows) -> array[int]:
+        """As an array that can grow and shrink in place."""
+        if not isinstance(best, array):
+            best = self._best = array("q", best.tobytes())
+        return best

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import sqrt
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +17,11 @@ from mooring.framework.status import Status, skip
 from mooring.plugins.args import NodeResourcesBalancedAllocationArgs
 from mooring.plugins.resource_columns import ScoredResources, remember_for
 
-N = TypeVar("N", int, IntArray)
+UNCHANGED = 3 * MAX_SCORE // 2  # twice the score of a node that the pod fills neither more nor less evenly
 
 # As 0-d arrays: with these NumPy is twice as fast on a few rows as with Python's numbers.
-_ONE, _TWO, _HUNDRED = np.array(1.0), np.array(2.0), np.array(float(MAX_SCORE))
+_ONE, _TWO, _FIFTY, _HUNDRED = (np.array(number) for number in (1.0, 2.0, MAX_SCORE / 2, float(MAX_SCORE)))
+_UNCHANGED, _ONE_BIT = np.array(UNCHANGED), np.array(1)
 
 
 class NodeResourcesBalancedAllocation(Plugin):
@@ -48,12 +48,13 @@ class NodeResourcesBalancedAllocation(Plugin):
         scored = self._scored(state, pod, nodes.resources)
         if scored is None:
             return np.zeros(len(nodes), np.int64)
-        allocatable, used = scored.allocatable(nodes), scored.requested(nodes)
-        cases = np.empty((2, *used.shape), np.int64)
-        np.add(used, scored.requests, out=cases[0])
-        cases[1] = used
-        with_pod, without = balance(cases, allocatable)
-        return _compare(with_pod, without)
+        used, allocatable = scored.requested(nodes) + scored.cases, scored.allocatable(nodes)
+        scores: IntArray
+        scores, without = balance(used, allocatable, scored.offered_by_all(nodes, allocatable))
+        scores -= without  # `_compare`, in place
+        scores += _UNCHANGED
+        scores >>= _ONE_BIT
+        return scores
 
     def _scored(self, state: CycleState, pod: PodInfo, known: Sequence[str]) -> ScoredResources | None:
         """The resources to balance; None for a pod that requests none of those configured."""
@@ -70,19 +71,19 @@ class NodeResourcesBalancedAllocation(Plugin):
         )
 
 
-def _compare(with_pod: N, without_pod: N) -> N:
+def _compare(with_pod: int, without_pod: int) -> int:
     """From how even the use is with and without the pod to a score; the difference is at most ±50."""
-    return (with_pod - without_pod + 3 * MAX_SCORE // 2) >> 1
+    return (with_pod - without_pod + UNCHANGED) >> 1
 
 
-def balance(used: IntArray, allocatable: IntArray) -> IntArray:
+def balance(used: IntArray, allocatable: IntArray, complete: bool) -> IntArray:
     """How evenly the resources of nodes are used, 0 to 100.
 
     `used` has several cases: for each, one line per resource. A resource that a node does not have is left
-    out there. Nodes that have the same resources are computed together, since the formula differs by their
-    number.
+    out there, which happens unless the nodes are `complete`. Nodes that have the same resources are computed
+    together, since the formula differs by their number.
     """
-    if np.count_nonzero(allocatable) == allocatable.size:
+    if complete:
         return _evenness(np.minimum(used / allocatable, _ONE))
     present = allocatable != 0
     result = np.empty((len(used), used.shape[2]), np.int64)
@@ -99,15 +100,16 @@ def _evenness(fractions: npt.NDArray[np.float64]) -> IntArray:
     cases, count, rows = fractions.shape
     if count < 2:
         return np.full((cases, rows), MAX_SCORE, np.int64)
-    each = [fractions[:, i] for i in range(count)]
     if count == 2:
-        deviation = np.abs((each[0] - each[1]) / _TWO)
+        # The deviation is half the difference. All is twice as large here, which rounds the same.
+        evenness = (_TWO - np.abs(fractions[:, 0] - fractions[:, 1])) * _FIFTY
     else:
+        each = [fractions[:, i] for i in range(count)]
         mean = sum(each[1:], start=each[0]) / count
         squares = [(fraction - mean) * (fraction - mean) for fraction in each]
-        deviation = np.sqrt(sum(squares[1:], start=squares[0]) / count)
-    evenness: npt.NDArray[np.float64] = (_ONE - deviation) * _HUNDRED
-    return evenness.astype(np.int64)
+        evenness = (_ONE - np.sqrt(sum(squares[1:], start=squares[0]) / count)) * _HUNDRED
+    whole: IntArray = evenness.astype(np.int64)
+    return whole
 
 
 def balance_of(used: Sequence[int], allocatable: Sequence[int]) -> int:

@@ -172,7 +172,7 @@ class NodeResourcesFit(Plugin):
         scored = self._scored(state, pod, nodes.resources)
         if not len(scored):
             return np.zeros(len(nodes), np.int64)
-        return self._strategy.score(scored, scored.nonzero_requested(nodes), scored.allocatable(nodes))
+        return self._strategy.score(scored, nodes)
 
     def _scored(self, state: CycleState, pod: PodInfo, known: Sequence[str]) -> ScoredResources:
         specs, requests = self.args.scoring_strategy.resources, pod.shape.score_requests

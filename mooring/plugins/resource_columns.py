@@ -46,9 +46,12 @@ class ScoredResources:
     where the pod requests them. What no node offers has no line and counts nowhere."""
 
     __slots__ = (
+        "_everywhere",
         "_names",
+        "_version",
         "amounts",
-        "each_weight",
+        "cases",
+        "line_weights",
         "lines",
         "places",
         "requests",
@@ -68,18 +71,30 @@ class ScoredResources:
         self.places = [resources.index(name) for name in self._names]
         self.lines = lines_of(self._names, resources)
         self.amounts = [requests.get(spec.name, 0) for spec in counted]
-        self.each_weight = [spec.weight for spec in counted]
+        self.weights = [spec.weight for spec in counted]
         # The same as arrays, to compute with lines of the table.
         self.requests: IntArray = np.array(self.amounts, np.int64).reshape(-1, 1)
-        self.weights: IntArray = np.array(self.each_weight, np.int64)
-        self.total_weight: IntArray = np.array(sum(self.each_weight), np.int64)
+        self.cases: IntArray = np.stack(
+            [self.requests, np.zeros_like(self.requests)]
+        )  # with the pod, without
+        self.line_weights: IntArray = np.array(self.weights, np.int64)
+        self.total_weight: IntArray = np.array(sum(self.weights), np.int64)
+        self._version, self._everywhere = -1, False
 
     def __len__(self) -> int:
-        return len(self.each_weight)
+        return len(self.weights)
 
     def allocatable(self, nodes: Nodes) -> IntArray:
         """What the nodes have of them, one line per resource."""
         return nodes.allocatable.matrix[self.lines]
+
+    def offered_by_all(self, nodes: Nodes, allocatable: IntArray) -> bool:
+        """Whether the nodes, which have `allocatable`, have some of each. Nearly always the whole table has,
+        which need be looked at only after a Node changed."""
+        if self._version != nodes.node_version:
+            self._version = nodes.node_version
+            self._everywhere = bool(self.allocatable(nodes.whole).all())
+        return self._everywhere or bool(allocatable.all())
 
     def requested(self, nodes: Nodes) -> IntArray:
         """What the pods on the nodes request."""

@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 
 from mooring.framework.arithmetic import MAX_SCORE, broken_linear
-from mooring.framework.nodes import IntArray
+from mooring.framework.nodes import IntArray, Nodes
 from mooring.plugins.args import ScoringStrategy
 from mooring.plugins.resource_columns import ScoredResources
 
@@ -38,28 +38,31 @@ class Strategy:
             # Utilization is a whole number of percent, so the function is a table.
             self._curve = broken_linear(points, np.arange(101, dtype=np.int64))
 
-    def score(self, scored: ScoredResources, used: IntArray, allocatable: IntArray) -> IntArray:
-        """The scores of nodes of which `used` was taken before the pod; one line per resource."""
-        complete = np.count_nonzero(allocatable) == allocatable.size
+    def score(self, scored: ScoredResources, nodes: Nodes) -> IntArray:
+        """The scores of nodes, computed with one line per resource."""
+        used, allocatable = scored.nonzero_requested(nodes), scored.allocatable(nodes)
+        complete = scored.offered_by_all(nodes, allocatable)
         divisor = allocatable if complete else np.maximum(allocatable, _ONE)
         if self._least:
             ratings = np.maximum(divisor - used - scored.requests, _ZERO) * _HUNDRED // divisor
         else:
             ratings = np.minimum(used + scored.requests, divisor) * _HUNDRED // divisor
         if complete and self._curve is None:
-            scores: IntArray = scored.weights @ ratings // scored.total_weight
+            scores: IntArray = scored.line_weights @ ratings // scored.total_weight
             return scores
         counted = allocatable > _ZERO
         if self._curve is not None:
             ratings = self._curve[ratings]
             counted &= ratings > _ZERO
-        return self._mean(scored.weights @ (ratings * counted), np.maximum(scored.weights @ counted, _ONE))
+        return self._mean(
+            scored.line_weights @ (ratings * counted), np.maximum(scored.line_weights @ counted, _ONE)
+        )
 
     def score_one(self, scored: ScoredResources, used: list[int], allocatable: list[int]) -> int:
         """`score` of one node: the one that the last pod went to is what is asked about most."""
         points = total = 0
         for amount, weight, taken, available in zip(
-            scored.amounts, scored.each_weight, used, allocatable, strict=True
+            scored.amounts, scored.weights, used, allocatable, strict=True
         ):
             if available:
                 requested = min(taken + amount, available)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -225,9 +224,13 @@ class NodeView:
 class CopiedView(NodeView):
     """Rows picked for one question: their amounts are copied once, however many plugins look at them."""
 
-    @cached_property
+    _amounts: IntArray | None = None
+
+    @property
     def amounts(self) -> IntArray:
-        return self.table.amounts.data.take(self.rows, axis=1)
+        if self._amounts is None:
+            self._amounts = self.table.amounts.data.take(self.rows, axis=1)
+        return self._amounts
 
 
 class MaskedView(NodeView):
