@@ -80,7 +80,7 @@ PODS = resource("pods")
 class Stage:
     """A cluster to play on: what people do to it, what kubelets do, and what is to be seen.
 
-    `rest` is the only thing that tells virtual time from real.
+    `rest` and `advance` are all that tells virtual time from real.
     """
 
     def __init__(self, cluster: Cluster, now: Callable[[], float]) -> None:
@@ -92,6 +92,10 @@ class Stage:
     async def rest(self) -> None:
         """Wait until nothing goes on any more."""
         raise NotImplementedError
+
+    async def advance(self, seconds: float) -> None:
+        """Let time pass, and everything happen that happens meanwhile."""
+        await asyncio.sleep(seconds)
 
     # ---- what people do
 
@@ -148,8 +152,27 @@ class Stage:
                 await self.set_ready(name, ready(pod))
         await self.rest()
 
+    async def step(self, ready: Callable[[Tree], bool] = lambda pod: True) -> bool:
+        """The next thing that kubelets have to do, and then rest: so what follows does not depend on who is
+        quicker. Returns whether there was any."""
+        for pod in sorted(await self.all("pods"), key=_urgency):
+            name, meta, phase = pod["metadata"]["name"], pod["metadata"], pod["status"].get("phase")
+            if meta.get("deletionTimestamp"):
+                await self._gone(name)
+            elif phase == "Pending":
+                if not pod["spec"].get("nodeName"):
+                    await self.bind(name, f"n{self._turn % 3}")
+                    self._turn += 1
+                await self.set_ready(name, ready(pod))
+            else:
+                continue
+            await self.rest()
+            return True
+        return False
+
     async def bind(self, name: str, node: str) -> None:
-        await self.cluster.post(PODS, name, "binding", {"target": {"name": node}}, self.namespace)
+        body = {"metadata": {"name": name}, "target": {"kind": "Node", "name": node}}
+        await self.cluster.post(PODS, name, "binding", body, self.namespace)
 
     async def set_ready(self, name: str, ready: bool = True) -> None:
         """Have a pod run, ready or not."""
@@ -178,6 +201,12 @@ def _creation(pod: Tree) -> tuple[str, str]:
     return pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]
 
 
+def _urgency(pod: Tree) -> tuple[bool, str, str]:
+    """By nothing that is random, as names are."""
+    image = pod["spec"]["containers"][0]["image"]
+    return "deletionTimestamp" in pod["metadata"], image, pod["metadata"]["name"]
+
+
 def tree_of(obj: KubeObject) -> Tree:
     tree: Tree = msgspec.to_builtins(obj)
     return {"spec": {}, "status": {}, **tree}
@@ -201,10 +230,6 @@ class Embedded(Stage):
         self.server = server
         self.context = context
         self.controllers = running
-
-    async def advance(self, seconds: float) -> None:
-        """Let time pass, and everything happen that happens meanwhile."""
-        await asyncio.sleep(seconds)
 
     async def rest(self) -> None:
         """Let everything happen that happens by itself within a moment: on a virtual clock time passes only
