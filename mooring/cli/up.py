@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import errno
 import logging
+import os
 import signal
 import sys
 import time
@@ -184,7 +185,7 @@ class _Up:
 
     async def _reload(self, changed: list[str]) -> None:
         """Take what was saved into use; where it is broken, the old stays."""
-        files = ", ".join(changed)
+        files = ", ".join(map(os.path.relpath, changed))
         try:
             await self._schedule(self._sources.reload())
         except (*WRONG, OSError) as problem:
