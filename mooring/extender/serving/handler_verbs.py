@@ -62,13 +62,19 @@ class HandlerVerbs:
 
     # ---- what handlers are shown
 
-    def _nodes(self, question: Question) -> list[Node]:
+    def _nodes(self, question: Question) -> tuple[list[str], list[Node]]:
+        """The nodes in question that are known, and their names."""
+        names = question.names
         if self._known is None:
             if question.nodes is None:
                 raise ExtenderError(NO_CACHE)
-            return question.nodes
+            return names, question.nodes
         known = self._known.nodes
-        return [known[name] for name in question.names if name in known]
+        try:
+            return names, [known[name] for name in names]
+        except KeyError:
+            names = [name for name in names if name in known]
+            return names, [known[name] for name in names]
 
     def _victims(self, preemption: Preemption) -> dict[str, Victims]:
         if self._known is None or not preemption.by_uid:
@@ -82,33 +88,30 @@ class HandlerVerbs:
     # ---- what they answer
 
     async def _filter(self, handler: Handler, question: Question) -> Mapping[str, Status]:
-        nodes = self._nodes(question)
+        names, nodes = self._nodes(question)
         default = unresolvable(f"node(s) were refused by the extender's {handler.name}")
         shown = _shown(handler, question, pod=question.pod)
         if handler.each:
             function = handler.function
-            refused = _refused(((node.name, function(node=node, **shown)) for node in nodes), default)
+            answers = [function(node=node, **shown) for node in nodes]
+            refused = _refused(zip(names, answers, strict=True), default)
         else:
-            answer = await handler.call(nodes=nodes, **shown)
-            refused = _refusals(answer, [node.name for node in nodes], default)
-        if len(nodes) != len(question.names):
-            known = {node.name for node in nodes}
-            refused |= {name: NOT_KNOWN for name in question.names if name not in known}
+            refused = _refusals(await handler.call(nodes=nodes, **shown), names, default)
+        if len(names) != len(question.names):
+            refused |= dict.fromkeys(set(question.names).difference(names), NOT_KNOWN)
         return refused
 
     async def _prioritize(self, handler: Handler, question: Question) -> Sequence[int]:
-        nodes = self._nodes(question)
+        names, nodes = self._nodes(question)
         shown = _shown(handler, question, pod=question.pod)
-        scores: Sequence[int]
         if handler.each:
             function = handler.function
-            scores = [_score(function(node=node, **shown), node.name) for node in nodes]
+            scores = _checked([function(node=node, **shown) for node in nodes], names)
         else:
-            names = [node.name for node in nodes]
             scores = _scores(await handler.call(nodes=nodes, **shown), names)
-        if len(nodes) == len(question.names):
+        if len(names) == len(question.names):
             return scores
-        by_name = {node.name: score for node, score in zip(nodes, scores, strict=True)}
+        by_name = dict(zip(names, scores, strict=True))
         return [by_name.get(name, 0) for name in question.names]
 
     async def _bind(self, handler: Handler, args: ExtenderBindingArgs, body: bytes) -> None:
@@ -180,7 +183,7 @@ def _refusals(answer: object, names: Sequence[str], default: Status) -> dict[str
             f"answered {reprlib.repr(answer)}; expected the nodes that pass, or a mapping from the names of "
             "those that do not to the reason"
         )
-    passed = {each.name if isinstance(each, Node) else each for each in answer}
+    passed = {each.metadata.name if isinstance(each, Node) else each for each in answer}
     _check_names(passed, names)
     return {name: default for name in names if name not in passed}
 
@@ -194,25 +197,30 @@ def _check_names(found: Iterable[object], names: Iterable[str]) -> None:
 def _scores(answer: object, names: Sequence[str]) -> list[int]:
     if isinstance(answer, Mapping):
         _check_names(answer, names)
-        return [_score(answer.get(name, 0), name) for name in names]
+        return _checked([answer.get(name, 0) for name in names], names)
     if isinstance(answer, str) or not isinstance(answer, Iterable):
         raise TypeError(f"answered {reprlib.repr(answer)}; expected a score for each node")
     scores = list(answer)
     if len(scores) != len(names):
         raise ValueError(f"answered {len(scores)} scores for {len(names)} nodes")
+    return _checked(scores, names)
+
+
+def _checked(scores: list[Any], names: Sequence[str]) -> list[int]:
+    """The scores as the integers that Go can read; those of NumPy and the like are made such."""
+    if set(map(type, scores)) <= {int} and (not scores or (min(scores) in INT64 and max(scores) in INT64)):
+        return scores
     return [_score(score, name) for score, name in zip(scores, names, strict=True)]
 
 
 def _score(score: Any, name: str) -> int:
-    if type(score) is not int:
-        try:
-            score = index(score)
-        except TypeError:
-            score = reprlib.repr(score)
-            raise TypeError(f"answered {score} for node {name}; expected an integer") from None
-    if score not in INT64:
-        raise ValueError(f"answered {reprlib.repr(score)} for node {name}; expected a 64-bit integer")
-    return int(score)
+    try:
+        found = index(score)
+    except TypeError:
+        raise TypeError(f"answered {reprlib.repr(score)} for node {name}; expected an integer") from None
+    if found not in INT64:
+        raise ValueError(f"answered {reprlib.repr(found)} for node {name}; expected a 64-bit integer")
+    return found
 
 
 def _uids(victims: object) -> list[str]:

@@ -96,11 +96,12 @@ class FilterVerb(Verb):
             return Outcome(body=write(ExtenderFilterResult(error=error)), pod=pod, error=error)
         passed = [i for i, name in enumerate(question.names) if name not in refused]
         items = question.items
+        failed, unresolvable = _messages(refused)
         result = ExtenderFilterResult(
             nodes=NULL if items is None else _node_list([items[i] for i in passed]),
             node_names=[question.names[i] for i in passed] if items is None else None,
-            failed_nodes=_messages(refused, resolvable=True),
-            failed_and_unresolvable_nodes=_messages(refused, resolvable=False),
+            failed_nodes=failed,
+            failed_and_unresolvable_nodes=unresolvable,
         )
         return Outcome(body=write(result), pod=pod, told=f"{len(passed)} of {len(question.names)} nodes")
 
@@ -218,10 +219,16 @@ def _node_list(items: list[Raw]) -> Raw:
     return Raw(msgspec.json.encode(NodeList(items)))
 
 
-def _messages(refused: Refusals, *, resolvable: bool) -> dict[str, str]:
-    unresolvable = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-    return {
-        name: status.message
-        for name, status in refused.items()
-        if (status.code is not unresolvable) == resolvable
-    }
+def _messages(refused: Refusals) -> tuple[dict[str, str], dict[str, str]]:
+    """What is said of the nodes where evicting pods may help, and of the others. Thousands of nodes are
+    refused for few reasons, so each is put into words once."""
+    failed: dict[str, str] = {}
+    unresolvable: dict[str, str] = {}
+    known: dict[int, tuple[dict[str, str], str]] = {}
+    for name, status in refused.items():
+        found = known.get(id(status))
+        if found is None:
+            final = status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+            found = known[id(status)] = (unresolvable if final else failed, status.message)
+        found[0][name] = found[1]
+    return failed, unresolvable
