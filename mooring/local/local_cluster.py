@@ -68,7 +68,7 @@ class LocalCluster:
         context = Context(writes, self.cache, recorder, self.clock)
         self.nodes = FakeNodes(context, heartbeats=self._heartbeats)
         begin = self._work.begin
-        for controller in controllers(context):
+        for controller in controllers(context, self.nodes):
             begin(controller.name, controller.run())
         begin("the fake nodes", self.nodes.run())
         begin("the controllers' informers", self.cache.run())

@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 from mooring import __version__
 from mooring.cluster.events import EventRecorder
-from mooring.cluster.informers import Informers
 from mooring.cluster.parallel import Threads
 from mooring.cluster.port import Cluster
 from mooring.config import LoadedConfig
@@ -16,6 +15,7 @@ from mooring.core.decision import Decision
 from mooring.core.intake import kinds_of_plugins
 from mooring.core.scheduler import Scheduler
 from mooring.explain.log import DecisionLog, Recording
+from mooring.extender.calling.live import LiveExtenders
 from mooring.framework.registry import Registry
 from mooring.live.driver import Driver
 from mooring.local.work import Work
@@ -40,11 +40,13 @@ class LocalScheduler:
         on_decision: Callable[[Decision], None] | None = None,
     ) -> None:
         self.decisions = DecisionLog(recording)
+        self._extenders = LiveExtenders(config.config.extenders)
         self.core = Scheduler(
             config,
             clock=clock,
             pick=random.Random(seed).randrange,
             registry=registry,
+            extenders=self._extenders.extenders,
             log=self.decisions,
             parallelize=Threads(config.config.parallelism),
         )
@@ -52,7 +54,7 @@ class LocalScheduler:
             cluster, list(self.core.profiles), now=lambda: round(clock() * 1_000_000_000)
         )
         self._driver = Driver(self.core, cluster, self._recorder, on_decision=on_decision)
-        self._informers = Informers(cluster, self._driver, custom=kinds_of_plugins(self.core))
+        self._informers = self._extenders.informers(cluster, self._driver, kinds_of_plugins(self.core))
         self._work = Work()
 
     def start(self) -> None:
@@ -73,3 +75,4 @@ class LocalScheduler:
         await asyncio.wait([self._scheduling])
         await self._recorder.close(LAST_WORDS)
         await self._work.end()
+        self._extenders.close()
