@@ -192,6 +192,10 @@ def not_acceptable(accepted: Iterable[str]) -> ApiError:
     return ApiError(406, "NotAcceptable", message)
 
 
+def request_timeout(seconds: float) -> ApiError:
+    return ApiError(408, "Timeout", f"the request did not arrive as a whole within {seconds:g} seconds")
+
+
 def too_large_body(limit: int) -> ApiError:
     return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}")
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mooring.embedded.http import app
+from mooring.embedded.http import app, protocol, serving
 from tests.embedded.kit import Running, pod, running
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -118,6 +118,97 @@ def test_bodies_that_break_decoders(server: Running, body: bytes, media: str) ->
     assert reply.tree["kind"] == "Status"
 
 
+def flat_yaml(values: int) -> bytes:
+    return b"data:\n" + b"".join(b"  k%d: v\n" % number for number in range(values))
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (flat_yaml(10_000), 400),
+        (b"metadata: {name: text}\ndata:\n  a: " + b"x" * 500_000, 201),
+        (b"metadata: {name: text}\ndata:\n  a: " + b"x" * 600_000, 400),
+        (b"---\n" * 100_000, 400),
+        (b"a: [" + b"[" * 300 + b"]" * 300 + b"]", 400),
+        (b"a: &a [x]\nb: *a", 400),
+    ],
+    ids=["many values", "long text", "too long", "many documents", "deep", "aliases"],
+)
+def test_yaml_that_would_take_long_to_read_is_refused(server: Running, body: bytes, code: int) -> None:
+    """Nobody else is answered while YAML is read, which takes a hundred times as long as JSON."""
+    assert server.ask("POST", MAPS, body, content_type="application/yaml").code == code
+
+
+# ---- what is too slow -----------------------------------------------------------------------------
+
+
+def everything(connection: ssl.SSLSocket) -> bytes:
+    """What comes until the other side closes."""
+    received = bytearray()
+    with contextlib.suppress(ConnectionError):
+        while data := connection.recv(100_000):
+            received += data
+    return bytes(received)
+
+
+def connect(server: Running, sent: bytes) -> ssl.SSLSocket:
+    plain = socket.create_connection(("127.0.0.1", int(server.server.url.rpartition(":")[2])), 30)
+    secured = UNCHECKED.wrap_socket(plain)
+    secured.sendall(sent)
+    return secured
+
+
+def post(server: Running, media: str, length: int) -> bytes:
+    lines = (
+        f"POST {MAPS} HTTP/1.1",
+        "Host: x",
+        f"Authorization: Bearer {server.server.token}",
+        f"Content-Type: {media}",
+        f"Content-Length: {length}",
+    )
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+def test_requests_that_do_not_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "SLOWEST_REQUEST", 0.2)
+    with running() as server:
+        good = post(server, "application/json", 1000)
+        for sent in (b"", b"GET /version HTTP/1.1\r\nHost:", good, good + b'{"metadata"'):
+            with connect(server, sent) as connection:
+                answer = everything(connection)
+            assert answer.startswith(b"HTTP/1.1 408 "), sent
+            assert json.loads(answer.partition(b"\r\n\r\n")[2])["code"] == 408
+        refused = post(server, "application/json", 10_000_000).replace(b"Bearer", b"Nobody")
+        with connect(server, refused) as connection:  # told at once, and then not waited for either
+            assert everything(connection).startswith(b"HTTP/1.1 401 ")
+        with connect(server, b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n") as connection:
+            assert everything(connection).startswith(b"HTTP/1.1 200 ")
+
+
+def test_half_a_request_is_none(server: Running) -> None:
+    """A client that dies while it writes YAML, which makes sense wherever it is cut off."""
+    sent = b"metadata: {name: half}\ndata:\n  a: b\n"
+    connect(server, post(server, "application/yaml", 2 * len(sent)) + sent).close()
+    for _ in range(20):
+        assert server.ask("GET", "/version").code == 200
+    assert server.ask("GET", f"{MAPS}/half").code == 404
+
+
+def test_connections_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "MOST_CONNECTIONS", 3)
+    with running() as server:
+        with contextlib.ExitStack() as held:
+            for _ in range(3):
+                held.enter_context(connect(server, b""))
+            with pytest.raises((ssl.SSLError, ConnectionError)):  # in the words of the platform
+                connect(server, b"")
+        for _ in range(100):  # until the server has noticed that they are gone
+            with contextlib.suppress(OSError):
+                if server.ask("GET", "/version").code == 200:
+                    return
+        pytest.fail("nobody is let in any more")
+
+
 # ---- watches --------------------------------------------------------------------------------------
 
 
@@ -156,7 +247,7 @@ def fill(server: Running, name: str, writes: int) -> None:
 
 
 def test_a_slow_watcher_is_dropped_and_others_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app, "SLOWEST_SEND", 0.2)
+    monkeypatch.setattr(protocol, "SLOWEST_SEND", 0.2)
     with running() as server:
         table = server.server.api.store.table("configmaps")
         slow = raw_request(server, f"{MAPS}?watch=true", receive_buffer=4096)
@@ -189,7 +280,7 @@ def test_a_watcher_that_falls_out_of_the_window_is_told() -> None:
 
 
 def test_a_list_that_nobody_reads_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app, "SLOWEST_SEND", 0.2)
+    monkeypatch.setattr(protocol, "SLOWEST_SEND", 0.2)
     with running() as server:
         for number in range(30):
             fill(server, f"large-{number}", 1)

@@ -49,7 +49,6 @@ logger = logging.getLogger(__name__)
 LARGEST_BODY = 3 * 1024 * 1024
 MOST_WATCHES = 10_000
 _MOST_PARAMETERS = 100
-SLOWEST_SEND = 30.0  # seconds that a client may take to accept a part of a list or a watch
 _JSON: Headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-cache, private")]
 _TEXT: Headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"x-content-type-options", b"nosniff")]
 _DEPRECATED = {
@@ -79,9 +78,8 @@ class App:
             await exchange.refuse(error)
         except StoreFailedError as error:
             await exchange.refuse(internal(str(error)))
-        except TimeoutError:
-            logger.warning("%s %s was dropped: its client does not read", scope["method"], scope["path"])
-            await exchange.drop()
+        except _GoneError:
+            pass  # nobody is there to be told
         except Exception:
             logger.exception("%s %s failed", scope["method"], scope["path"])
             await exchange.refuse(internal("the embedded API server failed; its log says where"))
@@ -205,6 +203,10 @@ def _lines(answer: WatchAnswer, batch: Batch, shown: Representation) -> bytes:
     return b"".join(lines)
 
 
+class _GoneError(Exception):
+    """The client has gone before its request was whole."""
+
+
 class _Exchange:
     """One request and the writing of its answer."""
 
@@ -214,7 +216,6 @@ class _Exchange:
         self.user: User | None = None
         self._query: bytes = scope["query_string"]
         self._headers: Headers = scope["headers"]
-        self._abort: Callable[[], None] = scope["extensions"]["abort"]["connection"]
         self._receive = receive
         self._send = send
         self._started = False
@@ -247,7 +248,7 @@ class _Exchange:
             raise bad_request(f"query parameters: {error}") from None
 
     async def body(self) -> bytes:
-        """The whole body of the request. Raises 413."""
+        """The whole body of the request. Raises 413, and where the client has gone before it was whole."""
         message = await self._receive()
         data: bytes = message.get("body", b"")
         if message.get("more_body"):
@@ -257,6 +258,8 @@ class _Exchange:
                 parts.append(message.get("body", b""))
                 size += len(parts[-1])
             data = b"".join(parts)
+        if message["type"] == "http.disconnect":
+            raise _GoneError
         if len(data) > LARGEST_BODY:
             raise too_large_body(LARGEST_BODY)
         return data
@@ -265,11 +268,6 @@ class _Exchange:
         """Until the client has gone."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
-
-    async def drop(self) -> None:
-        """End the connection at once, whatever still lies between here and the client."""
-        self._abort()
-        await self.disconnected()
 
     async def refuse(self, error: ApiError) -> None:
         """Answer with a Status, unless an answer is on its way already."""
@@ -307,13 +305,11 @@ class _Exchange:
         await self._send({"type": "http.response.start", "status": code, "headers": headers})
 
     async def part(self, data: bytes) -> None:
-        """Send on. Raises TimeoutError where the client does not take what was sent before."""
-        async with asyncio.timeout(SLOWEST_SEND):
-            await self._send({"type": "http.response.body", "body": data, "more_body": True})
+        """Send on, once the client has taken what was sent before; the protocol ends those who do not."""
+        await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def end(self) -> None:
-        async with asyncio.timeout(SLOWEST_SEND):
-            await self._send({"type": "http.response.body", "body": b""})
+        await self._send({"type": "http.response.body", "body": b""})
 
 
 def _warning(text: str) -> bytes:

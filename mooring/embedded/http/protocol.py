@@ -1,36 +1,51 @@
-"""uvicorn's HTTP protocol, with bounds on what a request's head may hold and fewer writes per answer."""
+"""uvicorn's HTTP protocol, with bounds on the size of heads and on patience, and fewer writes per answer."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any, cast
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from mooring.cluster.errors import ApiError
-from mooring.embedded.errors import bad_request, status_tree, too_large_head
+from mooring.embedded.errors import bad_request, request_timeout, status_tree, too_large_head
 from mooring.embedded.objects import encode_json
 
 LARGEST_HEAD = 64 * 1024
 """Bytes of the URL and the headers of one request together."""
 
+SLOWEST_REQUEST = 60.0
+"""Seconds within which a request must be here as a whole, and a new connection must have made one."""
+SLOWEST_SEND = 30.0
+"""Seconds that a client may take to accept what was sent before there is room for more."""
+
+logger = logging.getLogger(__name__)
+
 _PER_LINE = 4  # the colon, the space and the end of the line
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """Refuses heads that are too large, and writes the head and the body of an answer together."""
+    """Refuses heads that are too large, ends clients that are too slow, and writes answers in one piece."""
 
     _head = 0
+    _incomplete_since: float | None = None
+    _unread_since: float | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._gathering = _Gathering(transport, self.loop)
         super().connection_made(cast(asyncio.Transport, self._gathering))
+        self._incomplete_since = self.loop.time()
 
     def on_message_begin(self) -> None:
         self._head = 0
+        self._incomplete_since = self.loop.time()
         super().on_message_begin()
-        self.scope["extensions"] = {"abort": {"connection": self.transport.abort}}
+
+    def on_message_complete(self) -> None:
+        self._incomplete_since = None
+        super().on_message_complete()
 
     def on_url(self, url: bytes) -> None:
         self._count(len(url))
@@ -39,6 +54,26 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         self._count(len(name) + len(value))
         super().on_header(name, value)
+
+    def pause_writing(self) -> None:
+        self._unread_since = self.loop.time()
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        self._unread_since = None
+        super().resume_writing()
+
+    def end_if_too_slow(self, now: float) -> None:
+        """Called now and then: drop a client that does not read, refuse one that does not end its request."""
+        if self._unread_since is not None and now - self._unread_since > SLOWEST_SEND:
+            path = self.scope.get("path") if self.scope is not None else None
+            logger.warning("the connection that asked for %s was dropped: its client does not read", path)
+            self.transport.abort()
+        elif self._incomplete_since is not None and now - self._incomplete_since > SLOWEST_REQUEST:
+            if self.cycle is not None and self.cycle.response_started:
+                self.transport.abort()
+            else:
+                self._refuse(request_timeout(SLOWEST_REQUEST))
 
     def on_response_complete(self) -> None:
         self._gathering.flush()

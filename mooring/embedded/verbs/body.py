@@ -20,6 +20,7 @@ JSON, YAML = "application/json", "application/yaml"
 ACCEPTED = (JSON, YAML, protobuf.MEDIA_TYPE)
 _LONGEST_YAML = 512 * 1024  # YAML is slow to read; clients of any size send JSON
 _DEEPEST_YAML = 200
+_MOST_YAML_NODES = 5_000  # which take some 50 ms, during which nobody else is answered
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -67,9 +68,11 @@ def read_yaml(data: bytes, kind: str) -> Any:
 
 
 def _check_yaml(data: bytes) -> None:
-    """Refuse what is cheap to send and dear to read: aliases, and nesting, whose cost grows as its square."""
+    """Refuse what is cheap to send and dear to read: aliases, many values, and nesting (its square)."""
     depth = 0
-    for event in yaml.parse(data, Loader=_Loader):
+    for count, event in enumerate(yaml.parse(data, Loader=_Loader)):
+        if count > _MOST_YAML_NODES:
+            raise bad_request(f"YAML bodies are limited to {_MOST_YAML_NODES} values: send JSON instead")
         if isinstance(event, yaml.AliasEvent):
             raise bad_request("YAML aliases are not accepted in the body of a request")
         if isinstance(event, yaml.CollectionStartEvent):

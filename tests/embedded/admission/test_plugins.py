@@ -1,4 +1,4 @@
-"""Admission beyond recorded requests: what is in this process, what changes meanwhile, what a restart keeps."""
+"""Admission beyond recorded requests: what is in this process, changes meanwhile, or is kept by a restart."""
 
 from __future__ import annotations
 
