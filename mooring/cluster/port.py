@@ -88,7 +88,9 @@ class Cluster(Protocol):
         """
         ...
 
-    async def get(self, resource: ApiResource[Obj], name: str, namespace: str = "") -> Obj: ...
+    async def get(
+        self, resource: ApiResource[Obj], name: str, namespace: str = "", subresource: str = ""
+    ) -> Obj: ...
 
     async def create(self, resource: ApiResource[Obj], body: Any, namespace: str = "") -> Obj:
         """Create an object; for reviews (TokenReview, SubjectAccessReview) the answer."""

@@ -5,8 +5,11 @@ from __future__ import annotations
 from mooring.cluster.controller import Context, Controller
 from mooring.controllers.daemon_set import DaemonSetController
 from mooring.controllers.deployment import DeploymentController
+from mooring.controllers.disruption import DisruptionController
+from mooring.controllers.event_expiry import EventExpiry
 from mooring.controllers.garbage_collector import GarbageCollector
 from mooring.controllers.job import JobController, OrphanedJobPods
+from mooring.controllers.namespace import NamespaceController, ServiceAccounts
 from mooring.controllers.node_lifecycle import NodeLifecycle, SimulatedNodes
 from mooring.controllers.pod_gc import PodGC
 from mooring.controllers.replica_set import ReplicaSetController, ReplicationControllerController
@@ -24,6 +27,10 @@ def controllers(context: Context, simulated: SimulatedNodes | None = None) -> li
         NodeLifecycle(context, simulated),
         TaintEviction(context),
         PodGC(context),
+        NamespaceController(context),
+        ServiceAccounts(context),
+        DisruptionController(context),
+        EventExpiry(context),
         GarbageCollector(context),
         StatefulSetController(context),
         DaemonSetController(context),

@@ -201,7 +201,9 @@ class FakeCluster:
                 watch.items.append(("BOOKMARK", {"metadata": {"resourceVersion": str(self.revision)}}))
         return watch.items.popleft()
 
-    async def get(self, resource: ApiResource[Obj], name: str, namespace: str = "") -> Obj:
+    async def get(
+        self, resource: ApiResource[Obj], name: str, namespace: str = "", subresource: str = ""
+    ) -> Obj:
         await self._receive("get", resource, f"{resource.name} {namespace}/{name}")
         tree = self._tree(resource, name, namespace)
         return await self._answer("get", resource, tree)

@@ -358,7 +358,9 @@ class Connection(FakeCluster):
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(task)
 
-    async def get(self, resource: ApiResource[Obj], name: str, namespace: str = "") -> Obj:
+    async def get(
+        self, resource: ApiResource[Obj], name: str, namespace: str = "", subresource: str = ""
+    ) -> Obj:
         return await self._through(lambda: self._server.get(resource, name, namespace))
 
     async def create(self, resource: ApiResource[Obj], body: Any, namespace: str = "") -> Obj:
