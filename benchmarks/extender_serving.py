@@ -2,8 +2,8 @@
 
 One client asks as kube-scheduler does, /filter and then /prioritize about the nodes that passed, pod after
 pod on one kept connection; the pods are replicas of a number of Deployments. With names only
-(nodeCacheCapable) the extender follows an embedded API server that has the nodes; otherwise whole nodes are in
-every request. Prints for handlers and for plugins the time of a pair, what the goals are, and the CPU time
+(nodeCacheCapable) the extender follows an embedded API server that has the nodes; otherwise whole nodes are
+in every request. Prints for handlers and for plugins the time of a pair, what the goals are, and the CPU time
 that the extender took.
 """
 

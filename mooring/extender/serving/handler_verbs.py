@@ -6,7 +6,10 @@ import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from operator import index
+from sys import intern
 from typing import Any
+
+from msgspec.structs import replace
 
 from mooring.api.meta import KubeObject, ObjectMeta
 from mooring.api.objects import Node, Pod
@@ -34,7 +37,9 @@ class KnownObjects:
 
     def apply(self, obj: KubeObject) -> None:
         if isinstance(obj, Node):
-            self.nodes[obj.name] = obj
+            # Most nodes have the same labels: with one copy of each key, looking them up is quicker.
+            labels = {intern(key): value for key, value in obj.metadata.labels.items()}
+            self.nodes[obj.name] = replace(obj, metadata=replace(obj.metadata, labels=labels))
         elif isinstance(obj, Pod):
             self.pods[obj.uid] = obj
 
@@ -92,11 +97,10 @@ class HandlerVerbs:
         default = unresolvable(f"node(s) were refused by the extender's {handler.name}")
         shown = _shown(handler, question, pod=question.pod)
         if handler.each:
-            function = handler.function
-            answers = [function(node=node, **shown) for node in nodes]
+            answers = handler.ask_each(nodes, shown)
             refused = _refused(zip(names, answers, strict=True), default)
         else:
-            refused = _refusals(await handler.call(nodes=nodes, **shown), names, default)
+            refused = _refusals(await handler.call(nodes=nodes, **shown), names, nodes, default)
         if len(names) != len(question.names):
             refused |= dict.fromkeys(set(question.names).difference(names), NOT_KNOWN)
         return refused
@@ -105,8 +109,7 @@ class HandlerVerbs:
         names, nodes = self._nodes(question)
         shown = _shown(handler, question, pod=question.pod)
         if handler.each:
-            function = handler.function
-            scores = _checked([function(node=node, **shown) for node in nodes], names)
+            scores = _checked(handler.ask_each(nodes, shown), names)
         else:
             scores = _scores(await handler.call(nodes=nodes, **shown), names)
         if len(names) == len(question.names):
@@ -173,7 +176,9 @@ def _refusal(answer: object, default: Status) -> Status:
     raise TypeError(f"answered {reprlib.repr(answer)}; expected None, True, False, a text or a Status")
 
 
-def _refusals(answer: object, names: Sequence[str], default: Status) -> dict[str, Status]:
+def _refusals(
+    answer: object, names: Sequence[str], nodes: Sequence[Node], default: Status
+) -> dict[str, Status]:
     """Those that do not pass, by an answer about all nodes."""
     if isinstance(answer, Mapping):
         _check_names(answer, names)
@@ -183,9 +188,14 @@ def _refusals(answer: object, names: Sequence[str], default: Status) -> dict[str
             f"answered {reprlib.repr(answer)}; expected the nodes that pass, or a mapping from the names of "
             "those that do not to the reason"
         )
-    passed = {each.metadata.name if isinstance(each, Node) else each for each in answer}
-    _check_names(passed, names)
-    return {name: default for name in names if name not in passed}
+    passed = list(answer)
+    same = set(map(id, passed))  # mostly the very objects that were shown, which then need not be looked into
+    refused = {name: default for name, node in zip(names, nodes, strict=True) if id(node) not in same}
+    if len(refused) + len(same) == len(names):
+        return refused
+    by_name = {each.name if isinstance(each, Node) else each for each in passed}
+    _check_names(by_name, names)
+    return {name: default for name in names if name not in by_name}
 
 
 def _check_names(found: Iterable[object], names: Iterable[str]) -> None:

@@ -19,7 +19,8 @@ it came. One that has to wait for something is an `async def`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from itertools import repeat
 from typing import Any, NamedTuple, TypeVar, overload
 
 import msgspec
@@ -53,7 +54,7 @@ class Handler(NamedTuple):
     verb: str
     path: str
     function: Callable[..., Any]
-    parameters: frozenset[str]
+    parameters: tuple[str, ...]
 
     @property
     def name(self) -> str:
@@ -64,9 +65,14 @@ class Handler(NamedTuple):
         """Whether it is asked about one node at a time."""
         return self.verb != "bind" and "node" in self.parameters
 
+    def ask_each(self, nodes: Iterable[Any], shown: dict[str, Any]) -> list[Any]:
+        """Its answers about single nodes, each called with no more ado than it takes: there are thousands."""
+        columns = [nodes if name == "node" else repeat(shown[name]) for name in self.parameters]
+        return list(map(self.function, *columns))
+
     async def call(self, **available: Any) -> Any:
         """Its answer to what it wants to see of what there is."""
-        answer = self.function(**{name: available[name] for name in self.parameters})
+        answer = self.function(*(available[name] for name in self.parameters))
         return await answer if isinstance(answer, Awaitable) else answer
 
 
@@ -97,28 +103,27 @@ class Decorator:
         setattr(function, MARK, (*getattr(function, MARK, ()), handler))
         return function
 
-    def _wanted(self, function: Callable[..., Any]) -> frozenset[str]:
-        """What the function's parameters ask for."""
-        where = f"{function.__module__}.{function.__qualname__}{inspect.signature(function)}"
-        found = set()
-        for name, parameter in inspect.signature(function).parameters.items():
-            if name in self._parameters and parameter.kind is not parameter.POSITIONAL_ONLY:
-                found.add(name)
-            elif parameter.default is parameter.empty and parameter.kind not in (
-                parameter.VAR_POSITIONAL,
-                parameter.VAR_KEYWORD,
-            ):
+    def _wanted(self, function: Callable[..., Any]) -> tuple[str, ...]:
+        """What the function's parameters ask for, in their order; those with a default are its own affair."""
+        signature = inspect.signature(function)
+        where = f"{function.__module__}.{function.__qualname__}{signature}"
+        found = []
+        for name, parameter in signature.parameters.items():
+            if parameter.default is not parameter.empty:
+                break
+            if name not in self._parameters or parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
                 known = ", ".join(self._parameters)
                 raise HandlerError(
                     f"{where}: found parameter {name}, expected some of {known}, e.g. {self._example}"
                 )
-        if {"node", "nodes"} <= set(self._parameters) and len(found & {"node", "nodes"}) != 1:
+            found.append(name)
+        if {"node", "nodes"} <= set(self._parameters) and len({"node", "nodes"}.intersection(found)) != 1:
             raise HandlerError(f"{where}: expected either node or nodes, e.g. {self._example}")
         if "nodes" in self._parameters and "node" in found and inspect.iscoroutinefunction(function):
             raise HandlerError(
                 f"{where}: expected nodes: an async handler is asked about all of them at once"
             )
-        return frozenset(found)
+        return tuple(found)
 
 
 filter = Decorator("filter", "def fits(pod, node)", "pod", "node", "nodes", "request")

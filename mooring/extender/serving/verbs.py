@@ -94,16 +94,17 @@ class FilterVerb(Verb):
         except Exception as failure:
             error = self._failed(failure)
             return Outcome(body=write(ExtenderFilterResult(error=error)), pod=pod, error=error)
-        passed = [i for i, name in enumerate(question.names) if name not in refused]
+        names = question.names
+        passed = [i for i, name in enumerate(names) if name not in refused] if refused else range(len(names))
         items = question.items
         failed, unresolvable = _messages(refused)
         result = ExtenderFilterResult(
             nodes=NULL if items is None else _node_list([items[i] for i in passed]),
-            node_names=[question.names[i] for i in passed] if items is None else None,
+            node_names=[names[i] for i in passed] if items is None else None,
             failed_nodes=failed,
             failed_and_unresolvable_nodes=unresolvable,
         )
-        return Outcome(body=write(result), pod=pod, told=f"{len(passed)} of {len(question.names)} nodes")
+        return Outcome(body=write(result), pod=pod, told=f"{len(passed)} of {len(names)} nodes")
 
 
 class PrioritizeVerb(Verb):
