@@ -82,7 +82,9 @@ def sizes_of_old(deployment: Deployment, new: ReplicaSet, old: Iterable[ReplicaS
         return []
     sizes = {rs.name: rs.spec.replicas for rs in active}
     for rs in active:
-        unhealthy = max(rs.spec.replicas - rs.status.available_replicas, 0)
+        unhealthy = rs.spec.replicas - rs.status.available_replicas
+        if unhealthy < 0 < room:
+            return []  # it has just shrunk and not told yet how many are left
         removed = min(room, unhealthy)
         sizes[rs.name] -= removed
         room -= removed

@@ -156,7 +156,7 @@ async def deletion_order(stage: Stage, journal: Journal) -> None:
     await stage.create(workload("ReplicaSet", "web", replicas=6))
     await stage.rest()
     pods = await stage.all("pods")
-    costs = ("100", "-5", "20", "0", "-1", "")
+    costs = ("100", "-5", "20", "7", "-1", "")
     for pod, cost in zip(pods, costs, strict=True):
         name = pod["metadata"]["name"]
         annotations = {"mark": f"cost {cost}"}

@@ -46,6 +46,8 @@ class Journal:
         """All pages, and for each object and reason the events in order."""
         told: dict[str, list[str]] = {}
         for event in await self._stage.events():
+            if event.message.startswith("(combined from similar events)"):
+                continue
             about, note = map(self._alike, _event(event))
             notes = told.setdefault(about, [])
             if (
@@ -118,6 +120,5 @@ def _pod(pod: Tree) -> str:
 
 def _event(event: WholeEvent) -> tuple[str, str]:
     about = event.involved_object
-    message = event.message.removeprefix("(combined from similar events): ")
     who = event.reporting_component or event.source.get("component")
-    return f"{about['kind']} {about['name']} {event.reason}", f"{event.type} {who}: {message}"
+    return f"{about['kind']} {about['name']} {event.reason}", f"{event.type} {who}: {event.message}"
