@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 import msgspec
@@ -9,16 +10,21 @@ import msgspec
 from mooring.api.meta import KubeObject
 
 Obj = TypeVar("Obj", bound=KubeObject)
+Keep = Callable[[KubeObject, bytes], None]
 
 
 class ApiResource(msgspec.Struct, Generic[Obj], frozen=True):
-    """A kind as an API server serves it; `model` is the struct its objects are read into."""
+    """A kind as an API server serves it; `model` is the struct its objects are read into.
+
+    `keep` is told the JSON of every object that is listed or watched, of which the struct holds a part.
+    """
 
     group: str
     version: str
     plural: str
     namespaced: bool
     model: type[Obj]
+    keep: Keep | None = None
 
     @property
     def api_version(self) -> str:

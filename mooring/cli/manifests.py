@@ -19,6 +19,7 @@ from mooring.cli.plugins import registry_for
 from mooring.cluster.parallel import Threads
 from mooring.config import ConfigError, LoadedConfig, default_config, load
 from mooring.core.scheduler import Scheduler
+from mooring.extender.calling.make import make_extenders
 from mooring.framework.registry import RegistrationError
 from mooring.framework.runners import PluginError
 
@@ -71,16 +72,21 @@ def read_manifests(files: Iterable[str]) -> tuple[list[KubeObject], list[str]]:
 def make_scheduler(
     config_file: str | None, plugins: Iterable[str], *, seed: int = 0, record: bool = False
 ) -> Scheduler:
-    """A scheduler as configured; ends the command where that cannot be."""
+    """A scheduler as configured; ends the command where that cannot be. Its extenders are asked, but what
+    they bind would be bound in a real cluster: that is left to the plugins."""
     try:
         config = LoadedConfig(default_config()) if config_file is None else load(config_file)
         for warning in config.warnings:
             click.echo(f"warning: {warning}", err=True)
+        extenders = make_extenders(config.config.extenders, binds=False)
+        for extender in extenders:
+            click.get_current_context().call_on_close(extender.close)
         return Scheduler(
             config,
             clock=time.time,
             pick=random.Random(seed).randrange,
             registry=registry_for(plugins),
+            extenders=extenders,
             record=record,
             parallelize=Threads(config.config.parallelism),
         )

@@ -114,7 +114,7 @@ class ApiServer:
         )
         body = await self._request("GET", path)
         try:
-            return reader_of(resource.model).page(body)
+            return reader_of(resource.model).page(body, resource.keep)
         except UNREADABLE as error:
             raise self._nonsense(f"GET {path}", body, error) from None
 
@@ -136,7 +136,7 @@ class ApiServer:
             fieldSelector=field_selector,
             timeoutSeconds=timeout_seconds,
         )
-        read = reader_of(resource.model).change
+        read, keep = reader_of(resource.model).change, resource.keep
         stream = await self._open_watch(
             path, timeout_seconds + _WATCH_GRACE if timeout_seconds else float("inf")
         )
@@ -144,7 +144,7 @@ class ApiServer:
             while lines := await self._http.lines(stream, path):
                 for line in lines:
                     try:
-                        change = read(line)
+                        change = read(line, keep)
                     except ApiError as error:
                         error.request = f"GET {path}"
                         raise
@@ -154,8 +154,10 @@ class ApiServer:
         finally:
             self._http.end(stream)
 
-    async def get(self, resource: ApiResource[Obj], name: str, namespace: str = "") -> Obj:
-        return await self._object(resource, "GET", _item(resource, namespace, name))
+    async def get(
+        self, resource: ApiResource[Obj], name: str, namespace: str = "", subresource: str = ""
+    ) -> Obj:
+        return await self._object(resource, "GET", _item(resource, namespace, name, subresource))
 
     async def raw(self, method: str, path: str, body: Any = None) -> bytes:
         """For paths that are no resources: /version, /openapi/v3, …"""

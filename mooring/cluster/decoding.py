@@ -6,6 +6,7 @@ stand for absent fields are left out, and an object that still makes no sense is
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 from typing import Any, Generic, Literal, TypeVar
 
@@ -14,6 +15,7 @@ import msgspec
 from mooring.api.complaints import malformed, text_or_empty
 from mooring.api.decode import strip_nulls
 from mooring.api.errors import MalformedObject
+from mooring.api.kinds import Keep
 from mooring.api.meta import KubeObject
 from mooring.cluster.port import Change, Page
 from mooring.cluster.refusals import watch_error
@@ -66,40 +68,52 @@ class Reader(Generic[Obj]):
         except msgspec.ValidationError:
             return self._convert(msgspec.json.decode(body))
 
-    def page(self, body: bytes) -> Page[Obj]:
-        try:
-            found: _List[Obj] = self._list(body)
-            return _page(found.metadata, found.items)
-        except msgspec.ValidationError:
-            raw = _raw_list(body)
+    def kept(self, body: bytes | msgspec.Raw, keep: Keep | None) -> Obj:
+        """The same, and its JSON to whom it may concern."""
+        obj = self.object(body)
+        if keep is not None:
+            keep(obj, bytes(body))
+        return obj
+
+    def page(self, body: bytes, keep: Keep | None = None) -> Page[Obj]:
+        if keep is None:
+            with suppress(msgspec.ValidationError):
+                found: _List[Obj] = self._list(body)
+                return _page(found.metadata, found.items)
+        raw = _raw_list(body)
         page: Page[Obj] = _page(raw.metadata, [])
         for item in raw.items or ():
             try:
-                page.items.append(self.object(item))
+                page.items.append(self.kept(item, keep))
             except MalformedObject as error:
                 page.malformed.append(error)
         return page
 
-    def change(self, line: bytes) -> Change[Obj]:
+    def change(self, line: bytes, keep: Keep | None = None) -> Change[Obj]:
         """Raises ApiError for an event of type ERROR."""
         try:
             event: _Event[Obj] = self._event(line)
         except msgspec.ValidationError:
-            return self._odd_change(_raw_event(line))
+            return self._odd_change(_raw_event(line), keep)
         if event.type == "ERROR":
             raise watch_error(_raw_event(line).object)
+        if keep is not None and event.type != "BOOKMARK":
+            keep(event.object, bytes(_raw_event(line).object))
         return Change(event.type, event.object.metadata.resource_version, event.object)
 
-    def _odd_change(self, event: _RawEvent) -> Change[Obj]:
+    def _odd_change(self, event: _RawEvent, keep: Keep | None) -> Change[Obj]:
         if event.type == "ERROR":
             raise watch_error(event.object)
         tree = msgspec.json.decode(event.object)
         metadata = tree.get("metadata") if isinstance(tree, dict) else None
         version = text_or_empty(metadata.get("resourceVersion")) if isinstance(metadata, dict) else ""
         try:
-            return Change(event.type, version, self._convert(tree))
+            obj = self._convert(tree)
         except MalformedObject as error:
             return Change(event.type, version, malformed=error)
+        if keep is not None and event.type != "BOOKMARK":
+            keep(obj, bytes(event.object))
+        return Change(event.type, version, obj)
 
     def _convert(self, tree: Any) -> Obj:
         if not isinstance(tree, dict):

@@ -66,7 +66,7 @@ class EmbeddedCluster:
         reader = reader_of(resource.model)
         for record in listing.records:
             try:
-                page.items.append(reader.object(PLAIN.single(answer.resource, record)))
+                page.items.append(reader.kept(PLAIN.single(answer.resource, record), resource.keep))
             except MalformedObject as error:
                 page.malformed.append(error)
         return page
@@ -95,14 +95,18 @@ class EmbeddedCluster:
             for type, record in batch.changes:
                 version = str(record.version)
                 try:
-                    yield Change(type, version, reader.object(PLAIN.single(answer.resource, record)))
+                    obj = reader.kept(PLAIN.single(answer.resource, record), resource.keep)
+                    yield Change(type, version, obj)
                 except MalformedObject as error:
                     yield Change(type, version, malformed=error)
             if batch.bookmark:
                 yield Change("BOOKMARK", str(batch.bookmark))
 
-    async def get(self, resource: ApiResource[Obj], name: str, namespace: str = "") -> Obj:
-        return self._object(resource, await self._ask("get", resource, namespace, name))
+    async def get(
+        self, resource: ApiResource[Obj], name: str, namespace: str = "", subresource: str = ""
+    ) -> Obj:
+        answer = await self._ask("get", resource, namespace, name, subresource=subresource)
+        return self._object(resource, answer)
 
     async def create(self, resource: ApiResource[Obj], body: Any, namespace: str = "") -> Obj:
         answer = await self._ask("create", resource, namespace, "", _WRITE, body)

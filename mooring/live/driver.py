@@ -3,7 +3,8 @@
 Everything happens on one event loop: informers hand in what changed, the loop makes attempts in short turns
 so that nothing else waits long, and effects become requests. Scheduling runs ahead of the binding requests by
 a bounded number of pods: an API server that is slow, or away, slows the scheduler down instead of making it
-promise ever more.
+promise ever more. Where extenders are configured, for which attempts have to wait, the core works in a thread
+of its own, and what happens meanwhile is held back until an attempt is over.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from typing import TypeVar
 
 from mooring.api.meta import KubeObject
 from mooring.cluster.backoff import Backoff
@@ -27,11 +30,14 @@ from mooring.core.intake import kinds_of_plugins
 from mooring.core.scheduler import Scheduler
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Code, Status
+from mooring.live.aside import Aside
 from mooring.live.client import LiveClient
 from mooring.live.logs import failed, verbose
 from mooring.live.status_writer import StatusWriter
 
 log = logging.getLogger("mooring.scheduler")
+
+T = TypeVar("T")
 
 AHEAD = 128  # pods that may be on their way to the API server
 TURN = 0.004  # seconds of scheduling before others get a word in
@@ -93,16 +99,31 @@ class Driver:
         self._evictions: set[asyncio.Task[None]] = set()
         self._eviction_backoff = Backoff(first=1.0, limit=10.0)
         self._stopping = False
+        self._aside = Aside() if scheduler.extenders else None
 
     # ---- events in: the sink of the informers
 
     def apply(self, obj: KubeObject) -> None:
-        self.scheduler.apply(obj)
+        if self._aside is None:
+            self.scheduler.apply(obj)
+        else:
+            self._aside.do(partial(self.scheduler.apply, obj))
         self._wake.set()
 
     def delete(self, obj: KubeObject) -> None:
-        self.scheduler.delete(obj)
+        self._do(partial(self.scheduler.delete, obj))
         self._wake.set()
+
+    def _do(self, change: Callable[[], None]) -> None:
+        """Change the core, when it is at rest."""
+        if self._aside is None:
+            change()
+        else:
+            self._aside.do(change)
+
+    async def ask(self, question: Callable[[], T]) -> T:
+        """Have something found out from the core that must not change meanwhile, or that asks extenders."""
+        return question() if self._aside is None else await self._aside.run(question)
 
     # ---- the loop
 
@@ -111,7 +132,7 @@ class Driver:
         try:
             while not self._stopping:
                 try:
-                    if self._turn():
+                    if self._turn() if self._aside is None else await self._turn_aside(self._aside):
                         await asyncio.sleep(0)
                     else:
                         await self._wake.wait(self._patience())
@@ -122,6 +143,8 @@ class Driver:
         finally:
             for task in self._tasks():
                 task.cancel()
+            if self._aside is not None:
+                self._aside.close()
 
     def stop(self) -> None:
         """Take no more pods."""
@@ -133,7 +156,7 @@ class Driver:
             async with asyncio.timeout(GRACE):
                 while tasks := self._tasks():
                     await asyncio.wait(tasks)
-                    self._carry_out(self.scheduler.take_effects())
+                    self._do(self._carry_out_all)
                 await self.statuses.flush()
 
     def _tasks(self) -> set[asyncio.Task[None]]:
@@ -157,6 +180,22 @@ class Driver:
         if scheduler.effects:
             self._carry_out(scheduler.take_effects())
         return False
+
+    async def _turn_aside(self, aside: Aside) -> bool:
+        """Make one attempt in the core's thread; whether there may be more to do at once."""
+        decision = await aside.run(self._attempt) if self._ahead() < AHEAD else None
+        aside.do(self._carry_out_all)
+        if decision is not None:
+            self._tell(decision)
+        return decision is not None
+
+    def _attempt(self) -> Decision | None:
+        self.scheduler.tick()
+        return self.scheduler.schedule_one()
+
+    def _carry_out_all(self) -> None:
+        if self.scheduler.effects:
+            self._carry_out(self.scheduler.take_effects())
 
     def _ahead(self) -> int:
         return len(self._cycles) - self.client.waiting
@@ -205,9 +244,10 @@ class Driver:
             await self.statuses.settled(cycle.pod.uid)  # lest an older failure be told after it is bound
             status = await cycle.run()
         except asyncio.CancelledError:
-            self.scheduler.binding_finished(cycle, Status(Code.ERROR, "the scheduler is stopping"))
+            stopping = Status(Code.ERROR, "the scheduler is stopping")
+            self._do(partial(self.scheduler.binding_finished, cycle, stopping))
             raise
-        self.scheduler.binding_finished(cycle, status)
+        self._do(partial(self.scheduler.binding_finished, cycle, status))
         pod, node_name = cycle.pod.key, cycle.node_name
         if status.ok:
             verbose(log, 2, "Successfully bound pod to node", pod=pod, node=node_name)
@@ -224,7 +264,7 @@ class Driver:
             await self.cluster.delete(PODS, victim.name, victim.namespace, uid=victim.uid)
         except ClusterError as failure:
             if isinstance(failure, ApiError) and (failure.not_found or failure.conflict):
-                self.scheduler.eviction_done(victim.uid)
+                self._do(partial(self.scheduler.eviction_done, victim.uid))
             else:
                 preemptor = effect.preemptor
                 failed(log, "Failed to preempt pod", pod=victim.key, preemptor=preemptor.key, err=failure)
@@ -233,7 +273,7 @@ class Driver:
                 )
 
     def _eviction_failed(self, preemptor: PodInfo) -> None:
-        self.scheduler.eviction_failed(preemptor)
+        self._do(partial(self.scheduler.eviction_failed, preemptor))
         self._wake.set()
 
 

@@ -17,7 +17,6 @@ from mooring import __version__
 from mooring.cluster.api_server import ApiServer
 from mooring.cluster.credentials import load_credentials
 from mooring.cluster.events import EventRecorder
-from mooring.cluster.informers import Informers
 from mooring.cluster.leader_election import LeaderElector, LeadershipLostError, new_identity
 from mooring.cluster.parallel import Threads
 from mooring.config import KubeSchedulerConfiguration, LoadedConfig
@@ -32,6 +31,7 @@ from mooring.endpoints.routes import scheduler_routes
 from mooring.endpoints.server import EndpointServer
 from mooring.endpoints.settings import EndpointSettings
 from mooring.explain.log import DecisionLog, Recording
+from mooring.extender.calling.live import LiveExtenders
 from mooring.framework.registry import Registry
 from mooring.live.driver import GRACE, Driver
 from mooring.live.dump import dump
@@ -95,11 +95,13 @@ class SchedulerProcess:
             else DecisionLog(settings.decisions, sample=settings.decisions_sample)
         )
         self.metrics = SchedulerMetrics()
+        self._extenders = LiveExtenders(config.extenders)
         self.scheduler = Scheduler(
             settings.config,
             clock=time.time,
             pick=random.Random().randrange,
             registry=settings.registry,
+            extenders=self._extenders.extenders,
             log=self.decisions,
             observer=self.metrics,
             pod_max_in_unschedulable_pods_duration=settings.pod_max_in_unschedulable_seconds,
@@ -113,7 +115,7 @@ class SchedulerProcess:
             else None
         )
         self.driver = Driver(self.scheduler, writes, self.recorder, may_bind=self._may_bind)
-        self.informers = Informers(writes, self.driver, custom=kinds_of_plugins(self.scheduler))
+        self.informers = self._extenders.informers(writes, self.driver, kinds_of_plugins(self.scheduler))
         self._ended = asyncio.Event()
         self._identity: ServingIdentity | None = None
         self.endpoints: EndpointServer | None = None
@@ -145,6 +147,7 @@ class SchedulerProcess:
             registry,
             self.decisions,
             leads=self._may_bind,
+            ask=self.driver.ask,
             healthy=election,
             ready=[
                 *election,
@@ -169,7 +172,10 @@ class SchedulerProcess:
 
     def dump(self) -> None:
         """Tell the log all that is in memory."""
-        for part in dump(self.scheduler):
+        self._dumping = asyncio.create_task(self._dump())
+
+    async def _dump(self) -> None:
+        for part in await self.driver.ask(lambda: list(dump(self.scheduler))):
             log.info("%s", part)
 
     async def run(self) -> int:
@@ -182,6 +188,7 @@ class SchedulerProcess:
                 self.endpoints.close()
             for client in self._clients:
                 await client.close()
+            self._extenders.close()
 
     async def _work(self) -> int:
         works: dict[str, Coroutine[Any, Any, None]] = {

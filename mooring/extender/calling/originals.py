@@ -7,8 +7,11 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import Raw
 
+from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Node, Pod
+from mooring.cluster.informers import Sink
+from mooring.cluster.kinds import WATCHED
 from mooring.config import Extender
 
 _members = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -32,12 +35,19 @@ class Originals:
         self.version = 0  # changes whenever a node does
         self._known: dict[str, bytes] = {}
 
+    def watched(self) -> list[ApiResource[KubeObject]]:
+        """What a scheduler watches, where the JSON of what is kept is told here."""
+        kinds = (Pod, Node) if self.nodes else (Pod,)
+        return [
+            msgspec.structs.replace(resource, keep=self.keep) if resource.model in kinds else resource
+            for resource in WATCHED
+        ]
+
     def keep(self, obj: KubeObject, raw: bytes) -> None:
         """An object was read."""
         if isinstance(obj, Node):
-            if self.nodes:
-                self._known[obj.uid] = shown(raw)
-                self.version += 1
+            self._known[obj.uid] = shown(raw)
+            self.version += 1
         elif isinstance(obj, Pod):
             if obj.spec.node_name and not self.assigned_pods:
                 self._known.pop(obj.uid, None)
@@ -53,6 +63,19 @@ class Originals:
         """An object's JSON."""
         found = self._known.get(obj.uid)
         return shown(msgspec.json.encode(obj)) if found is None else found
+
+
+class ForgettingSink:
+    """A sink of informers before which originals forget what is gone."""
+
+    def __init__(self, sink: Sink, originals: Originals) -> None:
+        self.apply = sink.apply
+        self._delete = sink.delete
+        self._originals = originals
+
+    def delete(self, obj: KubeObject) -> None:
+        self._originals.drop(obj)
+        self._delete(obj)
 
 
 def shown(raw: bytes) -> bytes:

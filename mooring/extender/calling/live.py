@@ -1,0 +1,35 @@
+"""The extenders of a live scheduler, and what its informers do for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mooring.api.kinds import ApiResource
+from mooring.api.meta import KubeObject
+from mooring.cluster.informers import Informers, Sink
+from mooring.cluster.port import Cluster
+from mooring.config import Extender as Settings
+from mooring.extender.calling.make import make_extenders
+from mooring.extender.calling.originals import ForgettingSink, Originals
+
+
+class LiveExtenders:
+    """Raises ConfigError where the configuration of one is wrong."""
+
+    def __init__(self, settings: Iterable[Settings]) -> None:
+        settings = list(settings)
+        self._originals = Originals(settings)
+        self.extenders = make_extenders(settings, self._originals, in_threads=True)
+
+    def informers(
+        self, cluster: Cluster, sink: Sink, custom: Iterable[ApiResource[KubeObject]] = ()
+    ) -> Informers:
+        """Informers that also keep what the extenders are shown; plain ones where there are no extenders."""
+        if not self.extenders:
+            return Informers(cluster, sink, custom=custom)
+        sink = ForgettingSink(sink, self._originals)
+        return Informers(cluster, sink, self._originals.watched(), custom=custom)
+
+    def close(self) -> None:
+        for extender in self.extenders:
+            extender.close()
