@@ -162,7 +162,7 @@ class Cache:
         found = self._collections.get(resource.name)
         if found is None:
             found = self._collections[resource.name] = Collection(resource)
-            informer = Informer(self._cluster, resource, found, troubles=self._troubles)
+            informer = Informer(self._cluster, resource, found, optional=True, troubles=self._troubles)
             self._informers[resource.name] = informer
             if self._group is not None:
                 self._begin(self._group, informer)

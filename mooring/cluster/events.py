@@ -126,7 +126,8 @@ class EventRecorder:
             resource_version=meta.resource_version,
         )
         profile = effect.profile or effect.regarding.scheduler_name
-        self.emit(regarding, effect.type, effect.reason, effect.action, effect.note, profile)
+        controller = profile if profile in self._profiles else ""
+        self.emit(regarding, effect.type, effect.reason, effect.action, effect.note, controller)
 
     def emit(
         self,
@@ -135,12 +136,13 @@ class EventRecorder:
         reason: str,
         action: str,
         note: str,
-        profile: str = "",
+        controller: str = "",
         *,
         apart: str = "",
     ) -> None:
-        """Record an event about any object. `apart` sets events apart that are otherwise of one kind."""
-        controller = profile if profile in self._profiles else self._profiles[0]
+        """Record an event about any object, reported by `controller`, or by the first profile. `apart` sets
+        events apart that are otherwise of one kind."""
+        controller = controller or self._profiles[0]
         now = self._stamp = max(self._now(), self._stamp + 1)  # names are made of it: never the same twice
         key = (regarding, type, reason, action, controller, apart)
         series = self._series.pop(key, None)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mooring import __version__
 from mooring.cluster.cache import Cache
-from mooring.cluster.controller import Context
+from mooring.cluster.controller import Context, Controller
 from mooring.cluster.events import EventRecorder
 from mooring.config import LoadedConfig
 from mooring.controllers import controllers
@@ -51,6 +51,7 @@ class LocalCluster:
         self._seed = seed
         self._work = Work()
         self.cache: Cache
+        self.context: Context
         self.nodes: FakeNodes
         self.applier: Applier
 
@@ -65,15 +66,19 @@ class LocalCluster:
         self.applier = Applier(EmbeddedCluster(api, user_agent="mooring-apply"), api.registry)
         self.cache = Cache(writes)
         recorder = EventRecorder(writes, ["mooring"], now=lambda: round(self.clock() * 1_000_000_000))
-        context = Context(writes, self.cache, recorder, self.clock)
+        context = self.context = Context(writes, self.cache, recorder, self.clock)
         self.nodes = FakeNodes(context, heartbeats=self._heartbeats)
         begin = self._work.begin
         for controller in controllers(context, self.nodes):
-            begin(controller.name, controller.run())
+            self.begin(controller)
         begin("the fake nodes", self.nodes.run())
         begin("the controllers' informers", self.cache.run())
         begin("the controllers' events", recorder.run())
         await self.cache.synced.wait()
+
+    def begin(self, controller: Controller) -> None:
+        """Run one more controller, made with `context`, until the cluster stops."""
+        self._work.begin(controller.name, controller.run())
 
     async def schedule(
         self,

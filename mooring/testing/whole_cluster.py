@@ -21,6 +21,7 @@ from mooring.api.meta import KubeObject
 from mooring.api.objects import Node
 from mooring.api.running import Pod
 from mooring.api.selectors import matches
+from mooring.cluster.controller import Context, Controller
 from mooring.cluster.kinds import ApiResource
 from mooring.cluster.port import PatchType
 from mooring.cluster.virtual_time import START, VirtualTimeLoop
@@ -88,6 +89,14 @@ class WholeCluster:
         """End everything; the fixture does."""
         self._run(self._cluster.stop())
         self._loop.close()
+
+    def begin(self, make: Callable[[Context], Controller]) -> None:
+        """Run a controller of your own beside the others."""
+
+        async def begun() -> None:
+            self._cluster.begin(make(self._cluster.context))
+
+        self._run(begun())
 
     # ---- what goes in
 

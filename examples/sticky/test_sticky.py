@@ -1,0 +1,105 @@
+"""A sticky job comes back to its node, goes elsewhere where it must, and remembers."""
+
+from pathlib import Path
+
+import pytest
+from controller import StickyJobController
+from sticky import StickyNode
+
+HERE = Path(__file__).parent
+CONFIG = (HERE / "scheduler.yaml").read_text()
+JOB = {
+    "apiVersion": "example.com/v1",
+    "kind": "StickyJob",
+    "metadata": {"name": "train"},
+}
+TEMPLATE = {"spec": {"containers": [{"name": "main", "image": "busybox"}]}}
+
+sticky = pytest.mark.cluster(nodes=5, plugins=[StickyNode], config=CONFIG)
+
+
+def preserving(text):
+    """The definition with a schema that lets pod templates through."""
+    field = "                type: object      # a PodTemplateSpec\n"
+    assert field in text
+    return text.replace(field, field + "                x-kubernetes-preserve-unknown-fields: true\n")
+
+
+def begin(cluster, scheduler_name="default-scheduler"):
+    """A job that runs; its pod's node."""
+    cluster.apply(preserving((HERE / "stickyjob-crd.yaml").read_text()))
+    cluster.begin(StickyJobController)
+    template = {"spec": {**TEMPLATE["spec"], "schedulerName": scheduler_name}}
+    cluster.apply({**JOB, "spec": {"template": template}})
+    cluster.wait(lambda: running(cluster), what="the first pod")
+    return running(cluster).spec.node_name
+
+
+def running(cluster):
+    return next((pod for pod in cluster.pods() if pod.ready), None)
+
+
+def last_node(cluster):
+    return cluster.get("stickyjob/train").get("status", {}).get("lastNode")
+
+
+def run_again(cluster):
+    """Delete the pod; the node of the next one."""
+    old = running(cluster)
+    cluster.delete(f"pod/{old.name}")
+    cluster.wait(lambda: running(cluster) and running(cluster).uid != old.uid, what="another pod")
+    return running(cluster).spec.node_name
+
+
+@sticky
+def test_it_comes_back_to_the_same_node(cluster):
+    node = begin(cluster)
+    assert last_node(cluster) == node
+    assert [run_again(cluster) for _ in range(5)] == [node] * 5
+
+
+@sticky
+def test_a_pod_that_ends_is_run_again(cluster):
+    node = begin(cluster)
+    pod = running(cluster)
+    cluster.fail(node)
+    cluster.recover(node)
+    cluster.delete(f"pod/{pod.name}")
+    cluster.wait(lambda: running(cluster) and running(cluster).uid != pod.uid)
+    assert running(cluster).spec.node_name == node
+
+
+@sticky
+def test_where_its_node_is_gone_it_runs_elsewhere_and_remembers(cluster):
+    node = begin(cluster)
+    cluster.delete(f"node/{node}")
+    cluster.advance(60)  # the pod of a node that is gone is collected
+    cluster.wait(lambda: running(cluster), timeout=300, what="a pod elsewhere")
+    elsewhere = running(cluster).spec.node_name
+    assert elsewhere != node
+    assert last_node(cluster) == elsewhere
+    assert run_again(cluster) == elsewhere
+
+
+@sticky
+def test_a_required_node_is_waited_for_but_not_for_ever(cluster):
+    node = begin(cluster, "strict-scheduler")
+    cluster.patch(f"node/{node}", {"spec": {"unschedulable": True}})
+    old = running(cluster)
+    cluster.delete(f"pod/{old.name}")
+    cluster.advance(30)
+    [pod] = cluster.pods()
+    assert not pod.spec.node_name
+    assert f"4 node(s) were not {node}, where the job ran last" in cluster.decision(pod.name).message
+    cluster.advance(31)
+    assert cluster.node_of(pod.name) not in ("", node)
+
+
+@sticky
+def test_as_the_document_has_it_the_template_is_kept_by_kubectl_apply_only(cluster):
+    cluster.apply((HERE / "stickyjob-crd.yaml").read_text())
+    cluster.begin(StickyJobController)
+    cluster.apply({**JOB, "spec": {"template": TEMPLATE}})
+    cluster.advance(5)
+    assert cluster.get("stickyjob/train")["spec"]["template"] == {}
+    assert [event["reason"] for event in cluster.events("stickyjob/train")] == ["NoTemplate"]
