@@ -60,9 +60,11 @@ class StatefulClaims:
             for owner in claim.metadata.owner_references
         )
 
-    async def retain(self, set: StatefulSet, pod: Pod, ordinal: int, *, scaled_down: bool) -> None:
-        """Have the pod's claims owned by whom the retention policy wants: with the owner they will go."""
+    async def retain(self, set: StatefulSet, pod: Pod, ordinal: int, *, scaled_down: bool) -> bool:
+        """Have the pod's claims owned by whom the retention policy wants: with the owner they will go.
+        Returns whether that was something new."""
         wanted = _owner(set, pod, scaled_down)
+        changed = False
         for claim in self._of(set, ordinal):
             ours = [
                 owner
@@ -72,7 +74,8 @@ class StatefulClaims:
             if any(owner.uid not in (set.uid, pod.uid) for owner in ours):
                 continue  # it was that of an earlier set or pod: nobody touches it
             conflicting = not _retains(set) and self._conflicting(set, claim, ours)
-            await self._own(claim, ours, None if conflicting else wanted)
+            changed |= await self._own(claim, ours, None if conflicting else wanted)
+        return changed
 
     def _of(self, set: StatefulSet, ordinal: int) -> Iterator[PersistentVolumeClaim]:
         for template in set.spec.volume_claim_templates:
@@ -95,7 +98,7 @@ class StatefulClaims:
 
     async def _own(
         self, claim: PersistentVolumeClaim, ours: list[OwnerReference], wanted: Tree | None
-    ) -> None:
+    ) -> bool:
         uid = None if wanted is None else wanted["uid"]
         changes: list[Tree] = [{"$patch": "delete", "uid": owner.uid} for owner in ours if owner.uid != uid]
         if wanted is not None and not any(owner.uid == uid and owner.controller for owner in ours):
@@ -106,6 +109,7 @@ class StatefulClaims:
                 PERSISTENT_VOLUME_CLAIMS, claim.name, patch, claim.namespace, kind=PatchType.STRATEGIC
             )
             self.claims.wrote(written)
+        return bool(changes)
 
 
 def claim_name(set: StatefulSet, template: Tree, ordinal: int) -> str:

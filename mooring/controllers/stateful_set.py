@@ -97,7 +97,8 @@ class StatefulSetController(PodController[StatefulSet]):
             return
         selector = self.selector_of(set)
         revisions = await self.history.claim(set, selector)
-        await _Members(self, self.owners, set, selector, self.pods).claim()
+        claims = Claims(self, self.owners, set, selector, self.pods)
+        await claims.claim(lambda pod: _ordinal(set, pod) is not None)
         update, collisions = await self.history.current(set, revisions)
         current = next((each for each in revisions if each.name == set.status.current_revision), update)
         round = Round(set, current, update, self.context.clock())
@@ -112,12 +113,8 @@ class StatefulSetController(PodController[StatefulSet]):
 
     def _pods(self, set: StatefulSet) -> dict[int, Pod]:
         """The pods of a set by their ordinals; those whose names have none do not count."""
-        pods = {}
-        for pod in self.pods.controlled_by(set.uid):
-            found = _MEMBER.fullmatch(pod.name)
-            if found is not None and found[1] == set.name:
-                pods[int(found[2])] = pod
-        return pods
+        found = ((_ordinal(set, pod), pod) for pod in self.pods.controlled_by(set.uid))
+        return {ordinal: pod for ordinal, pod in found if ordinal is not None}
 
     async def _scale(self, round: Round) -> bool:
         """Create and remove pods until there is one for each ordinal; False where others have to wait until a
@@ -157,9 +154,13 @@ class StatefulSetController(PodController[StatefulSet]):
             await self.claims.create(set, ordinal)
         if round.ordered and not round.healthy(pod):
             return False
-        await self.claims.retain(set, pod, ordinal, scaled_down=False)
+        updated = await self.claims.retain(set, pod, ordinal, scaled_down=False)
         if pod.metadata.labels.get(POD_NAME) != pod.name:
-            await self._label(set, pod, ordinal)
+            await self._label(pod, ordinal)
+            updated = True
+        if updated:
+            note = f"Update Pod {pod.name} in StatefulSet {set.name} successful"
+            self.event(self.owners, set, "Normal", "SuccessfulUpdate", note)
         return True
 
     async def _roll(self, round: Round) -> None:
@@ -199,12 +200,10 @@ class StatefulSetController(PodController[StatefulSet]):
         note = f"Delete Pod {pod.name} in StatefulSet {set.name} successful"
         self.event(self.owners, set, "Normal", "SuccessfulDelete", note)
 
-    async def _label(self, set: StatefulSet, pod: Pod, ordinal: int) -> None:
+    async def _label(self, pod: Pod, ordinal: int) -> None:
         """An adopted pod, or one whose label somebody took away, is told who it is."""
         patch = {"metadata": {"labels": {POD_NAME: pod.name, POD_INDEX: str(ordinal)}}}
         self.pods.wrote(await self.cluster.patch(self.pods.resource, pod.name, patch, pod.namespace))
-        note = f"Update Pod {pod.name} in StatefulSet {set.name} successful"
-        self.event(self.owners, set, "Normal", "SuccessfulUpdate", note)
 
     # ---- status and history
 
@@ -231,12 +230,10 @@ class StatefulSetController(PodController[StatefulSet]):
         await self.history.forget(past, len(past) - round.set.spec.revision_history_limit)
 
 
-class _Members(Claims[StatefulSet, Pod]):
-    """A set adopts only pods that bear its name."""
-
-    def _wanted(self, obj: Pod) -> bool:
-        found = _MEMBER.fullmatch(obj.name)
-        return found is not None and found[1] == self._owner.name
+def _ordinal(set: StatefulSet, pod: Pod) -> int | None:
+    """The number of a pod that bears the name of a set."""
+    found = _MEMBER.fullmatch(pod.name)
+    return int(found[2]) if found is not None and found[1] == set.name else None
 
 
 def _running(pod: Pod) -> bool:

@@ -19,16 +19,20 @@ from typing import Any
 
 from mooring.cluster.api_server import ApiServer
 from mooring.cluster.credentials import load_credentials
-from tests.controllers import deployment_scenes
+from tests.controllers import daemon_scenes, deployment_scenes, job_scenes, stateful_scenes
 from tests.controllers.kit import CORE_EVENTS, Stage, Tree, resource, workload
 from tests.live.control_plane import HOW_TO_GET, ControlPlane, assets
 
 DATA = Path(__file__).parent / "data"
+WATCHED = ("deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "pods")
 QUIET = 1.0  # seconds without a change, after which nothing is expected to happen by itself
 PATIENCE = 60.0
 
 MODULES: dict[ModuleType, tuple[str, ...]] = {
     deployment_scenes: ("deployment-controller",),
+    stateful_scenes: ("statefulset-controller",),
+    daemon_scenes: ("daemonset-controller",),
+    job_scenes: ("job-controller", "ttl-after-finished-controller"),
 }
 """Which controllers are to run for the scenes of a module, besides that of ReplicaSets."""
 
@@ -48,7 +52,7 @@ class Real(Stage):
                 raise TimeoutError(f"something still changes in namespace {self.namespace}")
 
     async def _look(self) -> list[str]:
-        kinds: list[Any] = [*map(resource, ("deployments", "replicasets", "pods")), CORE_EVENTS]
+        kinds: list[Any] = [*map(resource, WATCHED), CORE_EVENTS]
         pages = [await self.cluster.list(kind, namespace=self.namespace) for kind in kinds]
         return [item.metadata.resource_version for page in pages for item in page.items]
 

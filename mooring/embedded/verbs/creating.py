@@ -22,6 +22,7 @@ def create(write: Write, obj: Tree) -> Record:
         raise bad_request("resourceVersion should not be set on objects to be created")
     settle_namespace(write, metadata)
     resource.strategy.default(obj)
+    named = bool(metadata.get("name"))
     fill_new(write, metadata)
     write.name = metadata.get("name", "")
     track(write, obj, None)
@@ -31,16 +32,17 @@ def create(write: Write, obj: Tree) -> Record:
     if causes:
         raise invalid(resource.group, resource.kind, write.name, causes)
     write.api.admission.validate(write, obj, None)
-    return put_new(write, obj)
+    return put_new(write, obj, named)
 
 
-def put_new(write: Write, obj: Tree) -> Record:
-    """Store a new object under its name. Raises 409 where there is one."""
+def put_new(write: Write, obj: Tree, named: bool) -> Record:
+    """Store a new object under its name; where its creator had not `named` it, perhaps under another.
+    Raises 409 where there is one."""
     resource, metadata = write.resource, obj["metadata"]
     table = write.api.table(resource)
     key = key_of(write.namespace, metadata["name"])
     if metadata.get("generateName") and key in table.records:
-        for _ in range(_NAME_TRIES):
+        for _ in range(0 if named else _NAME_TRIES):
             metadata["name"] = write.name = write.api.random_name(metadata["generateName"])
             key = key_of(write.namespace, write.name)
             if key not in table.records:

@@ -48,6 +48,12 @@ def test_generated_names_are_free_ones(direct: Direct) -> None:
     assert all(name.startswith("g-") and len(name) == 7 for name in names)
 
 
+def test_whoever_gives_a_name_gets_no_other(direct: Direct) -> None:
+    body = {"metadata": {"name": "g-1", "generateName": "g-"}}
+    direct.tree("create", "configmaps", body=body)
+    assert refusal(direct, "create", "configmaps", body=body).reason == "AlreadyExists"
+
+
 @pytest.mark.parametrize(
     ("body", "code", "reason", "message"),
     [
