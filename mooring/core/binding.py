@@ -18,7 +18,18 @@ class BindingCycle:
     """One pod on its way to its node. `run` is a coroutine because plugins may wait for the cluster; it
     needs no event loop when none of them does."""
 
-    __slots__ = ("binders", "bound", "laps", "node_name", "pod", "profile", "queued", "state")
+    __slots__ = (
+        "binders",
+        "bound",
+        "evaluated_nodes",
+        "feasible_nodes",
+        "laps",
+        "node_name",
+        "pod",
+        "profile",
+        "queued",
+        "state",
+    )
 
     def __init__(
         self, profile: Profile, state: CycleState, queued: Any, pod: PodInfo, node_name: str
@@ -29,6 +40,7 @@ class BindingCycle:
         self.pod = pod
         self.node_name = node_name
         self.bound = False
+        self.evaluated_nodes = self.feasible_nodes = 0  # for the log
         self.binders: Sequence[Extender] = ()  # asked before the bind plugins
         self.laps: Laps = []  # of an attempt that an observer watches
 

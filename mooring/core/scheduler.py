@@ -47,6 +47,7 @@ Result = TypeVar("Result")
 
 logger = logging.getLogger("mooring.core")
 
+_ATTEMPTS = logging.INFO - 3  # klog's verbosity 3
 UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
 
 
@@ -200,6 +201,8 @@ class Scheduler:
         return True
 
     def _attempt(self, queued: QueuedPodInfo) -> Decision:
+        if logger.isEnabledFor(_ATTEMPTS):
+            logger.log(_ATTEMPTS, "Attempting to schedule pod", extra={"fields": {"pod": queued.pod.key}})
         decision = records.start(queued.pod, queued.attempts, len(self.cluster.table))
         in_full = self.record or (self.log is not None and self.log.wants_all())
         profile = self.profiles[queued.pod.scheduler_name]
@@ -310,6 +313,7 @@ class Scheduler:
     def _hand_over(self, cycle: BindingCycle, decision: Decision) -> None:
         """Reserve, ask for permission, and have it bound or wait."""
         profile, state, pod, node_name = cycle.profile, cycle.state, cycle.pod, cycle.node_name
+        cycle.evaluated_nodes, cycle.feasible_nodes = decision.nodes, decision.feasible_nodes
         watch = profile.watch
         status = profile.reserve(state, pod, node_name)
         waits: dict[str, tuple[float, Status]] = {}

@@ -250,7 +250,15 @@ class Driver:
         self._do(partial(self.scheduler.binding_finished, cycle, status))
         pod, node_name = cycle.pod.key, cycle.node_name
         if status.ok:
-            verbose(log, 2, "Successfully bound pod to node", pod=pod, node=node_name)
+            verbose(
+                log,
+                2,
+                "Successfully bound pod to node",
+                pod=pod,
+                node=node_name,
+                evaluatedNodes=cycle.evaluated_nodes,
+                feasibleNodes=cycle.feasible_nodes,
+            )
         elif _told_before(cycle.pod, status.message):
             verbose(log, 2, "Failed to bind pod again", pod=pod, node=node_name, err=status.message)
         else:
