@@ -10,7 +10,7 @@ from mooring.embedded.store.record import OPENING, Record
 
 Tree = dict[str, Any]
 
-_NOT_KEPT = ("kind", "apiVersion", "metadata")
+_NOT_KEPT = ("kind", "apiVersion")
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder()
@@ -23,9 +23,12 @@ def encode_tail(obj: Tree) -> bytes:
 
     The metadata must hold something else than its version; every stored object has a name.
     """
-    metadata = {name: value for name, value in obj["metadata"].items() if name != "resourceVersion"}
-    rest = {name: value for name, value in obj.items() if name not in _NOT_KEPT}
-    ordered = {"metadata": metadata, **rest}
+    metadata = obj["metadata"].copy()
+    metadata.pop("resourceVersion", None)
+    ordered = {"metadata": None, **obj}
+    ordered["metadata"] = metadata
+    for name in _NOT_KEPT:
+        ordered.pop(name, None)
     return _encoder.encode(ordered)[len(OPENING) :]
 
 

@@ -13,22 +13,22 @@ from mooring.embedded.fields.shapes import Changes, Struct
 from mooring.embedded.fields.versions import Versions
 from mooring.embedded.objects import Tree, encode_json
 
-_LONGEST_REMEMBERED: Final = 16 * 1024  # bytes of a spec
+_LONGEST_REMEMBERED: Final = 16 * 1024  # bytes of an object without its metadata
 
 
 def fields_of_new(shape: Struct, obj: Tree) -> Fields:
-    """All fields of a new object. Those of its spec are remembered: most objects are made by the dozen."""
-    if "spec" not in obj:
-        return written(shape.difference({}, obj))
-    spec = encode_json(obj["spec"])
-    look = _fields_of_spec if len(spec) <= _LONGEST_REMEMBERED else _fields_of_spec.__wrapped__
-    rest = {name: value for name, value in obj.items() if name != "spec"}
-    return union(look(shape, spec), written(shape.difference({}, rest)))
+    """All fields of a new object. Those beside its metadata are remembered: most objects are made by the
+    dozen."""
+    rest = obj.copy()
+    metadata = rest.pop("metadata")
+    content = encode_json(rest)
+    look = _fields_of_content if len(content) <= _LONGEST_REMEMBERED else _fields_of_content.__wrapped__
+    return union(look(shape, content), written(shape.difference({}, {"metadata": metadata})))
 
 
 @lru_cache(maxsize=1024)
-def _fields_of_spec(shape: Struct, spec: bytes) -> Fields:
-    return written(shape.difference({}, {"spec": msgspec.json.decode(spec)}))
+def _fields_of_content(shape: Struct, content: bytes) -> Fields:
+    return written(shape.difference({}, msgspec.json.decode(content)))
 
 
 def written(changes: Changes) -> Fields:

@@ -165,7 +165,8 @@ def _member(type: Type, zero: Zero | None, inside: tuple[ObjectType, ...], stric
     if zero is not Zero.WRITTEN and type in _EMPTY:
         return annotation, _EMPTY[type]
     if type in _WRITTEN:
-        return annotation, msgspec.field(default_factory=lambda: _WRITTEN[type])
+        value = _WRITTEN[type]
+        return annotation, msgspec.field(default_factory=lambda: value)
     return annotation | None, msgspec.field(default_factory=lambda: None)  # times, as null
 
 

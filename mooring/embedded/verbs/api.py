@@ -61,8 +61,10 @@ class Api:
 
     def new_uid(self) -> str:
         """A random UUID of version 4."""
-        bits = self._random.getrandbits
-        return f"{bits(32):08x}-{bits(16):04x}-4{bits(12):03x}-{bits(14) | 0x8000:04x}-{bits(48):012x}"
+        bits = self._random.getrandbits(128)
+        digits = f"{bits:032x}"
+        variant = "89ab"[bits >> 60 & 3]
+        return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
     def random_name(self, base: str) -> str:
         """A name for `generateName`; the letters are Kubernetes' own, which spell no words."""
