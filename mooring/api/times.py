@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
+from functools import lru_cache
 
 _RFC3339 = re.compile(
     r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:[.,](\d+))?([Zz]|([+-])(\d\d):(\d\d))", re.ASCII
@@ -39,7 +40,12 @@ def format_time(seconds: float, *, micro: bool = False) -> str:
     if micro:
         moment = _EPOCH + timedelta(microseconds=round(seconds * 1_000_000))
         return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    return (_EPOCH + timedelta(seconds=seconds // 1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _format_second(int(seconds // 1))
+
+
+@lru_cache(maxsize=64)  # many objects are written within a second
+def _format_second(second: int) -> str:
+    return (_EPOCH + timedelta(seconds=second)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def go_duration(seconds: float) -> str:

@@ -30,6 +30,7 @@ from mooring.embedded.verbs.body import check_kind, read_yaml
 from mooring.embedded.verbs.creating import create
 from mooring.embedded.verbs.options import WriteOptions, write_options
 from mooring.embedded.verbs.request import Answer, ObjectAnswer, Request
+from mooring.embedded.verbs.status_patches import patch_status
 from mooring.embedded.verbs.updating import change, check_name
 from mooring.embedded.verbs.write import Write
 
@@ -43,7 +44,9 @@ def patch(request: Request) -> Answer:
         record, created = _apply(write, read_configuration(request), codec)
         return ObjectAnswer(record, request.resource, 201 if created else 200, write.warnings)
     content = read_patch(kind, request.body, write.options.field_validation)
-    record = change(write, lambda old: patched(write, content, codec, old))
+    record = patch_status(write, content, codec) or change(
+        write, lambda old: patched(write, content, codec, old)
+    )
     return ObjectAnswer(record, request.resource, 200, write.warnings)
 
 
