@@ -9,7 +9,6 @@ from mooring.api.running import ContainerStatus, Pod
 from mooring.api.times import format_time, go_duration, parse_time
 from mooring.cluster.controller import Context, Controller
 from mooring.cluster.errors import ApiError
-from mooring.cluster.port import PatchType
 from mooring.controllers.kinds import PODS
 from mooring.nodes import statuses
 from mooring.nodes.addresses import POD_NETWORK, Addresses
@@ -258,15 +257,16 @@ class Kubelets(Controller):
     # ---- writing
 
     async def _write(self, pod: Pod, status: dict[str, Any]) -> None:
-        patch = {"metadata": {"uid": pod.uid}, "status": status}
+        """Write a status that follows from this very version of a pod. Raises where there is a newer one: the
+        pod is then looked at again."""
+        seen = {"uid": pod.uid, "resourceVersion": pod.metadata.resource_version}
+        patch = {"metadata": seen, "status": status}
         try:
-            written = await self.cluster.patch(
-                PODS, pod.name, patch, pod.namespace, subresource="status", kind=PatchType.STRATEGIC
-            )
+            written = await self.cluster.patch(PODS, pod.name, patch, pod.namespace, subresource="status")
         except ApiError as refusal:
-            if not (refusal.not_found or refusal.conflict):
+            if not refusal.not_found:
                 raise
-            self._pods.delete(pod)  # this very pod is gone
+            self._pods.delete(pod)
         else:
             self._pods.wrote(written)
 

@@ -1,4 +1,4 @@
-"""The status of a pod as kubelet writes it, in each part of its life: strategic merge patches."""
+"""The status of a pod as kubelet writes it, in each part of its life: JSON merge patches."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from mooring.api.meta import Condition
 from mooring.api.objects import Container
 from mooring.api.running import Pod
 
@@ -172,12 +173,12 @@ def _unready(pod: Pod) -> dict[str, _Verdict]:
     return {"Ready": verdict, "ContainersReady": verdict}
 
 
-def _conditions(pod: Pod, now: str, verdicts: dict[str, _Verdict]) -> list[Tree]:
-    """Conditions for a patch; those whose status stays keep the time since when it is so."""
-    since = {one.type: one for one in pod.status.conditions}
-    conditions = []
+def _conditions(pod: Pod, now: str, verdicts: dict[str, _Verdict]) -> list[Tree | Condition]:
+    """All conditions of a pod; those whose status stays keep the time since when it is so."""
+    known = {one.type: one for one in pod.status.conditions}
+    conditions: list[Tree | Condition] = []
     for type, verdict in verdicts.items():
-        known = since.get(type)
+        before = known.pop(type, None)
         status, reason, message = _in_full(verdict)
         condition: Tree = {
             "type": type,
@@ -186,13 +187,14 @@ def _conditions(pod: Pod, now: str, verdicts: dict[str, _Verdict]) -> list[Tree]
             "lastProbeTime": None,
             "lastTransitionTime": now,
         }
-        if known is not None and known.status == status:
-            condition["lastTransitionTime"] = known.last_transition_time or now
-        if reason or (known is not None and known.reason):
-            condition["reason"] = reason or None
-        if message or (known is not None and known.message):
-            condition["message"] = message or None
+        if before is not None and before.status == status:
+            condition["lastTransitionTime"] = before.last_transition_time or now
+        if reason:
+            condition["reason"] = reason
+        if message:
+            condition["message"] = message
         conditions.append(condition)
+    conditions.extend(known.values())
     return conditions
 
 
@@ -200,7 +202,7 @@ def _in_full(verdict: _Verdict) -> tuple[str, str, str]:
     return (verdict, "", "") if isinstance(verdict, str) else verdict
 
 
-def _condition(pod: Pod, type: str) -> Any:
+def _condition(pod: Pod, type: str) -> Condition | None:
     return next((one for one in pod.status.conditions if one.type == type), None)
 
 

@@ -22,10 +22,9 @@ Tree = dict[str, Any]
 class Nodes(Stage):
     """What is to be seen of fake nodes and their pods."""
 
-    def __init__(self, server: EmbeddedServer, context: Context, heartbeats: bool) -> None:
-        super().__init__(server.cluster, context.clock)
+    def __init__(self, server: EmbeddedServer, clock: Callable[[], float], heartbeats: bool) -> None:
+        super().__init__(server.cluster, clock)
         self.server = server
-        self.context = context
         self._heartbeats = heartbeats
         self._tasks: list[asyncio.Task[None]] = []
         self.fake: FakeNodes
@@ -34,10 +33,10 @@ class Nodes(Stage):
         """Begin the fake nodes' process, which knows nothing but what the API server tells."""
         cache = Cache(self.cluster)
         recorder = EventRecorder(
-            self.cluster, ["kubelet"], host="test", now=lambda: round(self.context.clock() * 1e9)
+            self.cluster, ["kubelet"], host="test", now=lambda: round(self.now() * 1_000_000_000)
         )
-        self.context = Context(self.cluster, cache, recorder, self.context.clock)
-        self.fake = FakeNodes(self.context, heartbeats=self._heartbeats)
+        context = Context(self.cluster, cache, recorder, self.now)
+        self.fake = FakeNodes(context, heartbeats=self._heartbeats)
         runs = (cache.run(), recorder.run(), self.fake.run())
         self._tasks = [asyncio.create_task(run) for run in runs]
 
@@ -96,7 +95,11 @@ def play(
         server = EmbeddedServer(clock=loop.time, seed=1)
         server.open()
         cluster = server.cluster
-        stage = Nodes(server, Context(cluster, Cache(cluster), EventRecorder(cluster, ["kubelet"]), loop.time), heartbeats)
+        stage = Nodes(
+            server,
+            Context(cluster, Cache(cluster), EventRecorder(cluster, ["kubelet"]), loop.time),
+            heartbeats,
+        )
         stage.begin()
         try:
             await stage.fake.register([node()] if nodes is None else nodes)
