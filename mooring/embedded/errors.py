@@ -165,11 +165,14 @@ def too_large_version(asked: int, current: int) -> ApiError:
     )
 
 
+_MOST_CAUSES = 1000  # a body may be wrong in a hundred thousand places
+
+
 def invalid(group: str, kind: str, name: str, causes: list[Cause]) -> ApiError:
     """422 with all causes at once; several are told as a list, one by itself."""
-    told = [str(cause) for cause in dict.fromkeys(causes)]
+    told = [str(cause) for cause in dict.fromkeys(causes[:_MOST_CAUSES])]
     problem = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
-    shown = [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes]
+    shown = [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes[:_MOST_CAUSES]]
     message = f"{qualified(group, kind)} {show(name)} is invalid: {problem}"
     return ApiError(422, "Invalid", message, details=_details(group, kind, name, causes=shown))
 

@@ -155,6 +155,18 @@ def test_kinds_of_kubernetes_stay_what_they_are(custom: Custom) -> None:
     assert custom.direct.tree("get", "ingresses", "a", group="networking.k8s.io")["metadata"]["name"] == "a"
 
 
+@pytest.mark.parametrize("name", [None, "", 7])
+def test_a_version_needs_a_name(custom: Custom, name: object) -> None:
+    nameless = deepcopy(CREW)
+    nameless["spec"]["versions"][0].pop("name")
+    if name is not None:
+        nameless["spec"]["versions"][0]["name"] = name
+    with pytest.raises(ApiError) as caught:
+        custom.define(nameless)
+    assert caught.value.code == (400 if name == 7 else 422)
+    assert custom.served == []
+
+
 def test_cluster_wide_kinds(custom: Custom) -> None:
     body = definition("Fleet", spec(a=TEXT))
     body["spec"]["scope"] = "Cluster"

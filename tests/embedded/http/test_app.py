@@ -114,6 +114,25 @@ def test_codes_and_bodies_of_a_life(server: Running) -> None:
     }
 
 
+def test_a_dry_run_has_no_version(server: Running) -> None:
+    """Neither in the kind that is stored nor in one that is converted."""
+    event = {
+        "metadata": {"name": "e"},
+        "eventTime": "2026-01-02T03:04:05.000000Z",
+        "reportingController": "c",
+    }
+    event |= {"reportingInstance": "i", "action": "A", "reason": "R", "type": "Normal"}
+    for path, body in (
+        ("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "dry"}}),
+        ("/apis/events.k8s.io/v1/namespaces/default/events", event),
+    ):
+        made = server.ask("POST", f"{path}?dryRun=All", body)
+        assert made.code == 201
+        assert made.tree["metadata"]["uid"]
+        assert "resourceVersion" not in made.tree["metadata"]
+        assert server.ask("GET", f"{path}/{made.tree['metadata']['name']}").code == 404
+
+
 def test_warnings_stand_in_the_header(server: Running) -> None:
     reply = server.ask("POST", f"{PODS}?dryRun=All", pod("warned", foo=1))
     assert reply.headers["warning"] == r'299 - "unknown field \"spec.foo\""'

@@ -153,6 +153,18 @@ def test_there_are_no_logs_and_that_is_said(direct: Direct) -> None:
     assert answer.text.startswith("there are no logs")
 
 
+def test_nothing_runs_that_one_could_connect_to(direct: Direct) -> None:
+    direct.ask("create", "pods", body=pod("waiting"))
+    direct.ask("create", "pods", body=pod("p", nodeName="n1"))
+    for part in ("attach", "exec", "portforward"):
+        early = refusal(lambda part=part: direct.ask("create", "pods", "waiting", subresource=part))
+        assert (early.code, early.message) == (400, "pod waiting does not have a host assigned")
+        late = refusal(lambda part=part: direct.ask("get", "pods", "p", subresource=part))
+        assert late.code == 400
+        assert "containers do not run" in late.message
+    assert direct.ask("get", "pods", "waiting", subresource="log") == TextAnswer("")
+
+
 def test_events_are_one_kind_under_two_names(direct: Direct) -> None:
     event = {
         "metadata": {"name": "e"},
