@@ -129,11 +129,12 @@ async def adoption(stage: Stage, journal: Journal) -> None:
     """Pods and ReplicaSets that nobody owns are adopted; those whose labels change are let go."""
     for mark in ("a", "b"):
         await stage.create(_marked_pod(mark))
-    await stage.create(workload("ReplicaSet", "web", replicas=1))
+    await stage.create(workload("ReplicaSet", "web", replicas=2))
     await journal.note("pods adopted")
     await roll_out(stage, journal, "pods adopted")
     await stage.create(workload("Deployment", "web", replicas=2))
-    await journal.note("ReplicaSet of another label not adopted")
+    await journal.note("ReplicaSet without the label not adopted")
+    await roll_out(stage, journal, "ReplicaSet without the label not adopted")
     await stage.patch("replicasets", "web", {"metadata": {"labels": {"app": "web"}}})
     await journal.note("ReplicaSet adopted")
     await roll_out(stage, journal, "ReplicaSet adopted")

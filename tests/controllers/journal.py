@@ -72,8 +72,14 @@ def _revision(rs: Tree) -> tuple[int, str]:
 
 
 def _conditions(status: Tree) -> list[str]:
-    found = status.get("conditions", [])
-    return [f"{one['type']}={one['status']} {one.get('reason')}: {one.get('message')}" for one in found]
+    return [_condition(one) for one in status.get("conditions", [])]
+
+
+def _condition(condition: Tree) -> str:
+    said = f"{condition['type']}={condition['status']}"
+    if condition["reason"] in ("NewReplicaSetCreated", "ReplicaSetUpdated"):
+        return f"{said} in progress"  # which of the two is a matter of time
+    return f"{said} {condition['reason']}: {condition['message']}"
 
 
 def _status(status: Tree) -> Tree:

@@ -201,10 +201,10 @@ def _creation(pod: Tree) -> tuple[str, str]:
     return pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]
 
 
-def _urgency(pod: Tree) -> tuple[bool, str, str]:
-    """By nothing that is random, as names are."""
+def _urgency(pod: Tree) -> tuple[bool, str, tuple[str, str]]:
+    """By nothing that is random, as names are, as long as there is anything else."""
     image = pod["spec"]["containers"][0]["image"]
-    return "deletionTimestamp" in pod["metadata"], image, pod["metadata"]["name"]
+    return "deletionTimestamp" in pod["metadata"], image, _creation(pod)
 
 
 def tree_of(obj: KubeObject) -> Tree:
@@ -225,16 +225,41 @@ def plural_of(kind: str) -> str:
 class Embedded(Stage):
     """A stage in virtual time: the embedded API and our controllers."""
 
-    def __init__(self, server: EmbeddedServer, context: Context, running: list[Controller]) -> None:
-        super().__init__(server.cluster, context.clock)
+    context: Context
+    controllers: list[Controller]
+
+    def __init__(self, server: EmbeddedServer, kinds: tuple[Callable[[Context], Controller], ...]) -> None:
         self.server = server
-        self.context = context
-        self.controllers = running
+        self._loop = asyncio.get_running_loop()
+        self._kinds = kinds
+        self._tasks: list[asyncio.Task[None]] = []
+        super().__init__(server.cluster, self._loop.time)
+
+    async def start(self) -> None:
+        """Start the controllers, which know nothing yet."""
+        names = [getattr(kind, "name", "controllers") for kind in self._kinds] or ["nobody"]
+        now = self._loop.time
+        recorder = EventRecorder(self.cluster, names, host="test", now=lambda: int(now() * 1e9))
+        self.context = Context(self.cluster, Cache(self.cluster), recorder, now)
+        self.controllers = [kind(self.context) for kind in self._kinds]
+        runs = [self.context.cache.run(), recorder.run(), *(one.run() for one in self.controllers)]
+        self._tasks = [asyncio.create_task(run) for run in runs]
+        await self.context.cache.synced.wait()
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def restart(self) -> None:
+        """Others take the place of the controllers."""
+        await self.stop()
+        await self.start()
 
     async def rest(self) -> None:
-        """Let everything happen that happens by itself within a moment: on a virtual clock time passes only
-        when nothing else is left to do."""
-        await asyncio.sleep(0.5)
+        """Let everything happen that happens by itself within a second: on a virtual clock time passes only
+        when nothing else is left to do, and what is created after a rest is younger by its timestamp."""
+        await asyncio.sleep(1)
 
 
 def play(
@@ -243,23 +268,14 @@ def play(
     """Run a scene to its end on an embedded cluster of its own, with some controllers."""
 
     async def all_of_it() -> T:
-        loop = asyncio.get_running_loop()
-        server = EmbeddedServer(clock=loop.time, seed=1, **options)
+        server = EmbeddedServer(clock=asyncio.get_running_loop().time, seed=1, **options)
         server.open()
-        cluster = server.cluster
-        names = [getattr(kind, "name", "controllers") for kind in kinds] or ["nobody"]
-        recorder = EventRecorder(cluster, names, host="test", now=lambda: int(loop.time() * 1e9))
-        context = Context(cluster, Cache(cluster), recorder, loop.time)
-        running = [kind(context) for kind in kinds]
-        runs = [context.cache.run(), recorder.run(), *(one.run() for one in running)]
-        tasks = [asyncio.create_task(run) for run in runs]
+        stage = Embedded(server, kinds)
         try:
-            await context.cache.synced.wait()
-            return await scene(Embedded(server, context, running))
+            await stage.start()
+            return await scene(stage)
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await stage.stop()
             await server.stop()
 
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
