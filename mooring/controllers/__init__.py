@@ -6,16 +6,20 @@ from mooring.cluster.controller import Context, Controller
 from mooring.controllers.daemon_set import DaemonSetController
 from mooring.controllers.deployment import DeploymentController
 from mooring.controllers.disruption import DisruptionController
+from mooring.controllers.ephemeral_volumes import EphemeralVolumes
 from mooring.controllers.event_expiry import EventExpiry
 from mooring.controllers.garbage_collector import GarbageCollector
 from mooring.controllers.job import JobController, OrphanedJobPods
 from mooring.controllers.namespace import NamespaceController, ServiceAccounts
 from mooring.controllers.node_lifecycle import NodeLifecycle, SimulatedNodes
 from mooring.controllers.pod_gc import PodGC
+from mooring.controllers.provisioner import Provisioner
 from mooring.controllers.replica_set import ReplicaSetController, ReplicationControllerController
 from mooring.controllers.stateful_set import StatefulSetController
 from mooring.controllers.taint_eviction import TaintEviction
 from mooring.controllers.ttl_after_finished import TTLAfterFinishedController
+from mooring.controllers.volume_protection import VolumeProtection
+from mooring.controllers.volumes import VolumeBinder
 
 
 def controllers(context: Context, simulated: SimulatedNodes | None = None) -> list[Controller]:
@@ -31,6 +35,10 @@ def controllers(context: Context, simulated: SimulatedNodes | None = None) -> li
         ServiceAccounts(context),
         DisruptionController(context),
         EventExpiry(context),
+        VolumeBinder(context),
+        Provisioner(context),
+        VolumeProtection(context),
+        EphemeralVolumes(context),
         GarbageCollector(context),
         StatefulSetController(context),
         DaemonSetController(context),

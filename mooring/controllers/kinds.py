@@ -5,11 +5,11 @@ from __future__ import annotations
 from mooring.api.coordination import Lease
 from mooring.api.meta import KubeObject
 from mooring.api.running import Node, Pod
-from mooring.api.storage import PersistentVolumeClaim
 from mooring.cluster.kinds import ApiResource
 from mooring.controllers.jobs import Job
 from mooring.controllers.replicas import Deployment, ReplicaSet, ReplicationController
 from mooring.controllers.sets import ControllerRevision, DaemonSet, StatefulSet
+from mooring.controllers.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
 PODS = ApiResource("", "v1", "pods", True, Pod)
 NODES = ApiResource("", "v1", "nodes", False, Node)
@@ -21,6 +21,8 @@ DAEMON_SETS = ApiResource("apps", "v1", "daemonsets", True, DaemonSet)
 CONTROLLER_REVISIONS = ApiResource("apps", "v1", "controllerrevisions", True, ControllerRevision)
 JOBS = ApiResource("batch", "v1", "jobs", True, Job)
 PERSISTENT_VOLUME_CLAIMS = ApiResource("", "v1", "persistentvolumeclaims", True, PersistentVolumeClaim)
+PERSISTENT_VOLUMES = ApiResource("", "v1", "persistentvolumes", False, PersistentVolume)
+STORAGE_CLASSES = ApiResource("storage.k8s.io", "v1", "storageclasses", False, StorageClass)
 LEASES = ApiResource("coordination.k8s.io", "v1", "leases", True, Lease)
 CUSTOM_RESOURCE_DEFINITIONS = ApiResource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", False, KubeObject
