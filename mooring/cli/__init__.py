@@ -11,6 +11,7 @@ from mooring.cli.process import relax_collector
 
 COMMANDS = {  # the module of each command, with the line that `mooring --help` shows for it
     "config": "Check and view scheduler configuration files.",
+    "demo": "Tell a story on an embedded cluster, step by step.",
     "explain": "Explain why a pod is pending or where it is, and what would make it fit.",
     "extender": "Serve Python functions and plugins as a scheduler extender, for kube-scheduler to call.",
     "plugin": "Write a plugin: a class, its test and a configuration to begin with.",

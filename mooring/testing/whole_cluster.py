@@ -13,7 +13,7 @@ become pods, pods run and end, nodes fail, and claims are bound.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -86,7 +86,7 @@ class WholeCluster:
         await self._cluster.nodes.register(nodes)
 
     def close(self) -> None:
-        """End everything; the fixture does."""
+        """End everything; the fixture does, and so does `with`."""
         self._run(self._cluster.stop())
         self._loop.close()
 
@@ -98,10 +98,18 @@ class WholeCluster:
 
         self._run(begun())
 
+    def __enter__(self) -> WholeCluster:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
     # ---- what goes in
 
-    def apply(self, *manifests: Manifest) -> None:
-        """Create objects, or change them, as `kubectl apply` does: YAML text, files of it, or objects."""
+    def apply(self, *manifests: Manifest) -> list[str]:
+        """Create objects, or change them, as `kubectl apply` does: YAML text, files of it, or objects. What
+        became of each: "pods/web created"."""
+        outcomes = []
         for manifest in manifests:
             if isinstance(manifest, KubeObject):
                 trees, source = [tree_of(manifest)], manifest.key
@@ -110,7 +118,8 @@ class WholeCluster:
             else:
                 text, source = _text(manifest)
                 trees = list(read_trees(text, source))
-            self._run(self._cluster.applier.apply_all(trees, source))
+            outcomes += self._run(self._cluster.applier.apply_all(trees, source))
+        return outcomes
 
     def delete(self, what: str, namespace: str = "default") -> None:
         """Delete "kind/name"."""
@@ -167,7 +176,7 @@ class WholeCluster:
                 raise AssertionError(f"{len(waiting)} pods are pending after {timeout:g} s\n{reasons}")
             self.advance(STEP)
 
-    def _pending(self, pods: Iterable[str]) -> list[str]:
+    def _pending(self, pods: Iterable[str]) -> Sequence[str]:
         if not pods:
             return [pod.key for pod in self.pods() if not pod.spec.node_name and not pod.terminal]
         found = {pod.key: pod for pod in self.pods()}
@@ -184,11 +193,16 @@ class WholeCluster:
             raise LookupError(f"there is no {what}")
         return tree
 
-    def pods(self, selector: str = "", namespace: str = "") -> list[Pod]:
+    def list(self, kind: str, namespace: str = "default") -> Sequence[dict[str, Any]]:
+        """The objects of a kind, in a namespace where they have one."""
+        resource = self.resource(kind)
+        return [*self._cluster.server.api.read_all(resource.storage, _in(resource, namespace))]
+
+    def pods(self, selector: str = "", namespace: str = "") -> Sequence[Pod]:
         """The pods as they are now: those of a label selector ("app=web"), of a namespace, or all."""
         wanted = label_selector(selector)
         found = self._cluster.cache.follow(PODS)
-        pods = found.in_namespace(namespace) if namespace else list(found)
+        pods = found.in_namespace(namespace) if namespace else [*found]
         return sorted((p for p in pods if matches(wanted, p.metadata.labels)), key=lambda pod: pod.key)
 
     def pod(self, name: str) -> Pod:
@@ -201,7 +215,7 @@ class WholeCluster:
         """The node that a pod is bound to; "" while it is pending."""
         return self.pod(pod).spec.node_name
 
-    def attempts(self, pod: str) -> list[Decision]:
+    def attempts(self, pod: str) -> Sequence[Decision]:
         """The decisions about a pod, in order."""
         return [decision for decision in self.decisions if decision.pod == _key(pod)]
 
@@ -219,7 +233,7 @@ class WholeCluster:
         told = explained(scheduler.core, scheduler.decisions, *_key(pod).split("/"))
         return f"there is no pod {_key(pod)}" if told is None else "\n".join(report(told))
 
-    def events(self, what: str = "", namespace: str = "default") -> list[dict[str, Any]]:
+    def events(self, what: str = "", namespace: str = "default") -> Sequence[dict[str, Any]]:
         """Events, or those about "kind/name", oldest first."""
         found = self._cluster.server.api.read_all("events", namespace)
         if what:
@@ -236,11 +250,15 @@ class WholeCluster:
         kind, slash, name = what.partition("/")
         if not slash or not name:
             raise ValueError(f'"{what}": expected kind/name, e.g. deployment/web')
+        return self.resource(kind), name
+
+    def resource(self, kind: str) -> Resource:
+        """A kind as kubectl knows it: "deployments", "deploy", "deployment.apps". Raises LookupError."""
         wanted, _, group = kind.lower().partition(".")
         for resource in self._cluster.server.api.registry:
             names = (resource.plural, resource.singular, *resource.short_names)
             if wanted in names and group in ("", resource.group):
-                return resource, name
+                return resource
         raise LookupError(f'there is no kind "{kind}"')
 
 

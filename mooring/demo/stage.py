@@ -1,0 +1,122 @@
+"""Where a story is told: a cluster in virtual time, and what a person at a terminal would type and see."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+
+import click
+import msgspec
+
+from mooring.demo.examples import read
+from mooring.embedded.printing.ages import Ages
+from mooring.embedded.printing.table import printer_of
+from mooring.local.applying import Tree, read_trees
+from mooring.testing.whole_cluster import WholeCluster
+
+WIDTH = 100
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+class StoryError(Exception):
+    """A story did not come out as it should."""
+
+
+def _remembered(tree: Tree) -> Tree:
+    """An object with the copy of itself that `kubectl apply` leaves in it."""
+    metadata = tree.get("metadata", {})
+    copy = msgspec.json.encode(tree).decode()
+    annotations = {**metadata.get("annotations", {}), LAST_APPLIED: copy}
+    return {**tree, "metadata": {**metadata, "annotations": annotations}}
+
+
+class Stage:
+    """Shows each step as the kubectl command that it is. Where the story goes on only if something holds,
+    `expect` says so and looks."""
+
+    def __init__(self, example: str, cluster: WholeCluster) -> None:
+        self.cluster = cluster
+        self._example = example
+        self._began = cluster.now()
+
+    def say(self, text: str) -> None:
+        """Tell something; a blank line before it."""
+        click.echo()
+        for line in textwrap.wrap(" ".join(text.split()), WIDTH):
+            click.echo(line)
+
+    def expect(self, holds: object, what: str) -> None:
+        """Check something that the story is about."""
+        if not holds:
+            raise StoryError(f"this did not come true: {what}")
+        click.echo(click.style(f"  ✓ {what}", fg="green"))
+
+    # ---- what a person types
+
+    def apply(self, file: str) -> None:
+        self._type(f"kubectl apply -f {file}")
+        for tree in read_trees(read(self._example, file), file):
+            self._print(self.cluster.apply(_remembered(tree)))
+
+    def scale(self, what: str, replicas: int) -> None:
+        self._type(f"kubectl scale {what} --replicas={replicas}")
+        self.cluster.scale(what, replicas)
+
+    def label(self, node: str, key: str, value: str) -> None:
+        self._type(f"kubectl label node {node} {key}={value} --overwrite")
+        self.cluster.patch(f"node/{node}", {"metadata": {"labels": {key: value}}})
+
+    def delete(self, what: str) -> None:
+        self._type(f"kubectl delete {what.replace('/', ' ')}")
+        self.cluster.delete(what)
+
+    def cordon(self, node: str) -> None:
+        self._type(f"kubectl cordon {node}")
+        self.cluster.patch(f"node/{node}", {"spec": {"unschedulable": True}})
+
+    def get(self, kind: str, *, wide: bool = False, show: Iterable[str] = ()) -> None:
+        """The table that kubectl prints, or the columns of it named."""
+        self._type(f"kubectl get {kind}{' -o wide' if wide else ''}")
+        wanted = list(show)
+        columns, rows = self._table(kind, wide)
+        kept = [i for i, name in enumerate(columns) if not wanted or name in wanted]
+        table = [[line[i] for i in kept] for line in (columns, *rows)]
+        widths = [max(len(line[i]) for line in table) for i in range(len(kept))]
+        self._print("   ".join(f"{c:<{w}}" for c, w in zip(line, widths, strict=True)) for line in table)
+
+    def describe_events(self, pod: str) -> None:
+        """The end of what `kubectl describe pod` prints."""
+        self._type(f"kubectl describe pod {pod}   # its events")
+        self._print(
+            f"{event.get('type', '')}  {event.get('reason', '')}  {event.get('message') or event.get('note')}"
+            for event in self.cluster.events(f"pod/{pod}")
+        )
+
+    def explain(self, pod: str) -> None:
+        self._type(f"mooring explain {pod}")
+        self._print(self.cluster.explain(pod).splitlines())
+
+    def pass_time(self, seconds: float) -> None:
+        """Let so much of the cluster's time pass."""
+        self.cluster.advance(seconds)
+        click.echo(click.style(f"  … {self.cluster.now() - self._began:.1f} s after the beginning", dim=True))
+
+    # ---- how it looks
+
+    def _type(self, command: str) -> None:
+        click.echo()
+        click.echo(click.style(f"$ {command}", bold=True))
+
+    @staticmethod
+    def _print(lines: Iterable[str]) -> None:
+        for line in lines:
+            click.echo(line.rstrip())
+
+    def _table(self, kind: str, wide: bool) -> tuple[list[str], list[list[str]]]:
+        resource = self.cluster.resource(kind)
+        printer = printer_of(resource)
+        ages = Ages(self.cluster.now())
+        shown = [i for i, d in enumerate(printer.definitions) if wide or not d.get("priority")]
+        columns = [str(printer.definitions[i]["name"]).upper() for i in shown]
+        rows = [[str(printer.cells(obj, ages)[i]) for i in shown] for obj in self.cluster.list(kind)]
+        return columns, rows
