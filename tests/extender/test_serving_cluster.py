@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from mooring import extender as ext
+from mooring.api.kinds import ApiResource
+from mooring.api.meta import KubeObject
 from mooring.api.objects import Node, Pod
 from mooring.framework import CycleState, NodeInfo, Plugin, PodInfo, Status, unschedulable
 from tests.embedded.kit import Running, running
@@ -193,6 +195,28 @@ def test_the_binding_cycle_of_plugins(server: Running) -> None:
         assert gone.error == 'pods "by-plugin" of uid another not found'
     assert node_of(server, "by-plugin") == "n1"
     assert node_of(server, "refused") is None
+
+
+class Paper(KubeObject):
+    data: dict[str, str] = {}
+
+
+class Permitted(Plugin):
+    """Looks at objects of a kind that no scheduler watches by itself."""
+
+    name = "Permitted"
+    watches = (ApiResource("", "v1", "configmaps", True, Paper),)
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        paper = self.handle.listers.get(Paper, node.name, "default")
+        return None if paper is not None and paper.data else unschedulable("node(s) had no paper")
+
+
+def test_plugins_see_the_kinds_that_they_ask_for(server: Running) -> None:
+    body = {"metadata": {"name": "n1"}, "data": {"signed": "yes"}}
+    assert server.ask("POST", "/api/v1/namespaces/default/configmaps", body).code == 201
+    with extender(plugins=(Permitted,), kubeconfig=server.server.kubeconfig, cached=True) as it:
+        assert ready(it).filter(pod(), "n1", "n333")["FailedNodes"] == {"n333": "node(s) had no paper"}
 
 
 # ---- trouble

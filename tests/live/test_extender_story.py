@@ -27,7 +27,6 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "extender"
 LABEL = "priority.lixueduan.com"
 NO_LABEL = f"all node do not have label {LABEL}"
 NODES = ("scheduler-1", "scheduler-2")
-CALLERS = ("kube-scheduler",)
 Tree = dict[str, Any]
 
 
@@ -191,8 +190,9 @@ def story(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Story]:
         control_plane.stop_controller_manager()
 
 
-@pytest.mark.parametrize("caller", CALLERS)
-@pytest.mark.parametrize("cached", [False, True], ids=["nodes", "names"])
+@pytest.mark.parametrize(
+    ("caller", "cached"), [("kube-scheduler", False), ("kube-scheduler", True), ("mooring", False)]
+)
 def test_the_story(story: Story, caller: str, cached: bool, tmp_path: Path) -> None:
     flags = ["--node-cache-capable"] if cached else []
     with Extender(story.plane, tmp_path, str(EXAMPLE / "priority.py"), *flags) as extender:
@@ -242,8 +242,9 @@ def only_from_the_second(pod, victims):
 """
 
 
-@pytest.mark.parametrize("caller", CALLERS)
-@pytest.mark.parametrize("cached", [False, True], ids=["pods", "uids"])
+@pytest.mark.parametrize(
+    ("caller", "cached"), [("kube-scheduler", False), ("kube-scheduler", True), ("mooring", True)]
+)
 def test_an_extender_says_from_where_pods_may_be_evicted(
     story: Story, caller: str, cached: bool, tmp_path: Path
 ) -> None:

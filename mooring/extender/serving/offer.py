@@ -15,6 +15,7 @@ from mooring.cluster.informers import Sink
 from mooring.cluster.kinds import NODES, PODS, WATCHED
 from mooring.cluster.port import Cluster
 from mooring.config import LoadedConfig
+from mooring.core.intake import kinds_of_plugins
 from mooring.extender.serving.handler_verbs import HandlerVerbs, KnownObjects
 from mooring.extender.serving.handlers import ExtenderError, Handler
 from mooring.extender.serving.loading import LoadingError
@@ -58,6 +59,7 @@ class Offer:
         self._questions = Questions()
         self._sinks: list[Sink] = []
         self.resources: Sequence[ApiResource[KubeObject]] = ()
+        self.custom: Sequence[ApiResource[KubeObject]] = ()  # kinds that plugins ask for
         if served.node_cache_capable and reach is None:
             raise LoadingError("--node-cache-capable: expected a cluster to watch; give --kubeconfig")
         self.verbs: list[Verb] = [*self._of_handlers(served), *self._of_plugins(served)]
@@ -115,7 +117,7 @@ class Offer:
             )
         if served.node_cache_capable:
             self._sinks.append(scheduler)
-            self.resources = WATCHED
+            self.resources, self.custom = WATCHED, kinds_of_plugins(scheduler)
 
     def _check_paths(self) -> None:
         """Two behind one path are an error."""

@@ -72,7 +72,7 @@ class ExtenderProcess:
         offer = Offer(settings.served, reach)
         self._informers: Informers | None = None
         if self._cluster is not None and offer.resources:
-            self._informers = Informers(self._cluster, offer, offer.resources)
+            self._informers = Informers(self._cluster, offer, offer.resources, custom=offer.custom)
         endpoint = settings.endpoint
         app = App(
             offer.verbs,
