@@ -14,6 +14,7 @@ from mooring.controllers.daemon_pods import HASH, Moulds, Placement, by_age, is_
 from mooring.controllers.daemon_rollout import OnNode, Steps, next_steps, surges
 from mooring.controllers.kinds import DAEMON_SETS, NODES
 from mooring.controllers.owning import Claims
+from mooring.controllers.placement import index_by_node, pods_on
 from mooring.controllers.pods import PodController, available_in, namespace_terminating
 from mooring.controllers.revisions import History
 from mooring.controllers.sets import ControllerRevision, DaemonSet, DaemonSetStatus
@@ -32,9 +33,19 @@ class _Memory:
 
     def __init__(self, set: DaemonSet) -> None:
         self.of = (set.uid, set.metadata.generation)
-        self.placement = Placement(set)
-        self.wants: dict[str, tuple[bool, bool]] = {}
         self.failed: dict[str, tuple[float, float]] = {}  # by node: backoff, and since when
+        self._placement = Placement(set)
+        self._wants: dict[str, tuple[bool, bool]] = {}
+
+    def wants(self, node: Node) -> tuple[bool, bool]:
+        """Whether there is to be a pod on a node, and whether one that is there may stay."""
+        found = self._wants.get(node.name)
+        if found is None:
+            found = self._wants[node.name] = self._placement.wants(node)
+        return found
+
+    def forget(self, node: str) -> None:
+        self._wants.pop(node, None)
 
 
 class Look(NamedTuple):
@@ -45,13 +56,6 @@ class Look(NamedTuple):
     memory: _Memory
     pods: dict[str, list[Pod]]
     now: float
-
-    def wants(self, node: Node) -> tuple[bool, bool]:
-        """Whether there is to be a pod on a node, and whether one that is there may stay."""
-        found = self.memory.wants.get(node.name)
-        if found is None:
-            found = self.memory.wants[node.name] = self.memory.placement.wants(node)
-        return found
 
     def available(self, pod: Pod) -> bool:
         return available_in(pod, self.set.spec.min_ready_seconds, self.now) == 0
@@ -64,6 +68,7 @@ class DaemonSetController(PodController[DaemonSet]):
         super().__init__(context, DAEMON_SETS)
         self.history: History[DaemonSet] = History(self, self.owners, HASH)
         self._memories: dict[str, _Memory] = {}
+        index_by_node(self.pods)
         self.nodes = self.cache.follow(NODES)
         self.nodes.subscribe(self._node_changed)
 
@@ -81,9 +86,19 @@ class DaemonSetController(PodController[DaemonSet]):
         changed = new or old
         assert changed is not None
         for memory in self._memories.values():
-            memory.wants.pop(changed.name, None)
+            memory.forget(changed.name)
+        owners = (pod.metadata.controller() for pod in pods_on(self.pods, changed.name))
+        here = {owner.uid for owner in owners if owner is not None}
         for set in self.owners:
-            self.enqueue(set.key)
+            if new is None or self._concerns(set, new, scheduled=set.uid in here):
+                self.enqueue(set.key)
+
+    def _concerns(self, set: DaemonSet, node: Node, scheduled: bool) -> bool:
+        """Whether a set has something to do about a node that changed."""
+        wanted, may_stay = self._memory(set).wants(node)
+        if scheduled:
+            return not may_stay or set.status.number_misscheduled > 0
+        return wanted
 
     async def sync(self, key: str) -> None:
         set = self.owners.get(key)
@@ -109,15 +124,18 @@ class DaemonSetController(PodController[DaemonSet]):
         finally:
             await self._write_status(self._look(set, hash), collisions)
 
-    def _look(self, set: DaemonSet, hash: str) -> Look:
+    def _memory(self, set: DaemonSet) -> _Memory:
         memory = self._memories.get(set.key)
         if memory is None or memory.of != (set.uid, set.metadata.generation):
             memory = self._memories[set.key] = _Memory(set)
+        return memory
+
+    def _look(self, set: DaemonSet, hash: str) -> Look:
         pods: dict[str, list[Pod]] = {}
         for pod in self.pods.controlled_by(set.uid):
             if not (pod.terminal and pod.terminating) and (node := target_of(pod)):
                 pods.setdefault(node, []).append(pod)
-        return Look(set, hash, memory, pods, self.context.clock())
+        return Look(set, hash, self._memory(set), pods, self.context.clock())
 
     # ---- pods
 
@@ -127,7 +145,7 @@ class DaemonSetController(PodController[DaemonSet]):
         delete: list[Pod] = []
         for node in self.nodes:
             pods = look.pods.get(node.name)
-            wanted, may_stay = look.wants(node)
+            wanted, may_stay = look.memory.wants(node)
             if wanted and pods is None:
                 create.append(node.name)
             elif may_stay and pods is not None:
@@ -178,7 +196,7 @@ class DaemonSetController(PodController[DaemonSet]):
     async def _roll(self, look: Look) -> None:
         nodes, desired = {}, 0
         for node in self.nodes:
-            wanted, _ = look.wants(node)
+            wanted, _ = look.memory.wants(node)
             desired += wanted
             pods = look.pods.get(node.name, ())
             if wanted or pods:
@@ -232,7 +250,7 @@ class DaemonSetController(PodController[DaemonSet]):
         status = DaemonSetStatus(observed_generation=set.metadata.generation)
         for node in self.nodes:
             pods = look.pods.get(node.name)
-            if not look.wants(node)[0]:
+            if not look.memory.wants(node)[0]:
                 status.number_misscheduled += pods is not None
                 continue
             status.desired_number_scheduled += 1

@@ -1,0 +1,101 @@
+"""Rolling updates of DaemonSets, step by step, with pods that become ready or not as they please."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mooring.api.meta import Condition, ObjectMeta
+from mooring.api.running import Pod, PodStatus
+from mooring.controllers.daemon_rollout import OnNode, limits, next_steps
+from mooring.controllers.sets import DaemonSet, DaemonSetSpec, RollingUpdate, UpdateStrategy
+
+NODES = st.integers(1, 12)
+LIMIT = st.one_of(st.integers(1, 5), st.integers(1, 100).map("{}%".format))
+
+
+def daemon_set(rolling: RollingUpdate) -> DaemonSet:
+    return DaemonSet(spec=DaemonSetSpec(update_strategy=UpdateStrategy(rolling_update=rolling)))
+
+
+def pod(name: str, ready: bool) -> Pod:
+    conditions = [Condition(type="Ready", status=str(ready))]
+    return Pod(metadata=ObjectMeta(name=name), status=PodStatus(phase="Running", conditions=conditions))
+
+
+def available(pod: Pod) -> bool:
+    return pod.ready
+
+
+@given(NODES, LIMIT, st.data())
+def test_never_more_are_taken_down_than_may_be_missing(
+    count: int, limit: int | str, data: st.DataObject
+) -> None:
+    set = daemon_set(RollingUpdate(max_unavailable=limit))
+    allowed = limits(set, count)[0]
+    old = {str(n): pod(f"old-{n}", data.draw(st.booleans())) for n in range(count)}
+    new: dict[str, Pod] = {}
+    for _ in range(4 * count + 4):
+        nodes = {
+            str(n): OnNode(
+                True, [new[str(n)]] if str(n) in new else [], [old[str(n)]] if str(n) in old else []
+            )
+            for n in range(count)
+        }
+        down = sum(not any(map(available, [*each.new, *each.old])) for each in nodes.values())
+        steps = next_steps(set, nodes, available, count)
+        healthy = [each for each in steps.delete if available(each)]
+        assert steps.create == []
+        assert not healthy or down + len(healthy) <= allowed
+        for each in steps.delete:
+            node = each.metadata.name.removeprefix("old-")
+            del old[node]
+            new[node] = pod(f"new-{node}", False)
+        for node in new:
+            if data.draw(st.booleans()):
+                new[node] = pod(f"new-{node}", True)
+    for node in new:
+        new[node] = pod(f"new-{node}", True)
+    while old:
+        nodes = {
+            str(n): OnNode(
+                True, [new[str(n)]] if str(n) in new else [], [old[str(n)]] if str(n) in old else []
+            )
+            for n in range(count)
+        }
+        steps = next_steps(set, nodes, available, count)
+        assert steps.delete, "an update that nothing hinders goes on"
+        for each in steps.delete:
+            node = each.metadata.name.removeprefix("old-")
+            del old[node]
+            new[node] = pod(f"new-{node}", True)
+
+
+@given(NODES, LIMIT)
+def test_a_surge_keeps_every_node_served(count: int, limit: int | str) -> None:
+    set = daemon_set(RollingUpdate(max_surge=limit, max_unavailable=0))
+    allowed = limits(set, count)[1]
+    nodes = {str(n): OnNode(True, [], [pod(f"old-{n}", True)]) for n in range(count)}
+    rounds = 0
+    while any(each.old for each in nodes.values()):
+        steps = next_steps(set, nodes, available, count)
+        assert all(
+            any(map(available, each.new))
+            for each in nodes.values()
+            if each.old and each.old[0] in steps.delete
+        )
+        for name in steps.create:
+            nodes[name] = nodes[name]._replace(new=[pod(f"new-{name}", False)])
+        assert (
+            sum(bool(each.new and each.old and not available(each.new[0])) for each in nodes.values())
+            <= allowed
+        )
+        for name, each in nodes.items():
+            gone = {pod.name for pod in steps.delete}
+            nodes[name] = OnNode(
+                True,
+                [pod(one.name, True) for one in each.new],
+                [one for one in each.old if one.name not in gone],
+            )
+        rounds += 1
+        assert rounds <= 2 * count + 2
