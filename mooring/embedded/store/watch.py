@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from itertools import islice
+from collections.abc import Callable, Iterator
 
 from mooring.embedded.store.record import Event, EventType, Record
 from mooring.embedded.store.table import CompactedError, Table
@@ -37,7 +36,7 @@ class Watch:
             raise CompactedError(self.version, table.compacted)
         found: list[Change] = []
         size, matches = 0, self._matches
-        for event in islice(table.events, start, table.visible - table.dropped):
+        for event in self._unseen():
             self._position += 1
             change = (event.type, event.record) if matches is None else _seen_by(matches, event)
             if change is not None:
@@ -46,6 +45,12 @@ class Watch:
                 if len(found) == limit or size > _MOST_BYTES:
                     break
         return found
+
+    def _unseen(self) -> Iterator[Event]:
+        """The visible events from this position on. By index: an iterator would walk over all before them."""
+        table = self._table
+        places = range(self._position - table.dropped, table.visible - table.dropped)
+        return map(table.events.__getitem__, places)
 
     @property
     def version(self) -> int:
@@ -84,8 +89,10 @@ class Watch:
 
     def _skip(self) -> bool:
         """Pass over events that do not concern this watch; whether there is one that does."""
-        table, matches = self._table, self._matches
-        for event in islice(table.events, self._position - table.dropped, table.visible - table.dropped):
+        matches = self._matches
+        if self._position < self._table.dropped:  # too slow, which `take` will tell
+            return True
+        for event in self._unseen():
             if matches is None or _seen_by(matches, event) is not None:
                 return True
             self._position += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,8 @@ Text = Callable[[str], Sequence[str]]
 NEGATIVE = "must be greater than or equal to 0"
 NOT_POSITIVE = "must be greater than zero"
 IMMUTABLE = "field is immutable"
+_OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_IPV4 = re.compile(rf"{_OCTET}(?:\.{_OCTET}){{3}}")
 
 
 def text(path: str, value: str, rule: Text) -> Causes:
@@ -93,6 +96,8 @@ def port_or_name(path: str, value: int | str) -> Causes:
 
 
 def ip_address(path: str, value: str) -> Causes:
+    if _IPV4.fullmatch(value):  # nearly all of them, and much quicker
+        return
     try:
         found = ipaddress.ip_address(value)
     except ValueError:

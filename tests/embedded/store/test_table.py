@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -133,3 +135,24 @@ def test_a_flush_shows_more_than_a_window_at_once() -> None:
         table.put("x", b"}}")
     store.flush()
     assert len(watch.take(100)) == 30
+
+
+def test_a_watch_that_waits_and_is_left_behind_wakes_up_to_be_told() -> None:
+    """Its selector is not asked about events that are long forgotten."""
+
+    async def leave_behind() -> None:
+        store = Store(window=5)
+        table = store.table("things")
+        watch = store.watch(table, store.version, lambda record: record.labels.get("colour") == "red")
+        waiting = asyncio.create_task(watch.wait())
+        await asyncio.sleep(0)
+        table.put("x", b"}}", {"colour": "red"})
+        store.flush()  # wakes the watch, which does not get its turn
+        for _ in range(30):
+            table.put("x", b"}}", {"colour": "blue"})
+            store.flush()
+        await waiting
+        with pytest.raises(CompactedError):
+            watch.take(10)
+
+    asyncio.run(leave_behind())
