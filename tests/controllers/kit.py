@@ -26,6 +26,7 @@ from mooring.cluster.events import EventRecorder
 from mooring.cluster.kinds import ApiResource
 from mooring.cluster.port import Cluster, PatchType
 from mooring.cluster.virtual_time import VirtualTimeLoop
+from mooring.controllers import kinds
 from mooring.embedded.server import EmbeddedServer
 
 T = TypeVar("T")
@@ -280,6 +281,30 @@ def play(
 
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         return runner.run(all_of_it())
+
+
+class Kubelets(Controller):
+    """All kubelets and the scheduler: binds every pod, and has it run until it is deleted. Pods with the
+    image "broken" never get ready."""
+
+    name = "kubelets"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._pods = self.cache.follow(kinds.PODS)
+        self._pods.subscribe(lambda old, new: None if new is None else self.enqueue(new.key))
+
+    async def sync(self, key: str) -> None:
+        pod = self._pods.get(key)
+        if pod is None:
+            return
+        stage = Stage(self.cluster, self.context.clock)
+        stage.namespace = pod.namespace
+        if pod.terminating:
+            await stage.delete("pods", pod.name, grace=0)
+        elif not pod.spec.node_name:
+            await stage.bind(pod.name, "n0")
+            await stage.set_ready(pod.name, pod.spec.containers[0].image != "broken")
 
 
 # ---- manifests --------------------------------------------------------------------------------------
