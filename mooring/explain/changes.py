@@ -151,4 +151,5 @@ class _Search:
                     "existingAntiAffinity",
                     f"the anti-affinity of {words.listed(others[:2], len(others))} goes",
                 )
-        return "plugin", f"lift the only objection, {plugin or 'a plugin'}: {', '.join(reasons)}"
+        what = ", ".join(reasons) or "no reason given"
+        return "plugin", f"lift the only objection, {plugin or 'a plugin'}: {what}"

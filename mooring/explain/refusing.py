@@ -11,6 +11,7 @@ import numpy.typing as npt
 from mooring.core.algorithm import Choice
 from mooring.core.decision import RefusedNodes
 from mooring.explain.explanation import Closest, Reasons
+from mooring.framework.extender import SIGNED
 from mooring.framework.filtering import FilterColumn
 from mooring.framework.nodes import BoolArray, Depends, Nodes
 from mooring.framework.pod import PodInfo
@@ -32,7 +33,7 @@ class Verdict(NamedTuple):
     refused: BoolArray
     codes: npt.NDArray[np.int32]  # rows with one code have one reason
     reasons_of: Callable[[int], tuple[str, ...]]  # by row
-    by_node: bool  # whether they follow from the Node objects alone
+    by_node: bool  # whether they stand whatever pods are there
 
 
 class Refusing:
@@ -41,7 +42,7 @@ class Refusing:
     def __init__(self, pod: PodInfo, choice: Choice, nodes: Nodes) -> None:
         self._names = nodes.names
         restrictions = list(_restrictions(choice, len(nodes)))
-        filters = [*_filters(pod, choice, nodes), *_nominations(choice, len(nodes))]
+        filters = [*_filters(pod, choice, nodes), *_outside_the_table(choice, len(nodes))]
         self.verdicts = restrictions + filters
         refused = [verdict.refused for verdict in self.verdicts]
         self._matrix: BoolArray = np.array(refused, np.bool_).reshape(len(refused), len(nodes))
@@ -54,6 +55,12 @@ class Refusing:
         """The rows that are refused for what their Node objects say, whatever pods are there."""
         lasting = [verdict.refused for verdict in self.verdicts if verdict.by_node]
         return np.logical_or.reduce(lasting) if lasting else np.zeros(len(self._names), np.bool_)
+
+    @property
+    def by_extenders(self) -> BoolArray:
+        """The rows that extenders refuse."""
+        refused = [verdict.refused for verdict in self.verdicts if verdict.plugin.startswith(SIGNED)]
+        return np.logical_or.reduce(refused) if refused else np.zeros(len(self._names), np.bool_)
 
     def counted(self) -> list[RefusedNodes]:
         """The reasons that an attempt gives, with the number of nodes and some of their names."""
@@ -134,15 +141,22 @@ def _reasons(column: FilterColumn) -> Callable[[int], tuple[str, ...]]:
     return lambda row: column.statuses[column.codes.item(row)].reasons
 
 
-def _nominations(choice: Choice, length: int) -> Iterator[Verdict]:
-    """Nodes that would do, were it not for the pods nominated to them."""
+def _outside_the_table(choice: Choice, length: int) -> Iterator[Verdict]:
+    """Nodes that would do, were it not for the pods nominated to them, or for an extender."""
     filtering = choice.diagnosis.filtering
-    codes = np.zeros(length, np.int32)
-    statuses: list[Status] = []
+    by_whom: dict[str, dict[int, Status]] = {}
     for row, status in choice.diagnosis.explicit.items():
         if filtering is not None and filtering.feasible[row]:
-            if status not in statuses:
-                statuses.append(status)
-            codes[row] = statuses.index(status) + 1
-    if statuses:
-        yield Verdict(PROMISED, codes != 0, codes, lambda row: statuses[codes.item(row) - 1].reasons, False)
+            who = status.plugin if status.plugin.startswith(SIGNED) else PROMISED
+            by_whom.setdefault(who, {})[row] = status
+    for who, refusals in by_whom.items():
+        yield _explicit(who, refusals, length)
+
+
+def _explicit(who: str, refusals: dict[int, Status], length: int) -> Verdict:
+    codes = np.zeros(length, np.int32)
+    numbers: dict[Status, int] = {}
+    for row, status in refusals.items():
+        codes[row] = numbers.setdefault(status, len(numbers) + 1)
+    lasting = who != PROMISED  # of an extender it is not known what would change its mind
+    return Verdict(who, codes != 0, codes, lambda row: refusals[row].reasons, lasting)

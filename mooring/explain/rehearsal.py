@@ -43,7 +43,10 @@ class Rehearsal:
             return Refusing(self.pod, self.choice, self.nodes)
 
     def fits(self, pod: Pod) -> BoolArray:
-        """The rows that would take the pod if it were like this; after many such questions none."""
+        """The rows that would take the pod if it were like this; after many such questions none.
+
+        Extenders are not asked again: what they refused they go on refusing, as far as we know.
+        """
         nowhere = np.zeros(len(self.nodes), np.bool_)
         self._trials += 1
         if self._trials > MOST_TRIALS:
@@ -52,4 +55,4 @@ class Rehearsal:
             choice = self.scheduler.rehearse(PodInfo(pod, Shape(pod)), score=False)
         except PluginError:
             return nowhere
-        return nowhere if choice.feasible is None else choice.feasible
+        return nowhere if choice.feasible is None else choice.feasible & ~self.refusing.by_extenders

@@ -102,7 +102,7 @@ def _without_prefix(message: str) -> str:
 def _refused(refused: list[RefusedNodes]) -> Iterator[str]:
     width = max((len(str(each.nodes)) for each in refused), default=1)
     for each in refused:
-        told = ", ".join(each.reasons) if each.reasons else "for other reasons"
+        told = ", ".join(each.reasons) or ("gives no reason" if each.plugin else "for other reasons")
         who = f"{each.plugin}: " if each.plugin else ""
         some = f"  ({words.listed(each.examples, each.nodes)})" if each.examples else ""
         yield f"  {each.nodes:>{width}} refused  {who}{told}{some}"

@@ -34,7 +34,10 @@ class SchedulerCollector(Collector):
         assumed = cluster.assumed_count()
         sizes = {"nodes": len(cluster.table), "pods": len(cluster), "assumed_pods": assumed}
         yield _gauge(catalogue.CACHE_SIZE, _labelled(sizes))
-        yield _gauge(catalogue.GOROUTINES, _labelled({"binding": assumed}))
+        working = {"binding": assumed}
+        if scheduler.extenders:
+            working["prioritizing_extender"] = scheduler.extenders.prioritizing
+        yield _gauge(catalogue.GOROUTINES, _labelled(working))
         for definition in catalogue.NEVER_OBSERVED:
             yield _histogram(definition) if definition.buckets else counter(definition, ())
 
