@@ -54,8 +54,13 @@ class Kubectl:
         found = json.loads(self("version", "--client", "-o", "json"))["clientVersion"]
         return f"v{found['major']}.{found['minor']}"
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, errors: bool = False) -> subprocess.Popen[str]:
         """A kubectl that goes on, such as one that watches; whoever started it ends it."""
         return subprocess.Popen(
-            [str(KUBECTL), *arguments], env=self._environment, stdout=subprocess.PIPE, text=True, bufsize=1
+            [str(KUBECTL), *arguments],
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT if errors else None,
+            text=True,
+            bufsize=1,
         )

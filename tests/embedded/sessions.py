@@ -17,6 +17,7 @@ DATA = Path(__file__).parent / "data"
 RECORDED = DATA / "sessions.json"
 _UID_OF = re.compile(r"\{uid (\S+)\}")
 _NEVER_THE_SAME = (
+    (re.compile(r"^[EIW]\d{4} .*\n", re.MULTILINE), ""),  # what kubectl notes for its developers
     (re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), "UID"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z?"), "TIME"),
     (re.compile(r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d \+0000"), "TIME"),

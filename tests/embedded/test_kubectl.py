@@ -25,19 +25,6 @@ def test_it_knows_the_server(kubectl: Kubectl) -> None:
     assert "deployments                         deploy       apps/v1" in resources
 
 
-def test_the_life_of_a_config_map(kubectl: Kubectl) -> None:
-    assert kubectl("create", "configmap", "a", "--from-literal=x=y") == "configmap/a created"
-    assert kubectl("label", "configmap", "a", "l=v") == "configmap/a labeled"
-    assert kubectl("annotate", "configmap", "a", "n=v") == "configmap/a annotated"
-    found = json.loads(kubectl("get", "configmap", "a", "-o", "json"))
-    assert found["data"] == {"x": "y"}
-    assert found["metadata"]["labels"] == {"l": "v"}
-    assert kubectl("get", "configmaps", "-l", "l=v", "-o", "name") == "configmap/a"
-    assert kubectl("delete", "configmap", "a") == 'configmap "a" deleted'
-    missing = kubectl("get", "configmap", "a", code=1)
-    assert missing == 'Error from server (NotFound): configmaps "a" not found'
-
-
 def test_objects_that_it_writes_in_protobuf(kubectl: Kubectl) -> None:
     kubectl("create", "deployment", "web", "--image=nginx", "--replicas=2", "--port=80")
     found = json.loads(kubectl("get", "deployment", "web", "-o", "json"))
@@ -54,7 +41,10 @@ def test_objects_that_it_writes_in_protobuf(kubectl: Kubectl) -> None:
 
 def test_who_one_is_and_what_one_may(kubectl: Kubectl) -> None:
     assert "mooring-admin" in kubectl("auth", "whoami")
-    assert kubectl("auth", "can-i", "create", "pods") == "yes"
+    assert [line.split() for line in kubectl("auth", "can-i", "--list").splitlines()][1:] == [
+        ["*.*", "[]", "[]", "[*]"],
+        ["[*]", "[]", "[*]"],
+    ]
 
 
 def test_watching_until_something_happens(kubectl: Kubectl) -> None:
@@ -63,3 +53,53 @@ def test_watching_until_something_happens(kubectl: Kubectl) -> None:
     kubectl("delete", "namespace", "fleeting", "--wait=false")
     phase = kubectl("get", "namespace", "fleeting", "-o", "jsonpath={.status.phase}")
     assert phase == "Terminating"
+
+
+def test_a_token_of_an_account_is_as_good(kubectl: Kubectl) -> None:
+    kubectl("create", "serviceaccount", "robot")
+    token = kubectl("create", "token", "robot", "--duration=20m")
+    shown = kubectl(f"--token={token}", "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
+    assert shown == "system:serviceaccount:default:robot"
+    refused = kubectl(f"--token={token}x", "get", "pods", code=1)
+    assert refused == "error: You must be logged in to the server (Unauthorized)"
+
+
+def test_a_drain_waits_for_the_budget(server: Running, kubectl: Kubectl) -> None:
+    """A refused eviction is tried again until the budget allows it."""
+    kubectl("create", "-f", "-", stdin="apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n")
+    override = {"spec": {"nodeName": "n1", "terminationGracePeriodSeconds": 0}}
+    kubectl("run", "kept", "--image=i", "--labels=a=b", f"--overrides={json.dumps(override)}")
+    running = '{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}'
+    kubectl("patch", "pod", "kept", "--subresource=status", "-p", running)
+    kubectl("create", "pdb", "budget", "--selector=a=b", "--min-available=1")
+    allow = ("patch", "pdb", "budget", "--subresource=status", "--type=merge", "-p")
+    kubectl(*allow, '{"status":{"observedGeneration":1,"disruptionsAllowed":0}}')
+    draining = kubectl.start("drain", "n1", "--force", "--timeout=60s", errors=True)
+    assert draining.stdout is not None
+    try:
+        told: list[str] = []
+        while not any("will retry" in line for line in told):
+            told.append(draining.stdout.readline())
+            assert told[-1], told
+        kubectl(*allow, '{"status":{"disruptionsAllowed":1}}')
+        rest, _ = draining.communicate(timeout=60)
+    finally:
+        draining.kill()
+    assert draining.returncode == 0, (told, rest)
+    assert "pod/kept evicted" in rest
+    assert kubectl("get", "pdb", "budget", "-o", "jsonpath={.status.disruptionsAllowed}") == "0"
+
+
+def test_watching_with_the_type_of_what_happens(kubectl: Kubectl) -> None:
+    kubectl("create", "configmap", "seen", "--from-literal=a=b")
+    watching = kubectl.start("get", "configmap", "seen", "-w", "--output-watch-events", "--no-headers")
+    assert watching.stdout is not None
+    try:
+        assert watching.stdout.readline().split()[:3] == ["ADDED", "seen", "1"]
+        kubectl("patch", "configmap", "seen", "-p", '{"data":{"c":"d"}}')
+        assert watching.stdout.readline().split()[:3] == ["MODIFIED", "seen", "2"]
+        kubectl("delete", "configmap", "seen")
+        assert watching.stdout.readline().split()[:3] == ["DELETED", "seen", "2"]
+    finally:
+        watching.terminate()
+        watching.communicate(timeout=30)
