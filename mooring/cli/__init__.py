@@ -14,6 +14,7 @@ COMMANDS = {  # the module of each command, with the line that `mooring --help` 
     "demo": "Tell a story on an embedded cluster, step by step.",
     "explain": "Explain why a pod is pending or where it is, and what would make it fit.",
     "extender": "Serve Python functions and plugins as a scheduler extender, for kube-scheduler to call.",
+    "node": "Have nodes of a cluster that `mooring up` brought up fail and recover.",
     "plugin": "Write a plugin: a class, its test and a configuration to begin with.",
     "plugins": "List the plugins, their extension points, and the profiles that run them.",
     "schedule": "Schedule manifests in memory, and tell where each pod goes and why.",

@@ -29,6 +29,11 @@ class Machine:
     def works(self) -> bool:
         return self.node is not None and self.failed_at is None
 
+    @property
+    def takes_pods(self) -> bool:
+        """It works, and has said what there is on it."""
+        return self.works and self.node is not None and bool(self.node.status.allocatable)
+
 
 class Fleet:
     """All machines: one for every Node there is. Listeners hear of those that come, fail and recover."""
@@ -63,7 +68,7 @@ class Fleet:
             self._gone(old)
             return
         machine = self.machine(new.name)
-        came, worked = machine.node is None, machine.failed_at is None
+        came, worked, took_pods = machine.node is None, machine.failed_at is None, machine.takes_pods
         machine.node = new
         told = internal_ip(new)
         if told != machine.address or not told:
@@ -71,7 +76,7 @@ class Fleet:
         works = not has_failed(new)
         if works != worked:
             machine.failed_at = None if works else self._clock()
-        if came or works != worked or (works and not new.ready):
+        if came or works != worked or took_pods != machine.takes_pods or (works and not new.ready):
             self._tell(new.name)
 
     def _settle_address(self, machine: Machine, told: str) -> None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from mooring.api.coordination import Lease
 from mooring.api.running import Node
 from mooring.api.times import format_time
 from mooring.cluster.controller import Context, Controller
 from mooring.cluster.errors import ApiError
-from mooring.cluster.kinds import ApiResource
 from mooring.cluster.port import PatchType
-from mooring.controllers.kinds import NODES
+from mooring.controllers.kinds import LEASES, NODES
 from mooring.nodes.fleet import Fleet
 from mooring.nodes.machines import completion, healthy
 
-LEASES = ApiResource("coordination.k8s.io", "v1", "leases", True, Lease)
 LEASE_NAMESPACE = "kube-node-lease"
 LEASE_DURATION = 40  # seconds
 RENEW_EVERY = 10.0  # a quarter of that, as kubelet does

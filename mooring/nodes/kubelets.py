@@ -10,6 +10,7 @@ from mooring.api.times import format_time, go_duration, parse_time
 from mooring.cluster.controller import Context, Controller
 from mooring.cluster.errors import ApiError
 from mooring.controllers.kinds import PODS
+from mooring.controllers.placement import index_by_node, pods_on
 from mooring.nodes import statuses
 from mooring.nodes.addresses import POD_NETWORK, Addresses
 from mooring.nodes.admission import Needs, needs_of
@@ -58,7 +59,7 @@ class Kubelets(Controller):
         self._budget = EventBudget(context.clock)
         self._claims = Claims(context.cache, self.enqueue)
         self._pods = context.cache.follow(PODS)
-        self._pods.index(ON_NODE, _node_of)
+        index_by_node(self._pods)
         self._pods.subscribe(self._changed)
         fleet.listen(self._machine_changed)
 
@@ -78,8 +79,8 @@ class Kubelets(Controller):
 
     def _machine_changed(self, name: str) -> None:
         machine = self._fleet.find(name)
-        if machine is not None and machine.works:
-            for pod in self._pods.by(ON_NODE, name):
+        if machine is not None and machine.takes_pods:
+            for pod in pods_on(self._pods, name):
                 self.enqueue(pod.key)
 
     def _resume(self, pod: Pod) -> None:
@@ -108,7 +109,7 @@ class Kubelets(Controller):
         if pod is None or not pod.spec.node_name:
             return
         machine = self._fleet.machine(pod.spec.node_name)
-        if not machine.works:
+        if not machine.takes_pods:
             return  # until it does
         guest = self._guests.get(pod.uid)
         if pod.metadata.deletion_timestamp is not None:
@@ -296,14 +297,6 @@ class EventBudget:
             return False
         self._left -= count
         return True
-
-
-ON_NODE = "node"
-"""The index of pods by the node that they are bound to."""
-
-
-def _node_of(pod: Pod) -> tuple[str, ...]:
-    return (pod.spec.node_name,) if pod.spec.node_name else ()
 
 
 def _concerns(old: Pod, new: Pod) -> bool:

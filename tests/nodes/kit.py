@@ -94,12 +94,7 @@ def play(
         loop = asyncio.get_running_loop()
         server = EmbeddedServer(clock=loop.time, seed=1)
         server.open()
-        cluster = server.cluster
-        stage = Nodes(
-            server,
-            Context(cluster, Cache(cluster), EventRecorder(cluster, ["kubelet"]), loop.time),
-            heartbeats,
-        )
+        stage = Nodes(server, loop.time, heartbeats)
         stage.begin()
         try:
             await stage.fake.register([node()] if nodes is None else nodes)

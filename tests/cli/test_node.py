@@ -1,0 +1,97 @@
+"""`mooring node fail` and `recover`, against an embedded API server over HTTPS."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from mooring.cluster.cache import Cache
+from mooring.cluster.controller import Context
+from mooring.cluster.events import EventRecorder
+from mooring.cluster.kinds import NODES
+from mooring.embedded.server import EmbeddedServer
+from mooring.nodes import FakeNodes, make_nodes
+
+
+async def mooring(*args: str, home: Path) -> tuple[int, str, str]:
+    """Exit code, output and errors of a command, in a home of its own."""
+    environment = {**os.environ, "HOME": str(home), "KUBECONFIG": ""}
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "mooring.cli", *args, stdout=pipe, stderr=pipe, env=environment
+    )
+    output, errors = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, output.decode(), errors.decode()
+
+
+def with_server(scene: Callable[[EmbeddedServer, FakeNodes], Awaitable[None]]) -> None:
+    async def all_of_it() -> None:
+        async with EmbeddedServer() as server:
+            cluster = server.cluster
+            context = Context(cluster, Cache(cluster), EventRecorder(cluster, ["kubelet"]), lambda: 0.0)
+            nodes = FakeNodes(context)
+            tasks = [asyncio.create_task(run) for run in (context.cache.run(), nodes.run())]
+            await nodes.register(make_nodes(7))
+            await scene(server, nodes)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    asyncio.run(all_of_it())
+
+
+def test_nodes_fail_and_recover(tmp_path: Path) -> None:
+    async def scene(server: EmbeddedServer, nodes: FakeNodes) -> None:
+        changed = asyncio.Event()
+        nodes.on_change(lambda name: changed.set())
+        config = f"--kubeconfig={server.kubeconfig}"
+        changed.clear()
+        code, output, errors = await mooring("node", "fail", config, "node-1", "node-2", home=tmp_path)
+        assert (code, output, errors) == (0, "node/node-1 failed\nnode/node-2 failed\n", "")
+        await asyncio.wait_for(changed.wait(), 10)
+        found = await server.cluster.get(NODES, "node-1")
+        assert found.metadata.annotations["mooring/failed"] == "true"
+        code, output, _ = await mooring("node", "recover", config, "node-1", "node-3", home=tmp_path)
+        assert (code, output) == (0, "node/node-1 recovered\nnode/node-3 is well already\n")
+        found = await server.cluster.get(NODES, "node-1")
+        assert "mooring/failed" not in found.metadata.annotations
+
+    with_server(scene)
+
+
+def test_unknown_nodes_are_told_and_the_others_fail_all_the_same(tmp_path: Path) -> None:
+    async def scene(server: EmbeddedServer, nodes: FakeNodes) -> None:
+        config = f"--kubeconfig={server.kubeconfig}"
+        code, output, errors = await mooring("node", "fail", config, "n1", "node-7", home=tmp_path)
+        assert (code, output) == (1, "node/node-7 failed\n")
+        assert "no node by the name of n1" in errors
+        assert "there are node-1, node-2, node-3, node-4, node-5, …" in errors
+
+    with_server(scene)
+
+
+def test_without_a_cluster(tmp_path: Path) -> None:
+    async def scene() -> None:
+        code, _, errors = await mooring("node", "fail", "node-1", home=tmp_path)
+        assert code == 2
+        assert "no kubeconfig" in errors
+        assert "Traceback" not in errors
+        nowhere = tmp_path / "config"
+        nowhere.write_text(
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+            "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"
+            "contexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {}}]\n"
+        )
+        code, _, errors = await mooring("node", "fail", f"--kubeconfig={nowhere}", "n", home=tmp_path)
+        assert code == 3
+        assert "127.0.0.1:1" in errors
+        assert "Traceback" not in errors
+        code, _, errors = await mooring("node", "fail", home=tmp_path)
+        assert code == 2
+        assert "NAME" in errors
+
+    asyncio.run(scene())
