@@ -15,6 +15,8 @@ from urllib.error import HTTPError
 
 import pytest
 
+from mooring.embedded.http.certificates import make_certificates
+from tests.endpoints.certificates import ClientAuthority
 from tests.examples.extender_story import NODES, Extender, Story, Tree
 from tests.live.control_plane import ControlPlane
 from tests.live.replica import wait_for
@@ -106,12 +108,15 @@ def only_from_the_second(pod, victims):
 def test_an_extender_says_from_where_pods_may_be_evicted(
     story: Story, control_plane: ControlPlane, caller: str, cached: bool, tmp_path: Path
 ) -> None:
+    """Over TLS, with a certificate of the scheduler's."""
     (tmp_path / "preempting.py").write_text(PREEMPT)
     control_plane.kubectl("apply", "-f", "-", stdin=PRIORITY)
     for name in NODES:
         create(control_plane, story.namespace, f"low-{name}", "low", cpu="4", nodeName=name)
-    flags = ["--node-cache-capable"] if cached else []
-    changes = {"filterVerb": "", "prioritizeVerb": "", "weight": 0, "preemptVerb": "preempt"}
+    flags, tls = certificates(tmp_path)
+    if cached:
+        flags.append("--node-cache-capable")
+    changes = {"filterVerb": "", "prioritizeVerb": "", "weight": 0, "preemptVerb": "preempt", **tls}
     with (
         Extender(tmp_path, story.kubeconfig, str(tmp_path / "preempting.py"), *flags) as extender,
         story.scheduler(caller, extender, nodeCacheCapable=cached, **changes),
@@ -125,6 +130,31 @@ def test_an_extender_says_from_where_pods_may_be_evicted(
     left = story.kubectl("get", "pods", "-o", "jsonpath={.items[*].metadata.name}").split()
     assert left == ["low-scheduler-1", "urgent"]
     story.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
+
+
+def certificates(folder: Path) -> tuple[list[str], Tree]:
+    """The flags of an extender that asks for certificates, and the configuration of a scheduler with one."""
+    server, authority = make_certificates("127.0.0.1"), ClientAuthority()
+    client = authority.issue("kube-scheduler")
+    for name, data in {
+        "server.crt": server.certificate,
+        "server.key": server.key,
+        "server-ca.crt": server.authority,
+        "client.crt": client.certificate,
+        "client.key": client.key,
+        "client-ca.crt": authority.certificate,
+    }.items():
+        (folder / name).write_bytes(data)
+    flags = [
+        f"--tls-cert-file={folder / 'server.crt'}",
+        f"--tls-private-key-file={folder / 'server.key'}",
+        f"--client-ca-file={folder / 'client-ca.crt'}",
+    ]
+    files = {"caFile": "server-ca.crt", "certFile": "client.crt", "keyFile": "client.key"}
+    return flags, {
+        "enableHTTPS": True,
+        "tlsConfig": {field: str(folder / name) for field, name in files.items()},
+    }
 
 
 PRIORITY = """
