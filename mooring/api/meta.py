@@ -45,7 +45,10 @@ class ObjectMeta(Struct):
 
     def controller(self) -> OwnerReference | None:
         """The owner that manages this object, if any."""
-        return next((owner for owner in self.owner_references if owner.controller), None)
+        for owner in self.owner_references:  # asked many times a pod: a loop is the quickest
+            if owner.controller:
+                return owner
+        return None
 
 
 class LabelSelectorRequirement(Value, frozen=True):

@@ -71,7 +71,7 @@ class Pod(objects.Pod):
     @property
     def active(self) -> bool:
         """Whether it runs or may still run: controllers count these."""
-        return not self.terminal and self.metadata.deletion_timestamp is None
+        return self.metadata.deletion_timestamp is None and self.status.phase not in ("Succeeded", "Failed")
 
     @property
     def ready_since(self) -> str | None:

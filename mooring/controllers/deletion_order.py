@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
 from heapq import nsmallest
 from math import log2
 
@@ -30,10 +31,15 @@ def pods_to_delete(pods: list[Pod], related: Iterable[Pod], count: int, now: flo
     if count >= len(pods):
         return pods
     on_node = Counter(pod.spec.node_name for pod in related if pod.active)
-    return nsmallest(count, pods, key=lambda pod: _key(pod, on_node[pod.spec.node_name], now))
+
+    @cache  # times are whole seconds: many pods share them
+    def age(since: str | None) -> int:
+        return _age(since, now)
+
+    return nsmallest(count, pods, key=lambda pod: _key(pod, on_node[pod.spec.node_name], age))
 
 
-def _key(pod: Pod, neighbours: int, now: float) -> Key:
+def _key(pod: Pod, neighbours: int, age: Callable[[str | None], int]) -> Key:
     ready_since = pod.ready_since
     restarts, sidecar_restarts = _restarts(pod)
     return (
@@ -42,10 +48,10 @@ def _key(pod: Pod, neighbours: int, now: float) -> Key:
         ready_since is not None,
         deletion_cost(pod),
         -neighbours,
-        _age(ready_since, now),
+        age(ready_since),
         -restarts,
         -sidecar_restarts,
-        _age(pod.metadata.creation_timestamp, now),
+        age(pod.metadata.creation_timestamp),
         pod.uid,
     )
 

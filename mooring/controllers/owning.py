@@ -54,7 +54,11 @@ def concerned(
 ) -> list[str]:
     """The keys of the owners whom a change of an object concerns: who controlled it or controls it now; where
     nobody does any more, or it has new labels, those who might adopt it."""
-    before, after = _controller_key(owners, old), _controller_key(owners, new)
+    after = _controller_key(owners, new)
+    if old is not None and new is not None and old.metadata.owner_references == new.metadata.owner_references:
+        before = after  # as nearly always
+    else:
+        before = _controller_key(owners, old)
     if after is not None:
         return [after] if before is None or before == after else [after, before]
     keys = [] if before is None else [before]
@@ -98,9 +102,10 @@ class Claims(Generic[Owner, Obj]):
         self._collection = collection
         self._may_adopt: ClusterError | bool | None = None  # None: not asked yet
 
-    def owned(self) -> list[Obj]:
-        """What has this owner and is selected, just as it is: nothing is adopted or released."""
-        found = self._collection.controlled_by(self._owner.uid)
+    def owned(self, eligible: Callable[[Obj], bool] = lambda obj: True) -> list[Obj]:
+        """What of the eligible objects has this owner and is selected, just as it is: nothing is adopted or
+        released."""
+        found = filter(eligible, self._collection.controlled_by(self._owner.uid))
         return [obj for obj in found if self._selector.matches(obj.metadata.labels)]
 
     async def claim(self, eligible: Callable[[Obj], bool] = lambda obj: True) -> list[Obj]:
@@ -109,10 +114,11 @@ class Claims(Generic[Owner, Obj]):
         claimed: list[Obj] = []
         failures: list[ClusterError] = []
         deleted = self._owner.metadata.deletion_timestamp is not None
-        for obj in self._collection.controlled_by(self._owner.uid):
-            if not eligible(obj):
-                continue
-            if self._selector.matches(obj.metadata.labels):
+        alike: dict[str, str] | None = None  # labels that match; most are like those before
+        for obj in filter(eligible, self._collection.controlled_by(self._owner.uid)):
+            labels = obj.metadata.labels
+            if labels == alike or self._selector.matches(labels):
+                alike = labels
                 claimed.append(obj)
             elif not deleted:
                 try:

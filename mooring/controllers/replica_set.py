@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
+from operator import attrgetter
 from typing import ClassVar, TypeVar
 
 from mooring.api.meta import Condition
@@ -51,14 +52,13 @@ class _Controller(PodController[Set]):
             return
         claims = Claims(self, self.owners, owner, self.selector_of(owner), self.pods)
         active = await claims.claim(_active)
-        leaving = sum(pod.terminating and not pod.terminal for pod in claims.owned())
+        leaving = claims.owned(_leaving) if self.counts_terminating else None
         failure: ClusterError | None = None
         if owner.metadata.deletion_timestamp is None:
             failure = await self._manage(owner, active)
         now = self.context.clock()
         counted = self._count(owner, active, now)
-        if self.counts_terminating:
-            counted.terminating_replicas = leaving
+        counted.terminating_replicas = None if leaving is None else len(leaving)
         counted.conditions = self._conditions(owner, len(active), failure)
         await self._write_status(owner, counted)
         if failure is not None:
@@ -120,11 +120,11 @@ class _Controller(PodController[Set]):
         min_ready = owner.spec.min_ready_seconds
         labeled = ready = available = 0
         for pod in active:
-            labeled += fully_labeled(pod.metadata.labels)
-            wait = available_in(pod, min_ready, now)
-            if wait is not None:
+            labels = pod.metadata.labels
+            labeled += labels == template_labels or fully_labeled(labels)
+            if pod.ready_since is not None:
                 ready += 1
-                available += wait == 0.0
+                available += not min_ready or available_in(pod, min_ready, now) == 0.0
         return ReplicaSetStatus(
             replicas=len(active),
             fully_labeled_replicas=labeled,
@@ -189,8 +189,11 @@ class ReplicationControllerController(_Controller[ReplicationController]):
         return from_map(owner.spec.selector or {})
 
 
-def _active(pod: Pod) -> bool:
-    return pod.active
+_active = attrgetter("active")
+
+
+def _leaving(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is not None and not pod.terminal
 
 
 async def _all(
