@@ -16,6 +16,7 @@ from mooring.embedded.errors import no_such_resource
 from mooring.embedded.http.negotiation import PLAIN
 from mooring.embedded.kinds.resource import Resource
 from mooring.embedded.objects import encode_json
+from mooring.embedded.store.record import Record
 from mooring.embedded.verbs.api import IN_PROCESS, Api, User
 from mooring.embedded.verbs.options import Params
 from mooring.embedded.verbs.request import Answer, ListAnswer, ObjectAnswer, Request, TreeAnswer, WatchAnswer
@@ -24,6 +25,7 @@ Obj = TypeVar("Obj", bound=KubeObject)
 
 _NO_PARAMS: Final[Params] = {}
 _WRITE: Final[Params] = {"fieldValidation": ["Ignore"]}  # nobody reads warnings here
+_MOST_WRITTEN: Final = 4096
 
 
 class EmbeddedCluster:
@@ -40,6 +42,8 @@ class EmbeddedCluster:
         self._user = user
         self._user_agent = user_agent
         self._tracked = tracked
+        self._written: dict[tuple[int, str, str, type[Any]], Any] = {}
+        """What was read from the answers to writes: whoever watches need not read it again."""
 
     async def list(
         self,
@@ -94,6 +98,10 @@ class EmbeddedCluster:
         async for batch in answer.watching.batches():
             for type, record in batch.changes:
                 version = str(record.version)
+                known = self._written.pop(_key(resource, record), None) if resource.keep is None else None
+                if known is not None:
+                    yield Change(type, version, known)
+                    continue
                 try:
                     obj = reader.kept(PLAIN.single(answer.resource, record), resource.keep)
                     yield Change(type, version, obj)
@@ -110,7 +118,7 @@ class EmbeddedCluster:
 
     async def create(self, resource: ApiResource[Obj], body: Any, namespace: str = "") -> Obj:
         answer = await self._ask("create", resource, namespace, "", _WRITE, body)
-        return self._object(resource, answer)
+        return self._remembered(resource, answer)
 
     async def post(
         self, resource: ApiResource[Any], name: str, subresource: str, body: Any, namespace: str = ""
@@ -121,7 +129,7 @@ class EmbeddedCluster:
         self, resource: ApiResource[Obj], name: str, body: Any, namespace: str = "", subresource: str = ""
     ) -> Obj:
         answer = await self._ask("update", resource, namespace, name, _WRITE, body, subresource)
-        return self._object(resource, answer)
+        return self._remembered(resource, answer)
 
     async def patch(
         self,
@@ -139,7 +147,7 @@ class EmbeddedCluster:
         answer = await self._ask(
             "patch", resource, namespace, name, params, patch, subresource, content_type=kind.value
         )
-        return self._object(resource, answer)
+        return self._remembered(resource, answer)
 
     async def delete(
         self,
@@ -222,12 +230,26 @@ class EmbeddedCluster:
             raise no_such_resource()
         return served
 
+    def _remembered(self, resource: ApiResource[Obj], answer: Answer) -> Obj:
+        """The object in the answer to a write; objects are values, so that one serves all."""
+        obj = self._object(resource, answer)
+        if isinstance(answer, ObjectAnswer):
+            if len(self._written) >= _MOST_WRITTEN:  # of kinds that nobody watches
+                self._written.clear()
+            self._written[_key(resource, answer.record)] = obj
+        return obj
+
     def _object(self, resource: ApiResource[Obj], answer: Answer) -> Obj:
         reader: Reader[Obj] = reader_of(resource.model)
         if isinstance(answer, ObjectAnswer):
             return reader.object(PLAIN.single(answer.resource, answer.record))
         assert isinstance(answer, TreeAnswer)
         return reader.object(encode_json(answer.tree))
+
+
+def _key(resource: ApiResource[Any], record: Record) -> tuple[int, str, str, type[Any]]:
+    """One object at one version, as it is served and read."""
+    return record.version, resource.group, resource.version, resource.model
 
 
 def _params(**texts: str) -> dict[str, list[str]]:

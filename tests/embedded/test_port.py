@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from mooring.api import running
 from mooring.api.objects import Node, Pod
 from mooring.cluster.errors import ApiError
-from mooring.cluster.kinds import EVENTS, NODES, PODS
+from mooring.cluster.kinds import EVENTS, NODES, PODS, ApiResource
 from mooring.cluster.port import Cluster
 from mooring.embedded import EmbeddedServer
 from mooring.testing import make_node, make_pod
@@ -69,6 +70,23 @@ def test_pages_and_watches() -> None:
         assert seen[0][1] == "p0"
         assert ("DELETED", "p0") in seen
         assert seen[-1][0] == "BOOKMARK"
+
+    with_server(act)
+
+
+def test_a_watch_tells_of_a_write_what_its_answer_told() -> None:
+    async def act(cluster: Cluster) -> None:
+        version = (await cluster.list(PODS)).resource_version
+        created = await cluster.create(PODS, pod("p"), "default")
+        same = await cluster.patch(PODS, "p", {"metadata": {"labels": None}}, "default")  # changes nothing
+        changed = await cluster.patch(PODS, "p", {"metadata": {"labels": {"a": "b"}}}, "default")
+        for model in (Pod, running.Pod):  # others may read the same pods by another model
+            read = ApiResource("", "v1", "pods", True, model)
+            seen = [change.object async for change in cluster.watch(read, version, timeout_seconds=1)]
+            assert all(type(obj) is model for obj in seen[:2])
+            versions = [obj.metadata.resource_version for obj in seen[:2] if obj is not None]
+            assert versions == [created.metadata.resource_version, changed.metadata.resource_version]
+        assert same == created
 
     with_server(act)
 
