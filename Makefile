@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 .PHONY: demo test lint types format parity bench clean
 
 demo: $(READY)
-	@$(BIN)/mooring schedule -f examples/quickstart --explain web-2 --explain db-1
+	@$(BIN)/mooring demo
 
 test: $(READY)
 	$(BIN)/python -m pytest -n auto --dist loadgroup

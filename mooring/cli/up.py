@@ -18,7 +18,6 @@ import click
 from rich.console import Console
 
 from mooring.cli.event_loop import fastest_loop
-from mooring.cli.live_view import PERIOD, PlainView, Tally, TerminalView, View
 from mooring.cli.manifests import filename_option, read_sources
 from mooring.cli.plugins import plugin_option
 from mooring.cli.reloading import Setup, Sources
@@ -28,6 +27,7 @@ from mooring.embedded.http.kubeconfig import is_ours, write_private
 from mooring.framework.registry import RegistrationError
 from mooring.framework.runners import PluginError
 from mooring.local.applying import ManifestError, Tree, read_trees
+from mooring.local.live_view import PERIOD, PlainView, Tally, TerminalView, View
 from mooring.local.local_cluster import LocalCluster
 from mooring.nodes import NodesFileError, load_nodes, make_nodes
 
@@ -125,7 +125,7 @@ class _Up:
         await cluster.start()
         try:
             await cluster.nodes.register(self._options.nodes)
-            click.echo(f"export KUBECONFIG={self._kubeconfig()}")
+            click.echo(f"export KUBECONFIG={self._kubeconfig().resolve()}")
             sys.stdout.flush()
             with self._looking():
                 watching = asyncio.create_task(self._watch(setup))

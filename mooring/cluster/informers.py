@@ -83,6 +83,7 @@ class Informer(Generic[Obj]):
         self._stall_after = stall_after
         self._after = after
         self._optional = optional
+        self._absent = False  # an optional kind that is not served
         self._troubles = troubles or Troubles()
         self._known: dict[str, Obj] = {}  # what the sink has, by key
         self._refused: dict[str, str] = {}  # by key, what was said about an object last
@@ -125,10 +126,12 @@ class Informer(Generic[Obj]):
         if isinstance(failure, ApiError) and failure.gone:
             log.info("the changes of %s since version %s are gone: listing again", name, self._version)
             self._version = ""
+        elif self._optional and isinstance(failure, ApiError) and failure.not_found:
+            if self._version or not self._absent:
+                log.info("%s are not served: there are none until somebody defines them", name)
+            self._absent, self._version = True, ""
         elif isinstance(failure, ApiError):
             verb = "watch" if self._version else "list"
-            if self._optional and failure.not_found:
-                self._version = ""
             self._troubles.tell(name, in_words(failure, verb, self.resource))
         elif isinstance(failure, Unreachable):
             self._troubles.tell(name, str(failure))

@@ -158,13 +158,14 @@ def test_a_custom_kind_may_come_and_go(caplog: pytest.LogCaptureFixture) -> None
     missing = ApiError(404, "NotFound", "404 page not found")
 
     async def main() -> None:
+        caplog.set_level(logging.INFO)
         cluster, sink = FakeCluster(), Recorded()
         cluster.refusals["list", "widgets"] = missing
         informers = Informers(cluster, sink, custom=[widgets])
         async with running(informers):
             await asyncio.sleep(MINUTE)
             assert informers.synced.is_set()
-            assert caplog.text.count("does not serve widgets of example.com/v1") == 1
+            assert caplog.text.count("widgets.example.com are not served") == 1
             del cluster.refusals["list", "widgets"]
             cluster.put(widgets, pod("w1"))
             await asyncio.sleep(10)  # somebody made its definition

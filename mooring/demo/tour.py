@@ -1,0 +1,97 @@
+"""The tour: a cluster comes up, a workload is scheduled before your eyes, and two decisions are explained."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import click
+from rich.console import Console
+
+from mooring.api.running import Pod
+from mooring.config import LoadedConfig, default_config
+from mooring.controllers.kinds import NODES, PODS
+from mooring.core.build import registry_with
+from mooring.demo.examples import EXAMPLES, read
+from mooring.demo.stage import StoryError
+from mooring.explain.explain import decisions
+from mooring.explain.report import report
+from mooring.local.applying import read_trees
+from mooring.local.live_view import PERIOD, PlainView, Tally, TerminalView, View
+from mooring.local.local_cluster import LocalCluster
+from mooring.nodes import load_nodes
+
+EXAMPLE = "tour"
+PATIENCE = 12.0  # seconds until all has happened that will
+COMES_AFTER = 0.3  # seconds between two parts of the workload, so that one sees something happen
+
+
+def tell() -> None:
+    asyncio.run(_tell())
+
+
+async def _tell() -> None:
+    began = time.perf_counter()
+    cluster = LocalCluster()
+    await cluster.start()
+    try:
+        await cluster.nodes.register(load_nodes(EXAMPLES / EXAMPLE / "nodes.yaml"))
+        click.echo(
+            f"A cluster of six nodes, up after {time.perf_counter() - began:.1f} s: `mooring up` does that."
+        )
+        click.echo("Its API server is for kubectl and everybody else. Now some work for the scheduler:\n")
+        await _watch(cluster)
+        click.echo()
+        _explain(cluster, next(pod.key for pod in cluster.cache.follow(PODS) if _is(pod, "web")))
+        click.echo()
+        _explain(cluster, "default/db-1")
+    finally:
+        await cluster.stop()
+
+
+async def _watch(cluster: LocalCluster) -> None:
+    """Bring the workload in, and show what happens until everything has its place, or none."""
+    console = Console()
+    view: View = TerminalView(console) if console.is_terminal else PlainView()
+    try:
+        config = LoadedConfig(default_config())
+        await cluster.schedule(config, registry_with(), on_decision=view.decided)
+        tally = Tally(cluster.cache.follow(PODS), cluster.cache.follow(NODES))
+        for tree in read_trees(read(EXAMPLE, "workload.yaml"), "workload.yaml"):
+            view.say(await cluster.applier.apply(tree, "workload.yaml"))
+            view.refresh(tally.counts())
+            await asyncio.sleep(COMES_AFTER)
+        deadline = time.monotonic() + PATIENCE
+        while not _done(cluster):
+            if time.monotonic() > deadline:
+                raise StoryError(f"not everything ran: {tally.counts()}")
+            view.refresh(tally.counts())
+            await asyncio.sleep(PERIOD)
+        view.refresh(tally.counts())
+        await asyncio.sleep(PERIOD)
+        view.refresh(tally.counts())
+    finally:
+        view.close()
+    click.echo(tally.counts())
+
+
+def _done(cluster: LocalCluster) -> bool:
+    pods = list(cluster.cache.follow(PODS))
+    ready = [pod for pod in pods if pod.ready]
+    succeeded = [pod for pod in pods if pod.status.phase == "Succeeded"]
+    return len(ready) == 7 and len(succeeded) == 4 and any(pod.name == "db-1" for pod in pods)
+
+
+def _is(pod: Pod, app: str) -> bool:
+    return pod.metadata.labels.get("app") == app
+
+
+def _explain(cluster: LocalCluster, pod: str) -> None:
+    scheduler = cluster.scheduler
+    assert scheduler is not None
+    click.echo(click.style(f"$ mooring explain {pod.partition('/')[2]}", bold=True))
+    told = decisions(scheduler.core, scheduler.decisions, *pod.split("/"))
+    if told is None:
+        raise StoryError(f"nothing is known of {pod}")
+    for line in report(told):
+        click.echo(line)

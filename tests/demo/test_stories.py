@@ -1,0 +1,32 @@
+"""Every story comes out right, through the installed command; one that does not is not told as if it had."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from mooring.cli.demo import STORIES, demo
+from mooring.demo.stage import Stage
+from tests.cli.test_schedule import mooring
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_it_comes_out_right(story: str) -> None:
+    done = mooring("demo", story)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not done.stderr
+
+
+def test_a_story_that_goes_wrong_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Stage, "pass_time", lambda stage, seconds: None)
+    done = CliRunner().invoke(demo, ["delay"])
+    assert done.exit_code == 1
+    assert "this did not come true: right after it, it is bound" in done.output
+
+
+def test_the_tour_explains_a_pod_that_is_placed_and_one_that_is_pending() -> None:
+    told = mooring("demo").stdout
+    assert "7 running, 4 succeeded" in told
+    assert "Scores of " in told
+    assert "default/db-1 is pending" in told
+    assert "drop the node selector disk=ssd" in told
