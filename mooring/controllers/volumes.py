@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mooring.api.running import Pod
 from mooring.cluster.controller import Context, Controller
 from mooring.cluster.errors import ApiError
 from mooring.controllers.kinds import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES
@@ -23,7 +24,7 @@ from mooring.controllers.volume_matching import (
     mismatch,
     same_mode,
 )
-from mooring.controllers.volume_users import index_by_claim, users_of
+from mooring.controllers.volume_users import claims_of, index_by_claim, users_of
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 _DEFAULT = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
@@ -45,6 +46,7 @@ class VolumeBinder(Controller):
         self._claims.subscribe(self._claim_changed)
         self._volumes.subscribe(self._volume_changed)
         self._classes.subscribe(self._class_changed)
+        self._pods.subscribe(self._pod_changed)
 
     # ---- what changes
 
@@ -73,6 +75,12 @@ class VolumeBinder(Controller):
     def _class_changed(self, old: StorageClass | None, new: StorageClass | None) -> None:
         if new is not None:
             self._wake_unbound()
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        """Claims tell which pods they wait for."""
+        if old is None and new is not None and new.spec.volumes and not new.spec.node_name:
+            for key in self._unbound.intersection(claims_of(new)):
+                self.enqueue(f"claim/{key}")
 
     def _wake_unbound(self) -> None:
         for key in self._unbound:
