@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from importlib import import_module
 
@@ -26,6 +27,7 @@ def demo(story: str) -> None:
 
     Exits 1 when it does not come out as it should.
     """
+    logging.getLogger().addHandler(logging.NullHandler())  # the story tells what there is to tell
     try:
         import_module(f"mooring.demo.{story}").tell()
     except (StoryError, AssertionError) as failure:

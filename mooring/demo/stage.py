@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import click
 import msgspec
 
+from mooring.api.times import format_time
 from mooring.demo.examples import read
 from mooring.embedded.printing.ages import Ages
 from mooring.embedded.printing.table import printer_of
@@ -73,6 +74,11 @@ class Stage:
     def cordon(self, node: str) -> None:
         self._type(f"kubectl cordon {node}")
         self.cluster.patch(f"node/{node}", {"spec": {"unschedulable": True}})
+
+    def restart(self, what: str) -> None:
+        self._type(f"kubectl rollout restart {what}")
+        stamp = {"kubectl.kubernetes.io/restartedAt": format_time(self.cluster.now())}
+        self.cluster.patch(what, {"spec": {"template": {"metadata": {"annotations": stamp}}}})
 
     def get(self, kind: str, *, wide: bool = False, show: Iterable[str] = ()) -> None:
         """The table that kubectl prints, or the columns of it named."""
