@@ -34,6 +34,8 @@ from mooring.embedded.verbs.status_patches import patch_status
 from mooring.embedded.verbs.updating import change, check_name
 from mooring.embedded.verbs.write import Write
 
+_TYPES = {kind.value: kind for kind in PatchType}
+
 
 def patch(request: Request) -> Answer:
     """PATCH on an object or on a subresource that is a part of it."""
@@ -53,11 +55,10 @@ def patch(request: Request) -> Answer:
 def patch_type(request: Request) -> PatchType:
     """The type of patch that a request carries. Raises 415."""
     media = request.content_type.partition(";")[0].strip().lower()
-    offered = [one for one in PatchType if not (request.resource.custom and one is PatchType.STRATEGIC)]
-    for one in offered:
-        if media == one.value:
-            return one
-    raise ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type")
+    kind = _TYPES.get(media)
+    if kind is None or (request.resource.custom and kind is PatchType.STRATEGIC):
+        raise ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type")
+    return kind
 
 
 def patch_options(params: Mapping[str, list[str]], kind: PatchType) -> WriteOptions:
