@@ -22,7 +22,10 @@ def test_parse_time(text: str, seconds: float) -> None:
     assert parse_time(text) == pytest.approx(seconds, abs=1e-6)
 
 
-@pytest.mark.parametrize("text", ["", "2024-02-29", "2024-02-30T00:00:00Z", "2024-02-29T12:00:00", "now"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "2024-02-29", "2024-02-30T00:00:00Z", "2024-02-29T12:00:00", "2024-W09-4T12:00:00Z", "now"],
+)
 def test_what_is_no_time(text: str) -> None:
     with pytest.raises(ValueError, match=f'time "{text}"'):
         parse_time(text)
