@@ -13,6 +13,7 @@ from mooring.api.running import Pod
 from mooring.api.selectors import Selector, compile_selector, from_map
 from mooring.cluster.controller import Context
 from mooring.cluster.errors import ApiError, ClusterError
+from mooring.cluster.kinds import ApiResource
 from mooring.controllers.deletion_order import pods_to_delete
 from mooring.controllers.kinds import REPLICA_SETS, REPLICATION_CONTROLLERS
 from mooring.controllers.owning import Claims, controller_reference
@@ -23,8 +24,8 @@ from mooring.controllers.templates import pod_of
 
 BURST = 500  # pods created or deleted before others have their turn
 IN_FLIGHT = 32  # requests under way at a time
-PAUSE_PER_POD = 1e-5  # seconds: counting pods is not to cost more than a part of the time
-LEAST_PAUSE = 1e-3
+PAUSE_PER_POD = 5e-5  # seconds, a multiple of what counting one takes
+LEAST_PAUSE = 5e-3
 
 REPLICA_FAILURE = "ReplicaFailure"
 
@@ -37,18 +38,22 @@ class _Controller(PodController[Set]):
 
     counts_terminating: ClassVar[bool]
 
+    def __init__(self, context: Context, resource: ApiResource[Set]) -> None:
+        self._pauses: dict[str, float] = {}  # of sets for which they are worth while
+        super().__init__(context, resource)
+
     @abstractmethod
     def selector_of(self, owner: Set) -> Selector: ...
 
     def pod_of_changed(self, key: str, old: Pod | None, new: Pod | None) -> None:
         """A large set is counted once after many changes, not after each."""
-        owner = self.owners.get(key)
-        pause = 0.0 if owner is None else PAUSE_PER_POD * max(owner.status.replicas, owner.spec.replicas)
-        self.enqueue(key, pause if pause > LEAST_PAUSE else 0.0)
+        if old is None or new is None or _counted_as(old) != _counted_as(new):
+            self.enqueue(key, self._pauses.get(key, 0.0))
 
     async def sync(self, key: str) -> None:
         owner = self.owners.get(key)
         if owner is None:
+            self._pauses.pop(key, None)
             return
         claims = Claims(self, self.owners, owner, self.selector_of(owner), self.pods)
         active = await claims.claim(_active)
@@ -58,6 +63,7 @@ class _Controller(PodController[Set]):
             failure = await self._manage(owner, active)
         now = self.context.clock()
         counted = self._count(owner, active, now)
+        self._pause(key, len(active))
         counted.terminating_replicas = None if leaving is None else len(leaving)
         counted.conditions = self._conditions(owner, len(active), failure)
         await self._write_status(owner, counted)
@@ -113,6 +119,13 @@ class _Controller(PodController[Set]):
         return [pod for one in owners for pod in self.pods.controlled_by(one.uid)]
 
     # ---- status
+
+    def _pause(self, key: str, pods: int) -> None:
+        """How long a set waits for more changes before its pods are counted again."""
+        if pods * PAUSE_PER_POD > LEAST_PAUSE:
+            self._pauses[key] = pods * PAUSE_PER_POD
+        else:
+            self._pauses.pop(key, None)
 
     def _count(self, owner: Set, active: list[Pod], now: float) -> ReplicaSetStatus:
         template_labels = (owner.spec.template.get("metadata") or {}).get("labels") or {}
@@ -190,6 +203,12 @@ class ReplicationControllerController(_Controller[ReplicationController]):
 
 
 _active = attrgetter("active")
+
+
+def _counted_as(pod: Pod) -> tuple[object, ...]:
+    """All that the counts of a set follow from."""
+    meta = pod.metadata
+    return meta.deletion_timestamp, pod.status.phase, pod.ready_since, meta.labels, meta.owner_references
 
 
 def _leaving(pod: Pod) -> bool:
