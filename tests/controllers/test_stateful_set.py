@@ -77,3 +77,30 @@ def test_a_set_that_is_being_deleted_is_left_alone() -> None:
         assert await stage.all("pods") == []
 
     play(scene, StatefulSetController)
+
+
+def test_kubectl_rollout_restart_and_undo() -> None:
+    async def scene(stage: Embedded) -> None:
+        await stage.create(workload("StatefulSet", "web", replicas=2))
+        await stage.rest()
+        while await stage.step():
+            pass
+        restart = {"kubectl.kubernetes.io/restartedAt": "2030-01-01T00:00:00Z"}
+        await stage.patch(
+            "statefulsets", "web", {"spec": {"template": {"metadata": {"annotations": restart}}}}
+        )
+        await stage.rest()
+        while await stage.step():
+            pass
+        assert [pod["metadata"]["annotations"] for pod in await stage.all("pods")] == [restart] * 2
+        revisions = {one["revision"]: one for one in await stage.all("controllerrevisions")}
+        await stage.patch("statefulsets", "web", revisions[1]["data"])
+        await stage.rest()
+        while await stage.step():
+            pass
+        assert not any(pod["metadata"].get("annotations") for pod in await stage.all("pods"))
+        status = (await stage.get("statefulsets", "web"))["status"]
+        assert status["currentRevision"] == status["updateRevision"] == revisions[1]["metadata"]["name"]
+        assert sorted(one["revision"] for one in await stage.all("controllerrevisions")) == [2, 3]
+
+    play(scene, StatefulSetController)
