@@ -19,12 +19,22 @@ from typing import Any
 
 from mooring.cluster.api_server import ApiServer
 from mooring.cluster.credentials import load_credentials
-from tests.controllers import daemon_scenes, deployment_scenes, job_scenes, stateful_scenes
+from tests.controllers import (
+    cron_scenes,
+    daemon_scenes,
+    deployment_scenes,
+    job_scenes,
+    stateful_scenes,
+    upkeep_scenes,
+)
 from tests.controllers.kit import CORE_EVENTS, Stage, Tree, resource, workload
 from tests.live.control_plane import HOW_TO_GET, ControlPlane, assets
 
 DATA = Path(__file__).parent / "data"
-WATCHED = ("deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "pods")
+WATCHED = (
+    "deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "pods", "configmaps",
+    "poddisruptionbudgets", "persistentvolumes", "persistentvolumeclaims",
+)  # fmt: skip
 QUIET = 1.0  # seconds without a change, after which nothing is expected to happen by itself
 PATIENCE = 60.0
 
@@ -33,6 +43,19 @@ MODULES: dict[ModuleType, tuple[str, ...]] = {
     stateful_scenes: ("statefulset-controller",),
     daemon_scenes: ("daemonset-controller",),
     job_scenes: ("job-controller", "ttl-after-finished-controller"),
+    cron_scenes: ("cronjob-controller", "job-controller"),
+    upkeep_scenes: (
+        "deployment-controller",
+        "garbage-collector-controller",
+        "namespace-controller",
+        "disruption-controller",
+        "node-lifecycle-controller",
+        "taint-eviction-controller",
+        "pod-garbage-collector-controller",
+        "persistentvolume-binder-controller",
+        "persistentvolume-protection-controller",
+        "persistentvolumeclaim-protection-controller",
+    ),
 }
 """Which controllers are to run for the scenes of a module, besides that of ReplicaSets."""
 

@@ -1,0 +1,44 @@
+"""What keeps a cluster in order, compared with what kube-controller-manager was seen to do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mooring.controllers.deployment import DeploymentController
+from mooring.controllers.disruption import DisruptionController
+from mooring.controllers.garbage_collector import GarbageCollector
+from mooring.controllers.namespace import NamespaceController
+from mooring.controllers.node_lifecycle import NodeLifecycle
+from mooring.controllers.pod_gc import PodGC
+from mooring.controllers.replica_set import ReplicaSetController
+from mooring.controllers.taint_eviction import TaintEviction
+from mooring.controllers.volume_protection import VolumeProtection
+from mooring.controllers.volumes import VolumeBinder
+from tests.controllers.kit import play
+from tests.controllers.upkeep_scenes import SCENES, play_scene
+
+DATA = Path(__file__).parent / "data"
+CONTROLLERS = (
+    DeploymentController,
+    ReplicaSetController,
+    GarbageCollector,
+    NamespaceController,
+    DisruptionController,
+    NodeLifecycle,
+    TaintEviction,
+    PodGC,
+    VolumeBinder,
+    VolumeProtection,
+)
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_as_recorded(name: str) -> None:
+    recorded = json.loads((DATA / f"{name}.json").read_text())
+    found = play(lambda stage: play_scene(name, stage), *CONTROLLERS)
+    for page, expected in zip(found["pages"], recorded["pages"], strict=True):
+        assert page == expected, f"after: {expected['after']}"
+    assert found["events"] == recorded["events"]
