@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mooring.cluster.controller import Context, Controller
+from mooring.controllers.cron_job import CronJobController
 from mooring.controllers.daemon_set import DaemonSetController
 from mooring.controllers.deployment import DeploymentController
 from mooring.controllers.disruption import DisruptionController
@@ -45,4 +46,5 @@ def controllers(context: Context, simulated: SimulatedNodes | None = None) -> li
         JobController(context),
         OrphanedJobPods(context),
         TTLAfterFinishedController(context),
+        CronJobController(context),
     ]

@@ -1,4 +1,4 @@
-"""Job, as its controllers read it."""
+"""Job and CronJob, as their controllers read them."""
 
 from __future__ import annotations
 
@@ -93,3 +93,34 @@ class Job(KubeObject):
     @property
     def indexed(self) -> bool:
         return self.spec.completion_mode == "Indexed"
+
+
+class JobReference(Value, frozen=True):
+    api_version: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class CronJobSpec(Struct):
+    schedule: str = ""
+    time_zone: str | None = None
+    starting_deadline_seconds: int | None = None
+    concurrency_policy: str = "Allow"
+    suspend: bool = False
+    job_template: dict[str, Any] = {}
+    successful_jobs_history_limit: int | None = None
+    failed_jobs_history_limit: int | None = None
+
+
+class CronJobStatus(Struct):
+    active: list[JobReference] = []
+    last_schedule_time: str | None = None
+    last_successful_time: str | None = None
+
+
+class CronJob(KubeObject):
+    spec: CronJobSpec = msgspec.field(default_factory=CronJobSpec)
+    status: CronJobStatus = msgspec.field(default_factory=CronJobStatus)

@@ -6,7 +6,7 @@ from mooring.api.coordination import Lease
 from mooring.api.meta import KubeObject
 from mooring.api.running import Node, Pod
 from mooring.cluster.kinds import ApiResource
-from mooring.controllers.jobs import Job
+from mooring.controllers.jobs import CronJob, Job
 from mooring.controllers.replicas import Deployment, ReplicaSet, ReplicationController
 from mooring.controllers.sets import ControllerRevision, DaemonSet, StatefulSet
 from mooring.controllers.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -20,6 +20,7 @@ STATEFUL_SETS = ApiResource("apps", "v1", "statefulsets", True, StatefulSet)
 DAEMON_SETS = ApiResource("apps", "v1", "daemonsets", True, DaemonSet)
 CONTROLLER_REVISIONS = ApiResource("apps", "v1", "controllerrevisions", True, ControllerRevision)
 JOBS = ApiResource("batch", "v1", "jobs", True, Job)
+CRON_JOBS = ApiResource("batch", "v1", "cronjobs", True, CronJob)
 PERSISTENT_VOLUME_CLAIMS = ApiResource("", "v1", "persistentvolumeclaims", True, PersistentVolumeClaim)
 PERSISTENT_VOLUMES = ApiResource("", "v1", "persistentvolumes", False, PersistentVolume)
 STORAGE_CLASSES = ApiResource("storage.k8s.io", "v1", "storageclasses", False, StorageClass)
