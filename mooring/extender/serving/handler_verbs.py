@@ -76,7 +76,7 @@ class HandlerVerbs:
             return names, question.nodes
         known = self._known.nodes
         try:
-            return names, [known[name] for name in names]
+            return names, list(map(known.__getitem__, names))
         except KeyError:
             names = [name for name in names if name in known]
             return names, [known[name] for name in names]
@@ -152,23 +152,26 @@ def _shown(handler: Handler, about: Question | Preemption, pod: Pod) -> dict[str
 
 
 def _refused(answers: Iterable[tuple[str, object]], default: Status) -> dict[str, Status]:
-    """Those that do not pass, by answers about single nodes."""
+    """Those that do not pass, by answers about single nodes, with one Status for all of the same text. A text
+    refuses for good, because a handler sees no pods on the node whose eviction could change its mind."""
     refused = {}
+    texts: dict[str, Status] = {}
     for name, answer in answers:
-        if answer is not None and answer is not True:
+        if answer is None or answer is True:
+            continue
+        if isinstance(answer, str):
+            status = texts.get(answer) or texts.setdefault(answer, unresolvable(answer))
+        else:
             status = _refusal(answer, default)
-            if not status.ok:
-                refused[name] = status
+        if not status.ok:
+            refused[name] = status
     return refused
 
 
 def _refusal(answer: object, default: Status) -> Status:
-    """What a filter's answer other than None or True means; a text refuses for good, because a handler sees
-    no pods on the node whose eviction could change its mind."""
+    """What a filter's answer other than None, True or a text means."""
     if answer is False:
         return default
-    if isinstance(answer, str):
-        return unresolvable(answer)
     if isinstance(answer, Status):
         if answer.code in (Code.ERROR, Code.SKIP, Code.WAIT):
             raise ExtenderError(answer.message or f"unexpected status {answer.code.text}")
@@ -190,7 +193,7 @@ def _refusals(
         )
     passed = list(answer)
     same = set(map(id, passed))  # mostly the very objects that were shown, which then need not be looked into
-    refused = {name: default for name, node in zip(names, nodes, strict=True) if id(node) not in same}
+    refused = {name: default for name, shown in zip(names, map(id, nodes), strict=True) if shown not in same}
     if len(refused) + len(same) == len(names):
         return refused
     by_name = {each.name if isinstance(each, Node) else each for each in passed}

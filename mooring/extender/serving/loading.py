@@ -38,10 +38,7 @@ def _loaded(source: str) -> ModuleType:
     except OSError as error:
         raise LoadingError(f"{source}: {error.strerror}") from None
     except ModuleNotFoundError as error:
-        if error.name != source.partition(".")[0]:
-            raise LoadingError(f"{source}: {error}") from error
-        hint = f"; for a file write {source}.py" if Path(f"{source}.py").exists() else ""
-        raise LoadingError(f"{source}: no such module{hint}") from None
+        raise LoadingError(f"{source}: {error}") from error
     except Exception as error:
         raise LoadingError(f"{source}: {type(error).__name__}: {error}") from error
 

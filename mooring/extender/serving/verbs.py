@@ -94,13 +94,12 @@ class FilterVerb(Verb):
         except Exception as failure:
             error = self._failed(failure)
             return Outcome(body=write(ExtenderFilterResult(error=error)), pod=pod, error=error)
-        names = question.names
-        passed = [i for i, name in enumerate(names) if name not in refused] if refused else range(len(names))
-        items = question.items
+        names, items = question.names, question.items
+        passed = [name for name in names if name not in refused] if refused else names
         failed, unresolvable = _messages(refused)
         result = ExtenderFilterResult(
-            nodes=NULL if items is None else _node_list([items[i] for i in passed]),
-            node_names=[names[i] for i in passed] if items is None else None,
+            nodes=NULL if items is None else _node_list(_of(names, items, refused)),
+            node_names=passed if items is None else None,
             failed_nodes=failed,
             failed_and_unresolvable_nodes=unresolvable,
         )
@@ -216,6 +215,11 @@ def _refused(pod: str, error: str) -> Outcome:
     return Outcome(body=msgspec.json.encode({"Error": error}), pod=pod, error=error, status=500)
 
 
+def _of(names: Sequence[str], items: list[Raw], refused: Refusals) -> list[Raw]:
+    """The nodes that pass, as they came."""
+    return [item for name, item in zip(names, items, strict=True) if name not in refused]
+
+
 def _node_list(items: list[Raw]) -> Raw:
     return Raw(msgspec.json.encode(NodeList(items)))
 
@@ -225,11 +229,16 @@ def _messages(refused: Refusals) -> tuple[dict[str, str], dict[str, str]]:
     refused for few reasons, so each is put into words once."""
     failed: dict[str, str] = {}
     unresolvable: dict[str, str] = {}
-    known: dict[int, tuple[dict[str, str], str]] = {}
-    for name, status in refused.items():
-        found = known.get(id(status))
-        if found is None:
-            final = status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-            found = known[id(status)] = (unresolvable if final else failed, status.message)
-        found[0][name] = found[1]
+    reasons = {id(status): status for status in refused.values()}
+    told = {
+        key: (unresolvable if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE else failed, status.message)
+        for key, status in reasons.items()
+    }
+    if len(told) == 1:
+        ((into, message),) = told.values()
+        into.update(dict.fromkeys(refused, message))
+    else:
+        for name, status in refused.items():
+            into, message = told[id(status)]
+            into[name] = message
     return failed, unresolvable
