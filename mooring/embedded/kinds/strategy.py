@@ -120,7 +120,11 @@ class Strategy:
 
     def select(self, obj: Tree) -> tuple[str, ...]:
         """The values of the selectable fields as texts, empty where a field is absent."""
-        return tuple(as_text(dig(obj, *path)) for path in self._selectable)
+        found = []
+        for path in self._selectable:  # with every write, so what is a text already is not looked at further
+            value = dig(obj, *path)
+            found.append(value if type(value) is str else as_text(value))
+        return tuple(found)
 
 
 def as_text(value: object) -> str:

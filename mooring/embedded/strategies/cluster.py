@@ -75,6 +75,6 @@ class EventStrategy(Strategy):
 
     def select(self, obj: Tree) -> tuple[str, ...]:
         source = dig(obj, "source", "component") or obj.get("reportingComponent") or ""
-        values = dict(zip(self.traits.selectable, super().select(obj), strict=True))
-        values["source"] = source
-        return tuple(values.values())
+        values = list(super().select(obj))
+        values[self.traits.selectable.index("source")] = source
+        return tuple(values)
