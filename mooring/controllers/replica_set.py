@@ -63,7 +63,7 @@ class _Controller(PodController[Set]):
             failure = await self._manage(owner, active)
         now = self.context.clock()
         counted = self._count(owner, active, now)
-        self._pause(key, len(active))
+        self._pause(key, len(active) + len(leaving or ()))
         counted.terminating_replicas = None if leaving is None else len(leaving)
         counted.conditions = self._conditions(owner, len(active), failure)
         await self._write_status(owner, counted)
