@@ -135,7 +135,7 @@ def flat_yaml(values: int) -> bytes:
     ids=["many values", "long text", "too long", "many documents", "deep", "aliases"],
 )
 def test_yaml_that_would_take_long_to_read_is_refused(server: Running, body: bytes, code: int) -> None:
-    """Nobody else is answered while YAML is read, which takes a hundred times as long as JSON."""
+    """Nobody else is answered while YAML is read, which takes many times as long as JSON."""
     assert server.ask("POST", MAPS, body, content_type="application/yaml").code == code
 
 
