@@ -47,7 +47,7 @@ def blocks(language: str, *, whole_files: bool = False) -> list[Block]:
 
 def test_every_block_is_of_a_kind_that_is_run() -> None:
     assert PAGE.count("```") == 2 * len(BLOCKS)
-    assert {block.language for block in BLOCKS if not block.file} == {"python", "console", "toml"}
+    assert {block.language for block in BLOCKS if not block.file} == {"python", "console", "toml", "bash"}
 
 
 @pytest.mark.parametrize("block", [b for b in BLOCKS if b.file], ids=lambda block: block.file)

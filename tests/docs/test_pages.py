@@ -1,0 +1,77 @@
+"""README.md, README.zh-CN.md and docs/cluster.md: their tests run, their commands and files exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from mooring.cli import COMMANDS, main
+from mooring.nodes.files import read_nodes
+from mooring.testing import check_plugin
+from tests.docs.test_examples import executed, run
+
+ROOT = Path(__file__).parents[2]
+PAGES = ["README.md", "README.zh-CN.md", *(f"docs/{p.name}" for p in sorted((ROOT / "docs").glob("*.md")))]
+EXAMPLES = sorted(p.relative_to(ROOT) for p in (ROOT / "examples").iterdir() if any(p.glob("test_*.py")))
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
+
+
+def test_the_test_in_the_readme_passes(tmp_path: Path) -> None:
+    plugin, test = blocks("README.md", "python")
+    (tmp_path / "test_readme.py").write_text("import pytest\n" + plugin + test)
+    assert "1 passed" in run(f"python -m pytest -q {tmp_path}/test_readme.py")
+
+
+def test_the_test_in_the_page_on_the_cluster_passes(tmp_path: Path) -> None:
+    [test] = blocks("docs/cluster.md", "python")
+    (tmp_path / "test_page.py").write_text(test)
+    assert "1 passed" in run(f"python -m pytest -q {tmp_path}/test_page.py")
+
+
+def test_the_plugin_in_chinese_keeps_the_contract() -> None:
+    [plugin] = blocks("README.zh-CN.md", "python")
+    check_plugin(executed(plugin)["Maintenance"])
+
+
+def test_the_nodes_file_on_the_page_can_be_read() -> None:
+    [text] = blocks("docs/cluster.md", "yaml")
+    assert [node["metadata"]["name"] for node in read_nodes(text, "page")] == [
+        "web-1",
+        "web-2",
+        "web-3",
+        "gpu",
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    text = re.sub(r"```.*?```", "", (ROOT / page).read_text(), flags=re.DOTALL)
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
+        assert ((ROOT / page).parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_and_options_exist(page: str) -> None:
+    for line in re.findall(
+        r"^(?:\$ )?(?:\.venv/bin/)?(mooring \S.*)$", (ROOT / page).read_text(), flags=re.MULTILINE
+    ):
+        words = line.partition("#")[0].split()
+        assert words[1] in COMMANDS, line
+        depth = 2 if words[1] in ("config", "node", "plugin") else 1
+        shown = CliRunner().invoke(main, [*words[1 : depth + 1], "--help"])
+        assert shown.exit_code == 0, line
+        for option in re.findall(r"(?<=\s)--[a-z-]+", line.partition("#")[0]):
+            assert option in shown.output, line
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=str)
+def test_the_examples_pass_their_own_tests(example: Path) -> None:
+    found = run(f"cd {ROOT / example} && python -m pytest -q")
+    assert " passed" in found
+    assert "failed" not in found
