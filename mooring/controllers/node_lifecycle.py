@@ -3,7 +3,6 @@ controller what the conditions of a node mean for pods.
 
 kube-controller-manager looks at all nodes every five seconds. Here every node has a timer for the moment when
 it would have been silent for too long, and nodes that are simulated in this process need not even that.
-Left out is what it does when most of a zone is lost: evicting more slowly, or not at all.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from mooring.cluster.errors import ApiError
 from mooring.cluster.port import PatchType
 from mooring.controllers.kinds import LEASES, NODES, PODS
 from mooring.controllers.placement import index_by_node, pods_on
+from mooring.controllers.zones import Zone, Zones, zone_of
 
 GRACE_PERIOD = 50.0  # seconds without a sign of life
 STARTUP_GRACE_PERIOD = 60.0  # for nodes that never said how they are
-EVICTION_INTERVAL = 10.0  # of a zone, one node at a time loses its pods
 LEASE_NAMESPACE = "kube-node-lease"
 
 NOT_READY = "node.kubernetes.io/not-ready"
@@ -81,7 +80,8 @@ class NodeLifecycle(Controller):
         super().__init__(context)
         self._simulated = simulated
         self._signs: dict[str, _Signs] = {}
-        self._next_eviction: dict[tuple[str, str], float] = {}  # by region and zone
+        self._zones = Zones()
+        self._last_eviction: dict[Zone, float] = {}
         self._nodes = self.cache.follow(NODES)
         self._pods = self.cache.follow(PODS)
         self._leases = self.cache.follow(LEASES)
@@ -106,6 +106,9 @@ class NodeLifecycle(Controller):
         elif new is None:
             self._tell(node, "RemovingNode", f"Removing Node {node.name} from Controller")
         self.enqueue(node.name)
+        if self._zones.update(node.name, new):
+            for name in self._zones.lost():
+                self.enqueue(name)
 
     def _tell(self, node: Node, reason: str, what: str) -> None:
         self.event(self._nodes, node, "Normal", reason, f"Node {node.name} event: {what}")
@@ -232,16 +235,20 @@ class NodeLifecycle(Controller):
 
     def _may_evict(self, node: Node, wanted: tuple[str, str], present: set[tuple[str, str]]) -> bool:
         """Whether a node may lose its pods now. A reason may be exchanged for another at any time; else it
-        has to wait for its turn in its zone."""
+        has to wait for its turn in its zone. Where no node is ready, none does."""
+        if self._zones.all_lost:
+            return False
         if wanted in present or {(NOT_READY, NO_EXECUTE), (UNREACHABLE, NO_EXECUTE)} & present:
             return True
-        labels, now = node.metadata.labels, self.context.clock()
-        zone = labels.get("topology.kubernetes.io/region", ""), labels.get("topology.kubernetes.io/zone", "")
-        turn = self._next_eviction.get(zone, 0.0)
+        zone, now = zone_of(node), self.context.clock()
+        interval = self._zones.interval(zone)
+        if interval is None:
+            return False
+        turn = self._last_eviction.get(zone, 0.0) + interval
         if turn > now:
             self.enqueue(node.name, turn - now)
             return False
-        self._next_eviction[zone] = now + EVICTION_INTERVAL
+        self._last_eviction[zone] = now
         return True
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mooring.api.running import Node, NodeCondition, NodeStatus
 from mooring.api.times import format_time
 from mooring.cluster.controller import Context
 from mooring.controllers.node_lifecycle import NodeLifecycle
+from mooring.controllers.zones import Zones
 from tests.controllers.kit import Embedded, Tree, play, template
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
@@ -90,6 +95,17 @@ async def running_pod(stage: Embedded, name: str, on: str) -> None:
     await stage.set_ready(name)
 
 
+def play_with_another(scene: Callable[[Embedded], Awaitable[None]]) -> None:
+    """Play a scene on a cluster that has a node which is always well: where none is, nothing is evicted."""
+
+    async def both(stage: Embedded) -> None:
+        await stage.create(node("fake-well", stage.now(), labels={"topology.kubernetes.io/zone": "z"}))
+        await stage.rest()
+        await scene(stage)
+
+    play(both, Pulses().controller)
+
+
 def test_a_node_that_renews_its_lease_stays_and_one_that_stops_is_lost() -> None:
     async def scene(stage: Embedded) -> None:
         await stage.create(node("n1", stage.now()))
@@ -116,7 +132,7 @@ def test_a_node_that_renews_its_lease_stays_and_one_that_stops_is_lost() -> None
         assert ("RegisteredNode", "Node n1 event: Registered Node n1 in Controller") in told
         assert ("NodeNotReady", "Node is not ready") in told
 
-    play(scene, NodeLifecycle)
+    play_with_another(scene)
 
 
 def test_conditions_and_cordons_are_tainted_and_others_taints_stay() -> None:
@@ -140,7 +156,7 @@ def test_conditions_and_cordons_are_tainted_and_others_taints_stay() -> None:
         await stage.rest()
         assert await taints(stage, "n1") == {mine}
 
-    play(scene, NodeLifecycle)
+    play_with_another(scene)
 
 
 def test_a_node_that_never_says_how_it_is_has_a_minute() -> None:
@@ -155,7 +171,7 @@ def test_a_node_that_never_says_how_it_is_has_a_minute() -> None:
             "Kubelet never posted node status.",
         )
 
-    play(scene, NodeLifecycle)
+    play_with_another(scene)
 
 
 def test_unreachable_and_not_ready_take_turns() -> None:
@@ -167,7 +183,7 @@ def test_unreachable_and_not_ready_take_turns() -> None:
         added = [taint["timeAdded"] for taint in (await stage.get("nodes", "n1"))["spec"]["taints"]]
         assert all(added)
 
-    play(scene, NodeLifecycle)
+    play_with_another(scene)
 
 
 def test_of_a_zone_one_node_at_a_time_loses_its_pods() -> None:
@@ -186,7 +202,7 @@ def test_of_a_zone_one_node_at_a_time_loses_its_pods() -> None:
         for name in names:
             assert f"{UNREACHABLE}:NoExecute" in await taints(stage, name)
 
-    play(scene, NodeLifecycle)
+    play_with_another(scene)
 
 
 def test_simulated_nodes_need_no_leases_and_no_timers() -> None:
@@ -229,4 +245,58 @@ def test_labels_under_their_old_names() -> None:
         assert found["beta.kubernetes.io/os"] == "linux"
         assert found["beta.kubernetes.io/arch"] == "arm64"
 
+    play_with_another(scene)
+
+
+def test_nothing_is_evicted_where_all_is_lost() -> None:
+    async def scene(stage: Embedded) -> None:
+        names = ("n1", "n2")
+        for name in names:
+            await stage.create(node(name, stage.now()))
+        await stage.advance(600)
+        for name in names:
+            assert await taints(stage, name) == {f"{UNREACHABLE}:NoSchedule"}
+        await post(stage, "n1", "Ready", "True")
+        assert await taints(stage, "n1") == set()
+        assert await taints(stage, "n2") == {f"{UNREACHABLE}:NoSchedule", f"{UNREACHABLE}:NoExecute"}
+
     play(scene, NodeLifecycle)
+
+
+def test_nothing_is_evicted_from_a_small_zone_that_is_mostly_lost() -> None:
+    pulses = Pulses()
+
+    async def scene(stage: Embedded) -> None:
+        names = [f"fake-{number}" for number in range(5)]
+        for name in names:
+            await stage.create(node(name, stage.now()))
+        await stage.rest()
+
+        async def evicted(*failed: str) -> int:
+            for name in failed:
+                pulses.failed[name] = stage.now()
+                pulses.tell(name)
+            await stage.advance(600)
+            return sum([f"{UNREACHABLE}:NoExecute" in await taints(stage, name) for name in names])
+
+        assert await evicted("fake-0", "fake-1") == 2
+        assert await evicted("fake-2") == 2  # three of five are mostly
+        assert await evicted("fake-3", "fake-4") == 0
+
+    play(scene, pulses.controller)
+
+
+@given(st.integers(0, 120), st.integers(0, 120))
+def test_intervals(ready: int, lost: int) -> None:
+    zones = Zones()
+    for number in range(ready + lost):
+        status = "True" if number < ready else "False"
+        condition = NodeCondition(type="Ready", status=status)
+        zones.update(f"n{number}", Node(status=NodeStatus(conditions=[condition])))
+    expected: float | None = 10.0
+    if lost and not ready:
+        expected = None
+    elif lost > 2 and lost >= 0.55 * (ready + lost):
+        expected = 100.0 if ready + lost > 50 else None
+    assert zones.interval(("", "")) == expected
+    assert len(zones.lost()) == lost

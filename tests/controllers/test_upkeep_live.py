@@ -1,5 +1,5 @@
-"""The same scenes with our controllers on a real API server, where one is at hand: what they know of a cluster
-comes through the port, whichever API is behind it."""
+"""The same scenes with our controllers on a real API server, where one is at hand: what they know of a
+cluster comes through the port, whichever API is behind it."""
 
 from __future__ import annotations
 
