@@ -17,9 +17,11 @@ import pytest
 
 from mooring.embedded.http.certificates import make_certificates
 from tests.endpoints.certificates import ClientAuthority
-from tests.examples.extender_story import NODES, Extender, Story, Tree
+from tests.examples.extender_story import EXAMPLE, NODES, Extender, Story, Tree
 from tests.live.control_plane import ControlPlane
 from tests.live.replica import wait_for
+
+MANIFEST = EXAMPLE / "deploy" / "manifest.yaml"
 
 
 class Kubelet:
@@ -63,6 +65,13 @@ def create_nodes(plane: ControlPlane) -> None:
         plane.request("POST", "/api/v1/nodes", json.dumps(body).encode())
 
 
+def service_account(plane: ControlPlane) -> Path:
+    """The kubeconfig of the account that the example's manifest gives to scheduler and extender."""
+    plane.kubectl("apply", "-f", str(MANIFEST))
+    token = plane.kubectl("create", "token", "i-scheduler-extender", "--namespace=kube-system").strip()
+    return plane.kubeconfig(token=token, name="i-scheduler-extender")
+
+
 @pytest.fixture
 def story(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Story]:
     plane, namespace = control_plane, f"extender-{secrets.token_hex(3)}"
@@ -73,10 +82,12 @@ def story(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Story]:
     try:
         plane.kubectl("create", "namespace", namespace)
         create_nodes(plane)
-        made = Story(tmp_path, plane.kubeconfig(), plane.kubectl, namespace, plane.kube_scheduler)
+        account = service_account(plane)
+        made = Story(tmp_path, account, plane.kubectl, namespace, plane.kube_scheduler)
         with Kubelet(plane, namespace):
             yield made
             plane.kubectl("delete", "node", *NODES)
+            plane.kubectl("delete", "-f", str(MANIFEST))
             made.kubectl("delete", "deployment", "--all", "--cascade=foreground")
             wait_for(lambda: not made.pods(), "the pods go")
     finally:
