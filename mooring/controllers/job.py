@@ -77,7 +77,6 @@ class JobController(PodController[Job]):
             return
         await _Adopting(self, self.owners, job, self.selector_of(job), self.pods).claim()
         tally = self._tally(job)
-        backoff = self._backoffs.get(key, Backoff()).after(tally.new_succeeded, tally.new_failed, tally.now)
         status = msgspec.structs.replace(job.status, conditions=list(job.status.conditions))
         failure: ClusterError | None = None
         finish, dropped = finish_of(tally), set[str]()
@@ -86,7 +85,7 @@ class JobController(PodController[Job]):
             await self._delete_all(job, tally.active)
         elif job.metadata.deletion_timestamp is None:
             try:
-                await self._manage(tally, backoff)
+                await self._manage(tally, self._backoff(tally))
             except ClusterError as refusal:
                 failure = refusal
         tally = self._tally(job)
@@ -98,7 +97,7 @@ class JobController(PodController[Job]):
             status.start_time = self.context.now()
         status.active, status.ready = len(tally.active), tally.ready
         status.terminating = len(tally.terminating)
-        await _Counting(self, tally, status, finish, dropped).run(backoff)
+        await _Counting(self, tally, status, finish, dropped).run(self._backoff(tally))
         self._set_timers(job)
         if failure is not None:
             raise failure
@@ -108,6 +107,10 @@ class JobController(PodController[Job]):
         left = None if known is None else deadline_in(known, self.context.clock())
         if left is not None and known is not None and known.finished is None:
             self.enqueue(job.key, max(left, 0.001))
+
+    def _backoff(self, tally: Tally) -> Backoff:
+        known = self._backoffs.get(tally.job.key, Backoff())
+        return known.after(tally.new_succeeded, tally.new_failed, tally.now)
 
     def remember(self, job: Job, backoff: Backoff) -> None:
         """Failures are known for certain once the status has them."""
