@@ -17,6 +17,7 @@ from math import inf
 from multiprocessing.connection import Connection
 from typing import Any
 
+from mooring.cli.process import relax_collector
 from mooring.cluster.api_server import ApiServer
 from mooring.cluster.credentials import load_credentials
 from mooring.cluster.kinds import NODES, PODS
@@ -90,6 +91,7 @@ def show(what: str, count: int, wall: float, cpu: float, goal: float) -> None:
 
 def serve(pipe: Connection) -> None:
     """A server that tells its CPU time whenever it is asked, and ends when the pipe does."""
+    relax_collector()  # as the command does
 
     async def run() -> None:
         async with EmbeddedServer() as server:
@@ -223,6 +225,8 @@ async def pods_in_process(cluster: EmbeddedCluster, pods: int) -> None:
 
 
 def measure_memory(nodes: int, pods: int) -> None:
+    relax_collector()
+
     async def run() -> None:
         async with EmbeddedServer() as server:
             await in_turns(lambda number: server.cluster.create(NODES, node(number)), nodes, 1)
@@ -250,6 +254,7 @@ def main() -> None:
     asyncio.run(over_http(ours, options.writes, options.nodes))
     ours.close()
     server.join()
+    relax_collector()
     asyncio.run(in_process(options.writes))
     memory = context.Process(target=measure_memory, args=(options.nodes, options.pods))
     memory.start()
