@@ -42,6 +42,7 @@ class ObjectMeta(Struct):
     finalizers: list[str] = []
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
 
     def controller(self) -> OwnerReference | None:
         """The owner that manages this object, if any."""

@@ -233,14 +233,7 @@ class Kubelets(Controller):
         """A pod that is deleted ends as it pleases, but within its grace period."""
         if guest is not None:
             now = self.context.clock()
-            if guest.stops is None:
-                guest.stops = now + guest.script.stop_time
-                if self._budget.allows(len(pod.spec.containers)):
-                    for container in pod.spec.containers:
-                        note = f"Stopping container {container.name}"
-                        self.event(self._pods, pod, "Normal", "Killing", note)
-            latest = parse_time(pod.metadata.deletion_timestamp or "")
-            due = min(guest.stops, max(latest, now))
+            due = self._stopped_at(pod, guest, now)
             if now < due:
                 self.enqueue(pod.key, due - now)
                 return
@@ -254,6 +247,17 @@ class Kubelets(Controller):
                 raise
         if not pod.metadata.finalizers:
             self._pods.delete(pod)
+
+    def _stopped_at(self, pod: Pod, guest: Guest, now: float) -> float:
+        """When the containers of a deleted pod have stopped; they are told to when this is asked first."""
+        if guest.stops is None:
+            guest.stops = now + guest.script.stop_time
+            if self._budget.allows(len(pod.spec.containers)):
+                for container in pod.spec.containers:
+                    self.event(self._pods, pod, "Normal", "Killing", f"Stopping container {container.name}")
+        if pod.metadata.deletion_grace_period_seconds is None:  # we know of the deletion before its details
+            return guest.stops
+        return min(guest.stops, max(parse_time(pod.metadata.deletion_timestamp or ""), now))
 
     # ---- writing
 
@@ -303,6 +307,7 @@ def _concerns(old: Pod, new: Pod) -> bool:
     """Whether a change of a bound pod is one that its kubelet did not make itself."""
     return (
         old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
+        or old.metadata.deletion_grace_period_seconds != new.metadata.deletion_grace_period_seconds
         or old.metadata.annotations != new.metadata.annotations
         or old.spec.active_deadline_seconds != new.spec.active_deadline_seconds
         or bool(new.spec.readiness_gates)

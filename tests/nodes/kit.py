@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from mooring.cluster.cache import Cache
+from mooring.api.running import Pod
+from mooring.cluster.cache import Cache, Collection
 from mooring.cluster.controller import Context
 from mooring.cluster.events import EventRecorder
 from mooring.cluster.port import PatchType
 from mooring.cluster.virtual_time import VirtualTimeLoop
+from mooring.controllers.kinds import PODS
 from mooring.embedded.server import EmbeddedServer
 from mooring.nodes import FakeNodes
 from tests.controllers.kit import Stage, resource
@@ -28,6 +30,7 @@ class Nodes(Stage):
         self._heartbeats = heartbeats
         self._tasks: list[asyncio.Task[None]] = []
         self.fake: FakeNodes
+        self.pods: Collection[Pod]
 
     def begin(self) -> None:
         """Begin the fake nodes' process, which knows nothing but what the API server tells."""
@@ -37,6 +40,7 @@ class Nodes(Stage):
         )
         context = Context(self.cluster, cache, recorder, self.now)
         self.fake = FakeNodes(context, heartbeats=self._heartbeats)
+        self.pods = cache.follow(PODS)
         runs = (cache.run(), recorder.run(), self.fake.run())
         self._tasks = [asyncio.create_task(run) for run in runs]
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mooring.api.times import parse_time
 from mooring.cluster.port import PatchType
-from mooring.nodes import make_nodes
+from mooring.nodes import heartbeats, make_nodes
 from tests.controllers.kit import resource
 from tests.nodes.kit import Nodes, Tree, condition, node, play
 
@@ -85,6 +87,20 @@ def test_leases_are_renewed_every_ten_seconds_and_not_all_at_once() -> None:
         assert len({round(age) for age in ages}) >= 5
 
     play(scene, nodes=make_nodes(20), heartbeats=True)
+
+
+def test_many_nodes_renew_less_often_but_well_within_their_leases(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeats, "MOST_PER_SECOND", 2)
+
+    async def scene(stage: Nodes) -> None:
+        await stage.advance(1000)
+        ages = [
+            stage.now() - await renewed(stage, each["metadata"]["name"]) for each in await stage.all("nodes")
+        ]
+        assert 10 < max(ages) <= 15.001
+
+    play(scene, nodes=make_nodes(30), heartbeats=True)
+    assert heartbeats.LONGEST_RENEWAL <= heartbeats.LEASE_DURATION / 2
 
 
 def test_the_status_is_told_anew_every_five_minutes() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from mooring.api.times import format_time
 from tests.controllers.kit import resource
 from tests.nodes.kit import Nodes, Tree, condition, play, pod
 
@@ -288,6 +289,23 @@ def test_stopping_takes_its_time_within_the_grace_period(stop: str, grace: int, 
             await stage.advance(gone - 0.5)
             assert await stage.names() == ["web"]
         await stage.advance(0.6)
+        assert await stage.names() == []
+
+    play(scene)
+
+
+def test_a_deletion_that_is_known_before_its_details_takes_its_time_as_well() -> None:
+    """Controllers in this process tell the cache of a deletion before the API server does."""
+
+    async def scene(stage: Nodes) -> None:
+        await stage.run_pod(run={"stop-time": "20s"})
+        known = stage.pods.get("default/web")
+        assert known is not None
+        await stage.delete("pods", "web")
+        stage.pods.deleting(known, format_time(stage.now()))
+        await stage.advance(19)
+        assert await stage.names() == ["web"]
+        await stage.advance(1.1)
         assert await stage.names() == []
 
     play(scene)
