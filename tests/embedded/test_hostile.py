@@ -357,6 +357,10 @@ COLLECTIONS = (
     "/apis/scheduling.k8s.io/v1/priorityclasses",
     "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    "/api/v1/namespaces/default/serviceaccounts",
+    "/apis/events.k8s.io/v1/namespaces/default/events",
+    "/apis/authentication.k8s.io/v1/tokenreviews",
+    "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
 )
 bounded = settings(
     max_examples=150,
@@ -392,7 +396,7 @@ def test_paths_and_queries_of_nonsense(
 @given(
     method=st.sampled_from(["POST", "PUT", "PATCH", "DELETE"]),
     collection=st.sampled_from(COLLECTIONS),
-    part=st.sampled_from(["", "", "", "/status", "/scale", "/binding", "/eviction"]),
+    part=st.sampled_from(["", "", "", "/status", "/scale", "/binding", "/eviction", "/token", "/exec"]),
     query=parameters,
     body=objects | st.lists(st.dictionaries(fields, values, max_size=4), max_size=3) | values,
     media=st.sampled_from(MEDIA),
