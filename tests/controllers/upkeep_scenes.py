@@ -331,6 +331,20 @@ async def node_lost(stage: Stage) -> Tree:
     return await journal.result("NodeNotReady", "RegisteredNode", "RemovingNode", "TaintManagerEviction")
 
 
+async def nodes_all_lost(stage: Stage) -> Tree:
+    """Nothing is evicted while no node is heard of."""
+    journal = Journal(stage, "nodes")
+    for name in ("one", "two"):
+        await stage.create(node(name, stage.now()))
+    await stage.advance(65)
+    await journal.note("silent")
+    await live_on(stage, 15, "one")
+    await journal.note("one is back")
+    for name in ("one", "two"):
+        await stage.delete("nodes", name)
+    return await journal.result()
+
+
 async def node_conditions(stage: Stage) -> Tree:
     """What nodes say of themselves, as taints."""
     journal = Journal(stage, "nodes")
@@ -463,6 +477,7 @@ SCENES: dict[str, Callable[[Stage], Awaitable[Tree]]] = {
     "namespace_deletion": namespace_deletion,
     "budgets": budgets,
     "node_lost": node_lost,
+    "nodes_all_lost": nodes_all_lost,
     "node_conditions": node_conditions,
     "volumes_static": volumes_static,
     "volumes_delayed": volumes_delayed,
