@@ -217,6 +217,22 @@ def test_nodes_in_the_request() -> None:
         assert refusals(it.filter(pod(), odd)) == {"odd": "node(s) were odd"}
 
 
+class Counting(Plugin):
+    """Says how many nodes it knows."""
+
+    name = "Counting"
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return unresolvable(f"one of {len(self.handle.snapshot.nodes)}")
+
+
+def test_nodes_that_are_sent_no_more_are_forgotten() -> None:
+    """Not at once: a request of prioritize has only the nodes that passed."""
+    with extender(plugins=(Counting,)) as it:
+        for sent, known in ((("a", "b", "c"), 3), (("a",), 3), (("a", "b"), 2), (("b",), 2), (("b",), 1)):
+            assert set(refusals(it.filter(pod(), *map(node, sent))).values()) == {f"one of {known}"}
+
+
 def test_pre_filter_refuses_or_restricts() -> None:
     with extender(plugins=(Odd,)) as it:
         assert refusals(it.filter(pod("nowhere"), node("a"))) == {"a": "not today"}

@@ -95,6 +95,8 @@ class Offer:
             return
         scheduler, points = make_scheduler(served.plugins, served.registry, served.config)
         plugins = ServedPlugins(scheduler, cached=served.node_cache_capable)
+        if self._reach is not None:
+            scheduler.client = self._reach.client
         who = f"plugins {', '.join(served.plugins)}"
         offered = False
         if points & FILTERING:
@@ -105,7 +107,6 @@ class Offer:
             yield PrioritizeVerb("/prioritize", who, self._questions, plugins.prioritize)
         if self._reach is not None and points & BINDING:
             offered = True
-            scheduler.client = self._reach.client
             yield BindVerb("/bind", who, partial(_bind_with_plugins, self._reach.cluster, plugins))
         if served.node_cache_capable and points & PREEMPTING:
             offered = True

@@ -8,7 +8,7 @@ replica of a workload costs little.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +56,7 @@ class ServedPlugins:
         self.profile = scheduler.profiles[PROFILE]
         self._cached = cached
         self._sent: dict[str, Node] = {}
+        self._last: Set[str] = frozenset()  # the names in the last request
         self._weights = sum(runner.weight for runner in self.profile.scores)
 
     # ---- filter
@@ -179,15 +180,17 @@ class ServedPlugins:
         return np.fromiter((row_of.get(name, -1) for name in question.names), np.intp, len(question.names))
 
     def _take_over(self, nodes: Sequence[Node]) -> None:
-        """Let the table hold the nodes of this request, which are mostly those of the last."""
+        """Let the table hold the nodes of this request, and of the one before: those that passed a filter
+        are not all that there are, and all will come again with the next pod."""
         sent = {node.name: node for node in nodes}
         try:
-            for name in self._sent.keys() - sent.keys():
+            for name in self._sent.keys() - sent.keys() - self._last:
                 self.scheduler.delete(self._sent.pop(name))
             for name, node in sent.items():
                 if self._sent.get(name) is not node:
                     self.scheduler.apply(node)
                     self._sent[name] = node
+            self._last = sent.keys()
         except ObjectError as error:
             raise ExtenderError(str(error)) from None
 

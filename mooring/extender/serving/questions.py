@@ -41,11 +41,12 @@ class Question:
 
 
 class Questions:
-    """Reads requests. A scheduler sends the same nodes again for every pod, so those that were in the last
-    request that had any are not decoded again, and are the very same objects."""
+    """Reads requests. A scheduler sends the same nodes again for every pod, all to filter and those that
+    passed to prioritize, so nodes of the last two requests are not decoded again: they are the same objects."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, Node] = {}
+        self._last: dict[bytes, Node] = {}
+        self._last_but_one: dict[bytes, Node] = {}
 
     def read(self, body: bytes) -> Question:
         """Raises BadRequestError."""
@@ -61,17 +62,13 @@ class Questions:
         return Question(body, pod, [node.name for node in nodes], nodes, items)
 
     def _decoded(self, items: list[Raw]) -> list[Node]:
-        known, seen = self._known, {}
-        nodes = []
+        last, last_but_one = self._last, self._last_but_one
+        seen: dict[bytes, Node] = {}
         for item in items:
             data = bytes(item)
-            node = known.get(data)
-            if node is None:
-                node = _node(data)
-            seen[data] = node
-            nodes.append(node)
-        self._known = seen
-        return nodes
+            seen[data] = last.get(data) or last_but_one.get(data) or _node(data)
+        self._last, self._last_but_one = seen, last
+        return list(seen.values()) if len(seen) == len(items) else [seen[bytes(item)] for item in items]
 
 
 def _items(nodes: Raw) -> list[Raw]:
