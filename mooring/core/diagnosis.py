@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -42,10 +42,11 @@ class Diagnosis:
     """The outcome of filtering, kept as columns; statuses of single nodes are made when asked for."""
 
     __slots__ = (
+        "_explicit",
+        "_later",
         "_refusals",
         "absent",
         "allowed",
-        "explicit",
         "filtering",
         "node_names",
         "pending_plugins",
@@ -60,11 +61,23 @@ class Diagnosis:
         self.node_names: frozenset[str] | None = None  # the only nodes that pre_filter left; None: all
         self.allowed: BoolArray | None = None  # the rows of those that exist
         self.absent: Status | None = None  # the status of nodes that were not evaluated
-        self.explicit: dict[int, Status] = {}  # rows whose refusal is not the table's: nominations, extenders
+        self._explicit: dict[int, Status] = {}
+        self._later: list[Callable[[], None]] = []  # what there is to be told of these, if it is asked for
         self.pre_filter: Status | None = None  # the rejection of the pod as a whole
         self._refusals: list[tuple[Status, int]] | None = None
         self.unschedulable_plugins: set[str] = set()
         self.pending_plugins: set[str] = set()
+
+    @property
+    def explicit(self) -> dict[int, Status]:
+        """The rows whose refusal is not the table's: nominations, extenders."""
+        while self._later:
+            self._later.pop(0)()
+        return self._explicit
+
+    def explain_later(self, tell: Callable[[], None]) -> None:
+        """Have `tell` add to `explicit`, should anybody want to know: of a pod that fits, nobody does."""
+        self._later.append(tell)
 
     @property
     def total(self) -> int:

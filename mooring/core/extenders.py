@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,7 +68,7 @@ class Extenders:
             if len(answer.passed) < len(asked):
                 left = np.zeros(len(feasible), np.bool_)
                 left[answer.passed] = True
-                _explain(extender, np.flatnonzero(feasible & ~left).tolist(), answer, diagnosis)
+                diagnosis.explain_later(partial(_explain, extender, feasible & ~left, answer, diagnosis))
                 feasible = left
         return feasible
 
@@ -103,21 +104,22 @@ def _prioritize(extender: Extender, pod: PodInfo, candidates: Nodes) -> IntArray
         raise
 
 
-def _explain(extender: Extender, refused: list[int], answer: Filtered, diagnosis: Diagnosis) -> None:
+def _explain(extender: Extender, refused: BoolArray, answer: Filtered, diagnosis: Diagnosis) -> None:
     """Put down why an extender refused rows. Where it does not say, there is nothing to count in a message,
     and removing pods is not worth a try."""
     name = signature(extender)
     known: dict[tuple[Code, str], Status] = {}
     dropped = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, plugin=name)
-    diagnosis.explicit.update(dict.fromkeys(refused, dropped))
-    there = set(refused)
+    explicit, row_of = diagnosis.explicit, diagnosis.row_of
+    explicit.update(dict.fromkeys(np.flatnonzero(refused).tolist(), dropped))
     for code, told in (
         (Code.UNSCHEDULABLE, answer.failed),
         (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, answer.unresolvable),  # wins where a row is in both
     ):
-        for row in there.intersection(told):
-            reason = told[row]
-            status = known.get((code, reason))
-            if status is None:
-                status = known[code, reason] = Status(code, reason, plugin=name)
-            diagnosis.explicit[row] = status
+        for node_name, reason in told.items():
+            row = row_of.get(node_name)
+            if row is not None and refused.item(row):
+                status = known.get((code, reason))
+                if status is None:
+                    status = known[code, reason] = Status(code, reason, plugin=name)
+                explicit[row] = status

@@ -24,11 +24,11 @@ class ExtenderError(PluginError):
 
 
 class Filtered(NamedTuple):
-    """What an extender let pass, and what it said about others; all by row of the node table."""
+    """What an extender let pass, and what it said about nodes by name, of those it was asked about or not."""
 
-    passed: npt.NDArray[np.intp]
-    failed: Mapping[int, str]
-    unresolvable: Mapping[int, str]  # no removal of other pods would help
+    passed: npt.NDArray[np.intp]  # rows of the node table
+    failed: Mapping[str, str]
+    unresolvable: Mapping[str, str]  # no removal of other pods would help
 
 
 class VictimsOnNode(NamedTuple):

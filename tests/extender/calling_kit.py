@@ -24,6 +24,7 @@ from mooring.extender.calling.make import make_extenders
 from mooring.testing import VirtualClock, make_node, make_pod
 
 Answer = Callable[[dict[str, Any]], Any]
+PATIENT = "60s"  # on a busy machine even loopback takes its time
 MADE: list[HttpExtender] = []  # to be closed after each test
 
 
@@ -130,7 +131,7 @@ class Setting:
         tree: dict[str, Any] = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
-            "extenders": list(extenders),
+            "extenders": [{"httpTimeout": PATIENT, **extender} for extender in extenders],
         }
         if profile is not None:
             tree["profiles"] = [profile]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mooring.testing.whole_cluster import WholeCluster
-from tests.extender.calling_kit import FakeExtender, names_of, passing, serving
+from tests.extender.calling_kit import PATIENT, FakeExtender, names_of, passing, serving
 
 POD: dict[str, Any] = {
     "apiVersion": "v1",
@@ -35,7 +35,8 @@ def named(name: str) -> dict[str, Any]:
 
 def whole(*extenders: dict[str, Any]) -> WholeCluster:
     kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-    return WholeCluster(3, config={**kind, "extenders": list(extenders)})
+    patient = [{"httpTimeout": PATIENT, **extender} for extender in extenders]
+    return WholeCluster(3, config={**kind, "extenders": patient})
 
 
 @pytest.fixture
@@ -104,7 +105,7 @@ def test_changes_while_an_extender_thinks_are_not_lost(extender: FakeExtender) -
         if first:
             first = False
             asked.set()
-            assert let_go.wait(10)
+            assert let_go.wait(60)
         return {"NodeNames": request["NodeNames"]}
 
     extender.verbs["filter"] = thinking

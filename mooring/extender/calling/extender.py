@@ -94,31 +94,24 @@ class HttpExtender:
             if result.error:
                 raise ExtenderError(self.name, result.error)
             passed = self._positions(roll, self._passed(result))
-            return Filtered(
-                roll.rows[passed],
-                _by_row(roll, result.failed_nodes or {}),
-                _by_row(roll, result.failed_and_unresolvable_nodes or {}),
-            )
+            failed, unresolvable = result.failed_nodes or {}, result.failed_and_unresolvable_nodes or {}
+            return Filtered(roll.rows[passed], failed, unresolvable)
 
     def prioritize(self, pod: PodInfo, nodes: Nodes) -> IntArray:
         """Nodes that it was not asked about may have scores: they count for nothing."""
         with self._told(verb := self._settings.prioritize_verb):
             roll = self._rolls.of(nodes)
             result = self._ask(verb, self._args(pod, roll), wire.HostPriorityList)
-            scores = [0] * len(roll.names)
-            for each in result:
-                position = roll.positions.get(each.host)
-                if position is not None:
-                    scores[position] += each.score
+            scores = _by_position(roll, result)
             limit = HIGHEST // (self.weight * SCALE)
-            for position, score in enumerate(scores):
-                if not -limit <= score <= limit:
-                    raise ExtenderError(
-                        self.name,
-                        f'extender "{self.name}" gave node "{roll.names[position]}" the score {score}; '
-                        f"expected {wire.MIN_EXTENDER_PRIORITY} to {wire.MAX_EXTENDER_PRIORITY}, "
-                        f"and no more than {limit}",
-                    )
+            if scores and (max(scores) > limit or min(scores) < -limit):
+                node_name, score = max(zip(roll.names, scores, strict=True), key=lambda each: abs(each[1]))
+                raise ExtenderError(
+                    self.name,
+                    f'extender "{self.name}" gave node "{node_name}" the score {score}; '
+                    f"expected {wire.MIN_EXTENDER_PRIORITY} to {wire.MAX_EXTENDER_PRIORITY}, "
+                    f"and no more than {limit}",
+                )
             return np.array(scores, np.int64)
 
     def process_preemption(
@@ -205,8 +198,12 @@ class HttpExtender:
     def _positions(self, roll: Roll, names: list[str]) -> IntArray:
         if names == roll.names:
             return np.arange(len(names))
+        if names == roll.last[0]:  # the next replica is mostly answered like the one before
+            return roll.last[1]
         try:
-            return np.unique(np.array([roll.positions[name] for name in names], np.int64))
+            found = np.unique(np.array([roll.positions[name] for name in names], np.int64))
+            roll.last = (names, found)
+            return found
         except KeyError as unknown:
             raise ExtenderError(
                 self.name,
@@ -251,10 +248,16 @@ class HttpExtender:
             log.info("extender %s: %s: answers again", self.name, verb)
 
 
-def _by_row(roll: Roll, told: Mapping[str, str]) -> dict[int, str]:
-    """What an extender said about the nodes that it was asked about."""
-    rows, positions = roll.rows, roll.positions
-    return {rows.item(positions[name]): reason for name, reason in told.items() if name in positions}
+def _by_position(roll: Roll, given: wire.HostPriorityList) -> list[int]:
+    """The scores in the order of the nodes, 0 where there is none; those of one node add up."""
+    if [each.host for each in given] == roll.names:
+        return [each.score for each in given]
+    scores = [0] * len(roll.names)
+    for each in given:
+        position = roll.positions.get(each.host)
+        if position is not None:
+            scores[position] += each.score
+    return scores
 
 
 def without_password(url: str) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from functools import cached_property
 
+import numpy as np
 from msgspec import Raw
 
 from mooring.extender.calling.originals import Originals
-from mooring.framework.nodes import Nodes
+from mooring.framework.nodes import IntArray, Nodes
 
 MOST_KEPT = 8  # a pod's attempt asks about at most a few sets of nodes
 
@@ -18,6 +19,10 @@ class Roll:
     def __init__(self, nodes: Nodes, originals: Originals) -> None:
         self.names = list(nodes.names)
         self.rows = nodes.rows
+        self.last: tuple[list[str], IntArray] = (
+            [],
+            np.zeros(0, np.int64),
+        )  # some names, and where they stand
         self._nodes = nodes
         self._originals = originals
 
