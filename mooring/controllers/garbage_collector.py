@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -112,8 +113,9 @@ class GarbageCollector(Controller):
             if name not in self._told:
                 self._told.add(name)
                 collection.subscribe(partial(self._changed, collection))
-        async with asyncio.timeout(_PATIENCE):
-            await self.cache.caught_up()
+        with suppress(TimeoutError):  # a kind that cannot be listed must not hold up all others
+            async with asyncio.timeout(_PATIENCE):
+                await self.cache.caught_up()
         for uid in self._unmapped:
             self.enqueue(uid)
         self._unmapped.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -192,6 +193,36 @@ async def test_a_circle_of_owners_goes(stage: Embedded) -> None:
     await delete(stage, "one", "Foreground")
     await stage.rest()
     assert await names(stage) == set()
+
+
+@pytest.mark.parametrize("policy", ["Foreground", "Orphan"])
+def test_what_was_begun_before_a_restart_is_finished(tmp_path: Path, policy: str) -> None:
+    async def before(stage: Embedded) -> None:
+        owner = await stage.create(config_map("owner"))
+        await stage.create(config_map("child", owner))
+        await delete(stage, "owner", policy)
+        assert await names(stage) == {"owner", "child"}
+
+    async def after(stage: Embedded) -> None:
+        await stage.rest()
+        assert await names(stage) == ({"child"} if policy == "Orphan" else set())
+
+    play(before, data_dir=tmp_path)
+    play(after, GarbageCollector, data_dir=tmp_path)
+
+
+def test_owners_that_vanished_while_nobody_looked(tmp_path: Path) -> None:
+    async def before(stage: Embedded) -> None:
+        owner = await stage.create(config_map("owner"))
+        await stage.create(config_map("child", owner))
+        await delete(stage, "owner", "Background")
+
+    async def after(stage: Embedded) -> None:
+        await stage.rest()
+        assert await names(stage) == set()
+
+    play(before, data_dir=tmp_path)
+    play(after, GarbageCollector, data_dir=tmp_path)
 
 
 def definition() -> Tree:
