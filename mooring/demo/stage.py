@@ -54,8 +54,8 @@ class Stage:
 
     # ---- what a person types
 
-    def apply(self, file: str) -> None:
-        self._type(f"kubectl apply -f {file}")
+    def apply(self, file: str, *flags: str) -> None:
+        self._type(" ".join(["kubectl apply -f", file, *flags]))
         for tree in read_trees(read(self._example, file), file):
             self._print(self.cluster.apply(_remembered(tree)))
 

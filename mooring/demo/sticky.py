@@ -26,7 +26,7 @@ def _tell_on(stage: Stage, cluster: WholeCluster, controller: Callable[[Context]
     )
     stage.apply("stickyjob-crd.yaml")
     cluster.begin(controller)
-    stage.apply("job.yaml")
+    stage.apply("job.yaml", "--validate=ignore")
     cluster.wait(lambda: _running(cluster), what="the job's pod")
     stage.get("pods", wide=True, show=["NAME", "READY", "STATUS", "NODE"])
     first = _pod(cluster)

@@ -136,4 +136,6 @@ def kubeconfig(tmp_path: Path) -> Iterator[Path]:
 @needs_kubectl
 def test_the_story_on_an_embedded_cluster(kubeconfig: Path, tmp_path: Path) -> None:
     kubectl = Kubectl(kubeconfig, tmp_path)
+    applied = kubectl("apply", "-f", str(EXAMPLE / "deploy" / "manifest.yaml"))
+    assert [line.rpartition(" ")[2] for line in applied.splitlines()] == ["created"] * 5
     Story(tmp_path, kubeconfig, kubectl).tell("mooring", cached=True)
