@@ -27,6 +27,7 @@ class Collection(Generic[Obj]):
 
     def __init__(self, resource: ApiResource[Obj]) -> None:
         self.resource = resource
+        self.kind = resource.model.__name__  # models are named for their kinds
         self._objects: dict[str, Obj] = {}
         self._handlers: list[Handler[Obj]] = []
         self._indexes: dict[str, _Index[Obj]] = {}

@@ -6,7 +6,7 @@ matches, and release what they own but do not select, as kube-controller-manager
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from mooring.api.meta import KubeObject
@@ -51,7 +51,7 @@ def _orphaned_in(obj: KubeObject) -> tuple[str, ...]:
 
 def concerned(
     owners: Collection[Owner], selector_of: Callable[[Owner], Selector], old: Obj | None, new: Obj | None
-) -> list[str]:
+) -> Sequence[str]:
     """The keys of the owners whom a change of an object concerns: who controlled it or controls it now; where
     nobody does any more, or it has new labels, those who might adopt it."""
     after = _controller_key(owners, new)
@@ -60,18 +60,18 @@ def concerned(
     else:
         before = _controller_key(owners, old)
     if after is not None:
-        return [after] if before is None or before == after else [after, before]
-    keys = [] if before is None else [before]
-    if new is not None and _newly_adoptable(old, new):
-        matching = (one for one in owners.in_namespace(new.namespace) if one.key != before)
-        keys += [one.key for one in matching if selector_of(one).matches(new.metadata.labels)]
-    return keys
+        return (after,) if before is None or before == after else (after, before)
+    keys = () if before is None else (before,)
+    if new is None or not _newly_adoptable(old, new):
+        return keys
+    others = (one for one in owners.in_namespace(new.namespace) if one.key != before)
+    return [*keys, *(one.key for one in others if selector_of(one).matches(new.metadata.labels))]
 
 
 def _controller_key(owners: Collection[Any], obj: KubeObject | None) -> str | None:
     """The key of an object's controller, if it is one of these owners and still there."""
     reference = None if obj is None else obj.metadata.controller()
-    if obj is None or reference is None or reference.kind != kind_of(owners.resource):
+    if obj is None or reference is None or reference.kind != owners.kind:
         return None
     key = f"{obj.metadata.namespace}/{reference.name}"
     owner = owners.get(key)
