@@ -42,7 +42,7 @@ class Question:
 
 class Questions:
     """Reads requests. A scheduler sends the same nodes again for every pod, all to filter and those that
-    passed to prioritize, so nodes of the last two requests are not decoded again: they are the same objects."""
+    passed to prioritize: nodes of the last two requests are not decoded again, and are the same objects."""
 
     def __init__(self) -> None:
         self._last: dict[bytes, Node] = {}
