@@ -39,7 +39,7 @@ def node(number: int) -> dict[str, Any]:
 
 def pod(number: int) -> dict[str, Any]:
     resources = {"requests": {"cpu": "100m", "memory": "200Mi"}}
-    spec = {"containers": [{"name": "c", "image": "registry.k8s.io/pause:3.10", "resources": resources}]}
+    spec = {"containers": [{"name": "c", "image": "pause:3.10", "resources": resources}]}
     return {"metadata": {"name": f"pod-{number}", "labels": {"app": "web"}}, "spec": spec}
 
 
@@ -47,7 +47,7 @@ def running(number: int) -> dict[str, Any]:
     """What a kubelet says of a pod that runs."""
     when, address = "2026-01-01T00:00:00Z", f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
     types = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
-    container = {"name": "c", "image": "registry.k8s.io/pause:3.10", "imageID": "", "restartCount": 0}
+    container = {"name": "c", "image": "pause:3.10", "imageID": "", "restartCount": 0}
     status = {
         "phase": "Running",
         "conditions": [{"type": type, "status": "True", "lastTransitionTime": when} for type in types],

@@ -40,7 +40,7 @@ def pod(i: int, **spec: Any) -> dict[str, Any]:
         "spec": {
             "schedulerName": "default-scheduler",
             "containers": [
-                {"name": "pause", "image": "registry.k8s.io/pause:3.10", "resources": {"requests": requests}}
+                {"name": "pause", "image": "pause:3.10", "resources": {"requests": requests}}
             ],
             **spec,
         },
