@@ -6,6 +6,8 @@ import pytest
 from controller import StickyJobController
 from sticky import StickyNode
 
+from mooring.cluster.errors import ApiError
+
 HERE = Path(__file__).parent
 CONFIG = (HERE / "scheduler.yaml").read_text()
 JOB = {
@@ -103,3 +105,38 @@ def test_as_the_document_has_it_the_template_is_kept_by_kubectl_apply_only(clust
     cluster.advance(5)
     assert cluster.get("stickyjob/train")["spec"]["template"] == {}
     assert [event["reason"] for event in cluster.events("stickyjob/train")] == ["NoTemplate"]
+
+
+@sticky
+def test_two_schedulers_share_the_memory_of_a_job(cluster):
+    node = begin(cluster)
+    template = {"spec": {**TEMPLATE["spec"], "schedulerName": "strict-scheduler"}}
+    cluster.patch("stickyjob/train", {"spec": {"template": template}})
+    assert run_again(cluster) == node
+    assert running(cluster).spec.scheduler_name == "strict-scheduler"
+
+
+class Conflicts:
+    """Clients whose first patches meet a change of somebody else's."""
+
+    def __init__(self, client, count):
+        self.client = client
+        self.left = count
+
+    def __getattr__(self, name):
+        return getattr(self.client, name)
+
+    async def patch(self, obj, patch, subresource=""):
+        if self.left:
+            self.left -= 1
+            raise ApiError(409, "Conflict", "the object has been modified")
+        await self.client.patch(obj, patch, subresource)
+
+
+@sticky
+def test_a_conflict_of_the_status_is_overcome(cluster):
+    scheduler = cluster.scheduler
+    scheduler.client = Conflicts(scheduler.client, 3)
+    node = begin(cluster)
+    assert scheduler.client.left == 0
+    assert last_node(cluster) == node

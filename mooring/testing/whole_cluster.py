@@ -28,6 +28,7 @@ from mooring.cluster.virtual_time import START, VirtualTimeLoop
 from mooring.controllers.kinds import PODS
 from mooring.core.build import registry_with
 from mooring.core.decision import Decision
+from mooring.core.scheduler import Scheduler
 from mooring.embedded.kinds.resource import Resource
 from mooring.explain.explain import decisions as explained
 from mooring.explain.log import Recording
@@ -226,11 +227,16 @@ class WholeCluster:
             raise LookupError(f"no attempt was made at pod {_key(pod)}")
         return found[-1]
 
+    @property
+    def scheduler(self) -> Scheduler:
+        """The scheduler itself: its profiles and plugins, its queue, its client."""
+        assert self._cluster.scheduler is not None
+        return self._cluster.scheduler.core
+
     def explain(self, pod: str) -> str:
         """What `mooring explain` says."""
-        scheduler = self._cluster.scheduler
-        assert scheduler is not None
-        told = explained(scheduler.core, scheduler.decisions, *_key(pod).split("/"))
+        assert self._cluster.scheduler is not None
+        told = explained(self.scheduler, self._cluster.scheduler.decisions, *_key(pod).split("/"))
         return f"there is no pod {_key(pod)}" if told is None else "\n".join(report(told))
 
     def events(self, what: str = "", namespace: str = "default") -> Sequence[dict[str, Any]]:
