@@ -131,6 +131,7 @@ def kubeconfig(tmp_path: Path) -> Iterator[Path]:
     finally:
         process.kill()
         process.wait()
+        print(f"---- mooring up\n{log.read_text()}")
 
 
 @needs_kubectl
