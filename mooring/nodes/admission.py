@@ -6,7 +6,7 @@ A scheduler that gives a node more than it has is found out here: the pod fails,
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from mooring.api.objects import Node, Pod, PodSpec
@@ -22,7 +22,7 @@ NOT_TOLERATED = "node(s) had taints that the pod didn't tolerate"
 HostPort = tuple[str, str, int]
 """IP, protocol and number."""
 
-CRITICAL_ORDER = ("cpu", "memory", "ephemeral-storage")
+ORDER = ("cpu", "memory", "ephemeral-storage")
 """The order in which kubelet looks at resources; others follow."""
 
 
@@ -73,25 +73,33 @@ class Room:
         """Why the node does not take a pod, if so. Of several reasons kubelet tells the first."""
         if node is not self._node:
             self._node, self._total = node, allocatable(node)
-        return next(self._refusals(node, pod.spec, needs), None)
-
-    def _refusals(self, node: Node, spec: PodSpec, needs: Needs) -> Iterator[Refusal]:
-        total = self._total
-        if self.pods + 1 > total.get(PODS, 0):
-            yield _out_of(PODS, 1, self.pods, total.get(PODS, 0))
-        for name in _in_order(needs.requests):
-            amount, used = needs.requests[name], self.requested.get(name, 0)
-            if is_extended(name) and name not in total:
-                continue  # nothing that nodes know of: somebody else accounts for it
-            if amount > 0 and amount > total.get(name, 0) - used:
-                yield _out_of(name, amount, used, total.get(name, 0))
+        if self.pods >= self._total.get(PODS, 0):
+            return _out_of(PODS, 1, self.pods, self._total.get(PODS, 0))
+        lacking = self._lacking(needs)
+        if lacking:
+            name = min(lacking, key=_place)
+            used, capacity = self.requested.get(name, 0), self._total.get(name, 0)
+            return _out_of(name, needs.requests[name], used, capacity)
+        spec, taints = pod.spec, node.spec.taints
         if not _wants(spec, node):
-            yield _failed(NodeAffinity.name, NodeAffinity.NOT_MATCHED)
+            return _failed(NodeAffinity.name, NodeAffinity.NOT_MATCHED)
         if needs.ports and any(map(self._is_taken, needs.ports)):
-            yield _failed(NodePorts.name, NodePorts.TAKEN)
-        taints = node.spec.taints
+            return _failed(NodePorts.name, NodePorts.TAKEN)
         if taints and find_untolerated(taints, spec.tolerations, (NO_EXECUTE,)) is not None:
-            yield _failed(TaintToleration.name, NOT_TOLERATED)
+            return _failed(TaintToleration.name, NOT_TOLERATED)
+        return None
+
+    def _lacking(self, needs: Needs) -> list[str]:
+        """The resources of which there is too little left. Extended resources that the node does not know are
+        none of its business: somebody else accounts for them."""
+        total, requested = self._total, self.requested
+        return [
+            name
+            for name, amount in needs.requests.items()
+            if amount > total.get(name, 0) - requested.get(name, 0)
+            and amount > 0
+            and (name in total or not is_extended(name))
+        ]
 
     def _is_taken(self, port: HostPort) -> bool:
         ip, protocol, number = port
@@ -101,9 +109,8 @@ class Room:
         )
 
 
-def _in_order(requests: Mapping[str, int]) -> Iterator[str]:
-    yield from (name for name in CRITICAL_ORDER if name in requests)
-    yield from (name for name in requests if name not in CRITICAL_ORDER)
+def _place(resource: str) -> int:
+    return ORDER.index(resource) if resource in ORDER else len(ORDER)
 
 
 def _wants(spec: PodSpec, node: Node) -> bool:

@@ -182,7 +182,8 @@ def pod_status(obj: Tree, old: Tree) -> Causes:
         yield invalid_value("status.observedGeneration", status["observedGeneration"], why)
     yield from immutable("status.qosClass", status.get("qosClass", ""), before.get("qosClass", ""))
     for name in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
-        yield from _restarts(name, status.get(name) or (), before.get(name) or (), old["spec"])
+        if before.get(name):
+            yield from _restarts(name, status.get(name) or (), before[name], old["spec"])
     for index, address in enumerate(status.get("podIPs") or ()):
         yield from ip_address(f"status.podIPs[{index}]", address.get("ip", ""))
 
