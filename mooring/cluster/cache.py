@@ -22,6 +22,9 @@ Handler = Callable[[Obj | None, Obj | None], None]
 """Called with the object before and after a change; None where there was, or is, none."""
 
 
+MOST_GONE = 1000  # objects whose end is remembered: writes that are under way are fewer
+
+
 class Collection(Generic[Obj]):
     """The objects of one kind. Objects are values: a change puts another object in the place of the old."""
 
@@ -29,6 +32,7 @@ class Collection(Generic[Obj]):
         self.resource = resource
         self.kind = resource.model.__name__  # models are named for their kinds
         self._objects: dict[str, Obj] = {}
+        self._gone: dict[str, None] = {}  # the uids of the last objects that went
         self._handlers: list[Handler[Obj]] = []
         self._indexes: dict[str, _Index[Obj]] = {}
         self.index("namespace", _namespace)
@@ -71,8 +75,9 @@ class Collection(Generic[Obj]):
     # ---- what is known first here
 
     def wrote(self, obj: Obj) -> None:
-        """An API server answered a write with this object."""
-        self.apply(obj)
+        """An API server answered a write with this object. The answer may come after the news of its end."""
+        if obj.uid not in self._gone:
+            self.apply(obj)
 
     def deleting(self, obj: Obj, now: str) -> None:
         """An API server accepted that this object be deleted; it may take its time."""
@@ -94,6 +99,9 @@ class Collection(Generic[Obj]):
         old = self._objects.get(obj.key)
         if old is not None and old.uid == obj.uid:
             del self._objects[old.key]
+            self._gone[old.uid] = None
+            if len(self._gone) > MOST_GONE:
+                del self._gone[next(iter(self._gone))]
             self._tell(old, None)
 
     def _put(self, old: Obj | None, new: Obj) -> None:

@@ -1,0 +1,50 @@
+"""What is kept of a cluster in memory, and who tells it first."""
+
+from __future__ import annotations
+
+from mooring.api.meta import KubeObject, ObjectMeta
+from mooring.cluster.cache import MOST_GONE, Collection
+from mooring.cluster.kinds import ApiResource
+
+MAPS = ApiResource("", "v1", "configmaps", True, KubeObject)
+
+
+def config_map(version: int, uid: str = "u1", **more: str) -> KubeObject:
+    return KubeObject(
+        metadata=ObjectMeta(name="m", namespace="n", uid=uid, resource_version=str(version), labels=more)
+    )
+
+
+def test_an_answer_that_comes_after_the_end_does_not_bring_an_object_back() -> None:
+    maps = Collection(MAPS)
+    told: list[tuple[KubeObject | None, KubeObject | None]] = []
+    maps.subscribe(lambda old, new: told.append((old, new)))
+    maps.apply(config_map(1))
+    maps.delete(config_map(3))
+    maps.wrote(config_map(2))
+    assert maps.get("n/m") is None
+    assert len(told) == 2
+    maps.wrote(config_map(4, "u2"))  # another by its name is another
+    maps.wrote(config_map(2))
+    found = maps.get("n/m")
+    assert found is not None
+    assert found.uid == "u2"
+
+
+def test_what_was_written_is_known_at_once_and_told_once() -> None:
+    maps = Collection(MAPS)
+    versions: list[str] = []
+    maps.subscribe(lambda old, new: versions.append(new.metadata.resource_version if new else "gone"))
+    maps.apply(config_map(1))
+    maps.wrote(config_map(3, app="new"))
+    maps.apply(config_map(2))  # the informer is late
+    maps.apply(config_map(3, app="new"))
+    assert versions == ["1", "3"]
+
+
+def test_the_memory_of_the_gone_is_bounded() -> None:
+    maps = Collection(MAPS)
+    for number in range(MOST_GONE + 10):
+        maps.apply(config_map(number + 1, f"u{number}"))
+        maps.delete(config_map(number + 1, f"u{number}"))
+    assert len(maps._gone) == MOST_GONE
