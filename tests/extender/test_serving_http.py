@@ -17,8 +17,9 @@ import pytest
 from mooring import extender as ext
 from mooring.api.objects import Node
 from mooring.endpoints.certificates import KeyPair
-from mooring.endpoints.settings import EndpointError
+from mooring.endpoints.settings import EndpointError, EndpointSettings
 from mooring.extender.serving import app
+from mooring.extender.serving.process import open_to_others
 from tests.endpoints.certificates import ClientAuthority, showing
 from tests.extender.serving_kit import Asked, extender, node, pod
 
@@ -269,6 +270,21 @@ def test_settings_that_make_no_sense(certificates: Certificates) -> None:
         extender(all_pass, tls_cert_file=certificates.files["cert"]),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    ("address", "authorities", "is_open"),
+    [
+        ("127.0.0.1", "", False),
+        ("::1", "", False),
+        ("0.0.0.0", "", True),
+        ("192.0.2.7", "", True),
+        ("0.0.0.0", "ca.pem", False),
+    ],
+)
+def test_who_is_answered_without_being_known(address: str, authorities: str, is_open: bool) -> None:
+    settings = EndpointSettings(bind_address=address, client_ca_file=authorities)
+    assert open_to_others(settings) is is_open
 
 
 # ---- the end

@@ -17,7 +17,7 @@ from mooring.cluster.informers import Informers
 from mooring.cluster.port import Cluster
 from mooring.endpoints.identity import ServingIdentity
 from mooring.endpoints.server import EndpointServer, Identity
-from mooring.endpoints.settings import EndpointError, EndpointSettings
+from mooring.endpoints.settings import EndpointError, EndpointSettings, parse_address
 from mooring.extender.serving.app import App
 from mooring.extender.serving.metrics import ExtenderMetrics
 from mooring.extender.serving.offer import Offer, Reach, Served
@@ -86,6 +86,12 @@ class ExtenderProcess:
         scheme = "http" if identity.context is None else "https"
         host = f"[{endpoint.bind_address}]" if ":" in endpoint.bind_address else endpoint.bind_address
         self.url = f"{scheme}://{host}:{self._server.port}"
+        if open_to_others(endpoint):
+            log.warning(
+                "whoever reaches %s is answered, and may bind pods where there is a /bind; "
+                "--client-ca-file says who may",
+                self.url,
+            )
         for verb in offer.verbs:
             log.info("%s on %s%s: %s", verb.verb, self.url, verb.path, verb.who)
 
@@ -113,6 +119,11 @@ class ExtenderProcess:
             self._server.close()
             if self._cluster is not None:
                 await self._cluster.close()
+
+
+def open_to_others(settings: EndpointSettings) -> bool:
+    """Whether other machines are answered without being asked who they are."""
+    return not settings.client_ca_file and not parse_address(settings.bind_address).is_loopback
 
 
 def _identity(settings: EndpointSettings) -> Identity:
