@@ -187,3 +187,20 @@ def test_a_pod_that_is_refused_is_told_and_tried_again() -> None:
         assert (await stage.get("jobs", "web"))["status"]["active"] == 1
 
     play(scene, *ALL)
+
+
+def test_whoever_takes_over_counts_on() -> None:
+    async def scene(stage: Embedded) -> None:
+        await stage.create(job(completions=3, parallelism=2))
+        for _ in range(2):
+            await stage.advance(BATCH)
+            await stage.stop()
+            await end_all(stage, "Succeeded")
+            await stage.start()
+        await stage.advance(BATCH)
+        status = (await stage.get("jobs", "web"))["status"]
+        assert status["succeeded"] == 3
+        assert status["conditions"][-1]["type"] == "Complete"
+        assert len(await stage.all("pods")) == 3
+
+    play(scene, *ALL)

@@ -104,3 +104,24 @@ def test_kubectl_rollout_restart_and_undo() -> None:
         assert sorted(one["revision"] for one in await stage.all("controllerrevisions")) == [2, 3]
 
     play(scene, StatefulSetController)
+
+
+def test_whoever_takes_over_goes_on_with_a_rollout() -> None:
+    async def scene(stage: Embedded) -> None:
+        await stage.create(workload("StatefulSet", "web", replicas=3))
+        await stage.rest()
+        while await stage.step():
+            await stage.restart()
+        image = {"containers": [{"name": "main", "image": "app:2"}]}
+        await stage.patch("statefulsets", "web", {"spec": {"template": {"spec": image}}})
+        await stage.rest()
+        steps = 0
+        while await stage.step():
+            await stage.restart()
+            await stage.rest()
+            steps += 1
+        assert steps == 6  # each of three pods goes and comes, one after the other
+        assert {pod["spec"]["containers"][0]["image"] for pod in await stage.all("pods")} == {"app:2"}
+        assert len(await stage.all("controllerrevisions")) == 2
+
+    play(scene, StatefulSetController)
