@@ -202,8 +202,7 @@ class _Turn:
             self._progressing("FoundNewReplicaSet", f'Found new replica set "{new.name}"')
 
     async def _create_new(self) -> ReplicaSet | None:
-        """Create the ReplicaSet of the present template. None where there is another of its name: then the
-        Deployment counts a collision, which makes for another name."""
+        """Create the ReplicaSet of the present template. None where its name is another's."""
         controller, deployment = self._controller, self._deployment
         size = size_of_new(deployment, 0, total_size(self._old))
         revision = next_revision(self._old)
@@ -214,8 +213,7 @@ class _Turn:
             new = await controller.create(controller.replica_sets, body, deployment.namespace)
         except ApiError as refusal:
             if refusal.conflict:
-                self._status.collision_count = (self._status.collision_count or 0) + 1
-                return None
+                return await self._resolve_conflict(name)
             if not namespace_terminating(refusal):
                 await self._tell_refused(name, refusal)
             raise
@@ -226,6 +224,20 @@ class _Turn:
         if has_deadline(deployment):
             self._progressing("NewReplicaSetCreated", f'Created new replica set "{name}"')
         return new
+
+    async def _resolve_conflict(self, name: str) -> ReplicaSet | None:
+        """There is a ReplicaSet of this name: ours, if the answer to an earlier request was lost. Otherwise
+        the Deployment counts a collision, which makes for another name."""
+        controller, deployment = self._controller, self._deployment
+        found = await controller.cluster.get(REPLICA_SETS, name, deployment.namespace)
+        owner = found.metadata.controller()
+        if owner is not None and owner.uid == deployment.uid and split(deployment, [found])[0] is found:
+            controller.replica_sets.wrote(found)
+            self._new = found
+            self._revision = found.metadata.annotations.get(REVISION, "")
+            return found
+        self._status.collision_count = (self._status.collision_count or 0) + 1
+        return None
 
     async def _tell_refused(self, name: str, refusal: ApiError) -> None:
         message = f'Failed to create new replica set "{name}": {refusal}'

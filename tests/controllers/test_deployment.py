@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from mooring.cluster.errors import Unreachable
 from mooring.controllers.deployment import DeploymentController
 from mooring.controllers.deployment_history import REVISION, REVISION_HISTORY
+from mooring.controllers.kinds import REPLICA_SETS
 from mooring.controllers.replica_set import ReplicaSetController
 from tests.controllers.deployment_scenes import SCENES, play_scene, set_image
 from tests.controllers.kit import Embedded, Tree, play, workload
@@ -152,3 +155,34 @@ def test_who_starts_anew_goes_on_where_the_last_one_stopped() -> None:
         assert after["status"]["updatedReplicas"] == after["status"]["replicas"] == 3
 
     play(scene, *CONTROLLERS)
+
+
+def test_a_replica_set_whose_creation_was_not_answered_is_no_collision() -> None:
+    async def scene(stage: Embedded) -> None:
+        controller = stage.controllers[0]
+        cluster = controller.cluster
+        lost: list[str] = []
+
+        class Deaf:
+            """The first ReplicaSet is created, but the answer is lost."""
+
+            def __getattr__(self, verb: str) -> Any:
+                return getattr(cluster, verb)
+
+            async def create(self, resource: Any, body: Any, namespace: str = "") -> Any:
+                made = await cluster.create(resource, body, namespace)
+                if not lost:
+                    lost.append(made.name)
+                    raise Unreachable("the server", "cut in the middle")
+                return made
+
+        controller.cluster = Deaf()
+        late = stage.context.cache.follow(REPLICA_SETS)  # nor is it heard of before it is looked for
+        late.apply = lambda obj: None  # type: ignore[method-assign]
+        await stage.create(workload("Deployment", "web", replicas=1))
+        await stage.rest()
+        (rs,) = await stage.all("replicasets")
+        assert [rs["metadata"]["name"]] == lost
+        assert "collisionCount" not in (await stage.get("deployments", "web"))["status"]
+
+    play(scene, DeploymentController)
