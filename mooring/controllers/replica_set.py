@@ -94,11 +94,7 @@ class _Controller(PodController[Set]):
         body = pod_of(owner.spec.template, owner.name, controller_reference(self.owners.resource, owner))
 
         async def create(_: int) -> None:
-            try:
-                await self.create_pod(owner, body)
-            except ApiError as refusal:
-                if not namespace_terminating(refusal):  # else any pod would be refused: nothing to do
-                    raise
+            await self.create_pod(owner, body)
 
         created, batch = 0, 1
         while created < count:
@@ -106,7 +102,9 @@ class _Controller(PodController[Set]):
             done, failure = await _all(range(batch), create)
             created += done
             if failure is not None:
-                return created, failure
+                # where the namespace is about to go, any pod would be refused: nothing to do, nothing to tell
+                going = isinstance(failure, ApiError) and namespace_terminating(failure)
+                return created, None if going else failure
             batch *= 2
         return created, None
 

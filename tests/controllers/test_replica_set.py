@@ -144,6 +144,26 @@ def test_where_pods_are_refused_one_is_tried_now_and_then_until_none_is() -> Non
     play(scene, ReplicaSetController)
 
 
+def test_in_a_namespace_that_is_about_to_go_nothing_is_created_and_nobody_complains() -> None:
+    async def scene(stage: Embedded) -> None:
+        asked = Counting(stage.controllers[0].cluster)
+        stage.controllers[0].cluster = asked
+        await stage.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "going"}})
+        stage.namespace = "going"
+        await stage.create(workload("ReplicaSet", "web", replicas=1))
+        await stage.rest()
+        await stage.delete("namespaces", "going")
+        await stage.scale("replicasets", "web", 50)
+        await stage.advance(60)
+        status = (await stage.get("replicasets", "web"))["status"]
+        assert status["replicas"] == 1
+        assert "conditions" not in status
+        assert {event.reason for event in await stage.events()} == {"SuccessfulCreate"}
+        assert asked.asked["create pods"] <= 4
+
+    play(scene, ReplicaSetController)
+
+
 # ---- ReplicationControllers ------------------------------------------------------------------------------
 
 
