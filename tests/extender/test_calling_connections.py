@@ -85,8 +85,8 @@ def test_a_kept_connection_that_died_is_replaced() -> None:
             peer.recv(65536)  # and says nothing
 
     with speaking(talk) as url, connected(url) as extender:
-        assert extender.post("filter", b"{}", 5.0, again=True) == (200, b"{}")
-        assert extender.post("filter", b"{}", 5.0, again=True) == (200, b"{}")
+        assert extender.post("filter", [b"{}"], 5.0, again=True) == (200, b"{}")
+        assert extender.post("filter", [b"{}"], 5.0, again=True) == (200, b"{}")
 
 
 def test_a_binding_is_not_sent_twice() -> None:
@@ -96,9 +96,9 @@ def test_a_binding_is_not_sent_twice() -> None:
         peer.recv(65536)
 
     with speaking(talk) as url, connected(url) as extender:
-        assert extender.post("bind", b"{}", 5.0, again=False) == (200, b"{}")
+        assert extender.post("bind", [b"{}"], 5.0, again=False) == (200, b"{}")
         with pytest.raises(ExchangeError, match="EOF"):
-            extender.post("bind", b"{}", 5.0, again=False)
+            extender.post("bind", [b"{}"], 5.0, again=False)
 
 
 def test_a_connection_that_was_closed_meanwhile_is_not_used() -> None:
@@ -112,9 +112,9 @@ def test_a_connection_that_was_closed_meanwhile_is_not_used() -> None:
             closed.set()
 
     with speaking(talk) as url, connected(url) as extender:
-        extender.post("bind", b"{}", 5.0, again=False)
+        extender.post("bind", [b"{}"], 5.0, again=False)
         assert closed.wait(5)
-        assert extender.post("bind", b"{}", 5.0, again=False) == (200, b"{}")
+        assert extender.post("bind", [b"{}"], 5.0, again=False) == (200, b"{}")
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_answers_in_all_forms_of_http(answer: bytes, found: bytes) -> None:
         peer.sendall(answer)
 
     with speaking(talk) as url, connected(url) as extender:
-        assert extender.post("filter", b"{}", 5.0, again=True) == (200, found)
+        assert extender.post("filter", [b"{}"], 5.0, again=True) == (200, found)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_what_is_no_answer_is_told(answer: bytes, cause: str) -> None:
         peer.sendall(answer)
 
     with speaking(talk) as url, connected(url) as extender, pytest.raises(ExchangeError, match=cause):
-        extender.post("filter", b"{}", 5.0, again=True)
+        extender.post("filter", [b"{}"], 5.0, again=True)
 
 
 def test_an_answer_that_drips_is_given_up_in_time() -> None:
@@ -166,7 +166,7 @@ def test_an_answer_that_drips_is_given_up_in_time() -> None:
 
     with speaking(talk) as url, connected(url) as extender:
         with pytest.raises(ExchangeError, match="while reading body"):
-            extender.post("filter", b"{}", 0.2, again=True)
+            extender.post("filter", [b"{}"], 0.2, again=True)
         over.set()
 
 
@@ -179,7 +179,7 @@ def test_a_refusal_in_the_middle_of_a_large_request_is_heard() -> None:
             pass
 
     with speaking(talk) as url, connected(url) as extender:
-        status, _ = extender.post("filter", b" " * (connections.CHUNK * 8), 5.0, again=True)
+        status, _ = extender.post("filter", [b" " * connections.CHUNK] * 8, 5.0, again=True)
         assert status == 413
 
 
@@ -251,6 +251,10 @@ def test_a_server_of_another_authority_or_name_is_not_trusted() -> None:
     [
         ({"urlPrefix": "localhost:8080"}, 'extenders[0].urlPrefix: found "localhost:8080", expected http://'),
         ({"urlPrefix": ""}, 'extenders[0].urlPrefix: found "", expected http://'),
+        (
+            {"urlPrefix": "http://h", "filterVerb": "f r"},
+            'extenders[0].filterVerb: found "f r", expected what',
+        ),
         ({"urlPrefix": "http://a b"}, 'extenders[0].urlPrefix: found "http://a b", expected'),
         ({"urlPrefix": "http://h:port"}, 'extenders[0].urlPrefix: found "http://h:port", expected'),
         (

@@ -12,6 +12,7 @@ import socket
 import ssl
 import time
 from collections import deque
+from collections.abc import Sequence
 from urllib.parse import SplitResult, unquote, urlsplit
 
 import httptools
@@ -49,24 +50,26 @@ class Connections:
         ).encode("latin-1")
         self._idle: deque[_Connection] = deque()
 
-    def post(self, verb: str, body: bytes, timeout: float, *, again: bool) -> tuple[int, bytes]:
-        """The status and body of the answer. Raises ExchangeError.
+    def post(self, verb: str, body: Sequence[bytes], timeout: float, *, again: bool) -> tuple[int, bytes]:
+        """The status and body of the answer; the request's body comes in pieces. Raises ExchangeError.
 
         A kept connection that turns out to be dead is replaced by a new one, once, where `again` says that it
         is no harm if the extender sees the request twice.
         """
+        size = sum(map(len, body))
         head = b"POST %b/%b HTTP/1.1\r\n%bContent-Length: %d\r\n\r\n" % (
-            self._path.encode("ascii"), verb.encode("ascii"), self._head, len(body),
+            self._path.encode("ascii"), verb.encode("ascii"), self._head, size,
         )  # fmt: skip
+        pieces = [b"".join((head, *body))] if size < CHUNK else [head, *body]
         deadline = time.monotonic() + timeout
         kept = self._take()
         if kept is not None:
             try:
-                return self._exchange(kept, head, body, deadline)
+                return self._exchange(kept, pieces, deadline)
             except ExchangeError as error:
                 if not again or error.answered or time.monotonic() >= deadline:
                     raise
-        return self._exchange(self._connect(deadline), head, body, deadline)
+        return self._exchange(self._connect(deadline), pieces, deadline)
 
     def close(self) -> None:
         while self._idle:
@@ -85,10 +88,10 @@ class Connections:
         return None
 
     def _exchange(
-        self, connection: _Connection, head: bytes, body: bytes, deadline: float
+        self, connection: _Connection, pieces: Sequence[bytes], deadline: float
     ) -> tuple[int, bytes]:
         try:
-            answer = connection.exchange(head, body, deadline)
+            answer = connection.exchange(pieces, deadline)
         except (OSError, ValueError) as error:
             connection.close()
             raise ExchangeError(_in_words(error, connection.answered), connection.answered) from None
@@ -141,13 +144,13 @@ class _Connection:
         poll.register(self._sock, select.POLLIN)
         return not poll.poll(0)
 
-    def exchange(self, head: bytes, body: bytes, deadline: float) -> tuple[int, bytes]:
+    def exchange(self, request: Sequence[bytes], deadline: float) -> tuple[int, bytes]:
         """Raises OSError, TimeoutError among them, and ValueError for what is no answer."""
         self._chunks = []
         self._size = self._head_size = 0
         self._in_head = True
         self._complete = self._framed = self.answered = self.reusable = False
-        broken = self._send(head, body, deadline)
+        broken = self._send(request, deadline)
         while not self._complete:
             self._sock.settimeout(_left(deadline))
             data = self._sock.recv(CHUNK)
@@ -160,15 +163,12 @@ class _Connection:
         self.reusable = self.reusable and broken is None
         return self._parser.get_status_code(), b"".join(self._chunks)
 
-    def _send(self, head: bytes, body: bytes, deadline: float) -> OSError | None:
+    def _send(self, request: Sequence[bytes], deadline: float) -> OSError | None:
         """Send a request. One that breaks off may have been answered already: too large, for one."""
         try:
-            self._sock.settimeout(_left(deadline))
-            if len(body) < CHUNK:
-                self._sock.sendall(head + body)
-            else:
-                self._sock.sendall(head)
-                self._sock.sendall(body)
+            for piece in request:
+                self._sock.settimeout(_left(deadline))
+                self._sock.sendall(piece)
         except (BrokenPipeError, ConnectionResetError) as error:
             return error
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 from urllib.parse import urlsplit, urlunsplit
@@ -119,7 +119,7 @@ class HttpExtender:
     ) -> Mapping[str, VictimsOnNode]:
         with self._told(verb := self._settings.preempt_verb):
             args = self._preemption_args(pod, victims)
-            result = self._ask(verb, wire.write(args), wire.ExtenderPreemptionResult)
+            result = self._ask(verb, [wire.write(args)], wire.ExtenderPreemptionResult)
             answer = result.node_name_to_meta_victims or {}
             return {
                 name: self._victims(name, meta, pods_on)
@@ -136,7 +136,7 @@ class HttpExtender:
     def _bind(self, pod: PodInfo, node_name: str) -> None:
         with self._told(verb := self._settings.bind_verb):
             args = wire.ExtenderBindingArgs(pod.name, pod.namespace, pod.uid, node_name)
-            result = self._ask(verb, wire.write(args), wire.ExtenderBindingResult, again=False)
+            result = self._ask(verb, [wire.write(args)], wire.ExtenderBindingResult, again=False)
             if result.error:
                 raise ExtenderError(self.name, result.error)
 
@@ -146,11 +146,12 @@ class HttpExtender:
 
     # ---- requests
 
-    def _args(self, pod: PodInfo, roll: Roll) -> bytes:
-        whole = Raw(self._originals.of(pod.pod))
+    def _args(self, pod: PodInfo, roll: Roll) -> Sequence[bytes]:
+        """ExtenderArgs, in pieces: the nodes of a large cluster are not to be copied again for each pod."""
+        whole = self._originals.of(pod.pod)
         if self._settings.node_cache_capable:
-            return wire.write(wire.ExtenderArgs(whole, node_names=roll.names))
-        return wire.write(wire.ExtenderArgs(whole, roll.node_list))
+            return [wire.write(wire.ExtenderArgs(Raw(whole), node_names=roll.names))]
+        return [b'{"Pod":', whole, b',"Nodes":', roll.node_list, b',"NodeNames":null}']
 
     def _preemption_args(
         self, pod: PodInfo, victims: Mapping[str, VictimsOnNode]
@@ -168,7 +169,7 @@ class HttpExtender:
         }
         return wire.ExtenderPreemptionArgs(whole, node_name_to_victims=full)
 
-    def _ask(self, verb: str, body: bytes, answer: type[T], *, again: bool = True) -> T:
+    def _ask(self, verb: str, body: Sequence[bytes], answer: type[T], *, again: bool = True) -> T:
         url = f"{self.name.rstrip('/')}/{verb}"
         try:
             status, data = self._connections.post(verb, body, self._timeout, again=again)

@@ -34,6 +34,7 @@ def make_extenders(
     for index, each in enumerate(settings):
         path = f"extenders[{index}]"
         _check_url(each.url_prefix, f"{path}.urlPrefix")
+        _check_verbs(each, path)
         tls = each.tls_config or ExtenderTLSConfig()
         context = _tls(each, tls, f"{path}.tlsConfig")
         connections = Connections(each.url_prefix, context, tls.server_name)
@@ -51,6 +52,14 @@ def _check_url(url: str, field: str) -> None:
         found = without_password(url) if good else url
         message = f'found "{found}", expected http://HOST[:PORT][/PATH] or https://…'
         raise ConfigError([Finding(message, field)])
+
+
+def _check_verbs(settings: Settings, path: str) -> None:
+    for field in ("filter", "prioritize", "preempt", "bind"):
+        verb: str = getattr(settings, f"{field}_verb")
+        if not verb.isascii() or any(character <= " " for character in verb):
+            message = f'found "{verb}", expected what can stand at the end of a URL'
+            raise ConfigError([Finding(message, f"{path}.{field}Verb")])
 
 
 def _tls(settings: Settings, tls: ExtenderTLSConfig, field: str) -> ssl.SSLContext | None:

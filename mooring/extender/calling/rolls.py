@@ -5,12 +5,11 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from msgspec import Raw
 
 from mooring.extender.calling.originals import Originals
 from mooring.framework.nodes import IntArray, Nodes
 
-MOST_KEPT = 8  # a pod's attempt asks about at most a few sets of nodes
+MOST_KEPT = 4  # a pod's attempt asks about at most a few sets of nodes
 
 
 class Roll:
@@ -31,9 +30,9 @@ class Roll:
         return {name: i for i, name in enumerate(self.names)}
 
     @cached_property
-    def node_list(self) -> Raw:
+    def node_list(self) -> bytes:
         items = b",".join(self._originals.of(info.node) for info in self._nodes)
-        return Raw(b'{"metadata":{},"items":[' + items + b"]}")
+        return b'{"metadata":{},"items":[' + items + b"]}"
 
 
 class Rolls:
