@@ -23,6 +23,17 @@ from mooring.local.work import Work
 from mooring.nodes import FakeNodes
 
 MANAGER = f"mooring-controllers/{__version__}"
+STANDARD = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {
+        "name": "standard",
+        "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
+    },
+    "provisioner": "mooring/simulated",
+    "volumeBindingMode": "WaitForFirstConsumer",
+}
+"""What claims without a class get, as in other clusters that are for trying things."""
 
 
 class LocalCluster:
@@ -64,6 +75,8 @@ class LocalCluster:
         api = self.server.api
         writes = EmbeddedCluster(api, user_agent=MANAGER, tracked=False)
         self.applier = Applier(EmbeddedCluster(api, user_agent="mooring-apply"), api.registry)
+        if not api.store.table("storageclasses.storage.k8s.io").records:
+            await self.applier.apply(STANDARD, "the default StorageClass")
         self.cache = Cache(writes)
         recorder = EventRecorder(writes, ["mooring"], now=lambda: round(self.clock() * 1_000_000_000))
         context = self.context = Context(writes, self.cache, recorder, self.clock)

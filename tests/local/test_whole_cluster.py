@@ -117,6 +117,32 @@ def test_pods_of_a_lost_node_run_elsewhere(cluster: WholeCluster) -> None:
     assert len(cluster.pods("app=web")) == 3
 
 
+CLAIMED = """
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  replicas: 2
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec:
+      containers: [{name: main, image: postgres, volumeMounts: [{name: data, mountPath: /data}]}]
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+"""
+
+
+def test_claims_without_a_class_are_bound_once_their_pods_have_nodes(cluster: WholeCluster) -> None:
+    cluster.apply(CLAIMED)
+    cluster.wait(lambda: sum(pod.ready for pod in cluster.pods("app=db")) == 2)
+    claims = cluster.list("pvc")
+    assert [claim["status"]["phase"] for claim in claims] == ["Bound", "Bound"]
+    assert {claim["spec"]["storageClassName"] for claim in claims} == {"standard"}
+
+
 def _condition(cluster: WholeCluster, node: str) -> str:
     conditions = cluster.get(f"node/{node}")["status"]["conditions"]
     return next(str(c["status"]) for c in conditions if c["type"] == "Ready")
