@@ -30,7 +30,7 @@ STANDARD = {
         "name": "standard",
         "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
     },
-    "provisioner": "mooring/simulated",
+    "provisioner": "simulated.mooring",
     "volumeBindingMode": "WaitForFirstConsumer",
 }
 """What claims without a class get, as in other clusters that are for trying things."""
