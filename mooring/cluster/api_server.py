@@ -171,7 +171,9 @@ class ApiServer:
     async def post(
         self, resource: ApiResource[Any], name: str, subresource: str, body: Any, namespace: str = ""
     ) -> None:
-        await self._request("POST", _item(resource, namespace, name, subresource), body)
+        whole = not (name or subresource)
+        path = _collection(resource, namespace) if whole else _item(resource, namespace, name, subresource)
+        await self._request("POST", path, body)
 
     async def update(
         self, resource: ApiResource[Obj], name: str, body: Any, namespace: str = "", subresource: str = ""

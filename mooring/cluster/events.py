@@ -309,7 +309,7 @@ class EventRecorder:
                 if not refusal.not_found:  # else it expired: create it anew
                     raise
         try:
-            await self._cluster.create(EVENTS, event, namespace)
+            await self._cluster.post(EVENTS, "", "", event, namespace)
         except ApiError as refusal:
             if not refusal.conflict:  # else an earlier try got through, of which we had no answer
                 raise

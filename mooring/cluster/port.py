@@ -99,7 +99,8 @@ class Cluster(Protocol):
     async def post(
         self, resource: ApiResource[Any], name: str, subresource: str, body: Any, namespace: str = ""
     ) -> None:
-        """Create a subresource whose answer tells nothing: binding, eviction."""
+        """Create something whose answer tells nothing: a subresource (binding, eviction); without a name and
+        a subresource an object, as an event is."""
         ...
 
     async def update(

@@ -247,7 +247,9 @@ class FakeCluster:
     async def post(
         self, resource: ApiResource[Any], name: str, subresource: str, body: Any, namespace: str = ""
     ) -> None:
-        raise NotImplementedError(subresource)
+        if name or subresource:
+            raise NotImplementedError(subresource)
+        await self.create(resource, body, namespace)
 
     async def delete(
         self,

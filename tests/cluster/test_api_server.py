@@ -40,7 +40,7 @@ def test_every_verb_asks_for_the_right_thing() -> None:
         async with asking(echo_a_pod, tls=True, token="abc", user_agent="mooring/1.0") as (api, server):
             await api.get(PODS, "web", "default")
             await api.create(PODS, pod("web"), "default")
-            await api.create(EVENTS, {"note": "hi"}, "default")
+            await api.post(EVENTS, "", "", {"note": "hi"}, "default")
             await api.post(PODS, "web", "binding", {"target": {"name": "n1"}}, "default")
             await api.update(PODS, "web", pod("web"), "default")
             await api.update(NODES, "n 1/2", {"metadata": {"name": "x"}}, subresource="status")
@@ -87,6 +87,8 @@ def test_a_name_that_would_change_the_path_is_refused(name: str) -> None:
         async with asking(echo_a_pod) as (api, server):
             with pytest.raises(ValueError, match="expected the name of an object"):
                 await api.delete(PODS, name, "default")
+            with pytest.raises(ValueError, match="expected the name of an object"):
+                await api.post(PODS, name, "binding", {}, "default")
             assert server.requests == []
 
     run(main())

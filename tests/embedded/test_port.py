@@ -96,7 +96,7 @@ def test_what_is_refused() -> None:
         with pytest.raises(ApiError, match='namespaces "none" not found'):
             await cluster.create(PODS, pod("p"), "none")
         with pytest.raises(ApiError) as caught:
-            await cluster.create(EVENTS, {"metadata": {"name": "e"}, "regarding": 5}, "default")
+            await cluster.post(EVENTS, "", "", {"metadata": {"name": "e"}, "regarding": 5}, "default")
         assert caught.value.code == 400
 
     with_server(act)

@@ -72,6 +72,9 @@ class Server(FakeCluster):
     async def post(
         self, resource: ApiResource[Any], name: str, subresource: str, body: Any, namespace: str = ""
     ) -> None:
+        if not name:
+            await super().post(resource, name, subresource, body, namespace)
+            return
         await self._receive("post", resource, f"{namespace}/{name}/{subresource}")
         tree: Tree = msgspec.to_builtins(body)
         current = self._tree(resource, name, namespace)
