@@ -21,11 +21,11 @@ Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 T = TypeVar("T")
 
 
-class _Message(Struct, rename="pascal", forbid_unknown_fields=True, frozen=True):
+class Message(Struct, rename="pascal", forbid_unknown_fields=True, frozen=True):
     """Unknown fields are not an error to a reader: they send `read` down its slower, case-insensitive way."""
 
 
-class ExtenderArgs(_Message, frozen=True):
+class ExtenderArgs(Message, frozen=True):
     """The request of filter and of prioritize: `nodes` is a NodeList, or null where node names are enough."""
 
     pod: Raw = NULL
@@ -33,7 +33,7 @@ class ExtenderArgs(_Message, frozen=True):
     node_names: list[str] | None = None
 
 
-class ExtenderFilterResult(_Message, frozen=True):
+class ExtenderFilterResult(Message, frozen=True):
     nodes: Raw = NULL
     node_names: list[str] | None = None
     failed_nodes: dict[str, str] | None = None
@@ -41,7 +41,7 @@ class ExtenderFilterResult(_Message, frozen=True):
     error: str = ""
 
 
-class HostPriority(_Message, frozen=True):
+class HostPriority(Message, frozen=True):
     host: str = ""
     score: Int64 = 0
 
@@ -50,36 +50,36 @@ HostPriorityList = list[HostPriority]
 """The answer of prioritize."""
 
 
-class ExtenderBindingArgs(_Message, frozen=True):
+class ExtenderBindingArgs(Message, frozen=True):
     pod_name: str = ""
     pod_namespace: str = ""
     pod_uid: str = field(default="", name="PodUID")
     node: str = ""
 
 
-class ExtenderBindingResult(_Message, frozen=True):
+class ExtenderBindingResult(Message, frozen=True):
     error: str = ""
 
 
-class Victims(_Message, frozen=True):
+class Victims(Message, frozen=True):
     """The pods that would have to go from one node, whole."""
 
     pods: list[Raw] = []
     num_pdb_violations: Int64 = field(default=0, name="NumPDBViolations")
 
 
-class MetaPod(_Message, frozen=True):
+class MetaPod(Message, frozen=True):
     uid: str = field(default="", name="UID")
 
 
-class MetaVictims(_Message, frozen=True):
+class MetaVictims(Message, frozen=True):
     """The pods that would have to go from one node, by uid."""
 
     pods: list[MetaPod] = []
     num_pdb_violations: Int64 = field(default=0, name="NumPDBViolations")
 
 
-class ExtenderPreemptionArgs(_Message, frozen=True):
+class ExtenderPreemptionArgs(Message, frozen=True):
     """`node_name_to_meta_victims` for an extender with a cache of its own, else `node_name_to_victims`."""
 
     pod: Raw = NULL
@@ -87,7 +87,7 @@ class ExtenderPreemptionArgs(_Message, frozen=True):
     node_name_to_meta_victims: dict[str, MetaVictims] | None = None
 
 
-class ExtenderPreemptionResult(_Message, frozen=True):
+class ExtenderPreemptionResult(Message, frozen=True):
     node_name_to_meta_victims: dict[str, MetaVictims] | None = None
 
 

@@ -18,7 +18,7 @@ ODD_FILTERS: dict[str, tuple[Any, str]] = {
     "html": (b"<html>", 'extender "{url}" answered filter with no sense: JSON is malformed'),
     "nothing": (b"", 'extender "{url}" answered filter with no sense: '),
     "a list": ([], 'extender "{url}" answered filter with no sense: Expected `object`, got `array`'),
-    "numbers": ({"NodeNames": [7]}, "Expected `str`, got `int` - at `$.NodeNames[0]`"),
+    "numbers": ({"NodeNames": [7]}, "NodeNames: Expected `str`, got `int` - at `$[0]`"),
     "odd nodes": ({"Nodes": {"items": [{"metadata": {}}]}}, "Nodes: Object missing required field `name`"),
     "its own error": ({"Error": "all node do not have label x"}, "all node do not have label x"),
     "an unknown node": (
@@ -29,6 +29,7 @@ ODD_FILTERS: dict[str, tuple[Any, str]] = {
 
 ODD_SCORES: dict[str, tuple[Any, str]] = {
     "not a number": (b'[{"Host":"a","Score":NaN}]', "answered score with no sense: JSON is malformed"),
+    "nothing": (b"", "answered score with no sense: "),
     "text": ([{"Host": "a", "Score": "ten"}], "Expected `int`, got `str` - at `$[0].Score`"),
     "a fraction": ([{"Host": "a", "Score": 1.5}], "Expected `int`, got `float`"),
     "beyond 64 bits": ([{"Host": "a", "Score": 10**30}], "answered score with no sense: "),

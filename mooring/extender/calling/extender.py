@@ -42,6 +42,16 @@ class _NamedNodes(msgspec.Struct):
     items: list[_NamedNode] | None = None
 
 
+class _FilterResult(wire.Message, frozen=True):
+    """An ExtenderFilterResult whose names are read only where they are not known by heart."""
+
+    nodes: Raw = wire.NULL
+    node_names: Raw = wire.NULL
+    failed_nodes: dict[str, str] | None = None
+    failed_and_unresolvable_nodes: dict[str, str] | None = None
+    error: str = ""
+
+
 class HttpExtender:
     """Asks one extender. Trouble with it is told once for each verb until it answers again.
 
@@ -90,10 +100,10 @@ class HttpExtender:
     def filter(self, pod: PodInfo, nodes: Nodes) -> Filtered:
         with self._told(verb := self._settings.filter_verb):
             roll = self._rolls.of(nodes)
-            result = self._ask(verb, self._args(pod, roll), wire.ExtenderFilterResult)
+            result = self._read(verb, self._post(verb, self._args(pod, roll)), _FilterResult)
             if result.error:
                 raise ExtenderError(self.name, result.error)
-            passed = self._positions(roll, self._passed(result))
+            passed = self._passed(roll, result)
             failed, unresolvable = result.failed_nodes or {}, result.failed_and_unresolvable_nodes or {}
             return Filtered(roll.rows[passed], failed, unresolvable)
 
@@ -101,8 +111,10 @@ class HttpExtender:
         """Nodes that it was not asked about may have scores: they count for nothing."""
         with self._told(verb := self._settings.prioritize_verb):
             roll = self._rolls.of(nodes)
-            result = self._ask(verb, self._args(pod, roll), wire.HostPriorityList)
-            scores = _by_position(roll, result)
+            data = self._post(verb, self._args(pod, roll))
+            if data == roll.last_scores[0]:
+                return roll.last_scores[1]
+            scores = _by_position(roll, self._read(verb, data, wire.HostPriorityList))
             limit = HIGHEST // (self.weight * SCALE)
             if scores and (max(scores) > limit or min(scores) < -limit):
                 node_name, score = max(zip(roll.names, scores, strict=True), key=lambda each: abs(each[1]))
@@ -112,14 +124,16 @@ class HttpExtender:
                     f"expected {wire.MIN_EXTENDER_PRIORITY} to {wire.MAX_EXTENDER_PRIORITY}, "
                     f"and no more than {limit}",
                 )
-            return np.array(scores, np.int64)
+            found = np.array(scores, np.int64)
+            roll.last_scores = (data, found)
+            return found
 
     def process_preemption(
         self, pod: PodInfo, victims: Mapping[str, VictimsOnNode], pods_on: PodsOn
     ) -> Mapping[str, VictimsOnNode]:
         with self._told(verb := self._settings.preempt_verb):
             args = self._preemption_args(pod, victims)
-            result = self._ask(verb, [wire.write(args)], wire.ExtenderPreemptionResult)
+            result = self._read(verb, self._post(verb, [wire.write(args)]), wire.ExtenderPreemptionResult)
             answer = result.node_name_to_meta_victims or {}
             return {
                 name: self._victims(name, meta, pods_on)
@@ -136,7 +150,8 @@ class HttpExtender:
     def _bind(self, pod: PodInfo, node_name: str) -> None:
         with self._told(verb := self._settings.bind_verb):
             args = wire.ExtenderBindingArgs(pod.name, pod.namespace, pod.uid, node_name)
-            result = self._ask(verb, [wire.write(args)], wire.ExtenderBindingResult, again=False)
+            data = self._post(verb, [wire.write(args)], again=False)
+            result = self._read(verb, data, wire.ExtenderBindingResult)
             if result.error:
                 raise ExtenderError(self.name, result.error)
 
@@ -150,7 +165,7 @@ class HttpExtender:
         """ExtenderArgs, in pieces: the nodes of a large cluster are not to be copied again for each pod."""
         whole = self._originals.of(pod.pod)
         if self._settings.node_cache_capable:
-            return [wire.write(wire.ExtenderArgs(Raw(whole), node_names=roll.names))]
+            return [b'{"Pod":', whole, b',"Nodes":null,"NodeNames":', roll.encoded_names, b"}"]
         return [b'{"Pod":', whole, b',"Nodes":', roll.node_list, b',"NodeNames":null}']
 
     def _preemption_args(
@@ -169,7 +184,7 @@ class HttpExtender:
         }
         return wire.ExtenderPreemptionArgs(whole, node_name_to_victims=full)
 
-    def _ask(self, verb: str, body: Sequence[bytes], answer: type[T], *, again: bool = True) -> T:
+    def _post(self, verb: str, body: Sequence[bytes], *, again: bool = True) -> bytes:
         url = f"{self.name.rstrip('/')}/{verb}"
         try:
             status, data = self._connections.post(verb, body, self._timeout, again=again)
@@ -177,6 +192,9 @@ class HttpExtender:
             raise ExtenderError(self.name, f'Post "{url}": {failure}') from None
         if status != 200:
             raise ExtenderError(self.name, f"failed {verb} with extender at URL {url}, code {status}")
+        return data
+
+    def _read(self, verb: str, data: bytes, answer: type[T]) -> T:
         try:
             return wire.read(data, answer)
         except msgspec.DecodeError as error:
@@ -184,27 +202,29 @@ class HttpExtender:
 
     # ---- answers
 
-    def _passed(self, result: wire.ExtenderFilterResult) -> list[str]:
-        """The names of the nodes that pass. Of a returned Node only the name counts: the node is ours."""
-        if self._settings.node_cache_capable and result.node_names is not None:
-            return result.node_names
-        if wire.is_null(result.nodes):
-            return []
+    def _passed(self, roll: Roll, result: _FilterResult) -> IntArray:
+        """The nodes that pass. Of one that is returned whole only the name counts: the node is ours."""
+        verb = self._settings.filter_verb
+        told = bytes(result.node_names) if self._settings.node_cache_capable else b"null"
         try:
-            found = msgspec.json.decode(result.nodes, type=_NamedNodes)
+            if told == b"null":
+                if wire.is_null(result.nodes):
+                    return np.zeros(0, np.int64)
+                nodes = msgspec.json.decode(result.nodes, type=_NamedNodes).items or []
+                return self._positions(roll, [node.metadata.name for node in nodes])
+            if told == roll.encoded_names:
+                return np.arange(len(roll.names))
+            if told != roll.last_passed[0]:
+                names = msgspec.json.decode(told, type=list[str])
+                roll.last_passed = (told, self._positions(roll, names))
         except msgspec.DecodeError as error:
-            raise self._nonsense(self._settings.filter_verb, f"Nodes: {error}") from None
-        return [node.metadata.name for node in found.items or ()]
+            field = "Nodes" if told == b"null" else "NodeNames"
+            raise self._nonsense(verb, f"{field}: {error}") from None
+        return roll.last_passed[1]
 
     def _positions(self, roll: Roll, names: list[str]) -> IntArray:
-        if names == roll.names:
-            return np.arange(len(names))
-        if names == roll.last[0]:  # the next replica is mostly answered like the one before
-            return roll.last[1]
         try:
-            found = np.unique(np.array([roll.positions[name] for name in names], np.int64))
-            roll.last = (names, found)
-            return found
+            return np.unique(np.array([roll.positions[name] for name in names], np.int64))
         except KeyError as unknown:
             raise ExtenderError(
                 self.name,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
+import msgspec
 import numpy as np
 
 from mooring.extender.calling.originals import Originals
@@ -13,21 +14,26 @@ MOST_KEPT = 4  # a pod's attempt asks about at most a few sets of nodes
 
 
 class Roll:
-    """Some nodes: their names, where each stands, and a NodeList of them."""
+    """Some nodes: their names, where each stands, and a NodeList of them.
+
+    The next replica is mostly answered like the one before, so the last answers are kept with what they mean.
+    """
 
     def __init__(self, nodes: Nodes, originals: Originals) -> None:
         self.names = list(nodes.names)
         self.rows = nodes.rows
-        self.last: tuple[list[str], IntArray] = (
-            [],
-            np.zeros(0, np.int64),
-        )  # some names, and where they stand
+        self.last_passed: tuple[bytes | None, IntArray] = (None, np.zeros(0, np.int64))
+        self.last_scores: tuple[bytes | None, IntArray] = self.last_passed
         self._nodes = nodes
         self._originals = originals
 
     @cached_property
     def positions(self) -> dict[str, int]:
         return {name: i for i, name in enumerate(self.names)}
+
+    @cached_property
+    def encoded_names(self) -> bytes:
+        return msgspec.json.encode(self.names)
 
     @cached_property
     def node_list(self) -> bytes:
