@@ -7,7 +7,7 @@ their own last word. (client-go's controllers keep expectations for that.)
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Generic, cast
 
 import msgspec
@@ -44,12 +44,12 @@ class Collection(Generic[Obj]):
         for obj in list(self._objects.values()):
             handler(None, obj)
 
-    def index(self, name: str, keys: Callable[[Obj], Iterable[str]]) -> None:
+    def index(self, name: str, keys: Callable[[Obj], tuple[str, ...]]) -> None:
         """Find objects by something else than their name, too; an index that is there already stays."""
         if name not in self._indexes:
             index = self._indexes[name] = _Index(keys)
             for obj in self._objects.values():
-                index.put(None, obj)
+                index.put(obj.key, None, obj)
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -91,7 +91,8 @@ class Collection(Generic[Obj]):
     def apply(self, obj: KubeObject) -> None:
         new = cast("Obj", obj)
         old = self._objects.get(new.key)
-        if old is None or old.uid != new.uid or _version(old) < _version(new):  # else `wrote` told it before
+        # else `wrote` told it before
+        if old is None or old.metadata.uid != new.metadata.uid or _version(old) < _version(new):
             self._put(old, new)
 
     def delete(self, obj: KubeObject) -> None:
@@ -102,37 +103,43 @@ class Collection(Generic[Obj]):
             self._gone[old.uid] = None
             if len(self._gone) > MOST_GONE:
                 del self._gone[next(iter(self._gone))]
-            self._tell(old, None)
+            self._tell(old.key, old, None)
 
     def _put(self, old: Obj | None, new: Obj) -> None:
-        self._objects[new.key] = new
-        self._tell(old, new)
+        key = new.key
+        self._objects[key] = new
+        self._tell(key, old, new)
 
-    def _tell(self, old: Obj | None, new: Obj | None) -> None:
+    def _tell(self, key: str, old: Obj | None, new: Obj | None) -> None:
         for index in self._indexes.values():
-            index.put(old, new)
+            index.put(key, old, new)
         for handler in self._handlers:
             handler(old, new)
 
 
 class _Index(Generic[Obj]):
-    def __init__(self, keys: Callable[[Obj], Iterable[str]]) -> None:
+    def __init__(self, keys: Callable[[Obj], tuple[str, ...]]) -> None:
         self._keys = keys
         self._found: dict[str, dict[str, Obj]] = {}
 
-    def put(self, old: Obj | None, new: Obj | None) -> None:
+    def put(self, name: str, old: Obj | None, new: Obj | None) -> None:
+        """Take note of a change of the object with this name."""
         found = self._found
+        before = () if old is None else self._keys(old)
         after = () if new is None else self._keys(new)
-        if old is not None:
-            for key in self._keys(old):
+        if before != after:
+            for key in before:
                 if key not in after:
                     bucket = found[key]
-                    del bucket[old.key]
+                    del bucket[name]
                     if not bucket:
                         del found[key]
         if new is not None:
             for key in after:
-                found.setdefault(key, {})[new.key] = new
+                bucket = found.get(key)
+                if bucket is None:
+                    bucket = found[key] = {}
+                bucket[name] = new
 
     def find(self, key: str) -> list[Obj]:
         bucket = self._found.get(key)

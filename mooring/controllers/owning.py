@@ -54,11 +54,14 @@ def concerned(
 ) -> Sequence[str]:
     """The keys of the owners whom a change of an object concerns: who controlled it or controls it now; where
     nobody does any more, or it has new labels, those who might adopt it."""
+    alike = False  # whether it has the same owners as before, as nearly always
+    if new is not None:
+        alike = old is None or old.metadata.owner_references == new.metadata.owner_references
+        reference = new.metadata.controller()
+        if alike and reference is not None and reference.kind != owners.kind:
+            return ()  # as most often: every change of a pod is told to all who may own pods
     after = _controller_key(owners, new)
-    if old is not None and new is not None and old.metadata.owner_references == new.metadata.owner_references:
-        before = after  # as nearly always
-    else:
-        before = _controller_key(owners, old)
+    before = after if alike and old is not None else _controller_key(owners, old)
     if after is not None:
         return (after,) if before is None or before == after else (after, before)
     keys = () if before is None else (before,)
