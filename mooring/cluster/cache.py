@@ -136,10 +136,7 @@ class _Index(Generic[Obj]):
                         del found[key]
         if new is not None:
             for key in after:
-                bucket = found.get(key)
-                if bucket is None:
-                    bucket = found[key] = {}
-                bucket[name] = new
+                found.setdefault(key, {})[name] = new
 
     def find(self, key: str) -> list[Obj]:
         bucket = self._found.get(key)
