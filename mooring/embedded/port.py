@@ -25,7 +25,7 @@ Obj = TypeVar("Obj", bound=KubeObject)
 
 _NO_PARAMS: Final[Params] = {}
 _WRITE: Final[Params] = {"fieldValidation": ["Ignore"]}  # nobody reads warnings here
-_MOST_WRITTEN: Final = 4096
+_MOST_READ: Final = 2048
 
 
 class EmbeddedCluster:
@@ -42,8 +42,15 @@ class EmbeddedCluster:
         self._user = user
         self._user_agent = user_agent
         self._tracked = tracked
-        self._written: dict[tuple[int, str, str, type[Any]], Any] = {}
-        """What was read from the answers to writes: whoever watches need not read it again."""
+        self._read: dict[tuple[Record, str, str, type[Any]], Any] = {}
+        """What was read last, from the answers to writes or by a watch: others need not read it again. By the
+        record itself: watches with selectors see other content at the same version."""
+
+    def for_writer(self, user_agent: str) -> EmbeddedCluster:
+        """The same port for another writer; both share what they read."""
+        other = EmbeddedCluster(self._api, self._user, user_agent, tracked=self._tracked)
+        other._read = self._read
+        return other
 
     async def list(
         self,
@@ -98,12 +105,11 @@ class EmbeddedCluster:
         async for batch in answer.watching.batches():
             for type, record in batch.changes:
                 version = str(record.version)
-                known = self._written.pop(_key(resource, record), None) if resource.keep is None else None
-                if known is not None:
-                    yield Change(type, version, known)
-                    continue
                 try:
-                    obj = reader.kept(PLAIN.single(answer.resource, record), resource.keep)
+                    if resource.keep is None:
+                        obj = self._shared(resource, answer.resource, record)
+                    else:
+                        obj = reader.kept(PLAIN.single(answer.resource, record), resource.keep)
                     yield Change(type, version, obj)
                 except MalformedObject as error:
                     yield Change(type, version, malformed=error)
@@ -231,12 +237,20 @@ class EmbeddedCluster:
         return served
 
     def _remembered(self, resource: ApiResource[Obj], answer: Answer) -> Obj:
-        """The object in the answer to a write; objects are values, so that one serves all."""
-        obj = self._object(resource, answer)
+        """The object in the answer to a write, which those who watch will see, too."""
         if isinstance(answer, ObjectAnswer):
-            if len(self._written) >= _MOST_WRITTEN:  # of kinds that nobody watches
-                self._written.clear()
-            self._written[_key(resource, answer.record)] = obj
+            return self._shared(resource, answer.resource, answer.record)
+        return self._object(resource, answer)
+
+    def _shared(self, resource: ApiResource[Obj], served: Resource, record: Record) -> Obj:
+        """An object as somebody has read it, or will have by now; objects are values, so that one serves all.
+        Raises MalformedObject."""
+        key = record, resource.group, resource.version, resource.model
+        obj: Obj | None = self._read.get(key)
+        if obj is None:
+            obj = self._read[key] = reader_of(resource.model).object(PLAIN.single(served, record))
+            if len(self._read) > _MOST_READ:
+                del self._read[next(iter(self._read))]
         return obj
 
     def _object(self, resource: ApiResource[Obj], answer: Answer) -> Obj:
@@ -245,11 +259,6 @@ class EmbeddedCluster:
             return reader.object(PLAIN.single(answer.resource, answer.record))
         assert isinstance(answer, TreeAnswer)
         return reader.object(encode_json(answer.tree))
-
-
-def _key(resource: ApiResource[Any], record: Record) -> tuple[int, str, str, type[Any]]:
-    """One object at one version, as it is served and read."""
-    return record.version, resource.group, resource.version, resource.model
 
 
 def _params(**texts: str) -> dict[str, list[str]]:

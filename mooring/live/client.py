@@ -127,8 +127,9 @@ class LiveClient:
         await self._cluster.delete(self._resource(obj), obj.name, obj.namespace, uid=obj.uid)
 
     def _resource(self, obj: KubeObject) -> ApiResource[KubeObject]:
+        model = Pod if isinstance(obj, Pod) else type(obj)  # of pods, informers may read more than we need
         try:
-            return self._resources[type(obj)]
+            return self._resources[model]
         except KeyError:
             raise TypeError(
                 f"{type(obj).__name__}: the scheduler knows no such kind; name it in a plugin's `watches`"

@@ -61,6 +61,7 @@ class LocalCluster:
         self._heartbeats = heartbeats
         self._seed = seed
         self._work = Work()
+        self._writes: EmbeddedCluster
         self.cache: Cache
         self.context: Context
         self.nodes: FakeNodes
@@ -73,7 +74,7 @@ class LocalCluster:
         else:
             self.server.open()
         api = self.server.api
-        writes = EmbeddedCluster(api, user_agent=MANAGER, tracked=False)
+        writes = self._writes = EmbeddedCluster(api, user_agent=MANAGER, tracked=False)
         self.applier = Applier(EmbeddedCluster(api, user_agent="mooring-apply"), api.registry)
         if not api.store.table("storageclasses.storage.k8s.io").records:
             await self.applier.apply(STANDARD, "the default StorageClass")
@@ -103,9 +104,8 @@ class LocalCluster:
     ) -> None:
         """Schedule by this configuration from now on, in the place of the scheduler there was. Where the
         configuration is wrong, that one stays; raises ConfigError or PluginError."""
-        cluster = EmbeddedCluster(self.server.api, user_agent=USER_AGENT, tracked=False)
         new = LocalScheduler(
-            cluster,
+            self._writes.for_writer(USER_AGENT),
             config,
             registry,
             clock=self.clock,

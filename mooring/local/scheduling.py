@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from typing import Any
 
 from mooring import __version__
 from mooring.cluster.events import EventRecorder
+from mooring.cluster.kinds import WATCHED, ApiResource
 from mooring.cluster.parallel import Threads
 from mooring.cluster.port import Cluster
 from mooring.config import LoadedConfig
+from mooring.controllers.kinds import PODS
 from mooring.core.decision import Decision
 from mooring.core.intake import kinds_of_plugins
 from mooring.core.scheduler import Scheduler
@@ -22,6 +25,10 @@ from mooring.local.work import Work
 
 USER_AGENT = f"mooring/{__version__}"
 LAST_WORDS = 2.0  # seconds for events that are not posted yet
+_WATCHED: tuple[ApiResource[Any], ...] = tuple(
+    PODS if resource.name == PODS.name else resource for resource in WATCHED
+)
+"""Pods are read as the controllers read them: what one of both has read, the other need not read again."""
 
 
 class LocalScheduler:
@@ -54,7 +61,9 @@ class LocalScheduler:
             cluster, list(self.core.profiles), now=lambda: round(clock() * 1_000_000_000)
         )
         self._driver = Driver(self.core, cluster, self._recorder, on_decision=on_decision)
-        self._informers = self._extenders.informers(cluster, self._driver, kinds_of_plugins(self.core))
+        self._informers = self._extenders.informers(
+            cluster, self._driver, kinds_of_plugins(self.core), _WATCHED
+        )
         self._work = Work()
 
     def start(self) -> None:

@@ -14,6 +14,7 @@ from mooring.cluster.errors import ApiError
 from mooring.cluster.kinds import EVENTS, NODES, PODS, ApiResource
 from mooring.cluster.port import Cluster
 from mooring.embedded import EmbeddedServer
+from mooring.embedded.port import EmbeddedCluster
 from mooring.testing import make_node, make_pod
 from tests.embedded.kit import pod
 
@@ -87,6 +88,29 @@ def test_a_watch_tells_of_a_write_what_its_answer_told() -> None:
             versions = [obj.metadata.resource_version for obj in seen[:2] if obj is not None]
             assert versions == [created.metadata.resource_version, changed.metadata.resource_version]
         assert same == created
+
+    with_server(act)
+
+
+def test_writers_share_what_they_read_but_not_what_only_one_of_them_sees() -> None:
+    async def act(cluster: Cluster) -> None:
+        assert isinstance(cluster, EmbeddedCluster)
+        other = cluster.for_writer("other")
+        version = (await cluster.list(PODS)).resource_version
+        created = await cluster.create(PODS, pod("p"), "default")
+        status = {"status": {"phase": "Succeeded"}}
+        ended = await cluster.patch(PODS, "p", status, "default", subresource="status")
+        living = other.watch(PODS, version, field_selector="status.phase!=Succeeded", timeout_seconds=1)
+        seen = [(change.type, change.object) async for change in living][:2]
+        assert [type for type, _ in seen] == ["ADDED", "DELETED"]
+        assert seen[0][1] is created
+        last = seen[1][1]
+        assert last is not None
+        assert last.metadata.resource_version == ended.metadata.resource_version
+        assert (last.status.phase, ended.status.phase) == ("Pending", "Succeeded")
+        everything = [change.object async for change in other.watch(PODS, version, timeout_seconds=1)]
+        assert everything[0] is created
+        assert everything[1] is ended
 
     with_server(act)
 

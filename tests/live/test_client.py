@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 import pytest
 
+from mooring.api import running
 from mooring.api.objects import Pod
 from mooring.api.storage import PersistentVolumeClaim
 from mooring.api.workloads import Namespace
@@ -222,6 +223,14 @@ class TestWrites:
             with pytest.raises(ApiError) as refusal:
                 await server.get(PERSISTENT_VOLUME_CLAIMS, "c", "default")
             assert refusal.value.not_found
+
+        with_a_pod(scenario)
+
+    def test_a_pod_of_which_more_was_read_is_a_pod(self) -> None:
+        async def scenario(server: Server, client: LiveClient, info: PodInfo) -> None:
+            whole = msgspec.convert(server.pod("p"), running.Pod)
+            await client.patch(whole, {"metadata": {"annotations": {"a": "b"}}})
+            assert server.pod("p")["metadata"]["annotations"] == {"a": "b"}
 
         with_a_pod(scenario)
 

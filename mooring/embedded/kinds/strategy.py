@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mooring.embedded.errors import Cause
 from mooring.embedded.kinds.traits import Traits
-from mooring.embedded.objects import Tree, dig
+from mooring.embedded.objects import Tree
 from mooring.embedded.validation.metadata import validate_metadata
 
 if TYPE_CHECKING:
@@ -121,8 +121,10 @@ class Strategy:
     def select(self, obj: Tree) -> tuple[str, ...]:
         """The values of the selectable fields as texts, empty where a field is absent."""
         found = []
-        for path in self._selectable:  # with every write, so what is a text already is not looked at further
-            value = dig(obj, *path)
+        for head, *rest in self._selectable:  # with every write: no calls but for what is no text
+            value = obj.get(head)
+            for name in rest:
+                value = value.get(name) if isinstance(value, dict) else None
             found.append(value if type(value) is str else as_text(value))
         return tuple(found)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject
 from mooring.cluster.informers import Informers, Sink
+from mooring.cluster.kinds import WATCHED
 from mooring.cluster.port import Cluster
 from mooring.config import Extender as Settings
 from mooring.extender.calling.make import make_extenders
@@ -22,13 +23,17 @@ class LiveExtenders:
         self.extenders = make_extenders(settings, self._originals, in_threads=True)
 
     def informers(
-        self, cluster: Cluster, sink: Sink, custom: Iterable[ApiResource[KubeObject]] = ()
+        self,
+        cluster: Cluster,
+        sink: Sink,
+        custom: Iterable[ApiResource[KubeObject]] = (),
+        watched: Iterable[ApiResource[KubeObject]] = WATCHED,
     ) -> Informers:
         """Informers that also keep what the extenders are shown; plain ones where there are no extenders."""
         if not self.extenders:
-            return Informers(cluster, sink, custom=custom)
+            return Informers(cluster, sink, watched, custom=custom)
         sink = ForgettingSink(sink, self._originals)
-        return Informers(cluster, sink, self._originals.watched(), custom=custom)
+        return Informers(cluster, sink, self._originals.watched(watched), custom=custom)
 
     def close(self) -> None:
         for extender in self.extenders:

@@ -35,12 +35,16 @@ class Originals:
         self.version = 0  # changes whenever a node does
         self._known: dict[str, bytes] = {}
 
-    def watched(self) -> list[ApiResource[KubeObject]]:
+    def watched(
+        self, resources: Iterable[ApiResource[KubeObject]] = WATCHED
+    ) -> list[ApiResource[KubeObject]]:
         """What a scheduler watches, where the JSON of what is kept is told here."""
         kinds = (Pod, Node) if self.nodes else (Pod,)
         return [
-            msgspec.structs.replace(resource, keep=self.keep) if resource.model in kinds else resource
-            for resource in WATCHED
+            msgspec.structs.replace(resource, keep=self.keep)
+            if issubclass(resource.model, kinds)
+            else resource
+            for resource in resources
         ]
 
     def keep(self, obj: KubeObject, raw: bytes) -> None:
