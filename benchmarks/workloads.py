@@ -39,9 +39,7 @@ def pod(i: int, **spec: Any) -> dict[str, Any]:
         "metadata": {"name": f"pod-{i:06d}", "namespace": "default", "uid": f"uid-{i:06d}", "labels": labels},
         "spec": {
             "schedulerName": "default-scheduler",
-            "containers": [
-                {"name": "pause", "image": "pause:3.10", "resources": {"requests": requests}}
-            ],
+            "containers": [{"name": "pause", "image": "pause:3.10", "resources": {"requests": requests}}],
             **spec,
         },
     }
