@@ -24,8 +24,8 @@ from mooring.controllers.templates import pod_of
 
 BURST = 500  # pods created or deleted before others have their turn
 IN_FLIGHT = 32  # requests under way at a time
-PAUSE_PER_POD = 5e-5  # seconds, a multiple of what counting one takes
-LEAST_PAUSE = 5e-3
+PAUSE_PER_POD = 1e-4  # seconds, a large multiple of what counting one takes
+LEAST_PAUSE = 1e-2
 
 REPLICA_FAILURE = "ReplicaFailure"
 
@@ -126,13 +126,11 @@ class _Controller(PodController[Set]):
             self._pauses.pop(key, None)
 
     def _count(self, owner: Set, active: list[Pod], now: float) -> ReplicaSetStatus:
-        template_labels = (owner.spec.template.get("metadata") or {}).get("labels") or {}
-        fully_labeled = from_map(template_labels).matches
+        template_labels = ((owner.spec.template.get("metadata") or {}).get("labels") or {}).items()
         min_ready = owner.spec.min_ready_seconds
         labeled = ready = available = 0
         for pod in active:
-            labels = pod.metadata.labels
-            labeled += labels == template_labels or fully_labeled(labels)
+            labeled += template_labels <= pod.metadata.labels.items()
             if pod.ready_since is not None:
                 ready += 1
                 available += not min_ready or available_in(pod, min_ready, now) == 0.0

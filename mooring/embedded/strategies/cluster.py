@@ -74,7 +74,17 @@ class EventStrategy(Strategy):
         return causes
 
     def select(self, obj: Tree) -> tuple[str, ...]:
-        source = dig(obj, "source", "component") or obj.get("reportingComponent") or ""
-        values = list(super().select(obj))
-        values[self.traits.selectable.index("source")] = source
-        return tuple(values)
+        about, component = obj.get("involvedObject") or {}, obj.get("reportingComponent", "")
+        return (
+            about.get("kind", ""),
+            about.get("namespace", ""),
+            about.get("name", ""),
+            about.get("uid", ""),
+            about.get("apiVersion", ""),
+            about.get("resourceVersion", ""),
+            about.get("fieldPath", ""),
+            obj.get("reason", ""),
+            component,
+            dig(obj, "source", "component") or component,
+            obj.get("type", ""),
+        )
