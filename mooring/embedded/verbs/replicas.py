@@ -71,6 +71,8 @@ class Replicas:
         self._tables = tables
         self._outcomes: dict[tuple[object, ...], Outcome | None] = {}
         """None for a spec that was seen once: most are never seen again."""
+        self._valid: Tree | None = None
+        """The metadata of the last replica that was found to be valid."""
 
     def _stamp(self, api: Api) -> tuple[int, ...]:
         return tuple([api.store.table(name).end for name in self._tables])
@@ -91,6 +93,8 @@ class Replicas:
             return None
         if metadata.get("namespace", write.namespace) != write.namespace:
             return None
+        if not (metadata.get("name") or metadata.get("generateName")):
+            return None
         shape = None if write.ownership == "keep" else (options.field_manager, *_shape(metadata))
         return Replica(metadata, (write.namespace, bytes(body.spec), shape))
 
@@ -105,7 +109,7 @@ class Replicas:
         name = metadata.get("name") or api.random_name(metadata.get("generateName", ""))
         table, key = api.table(write.resource), key_of(write.namespace, name)
         metadata["name"], metadata["namespace"] = name, write.namespace
-        if write.resource.strategy.validate_replica(metadata) or key in table.records:
+        if key in table.records or not self._is_valid(write, replica, metadata):
             return None
         metadata["uid"], metadata["creationTimestamp"] = api.new_uid(), api.now()
         metadata["generation"] = 1
@@ -113,6 +117,16 @@ class Replicas:
             metadata["managedFields"] = [{**outcome.manager, "time": api.now()}]
         tail = encode_json(metadata)[1:] + outcome.rest
         return table.put(key, tail, metadata.get("labels"), outcome.fields)
+
+    def _is_valid(self, write: Write, replica: Replica, metadata: Tree) -> bool:
+        """Whether the metadata of a new object is in order. Replicas differ in nothing but the name they are
+        given, which is in order if that of the one before was."""
+        if "name" not in replica.metadata and replica.metadata == self._valid:
+            return True
+        if write.resource.strategy.validate_replica(metadata):
+            return False
+        self._valid = replica.metadata
+        return True
 
     def remember(self, write: Write, replica: Replica, record: Record) -> None:
         """Take down what became of a body that went the long way, from the second time on."""

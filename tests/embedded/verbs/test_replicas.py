@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -10,6 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.cluster.errors import ApiError
+from mooring.cluster.kinds import PODS
+from mooring.embedded import EmbeddedServer
+from mooring.embedded.port import EmbeddedCluster
 from tests.embedded.kit import Direct, pod
 
 Tree = dict[str, Any]
@@ -144,6 +148,25 @@ def test_replicas_take_it_from_the_third_on(metadata: Tree) -> None:
         assert made["spec"]["tolerations"]
         assert made["metadata"]["managedFields"][0]["manager"] == "test"
     assert side.taken == 3
+
+
+@pytest.mark.parametrize(
+    "metadata", [{}, {"generateName": "G_"}, {"generateName": "g-", "labels": {"a b": ""}}]
+)
+def test_a_replica_whose_metadata_is_wrong_is_refused_though_those_before_were_not(metadata: Tree) -> None:
+    async def act() -> None:
+        async with EmbeddedServer() as server:
+            cluster = EmbeddedCluster(server.api, tracked=False)
+            for _ in range(4):
+                await cluster.create(PODS, {**pod(""), "metadata": {"generateName": "g-"}}, "default")
+            with pytest.raises(ApiError) as refused:
+                await cluster.create(PODS, {**pod(""), "metadata": metadata}, "default")
+            assert refused.value.code == 422
+            names = [one.name for one in (await cluster.list(PODS)).items]
+            assert len(names) == 4
+            assert all(name.startswith("g-") for name in names)
+
+    asyncio.run(act())
 
 
 def test_what_has_a_say_is_asked_again() -> None:
