@@ -26,11 +26,12 @@ class Message(Struct, rename="pascal", forbid_unknown_fields=True, frozen=True):
 
 
 class ExtenderArgs(Message, frozen=True):
-    """The request of filter and of prioritize: `nodes` is a NodeList, or null where node names are enough."""
+    """The request of filter and of prioritize: `nodes` is a NodeList, or null where `node_names`, a list of
+    strings, is enough. The next request mostly has the same, so both are read only where they are new."""
 
     pod: Raw = NULL
     nodes: Raw = NULL
-    node_names: list[str] | None = None
+    node_names: Raw = NULL
 
 
 class ExtenderFilterResult(Message, frozen=True):
@@ -41,7 +42,7 @@ class ExtenderFilterResult(Message, frozen=True):
     error: str = ""
 
 
-class HostPriority(Message, frozen=True):
+class HostPriority(Message, frozen=True, gc=False):  # thousands at once, of which none can be in a cycle
     host: str = ""
     score: Int64 = 0
 
@@ -99,7 +100,7 @@ class NodeList(Struct, frozen=True):
 
 
 def is_null(raw: Raw) -> bool:
-    return bytes(raw) == b"null"
+    return raw == NULL  # without a copy: it may be many megabytes
 
 
 def write(message: Struct | list[Any]) -> bytes:

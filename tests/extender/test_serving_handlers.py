@@ -53,6 +53,40 @@ def test_one_node_at_a_time() -> None:
     }
 
 
+def test_the_same_nodes_may_be_answered_otherwise_the_next_time() -> None:
+    """What was made of the last request is not mistaken for what this one needs."""
+
+    @ext.filter
+    def of_the_colour(pod: Pod, nodes: list[Node]) -> Any:
+        colour = pod.name
+        while nodes:  # the list is the handler's own
+            each = nodes.pop()
+            if each.metadata.labels.get("colour") == colour or colour == "any":
+                yield each
+
+    @ext.prioritize
+    def by_length(pod: Pod, nodes: list[Node]) -> Any:
+        nodes.reverse()
+        return {each.name: len(each.name) if pod.name == "any" else 0 for each in nodes}
+
+    with extender(of_the_colour, by_length) as it:
+        for name, expected in [
+            ("blue", ["blue"]),
+            ("blue", ["blue"]),
+            ("any", ["blue", "red"]),
+            ("any", ["blue", "red"]),
+            ("red", ["red"]),
+            ("none", []),
+        ]:
+            result = it.filter(pod(name), BLUE, RED)
+            assert passed(result) == expected, name
+            assert set(refused(result)) == {"blue", "red"} - set(expected)
+            assert it.prioritize(pod(name), BLUE, RED) == (
+                {"blue": 4, "red": 3} if name == "any" else {"blue": 0, "red": 0}
+            )
+        assert passed(it.filter(pod("blue"), BLUE, node("red", colour="blue"))) == ["blue", "red"]
+
+
 def test_statuses_say_whether_evicting_pods_may_help() -> None:
     @ext.filter
     def by_status(node: Node) -> Any:

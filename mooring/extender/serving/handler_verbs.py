@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from operator import index
 from sys import intern
 from typing import Any
@@ -32,19 +32,40 @@ class KnownObjects:
     """The nodes and pods of the cluster, as informers deliver them."""
 
     def __init__(self) -> None:
-        self.nodes: dict[str, Node] = {}
         self.pods: dict[str, Pod] = {}  # by uid
+        self._nodes: dict[str, Node] = {}
+        self._late: list[tuple[list[str], tuple[list[str], list[Node]]]] = []  # what was looked up of late
 
     def apply(self, obj: KubeObject) -> None:
         if isinstance(obj, Node):
             # Most nodes have the same labels: with one copy of each key, looking them up is quicker.
             labels = {intern(key): value for key, value in obj.metadata.labels.items()}
-            self.nodes[obj.name] = replace(obj, metadata=replace(obj.metadata, labels=labels))
+            self._nodes[obj.name] = replace(obj, metadata=replace(obj.metadata, labels=labels))
+            self._late = []
         elif isinstance(obj, Pod):
             self.pods[obj.uid] = obj
 
     def delete(self, obj: KubeObject) -> None:
-        self.nodes.pop(obj.name, None) if isinstance(obj, Node) else self.pods.pop(obj.uid, None)
+        if isinstance(obj, Node):
+            self._nodes.pop(obj.name, None)
+            self._late = []
+        else:
+            self.pods.pop(obj.uid, None)
+
+    def find(self, names: list[str]) -> tuple[list[str], list[Node]]:
+        """Those of the nodes that are known, and their names. The lists of one filter and one prioritize are
+        looked up once for all pods that are asked about with them."""
+        for asked, found in self._late:
+            if asked is names:
+                return found
+        nodes = self._nodes
+        try:
+            found = (names, list(map(nodes.__getitem__, names)))
+        except KeyError:
+            known = [name for name in names if name in nodes]
+            found = (known, [nodes[name] for name in known])
+        self._late = [(names, found), *self._late[:1]]
+        return found
 
 
 class HandlerVerbs:
@@ -69,17 +90,11 @@ class HandlerVerbs:
 
     def _nodes(self, question: Question) -> tuple[list[str], list[Node]]:
         """The nodes in question that are known, and their names."""
-        names = question.names
-        if self._known is None:
-            if question.nodes is None:
-                raise ExtenderError(NO_CACHE)
-            return names, question.nodes
-        known = self._known.nodes
-        try:
-            return names, list(map(known.__getitem__, names))
-        except KeyError:
-            names = [name for name in names if name in known]
-            return names, [known[name] for name in names]
+        if self._known is not None:
+            return self._known.find(question.names)
+        if question.nodes is None:
+            raise ExtenderError(NO_CACHE)
+        return question.names, question.nodes
 
     def _victims(self, preemption: Preemption) -> dict[str, Victims]:
         if self._known is None or not preemption.by_uid:
@@ -94,13 +109,13 @@ class HandlerVerbs:
 
     async def _filter(self, handler: Handler, question: Question) -> Mapping[str, Status]:
         names, nodes = self._nodes(question)
-        default = unresolvable(f"node(s) were refused by the extender's {handler.name}")
+        default = _refused_by(handler.name)
         shown = _shown(handler, question, pod=question.pod)
         if handler.each:
             answers = handler.ask_each(nodes, shown)
             refused = _refused(zip(names, answers, strict=True), default)
         else:
-            refused = _refusals(await handler.call(nodes=nodes, **shown), names, nodes, default)
+            refused = _refusals(await handler.call(nodes=nodes.copy(), **shown), names, nodes, default)
         if len(names) != len(question.names):
             refused |= dict.fromkeys(set(question.names).difference(names), NOT_KNOWN)
         return refused
@@ -111,7 +126,7 @@ class HandlerVerbs:
         if handler.each:
             scores = _checked(handler.ask_each(nodes, shown), names)
         else:
-            scores = _scores(await handler.call(nodes=nodes, **shown), names)
+            scores = _scores(await handler.call(nodes=nodes.copy(), **shown), names)
         if len(names) == len(question.names):
             return scores
         by_name = dict(zip(names, scores, strict=True))
@@ -139,6 +154,11 @@ class HandlerVerbs:
         kept = answer if isinstance(answer, Mapping) else {name: victims.get(name) for name in answer}
         _check_names(kept, victims)
         return {name: _uids(each) for name, each in kept.items()}
+
+
+@cache
+def _refused_by(name: str) -> Status:
+    return unresolvable(f"node(s) were refused by the extender's {name}")
 
 
 def _shown(handler: Handler, about: Question | Preemption, pod: Pod) -> dict[str, Any]:

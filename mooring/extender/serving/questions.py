@@ -14,25 +14,36 @@ from mooring.extender.wire import ExtenderArgs, NodeList, T, is_null, read, read
 
 _node = reader_of(Node).object
 _pod = reader_of(Pod).object
+_names = msgspec.json.Decoder(list[str] | None).decode
 
 
 class BadRequestError(Exception):
     """A body that is no such request; the message says where and what."""
 
 
+class Asked(msgspec.Struct, frozen=True):
+    """The nodes in question. `nodes` and `items`, the nodes as they came, are None where only names were
+    sent. `sent` is what all was read from."""
+
+    sent: tuple[Raw, Raw]
+    names: list[str]
+    nodes: list[Node] | None = None
+    items: list[Raw] | None = None
+
+
 class Question:
-    """One request. `nodes` and `items`, the nodes as they came, are None where only names were sent."""
+    """One request. Where the nodes are those of another of late, the lists are the very same, too: whoever
+    made something of them knows them again by that, and nobody may change them."""
 
-    __slots__ = ("_body", "items", "names", "nodes", "pod")
+    __slots__ = ("_body", "items", "names", "nodes", "pod", "whole")
 
-    def __init__(
-        self, body: bytes, pod: Pod, names: list[str], nodes: list[Node] | None, items: list[Raw] | None
-    ) -> None:
+    def __init__(self, body: bytes, pod: Pod, asked: Asked) -> None:
         self._body = body
         self.pod = pod
-        self.names = names
-        self.nodes = nodes
-        self.items = items
+        self.whole = asked.sent[0]  # the NodeList, or null
+        self.names = asked.names
+        self.nodes = asked.nodes
+        self.items = asked.items
 
     @property
     def request(self) -> dict[str, Any]:
@@ -42,9 +53,11 @@ class Question:
 
 class Questions:
     """Reads requests. A scheduler sends the same nodes again for every pod, all to filter and those that
-    passed to prioritize: nodes of the last two requests are not decoded again, and are the same objects."""
+    passed to prioritize: what the last two requests were about is not read again. Where a few nodes have
+    changed, the others still are not decoded again, and are the same objects."""
 
     def __init__(self) -> None:
+        self._late: tuple[Asked, ...] = ()  # the latest first
         self._last: dict[bytes, Node] = {}
         self._last_but_one: dict[bytes, Node] = {}
 
@@ -52,14 +65,22 @@ class Questions:
         """Raises BadRequestError."""
         args = message(body, ExtenderArgs)
         pod = pod_of(args.pod)
-        if len(memoryview(args.nodes)) == 4 and is_null(args.nodes):  # it may be many megabytes
-            return Question(body, pod, args.node_names or [], None, None)
+        sent = (args.nodes, args.node_names)
+        asked = next((each for each in self._late if each.sent == sent), None) or self._read(sent)
+        self._late = (asked, *[each for each in self._late if each is not asked][:1])
+        return Question(body, pod, asked)
+
+    def _read(self, sent: tuple[Raw, Raw]) -> Asked:
+        nodes_sent, names_sent = sent
+        by_name = is_null(nodes_sent)
         try:
-            items = _items(args.nodes)
+            if by_name:
+                return Asked(sent, _names(names_sent) or [])
+            items = _items(nodes_sent)
             nodes = self._decoded(items)
         except (msgspec.DecodeError, ObjectError) as error:
-            raise BadRequestError(f"Nodes: {error}") from None
-        return Question(body, pod, [node.name for node in nodes], nodes, items)
+            raise BadRequestError(f"{'NodeNames' if by_name else 'Nodes'}: {error}") from None
+        return Asked(sent, [node.name for node in nodes], nodes, items)
 
     def _decoded(self, items: list[Raw]) -> list[Node]:
         last, last_but_one = self._last, self._last_but_one

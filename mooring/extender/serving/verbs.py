@@ -73,6 +73,8 @@ class Verb(ABC):
 
 
 class FilterVerb(Verb):
+    """The next replica is mostly answered like the one before, so the last answer is kept."""
+
     verb = "filter"
 
     def __init__(
@@ -85,6 +87,7 @@ class FilterVerb(Verb):
         super().__init__(path, who)
         self._questions = questions
         self._decide = decide
+        self._last: tuple[Sequence[str], Refusals, bytes, str] = ((), {}, b"", "")
 
     async def answer(self, body: bytes) -> Outcome:
         question = self._questions.read(body)
@@ -94,20 +97,15 @@ class FilterVerb(Verb):
         except Exception as failure:
             error = self._failed(failure)
             return Outcome(body=write(ExtenderFilterResult(error=error)), pod=pod, error=error)
-        names, items = question.names, question.items
-        passed = [name for name in names if name not in refused] if refused else names
-        failed, unresolvable = _messages(refused)
-        result = ExtenderFilterResult(
-            nodes=NULL if items is None else _node_list(_of(names, items, refused)),
-            node_names=passed if items is None else None,
-            failed_nodes=failed,
-            failed_and_unresolvable_nodes=unresolvable,
-        )
-        return Outcome(body=write(result), pod=pod, told=f"{len(passed)} of {len(names)} nodes")
+        last_names, last_refused, answer, told = self._last
+        if question.names is not last_names or refused != last_refused:
+            answer, told = _filtered(question, refused)
+            self._last = (question.names, refused, answer, told)
+        return Outcome(body=answer, pod=pod, told=told)
 
 
 class PrioritizeVerb(Verb):
-    """The scores are in the order of the question's names."""
+    """The scores are in the order of the question's names. The last answer is kept as that of filter is."""
 
     verb = "prioritize"
 
@@ -121,6 +119,7 @@ class PrioritizeVerb(Verb):
         super().__init__(path, who)
         self._questions = questions
         self._decide = decide
+        self._last: tuple[Sequence[str], Sequence[int], bytes] = ((), (), b"")
 
     async def answer(self, body: bytes) -> Outcome:
         question = self._questions.read(body)
@@ -129,8 +128,12 @@ class PrioritizeVerb(Verb):
             scores = await self._decide(question)
         except Exception as failure:
             return _refused(pod, self._failed(failure))
+        last_names, last_scores, answer = self._last
+        if question.names is not last_names or scores != last_scores:
+            answer = write(list(map(HostPriority, question.names, scores)))
+            self._last = (question.names, scores, answer)
         told = f"{len(scores)} scores" + (f", at most {max(scores)}" if scores else "")
-        return Outcome(body=write(list(map(HostPriority, question.names, scores))), pod=pod, told=told)
+        return Outcome(body=answer, pod=pod, told=told)
 
 
 class BindVerb(Verb):
@@ -215,13 +218,26 @@ def _refused(pod: str, error: str) -> Outcome:
     return Outcome(body=msgspec.json.encode({"Error": error}), pod=pod, error=error, status=500)
 
 
-def _of(names: Sequence[str], items: list[Raw], refused: Refusals) -> list[Raw]:
-    """The nodes that pass, as they came."""
-    return [item for name, item in zip(names, items, strict=True) if name not in refused]
+def _filtered(question: Question, refused: Refusals) -> tuple[bytes, str]:
+    """The answer of filter, and what the log tells of it."""
+    names, items = question.names, question.items
+    passed = [name for name in names if name not in refused] if refused else names
+    failed, unresolvable = _messages(refused)
+    result = ExtenderFilterResult(
+        nodes=NULL if items is None else _passed(question, items, refused),
+        node_names=passed if items is None else None,
+        failed_nodes=failed,
+        failed_and_unresolvable_nodes=unresolvable,
+    )
+    return write(result), f"{len(passed)} of {len(names)} nodes"
 
 
-def _node_list(items: list[Raw]) -> Raw:
-    return Raw(msgspec.json.encode(NodeList(items)))
+def _passed(question: Question, items: list[Raw], refused: Refusals) -> Raw:
+    """A NodeList of the nodes that pass, as they came."""
+    if items and not refused:
+        return question.whole
+    passed = [item for name, item in zip(question.names, items, strict=True) if name not in refused]
+    return Raw(msgspec.json.encode(NodeList(passed)))
 
 
 def _messages(refused: Refusals) -> tuple[dict[str, str], dict[str, str]]:
