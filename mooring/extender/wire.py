@@ -26,12 +26,11 @@ class Message(Struct, rename="pascal", forbid_unknown_fields=True, frozen=True):
 
 
 class ExtenderArgs(Message, frozen=True):
-    """The request of filter and of prioritize: `nodes` is a NodeList, or null where `node_names`, a list of
-    strings, is enough. The next request mostly has the same, so both are read only where they are new."""
+    """The request of filter and of prioritize: `nodes` is a NodeList, or null where node names are enough."""
 
     pod: Raw = NULL
     nodes: Raw = NULL
-    node_names: Raw = NULL
+    node_names: list[str] | None = None
 
 
 class ExtenderFilterResult(Message, frozen=True):

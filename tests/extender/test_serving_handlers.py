@@ -87,6 +87,29 @@ def test_the_same_nodes_may_be_answered_otherwise_the_next_time() -> None:
         assert passed(it.filter(pod("blue"), BLUE, node("red", colour="blue"))) == ["blue", "red"]
 
 
+def test_a_request_that_ends_like_another_may_have_more_in_it() -> None:
+    @ext.filter
+    def anything(pod: Pod, node: Node) -> None:
+        return None
+
+    whole = {"metadata": {}, "items": [BLUE]}
+    with extender(anything) as it:
+        for _ in range(2):
+            for request, names in [
+                ({"Pod": pod(), "Nodes": None}, None),
+                ({"Pod": pod(), "NodeNames": None}, None),
+                ({"Pod": pod(), "Nodes": whole, "NodeNames": None}, ["blue"]),
+                ({"Nodes": whole, "Pod": pod(), "NodeNames": None}, ["blue"]),
+                ({"Pod": pod()}, None),
+                ({"pod": pod("q"), "nodes": whole}, ["blue"]),
+            ]:
+                result = it.post("/filter", request).tree
+                if names is None:
+                    assert "found node names without nodes" in result["Error"], request
+                else:
+                    assert passed(result) == names, request
+
+
 def test_statuses_say_whether_evicting_pods_may_help() -> None:
     @ext.filter
     def by_status(node: Node) -> Any:

@@ -81,7 +81,7 @@ def test_a_charset_does_no_harm() -> None:
         ("/filter", b'{"Pod":{"metadata":{"name":1}}}', "Pod: "),
         ("/filter", b'{"Pod":{},"Nodes":{"items":[{"metadata":3}]}}', "Nodes: "),
         ("/filter", b'{"Pod":{},"Nodes":7}', "Nodes: "),
-        ("/filter", b'{"Pod":{},"NodeNames":[1]}', "NodeNames: Expected `str`, got `int`"),
+        ("/filter", b'{"Pod":{},"NodeNames":[1]}', "ExtenderArgs: Expected `str`, got `int`"),
         ("/filter", b'\xff\xfe{"Pod":{}}', "ExtenderArgs: "),
         ("/filter", b"[" * 100_000, "ExtenderArgs: "),
         (

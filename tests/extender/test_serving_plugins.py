@@ -21,7 +21,7 @@ from mooring.extender.serving.plugin_profile import make_scheduler
 from mooring.extender.serving.plugin_verbs import ServedPlugins
 from mooring.extender.serving.questions import Asked, Question
 from mooring.extender.serving.verbs import Preemption
-from mooring.extender.wire import NULL, ExtenderPreemptionArgs, MetaPod, MetaVictims, write
+from mooring.extender.wire import ExtenderPreemptionArgs, MetaPod, MetaVictims, write
 from mooring.framework import (
     Args,
     CycleState,
@@ -66,7 +66,7 @@ def served(*names: str, cached: bool = True, config: LoadedConfig | None = None)
 
 
 def asked(pod: Pod, names: list[str]) -> Question:
-    return Question(b"", pod, Asked((NULL, NULL), names))
+    return Question(b"", pod, Asked(names))
 
 
 # ---- the same as the scheduler

@@ -27,7 +27,7 @@ from mooring.extender.wire import (
 
 
 def test_requests_have_the_keys_of_the_go_structs() -> None:
-    args = ExtenderArgs(pod=Raw(b'{"metadata":{}}'), node_names=Raw(b'["a"]'))
+    args = ExtenderArgs(pod=Raw(b'{"metadata":{}}'), node_names=["a"])
     assert json.loads(write(args)) == {"Pod": {"metadata": {}}, "Nodes": None, "NodeNames": ["a"]}
     binding = ExtenderBindingArgs("p", "ns", "u", "n")
     assert json.loads(write(binding)) == {"PodName": "p", "PodNamespace": "ns", "PodUID": "u", "Node": "n"}

@@ -10,11 +10,10 @@ from msgspec import Raw
 from mooring.api.errors import ObjectError
 from mooring.api.objects import Node, Pod
 from mooring.cluster.decoding import reader_of
-from mooring.extender.wire import ExtenderArgs, NodeList, T, is_null, read, read_nodes
+from mooring.extender.wire import NULL, ExtenderArgs, NodeList, T, is_null, read, read_nodes
 
 _node = reader_of(Node).object
 _pod = reader_of(Pod).object
-_names = msgspec.json.Decoder(list[str] | None).decode
 
 
 class BadRequestError(Exception):
@@ -22,28 +21,28 @@ class BadRequestError(Exception):
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """The nodes in question. `nodes` and `items`, the nodes as they came, are None where only names were
-    sent. `sent` is what all was read from."""
+    """The nodes in question. Where they were sent whole, there is a NodeList besides the names, its items as
+    they came, and decoded."""
 
-    sent: tuple[Raw, Raw]
     names: list[str]
-    nodes: list[Node] | None = None
+    node_list: Raw = NULL
     items: list[Raw] | None = None
+    nodes: list[Node] | None = None
 
 
 class Question:
     """One request. Where the nodes are those of another of late, the lists are the very same, too: whoever
     made something of them knows them again by that, and nobody may change them."""
 
-    __slots__ = ("_body", "items", "names", "nodes", "pod", "whole")
+    __slots__ = ("_body", "items", "names", "node_list", "nodes", "pod")
 
     def __init__(self, body: bytes, pod: Pod, asked: Asked) -> None:
         self._body = body
         self.pod = pod
-        self.whole = asked.sent[0]  # the NodeList, or null
         self.names = asked.names
-        self.nodes = asked.nodes
+        self.node_list = asked.node_list
         self.items = asked.items
+        self.nodes = asked.nodes
 
     @property
     def request(self) -> dict[str, Any]:
@@ -57,30 +56,36 @@ class Questions:
     changed, the others still are not decoded again, and are the same objects."""
 
     def __init__(self) -> None:
-        self._late: tuple[Asked, ...] = ()  # the latest first
+        self._late: tuple[tuple[bytes, Asked], ...] = ()  # by all that came after the pod; the latest first
         self._last: dict[bytes, Node] = {}
         self._last_but_one: dict[bytes, Node] = {}
 
     def read(self, body: bytes) -> Question:
         """Raises BadRequestError."""
+        for late in self._late:
+            tail, asked = late
+            if body.endswith(tail):
+                args = message(body[: -len(tail)] + b"}", ExtenderArgs)
+                if args == ExtenderArgs(args.pod):  # all else is in the tail
+                    self._late = (late, *[each for each in self._late if each is not late])
+                    return Question(body, pod_of(args.pod), asked)
         args = message(body, ExtenderArgs)
         pod = pod_of(args.pod)
-        sent = (args.nodes, args.node_names)
-        asked = next((each for each in self._late if each.sent == sent), None) or self._read(sent)
-        self._late = (asked, *[each for each in self._late if each is not asked][:1])
+        asked = self._asked(args)
+        head = b'{"Pod":' + bytes(args.pod)
+        if body.startswith(head):  # as Go writes them
+            self._late = ((body[len(head) :], asked), *self._late[:1])
         return Question(body, pod, asked)
 
-    def _read(self, sent: tuple[Raw, Raw]) -> Asked:
-        nodes_sent, names_sent = sent
-        by_name = is_null(nodes_sent)
+    def _asked(self, args: ExtenderArgs) -> Asked:
+        if is_null(args.nodes):
+            return Asked(args.node_names or [])
         try:
-            if by_name:
-                return Asked(sent, _names(names_sent) or [])
-            items = _items(nodes_sent)
+            items = _items(args.nodes)
             nodes = self._decoded(items)
         except (msgspec.DecodeError, ObjectError) as error:
-            raise BadRequestError(f"{'NodeNames' if by_name else 'Nodes'}: {error}") from None
-        return Asked(sent, [node.name for node in nodes], nodes, items)
+            raise BadRequestError(f"Nodes: {error}") from None
+        return Asked([node.name for node in nodes], args.nodes, items, nodes)
 
     def _decoded(self, items: list[Raw]) -> list[Node]:
         last, last_but_one = self._last, self._last_but_one

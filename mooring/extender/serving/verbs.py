@@ -235,7 +235,7 @@ def _filtered(question: Question, refused: Refusals) -> tuple[bytes, str]:
 def _passed(question: Question, items: list[Raw], refused: Refusals) -> Raw:
     """A NodeList of the nodes that pass, as they came."""
     if items and not refused:
-        return question.whole
+        return question.node_list
     passed = [item for name, item in zip(question.names, items, strict=True) if name not in refused]
     return Raw(msgspec.json.encode(NodeList(passed)))
 
