@@ -137,6 +137,19 @@ def test_several_are_asked_in_order_about_what_is_left() -> None:
         assert setting.node_of("web") == "b"
 
 
+def test_the_same_answer_of_two_means_to_each_what_it_was_asked_for(extender: FakeExtender) -> None:
+    """Names count for the one that was sent names, nodes for the one that was sent nodes."""
+    extender.verbs["filter"] = lambda request: {
+        "NodeNames": ["a", "b"],
+        "Nodes": {"items": [{"metadata": {"name": "b"}}]},
+    }
+    asked = {"urlPrefix": extender.url, "filterVerb": "filter"}
+    setting = Setting({**asked, "nodeCacheCapable": True}, asked)
+    busy = pod("old", requests={"cpu": "3"}, node_name="b")
+    setting.apply(*nodes("a", "b"), busy, pod(requests={"cpu": "100m"}))
+    assert setting.node_of("web") == "b"
+
+
 def test_several_are_asked_for_scores_together() -> None:
     with serving(score=scores(a=1)) as one, serving(score=scores(b=2)) as two:
         setting = Setting(

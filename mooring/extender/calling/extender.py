@@ -100,20 +100,27 @@ class HttpExtender:
     def filter(self, pod: PodInfo, nodes: Nodes) -> Filtered:
         with self._told(verb := self._settings.filter_verb):
             roll = self._rolls.of(nodes)
-            result = self._read(verb, self._post(verb, self._args(pod, roll)), _FilterResult)
+            data = self._post(verb, self._args(pod, roll))
+            last = roll.last_filtered.get(self)
+            if last is not None and last[0] == data:
+                return last[1]
+            result = self._read(verb, data, _FilterResult)
             if result.error:
                 raise ExtenderError(self.name, result.error)
             passed = self._passed(roll, result)
             failed, unresolvable = result.failed_nodes or {}, result.failed_and_unresolvable_nodes or {}
-            return Filtered(roll.rows[passed], failed, unresolvable)
+            filtered = Filtered(roll.rows[passed], failed, unresolvable)
+            roll.last_filtered[self] = (data, filtered)
+            return filtered
 
     def prioritize(self, pod: PodInfo, nodes: Nodes) -> IntArray:
         """Nodes that it was not asked about may have scores: they count for nothing."""
         with self._told(verb := self._settings.prioritize_verb):
             roll = self._rolls.of(nodes)
             data = self._post(verb, self._args(pod, roll))
-            if data == roll.last_scores[0]:
-                return roll.last_scores[1]
+            last = roll.last_scores.get(self)
+            if last is not None and last[0] == data:
+                return last[1]
             scores = _by_position(roll, self._read(verb, data, wire.HostPriorityList))
             limit = HIGHEST // (self.weight * SCALE)
             if scores and (max(scores) > limit or min(scores) < -limit):
@@ -125,7 +132,7 @@ class HttpExtender:
                     f"and no more than {limit}",
                 )
             found = np.array(scores, np.int64)
-            roll.last_scores = (data, found)
+            roll.last_scores[self] = (data, found)
             return found
 
     def process_preemption(
@@ -205,22 +212,22 @@ class HttpExtender:
     def _passed(self, roll: Roll, result: _FilterResult) -> IntArray:
         """The nodes that pass. Of one that is returned whole only the name counts: the node is ours."""
         verb = self._settings.filter_verb
-        told = bytes(result.node_names) if self._settings.node_cache_capable else b"null"
+        by_name = self._settings.node_cache_capable and not wire.is_null(result.node_names)
+        told = result.node_names if by_name else result.nodes
+        if wire.is_null(told):
+            return np.zeros(0, np.int64)
+        sent = roll.encoded_names if self._settings.node_cache_capable else roll.node_list
+        if told == Raw(sent):
+            return np.arange(len(roll.names))
         try:
-            if told == b"null":
-                if wire.is_null(result.nodes):
-                    return np.zeros(0, np.int64)
-                nodes = msgspec.json.decode(result.nodes, type=_NamedNodes).items or []
-                return self._positions(roll, [node.metadata.name for node in nodes])
-            if told == roll.encoded_names:
-                return np.arange(len(roll.names))
-            if told != roll.last_passed[0]:
+            if by_name:
                 names = msgspec.json.decode(told, type=list[str])
-                roll.last_passed = (told, self._positions(roll, names))
+            else:
+                nodes = msgspec.json.decode(told, type=_NamedNodes).items or []
+                names = [node.metadata.name for node in nodes]
         except msgspec.DecodeError as error:
-            field = "Nodes" if told == b"null" else "NodeNames"
-            raise self._nonsense(verb, f"{field}: {error}") from None
-        return roll.last_passed[1]
+            raise self._nonsense(verb, f"{'NodeNames' if by_name else 'Nodes'}: {error}") from None
+        return self._positions(roll, names)
 
     def _positions(self, roll: Roll, names: list[str]) -> IntArray:
         try:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 
 import msgspec
-import numpy as np
 
 from mooring.extender.calling.originals import Originals
+from mooring.framework.extender import Filtered
 from mooring.framework.nodes import IntArray, Nodes
 
 MOST_KEPT = 4  # a pod's attempt asks about at most a few sets of nodes
@@ -16,14 +16,15 @@ MOST_KEPT = 4  # a pod's attempt asks about at most a few sets of nodes
 class Roll:
     """Some nodes: their names, where each stands, and a NodeList of them.
 
-    The next replica is mostly answered like the one before, so the last answers are kept with what they mean.
+    The next replica is mostly answered like the one before, so each extender's last answers are kept with what
+    they mean.
     """
 
     def __init__(self, nodes: Nodes, originals: Originals) -> None:
         self.names = list(nodes.names)
         self.rows = nodes.rows
-        self.last_passed: tuple[bytes | None, IntArray] = (None, np.zeros(0, np.int64))
-        self.last_scores: tuple[bytes | None, IntArray] = self.last_passed
+        self.last_filtered: dict[object, tuple[bytes, Filtered]] = {}
+        self.last_scores: dict[object, tuple[bytes, IntArray]] = {}
         self._nodes = nodes
         self._originals = originals
 
