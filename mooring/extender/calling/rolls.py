@@ -16,8 +16,8 @@ MOST_KEPT = 4  # a pod's attempt asks about at most a few sets of nodes
 class Roll:
     """Some nodes: their names, where each stands, and a NodeList of them.
 
-    The next replica is mostly answered like the one before, so each extender's last answers are kept with what
-    they mean.
+    The next replica is mostly answered like the one before, so each extender's last answers are kept with
+    what they mean.
     """
 
     def __init__(self, nodes: Nodes, originals: Originals) -> None:
