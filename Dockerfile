@@ -3,6 +3,7 @@ FROM python:3.13-slim AS build
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY mooring mooring
+COPY examples examples
 RUN pip install --no-cache-dir --no-warn-script-location --prefix /install '.[fast]'
 
 FROM python:3.13-slim
