@@ -11,3 +11,6 @@ from hypothesis import settings
 settings.register_profile("usual", derandomize=True)
 if not os.environ.get("HYPOTHESIS_PROFILE"):
     settings.load_profile("usual")
+
+# Many tests start commands of their own: compiling Mooring once is enough for all of them.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
