@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -65,6 +66,7 @@ class Story:
         self.namespace = namespace
         self._kubectl = kubectl
         self._kube_scheduler = kube_scheduler
+        self._restarted = 0
 
     def kubectl(self, *words: str) -> str:
         return self._kubectl(f"--namespace={self.namespace}", *words)
@@ -95,7 +97,9 @@ class Story:
     def restart(self) -> str:
         """Restart the Deployment; where the new pod is."""
         (old,) = self.pods()
+        wait_for(lambda: int(time.time()) > self._restarted, "kubectl lets it restart again", every=0.1)
         self.kubectl("rollout", "restart", "deploy", "test")
+        self._restarted = int(time.time())  # kubectl notes the second, and refuses another restart in it
         wait_for(lambda: old["metadata"]["name"] not in str(self.pods()), "the old pod goes", every=0.2)
         return self.node()
 
