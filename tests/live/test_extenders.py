@@ -119,7 +119,7 @@ def questions(extender: FakeExtender, verb: str, pod: str) -> set[str]:
                 if body.get(form):
                     body = {**body, form: list(body[form].values())}
             found |= paths(body)
-    # Managed fields are nobody's business, and half of a node. Conditions are there from the second attempt on.
+    # Managed fields are nobody's business, and half of a node; conditions come with the second attempt.
     left_out = (".managedFields", ".Pod.status.conditions")
     return {path for path in found if not any(each in path for each in left_out)}
 
