@@ -167,8 +167,8 @@ class WholeCluster:
             self.advance(STEP)
 
     def wait_scheduled(self, *pods: str, timeout: float = 60.0) -> None:
-        """Until these pods, or all there are and that others have in mind, have nodes. Where some stay
-        pending, the AssertionError says why."""
+        """Until these pods, or all that there are, have nodes. Where some stay pending, the AssertionError
+        says why."""
         self.advance(STEP)
         deadline = self.now() + timeout
         while waiting := self._pending(pods):

@@ -59,6 +59,16 @@ class Teller:
             wait_for(lambda: "caches are synced" in log.read_text(), "the scheduler is ready")
             yield log
 
+    def account(self, name: str, namespace: str) -> Teller:
+        """The same cluster as a service account is let in, with no other rights."""
+        token = self.kubectl("create", "token", name, "-n", namespace).strip()
+        config = yaml.safe_load(self.kubeconfig.read_text())
+        for user in config["users"]:
+            user["user"] = {"token": token}
+        path = self.folder / f"{name}.kubeconfig"
+        path.write_text(yaml.safe_dump(config))
+        return Teller(self.folder, path, self.kubectl)
+
     def pods(self, selector: str = "") -> list[Tree]:
         found = json.loads(self.kubectl("get", "pods", "-o", "json", f"--selector={selector}"))["items"]
         return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
@@ -136,7 +146,8 @@ def tell_sample(teller: Teller) -> None:
     teller.kubectl("apply", "-f", str(here / "rbac.yaml"), "-f", str(here / "config.yaml"))
     path = r"jsonpath={.data.scheduler-config\.yaml}"
     config = teller.kubectl("get", "configmap", "scheduler-config", "-n", "kube-system", "-o", path)
-    with teller.scheduler("sample", config, "sample_plugin:SamplePlugin") as log:
+    scheduler = teller.account("sample-scheduler-sa", "kube-system")
+    with scheduler.scheduler("sample", config, "sample_plugin:SamplePlugin") as log:
         teller.kubectl("apply", "-f", str(here / "test-scheduler.yaml"))
         [pod] = wait_for(lambda: _running(teller.pods("app=test-scheduler")), "the pod runs")
         lease = teller.kubectl("get", "lease", "sample-scheduler", "-n", "kube-system", "-o", "name")
