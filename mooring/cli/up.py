@@ -102,8 +102,13 @@ def up(
         click.echo(str(problem), err=True)
         sys.exit(2)
     except OSError as problem:
-        where = f"{problem.filename}: " if problem.filename else ""
-        click.echo(f"{where}{problem.strerror or problem}", err=True)
+        if problem.errno == errno.EADDRINUSE:
+            click.echo(
+                f"--port {port}: taken by another process; name another, or 0 for any free one", err=True
+            )
+        else:
+            where = f"{problem.filename}: " if problem.filename else ""
+            click.echo(f"{where}{problem.strerror or problem}", err=True)
         sys.exit(2)
 
 

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -204,3 +205,18 @@ def test_what_is_wrong_is_said_and_nothing_is_left_behind(
     assert words in done.stderr
     assert "Traceback" not in done.stderr
     assert (tmp_path / "other.yaml").read_text() == "clusters: [{name: production}]"
+
+
+def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = subprocess.run(
+            [MOORING, "up", "--port", str(port)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert f"--port {port}: taken by another process" in done.stderr
