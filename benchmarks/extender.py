@@ -9,16 +9,13 @@ goals. Both processes want a core of their own.
 
 from __future__ import annotations
 
-import argparse
 import random
-import tempfile
 import time
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from benchmarks.extender_serving import Case, Extender, cases, embedded, median, node, pod, share
+from benchmarks.extender_serving import Case, median, served, share
 from mooring.api.decode import from_dict
 from mooring.cluster.memory import MemoryCluster
 from mooring.cluster.parallel import Threads
@@ -125,25 +122,8 @@ def measure(case: Case, port: int, pods: list[Tree], nodes: list[Tree]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--nodes", type=int, default=5000)
-    parser.add_argument("--pods", type=int, default=1000)
-    parser.add_argument("--deployments", type=int, default=20)
-    options = parser.parse_args()
-    nodes = [node(number) for number in range(options.nodes)]
-    pods = [pod(number, options.deployments) for number in range(options.pods)]
-    size = len(msgspec.json.encode(nodes))
-    print(f"{len(nodes)} nodes of {size // len(nodes)} bytes, pods of {options.deployments} Deployments")
-    with tempfile.TemporaryDirectory() as folder, embedded(nodes) as kubeconfig:
-        for case in cases(kubeconfig):
-            extender = Extender(Path(folder), *case.flags)
-            try:
-                asked = pods if case.names else pods[: max(20, len(pods) // 20)]
-                print(measure(case, extender.connection.port or 0, asked, nodes), flush=True)
-            finally:
-                extender.end()
+    for case, extender, pods, nodes in served(__doc__):
+        print(measure(case, extender.connection.port or 0, pods, nodes), flush=True)
 
 
 if __name__ == "__main__":

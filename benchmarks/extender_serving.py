@@ -227,10 +227,9 @@ def cases(kubeconfig: Path) -> Iterator[Case]:
         yield Case(f"{who}, whole nodes", what, False, "250 ms a request")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def served(about: str | None) -> Iterator[tuple[Case, Extender, list[Tree], list[Tree]]]:
+    """Every case with its extender at work, and pods and nodes to ask it about, as the command line says."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--pods", type=int, default=1000)
     parser.add_argument("--deployments", type=int, default=20)
@@ -243,12 +242,16 @@ def main() -> None:
         for case in cases(kubeconfig):
             extender = Extender(Path(folder), *case.flags)
             try:
-                asked = pods if case.names else pods[: max(20, len(pods) // 20)]
-                result = measure(extender, asked, nodes, case.names)
+                yield case, extender, pods if case.names else pods[: max(20, len(pods) // 20)], nodes
             finally:
                 extender.end()
-            for line in result.lines(case.name, case.goal):
-                print(line, flush=True)
+
+
+def main() -> None:
+    for case, extender, pods, nodes in served(__doc__):
+        result = measure(extender, pods, nodes, case.names)
+        for line in result.lines(case.name, case.goal):
+            print(line, flush=True)
 
 
 if __name__ == "__main__":

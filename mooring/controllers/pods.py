@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, Generic, TypeVar
 
 from mooring.api.meta import KubeObject
@@ -29,9 +30,9 @@ class PodController(Controller, Generic[Owner]):
         self.owners.subscribe(self.owner_changed)
         self.pods.subscribe(self.pod_changed)
 
+    @abstractmethod
     def selector_of(self, owner: Owner) -> Selector:
         """Which pods an owner selects."""
-        raise NotImplementedError
 
     # ---- hearing
 
