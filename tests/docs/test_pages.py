@@ -14,7 +14,11 @@ from mooring.testing import check_plugin
 from tests.docs.test_examples import executed, run
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["README.md", "README.zh-CN.md", *(str(p.relative_to(ROOT)) for p in sorted(ROOT.glob("*/*.md")))]
+PAGES = [
+    "README.md",
+    "README.zh-CN.md",
+    *(str(p.relative_to(ROOT)) for p in sorted((ROOT / "docs").glob("*.md"))),
+]
 PAGES += [str(p.relative_to(ROOT)) for p in sorted((ROOT / "examples").glob("*/*.md"))]
 EXAMPLES = sorted(p.relative_to(ROOT) for p in (ROOT / "examples").iterdir() if any(p.glob("test_*.py")))
 
