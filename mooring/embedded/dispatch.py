@@ -15,7 +15,7 @@ from mooring.embedded.subresources.table import SUBRESOURCES
 from mooring.embedded.verbs.body import read_object, to_json
 from mooring.embedded.verbs.creating import create
 from mooring.embedded.verbs.deleting import Deleted, delete, delete_collection
-from mooring.embedded.verbs.options import WriteOptions, delete_options, list_options, write_options
+from mooring.embedded.verbs.options import WriteOptions, delete_options, list_options
 from mooring.embedded.verbs.patching import patch
 from mooring.embedded.verbs.reading import get, list_objects, reached_version
 from mooring.embedded.verbs.request import (
@@ -86,7 +86,7 @@ def _codec(request: Request) -> Codec:
 
 
 def _create(request: Request) -> Answer:
-    write = request.write(write_options(request.params, "CreateOptions"), "CREATE")
+    write = request.write("CREATE")
     resource = request.resource
     replicas = resource.strategy.replicas
     replica = None if replicas is None or request.content_type else replicas.read(write, request.body)
@@ -102,7 +102,7 @@ def _create(request: Request) -> Answer:
 
 
 def _update(request: Request) -> Answer:
-    write = request.write(write_options(request.params, "UpdateOptions"), "UPDATE")
+    write = request.write("UPDATE")
     resource = request.resource
     obj = read_object(write, request.body, request.content_type, _codec(request), resource.gvk)
     record, created = update(write, obj)
@@ -126,7 +126,7 @@ def _delete_body(request: Request) -> Tree | None:
 
 def _delete(request: Request) -> Answer:
     options = delete_options(request.params, _delete_body(request))
-    write = request.write(WriteOptions(dry_run=options.dry_run), "DELETE")
+    write = request.write("DELETE", WriteOptions(dry_run=options.dry_run))
     deleted = delete(write, options)
     if not deleted.gone or request.resource.strategy.traits.return_deleted:
         hurried = not deleted.gone and options.orphan_dependents is False
@@ -153,7 +153,7 @@ def _deleted_status(request: Request, deleted: Deleted) -> Tree:
 
 def _delete_collection(request: Request) -> Answer:
     options = delete_options(request.params, _delete_body(request))
-    write = request.write(WriteOptions(dry_run=options.dry_run), "DELETE")
+    write = request.write("DELETE", WriteOptions(dry_run=options.dry_run))
     return ListAnswer(delete_collection(write, options, list_options(request.params)), request.resource)
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final, TypeVar
 
+import msgspec
+from msgspec import to_builtins
+
 from mooring.api.errors import MalformedObject
 from mooring.api.meta import KubeObject
 from mooring.cluster.decoding import Reader, reader_of
@@ -13,19 +16,40 @@ from mooring.cluster.port import Change, Page, PatchType, ServedKind
 from mooring.embedded.discovery import version_priority
 from mooring.embedded.dispatch import handle
 from mooring.embedded.errors import no_such_resource
+from mooring.embedded.fields.managers import manager_name
 from mooring.embedded.http.negotiation import PLAIN
+from mooring.embedded.kinds.codec import FieldValidation
 from mooring.embedded.kinds.resource import Resource
 from mooring.embedded.objects import encode_json
 from mooring.embedded.store.record import Record
 from mooring.embedded.verbs.api import IN_PROCESS, Api, User
-from mooring.embedded.verbs.options import Params
+from mooring.embedded.verbs.options import Params, WriteOptions
 from mooring.embedded.verbs.request import Answer, ListAnswer, ObjectAnswer, Request, TreeAnswer, WatchAnswer
 
 Obj = TypeVar("Obj", bound=KubeObject)
 
 _NO_PARAMS: Final[Params] = {}
-_WRITE: Final[Params] = {"fieldValidation": ["Ignore"]}  # nobody reads warnings here
-_MOST_READ: Final = 2048
+_MERGES: Final = (PatchType.MERGE, PatchType.STRATEGIC)
+_MOST_READ: Final = 2048  # objects in one generation
+
+
+class _Recent:
+    """What was read last, in two generations: the older goes as a whole, so that nothing is looked for."""
+
+    __slots__ = ("_before", "_now")
+
+    def __init__(self) -> None:
+        self._now: dict[object, Any] = {}
+        self._before: dict[object, Any] = {}
+
+    def get(self, key: object) -> Any:
+        found = self._now.get(key)
+        return self._before.get(key) if found is None else found
+
+    def put(self, key: object, value: object) -> None:
+        if len(self._now) >= _MOST_READ:
+            self._before, self._now = self._now, {}
+        self._now[key] = value
 
 
 class EmbeddedCluster:
@@ -42,7 +66,11 @@ class EmbeddedCluster:
         self._user = user
         self._user_agent = user_agent
         self._tracked = tracked
-        self._read: dict[tuple[Record, str, str, type[Any]], Any] = {}
+        self._options = WriteOptions(
+            field_validation=FieldValidation.IGNORE,  # nobody reads warnings here
+            field_manager=manager_name(user_agent),
+        )
+        self._read = _Recent()
         """What was read last, from the answers to writes or by a watch: others need not read it again. By the
         record itself: watches with selectors see other content at the same version."""
 
@@ -123,18 +151,18 @@ class EmbeddedCluster:
         return self._object(resource, answer)
 
     async def create(self, resource: ApiResource[Obj], body: Any, namespace: str = "") -> Obj:
-        answer = await self._ask("create", resource, namespace, "", _WRITE, body)
+        answer = await self._ask("create", resource, namespace, "", body=body)
         return self._remembered(resource, answer)
 
     async def post(
         self, resource: ApiResource[Any], name: str, subresource: str, body: Any, namespace: str = ""
     ) -> None:
-        await self._ask("create", resource, namespace, name, _WRITE, body, subresource)
+        await self._ask("create", resource, namespace, name, body=body, subresource=subresource)
 
     async def update(
         self, resource: ApiResource[Obj], name: str, body: Any, namespace: str = "", subresource: str = ""
     ) -> Obj:
-        answer = await self._ask("update", resource, namespace, name, _WRITE, body, subresource)
+        answer = await self._ask("update", resource, namespace, name, body=body, subresource=subresource)
         return self._remembered(resource, answer)
 
     async def patch(
@@ -147,11 +175,8 @@ class EmbeddedCluster:
         subresource: str = "",
         kind: PatchType = PatchType.MERGE,
     ) -> Obj:
-        params = _WRITE
-        if kind is PatchType.APPLY:
-            params = {**_WRITE, "fieldManager": [self._user_agent.partition("/")[0]], "force": ["true"]}
         answer = await self._ask(
-            "patch", resource, namespace, name, params, patch, subresource, content_type=kind.value
+            "patch", resource, namespace, name, body=patch, subresource=subresource, patch_type=kind
         )
         return self._remembered(resource, answer)
 
@@ -203,14 +228,18 @@ class EmbeddedCluster:
         params: Params = _NO_PARAMS,
         body: Any = None,
         subresource: str = "",
-        content_type: str = "",
+        patch_type: PatchType | None = None,
     ) -> Answer:
-        served = self._served(resource)
+        served, options, patch = self._served(resource), self._options, None
         part = None
         if subresource:
             part = served.subresources.get(subresource)
             if part is None:
                 raise no_such_resource()
+        if patch_type in _MERGES:
+            patch, body = to_builtins(body), None  # a copy: what becomes of the writer's own is its business
+        elif patch_type is PatchType.APPLY:
+            options = msgspec.structs.replace(options, force=True)
         answer = handle(
             Request(
                 self._api,
@@ -222,9 +251,11 @@ class EmbeddedCluster:
                 part,
                 params,
                 b"" if body is None else encode_json(body),
-                content_type,
+                "" if patch_type is None else patch_type.value,
                 self._user_agent,
                 self._tracked,
+                options,
+                patch,
             )
         )
         await self._api.store.settled()
@@ -248,9 +279,8 @@ class EmbeddedCluster:
         key = record, resource.group, resource.version, resource.model
         obj: Obj | None = self._read.get(key)
         if obj is None:
-            obj = self._read[key] = reader_of(resource.model).object(PLAIN.single(served, record))
-            if len(self._read) > _MOST_READ:
-                del self._read[next(iter(self._read))]
+            obj = reader_of(resource.model).object(PLAIN.single(served, record))
+            self._read.put(key, obj)
         return obj
 
     def _object(self, resource: ApiResource[Obj], answer: Answer) -> Obj:

@@ -42,14 +42,14 @@ def default_pod(pod: Tree) -> None:
     spec.setdefault("enableServiceLinks", True)
     status = pod.get("status")
     if status:
-        _addresses(status)
+        default_pod_status(status)
     if spec.get("hostNetwork"):
         _host_ports(spec)
     if spec.get("resources"):
         _pod_level_resources(spec)
 
 
-def _addresses(status: Tree) -> None:
+def default_pod_status(status: Tree) -> None:
     """One address under two names; that of older kubelets counts."""
     single, several = status.get("podIP"), status.get("podIPs")
     if single and (not several or several[0].get("ip") != single):

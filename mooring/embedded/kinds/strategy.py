@@ -53,6 +53,10 @@ class Strategy:
         if self._default is not None:
             self._default(obj)
 
+    def default_status(self, obj: Tree) -> None:
+        """The same for a stored object of which only the status is new."""
+        self.default(obj)
+
     def prepare_create(self, write: Write, obj: Tree) -> None:
         """Before validation of a new object: reset what clients may not set."""
         if self._empty_status is not None:
@@ -76,6 +80,10 @@ class Strategy:
                 keep(obj, old, name)
         for name in self.traits.status_keeps:
             keep(obj["metadata"], old["metadata"], name)
+        self.settle_status(write, obj, old)
+
+    def settle_status(self, write: Write, obj: Tree, old: Tree) -> None:
+        """What a kind keeps of its status, or adds to it."""
 
     def prepare_subresource(self, write: Write, obj: Tree, old: Tree) -> None:
         """The same for other subresources that are written like the object: `write.subresource` names it."""

@@ -10,12 +10,11 @@ from mooring.embedded.objects import Tree, dig
 from mooring.embedded.subresources.binding import bind_named
 from mooring.embedded.verbs.api import User
 from mooring.embedded.verbs.body import read_object
-from mooring.embedded.verbs.options import write_options
 from mooring.embedded.verbs.request import Answer, Request, TreeAnswer
 
 
 def _question(request: Request) -> Tree:
-    write = request.write(write_options(request.params, "CreateOptions"), "CREATE")
+    write = request.write("CREATE")
     resource = request.resource
     obj = read_object(write, request.body, request.content_type, resource.codec, resource.gvk)
     obj.setdefault("metadata", {})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mooring.embedded.defaults.pods import default_pod_status
 from mooring.embedded.errors import Cause
 from mooring.embedded.kinds.strategy import Strategy, keep
 from mooring.embedded.objects import Tree, dig, encode_json
@@ -34,8 +35,10 @@ class PodStrategy(Strategy):
         if "affinity" in spec or "topologySpreadConstraints" in spec:
             _merge_label_keys(spec, metadata.get("labels") or {})
 
-    def prepare_status(self, write: Write, obj: Tree, old: Tree) -> None:
-        super().prepare_status(write, obj, old)
+    def default_status(self, obj: Tree) -> None:
+        default_pod_status(obj["status"])
+
+    def settle_status(self, write: Write, obj: Tree, old: Tree) -> None:
         status, before = obj.setdefault("status", {}), old.get("status", {})
         for name in ("qosClass", "observedGeneration"):
             if not status.get(name) and name in before:

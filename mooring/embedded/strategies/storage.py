@@ -51,8 +51,7 @@ class VolumeStrategy(Strategy):
         super().prepare_create(write, obj)
         obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": write.api.now()}
 
-    def prepare_status(self, write: Write, obj: Tree, old: Tree) -> None:
-        super().prepare_status(write, obj, old)
+    def settle_status(self, write: Write, obj: Tree, old: Tree) -> None:
         status, before = obj.setdefault("status", {}), old.get("status") or {}
         since = before.get("lastPhaseTransitionTime")
         if status.get("phase") == before.get("phase"):

@@ -7,7 +7,6 @@ from mooring.embedded.objects import Tree
 from mooring.embedded.store.record import key_of
 from mooring.embedded.verbs.body import read_object
 from mooring.embedded.verbs.creating import stored
-from mooring.embedded.verbs.options import write_options
 from mooring.embedded.verbs.request import Answer, Request, TreeAnswer
 from mooring.embedded.verbs.write import Write
 
@@ -36,7 +35,7 @@ def bind_named(request: Request) -> Answer:
 
 
 def _read(request: Request) -> tuple[Tree, Write]:
-    write = request.write(write_options(request.params, "CreateOptions"), "CREATE")
+    write = request.write("CREATE")
     part = request.subresource or request.resource
     gvk = part.kind if request.subresource is not None else request.resource.gvk
     binding = read_object(write, request.body, request.content_type, part.codec, gvk)  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from mooring.embedded.store.record import key_of
 from mooring.embedded.verbs.body import read_object
 from mooring.embedded.verbs.creating import stored
 from mooring.embedded.verbs.deleting import delete
-from mooring.embedded.verbs.options import DeleteOptions, WriteOptions, delete_options, write_options
+from mooring.embedded.verbs.options import DeleteOptions, WriteOptions, delete_options
 from mooring.embedded.verbs.request import Answer, Request, TreeAnswer
 from mooring.embedded.verbs.write import Write
 
@@ -35,7 +35,7 @@ class _Verdict(NamedTuple):
 
 def evict(request: Request) -> Answer:
     """POST …/pods/NAME/eviction. Raises 429 where a budget does not allow it."""
-    write = request.write(write_options(request.params, "CreateOptions"), "CREATE")
+    write = request.write("CREATE")
     subresource = request.subresource
     assert subresource is not None
     eviction = read_object(write, request.body, request.content_type, subresource.codec, subresource.kind)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from mooring.embedded.objects import Tree, dig, set_or_drop
 from mooring.embedded.verbs.body import read_object
-from mooring.embedded.verbs.options import write_options
 from mooring.embedded.verbs.request import Answer, ObjectAnswer, Request
 from mooring.embedded.verbs.updating import change
 
 
 def finalize(request: Request) -> Answer:
     """Set the finalizers in the spec of a namespace; without any, a deleted namespace goes."""
-    write = request.write(write_options(request.params, "UpdateOptions"), "UPDATE")
+    write = request.write("UPDATE")
     resource = request.resource
     wanted = read_object(write, request.body, request.content_type, resource.codec, resource.gvk)
 

@@ -12,11 +12,16 @@ from mooring.embedded.kinds.traits import ScalePaths
 from mooring.embedded.kinds.types import object_type
 from mooring.embedded.objects import Tree, decode_record, dig
 from mooring.embedded.patches.apply import check_configuration
-from mooring.embedded.patches.apply_patch import apply_patch, read_patch
+from mooring.embedded.patches.apply_patch import apply_patch
 from mooring.embedded.store.record import Record
 from mooring.embedded.verbs.body import read_object
-from mooring.embedded.verbs.options import write_options
-from mooring.embedded.verbs.patching import apply_to_existing, patch_options, patch_type, read_configuration
+from mooring.embedded.verbs.patching import (
+    apply_to_existing,
+    patch_options,
+    patch_type,
+    read_configuration,
+    requested_patch,
+)
 from mooring.embedded.verbs.reading import get
 from mooring.embedded.verbs.request import Answer, Request, TreeAnswer
 from mooring.embedded.verbs.updating import change
@@ -30,7 +35,7 @@ def get_scale(request: Request) -> Answer:
 
 
 def update_scale(request: Request) -> Answer:
-    write = request.write(write_options(request.params, "UpdateOptions"), "UPDATE")
+    write = request.write("UPDATE")
     subresource = request.subresource
     assert subresource is not None
     wanted = read_object(write, request.body, request.content_type, subresource.codec, subresource.kind)
@@ -39,12 +44,12 @@ def update_scale(request: Request) -> Answer:
 
 def patch_scale(request: Request) -> Answer:
     kind = patch_type(request)
-    write = request.write(patch_options(request.params, kind), "UPDATE")
+    write = request.write("UPDATE", patch_options(request, kind))
     subresource = request.subresource
     assert subresource is not None
     if kind is PatchType.APPLY:
         return _apply_scale(request, write, subresource)
-    content = read_patch(kind, request.body, write.options.field_validation)
+    content = requested_patch(request, kind, write.options.field_validation)
     return _rescale(request, write, lambda scale: apply_patch(content, subresource.codec, scale).tree)
 
 

@@ -9,7 +9,6 @@ from mooring.embedded.accounts import AUDIENCE, BOUND_TO, issue
 from mooring.embedded.errors import Cause, bad_request, conflict, invalid, invalid_value, not_found
 from mooring.embedded.objects import Tree
 from mooring.embedded.verbs.body import read_object
-from mooring.embedded.verbs.options import write_options
 from mooring.embedded.verbs.request import Answer, Request, TreeAnswer
 
 _GROUP, _KIND = "authentication.k8s.io", "TokenRequest"
@@ -19,7 +18,7 @@ _SHORTEST, _LONGEST = 600, 1 << 32
 
 def request_token(request: Request) -> Answer:
     """POST …/serviceaccounts/NAME/token."""
-    write = request.write(write_options(request.params, "CreateOptions"), "CREATE")
+    write = request.write("CREATE")
     subresource = request.subresource
     assert subresource is not None
     wanted = read_object(write, request.body, request.content_type, subresource.codec, subresource.kind)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -40,12 +39,12 @@ _TYPES = {kind.value: kind for kind in PatchType}
 def patch(request: Request) -> Answer:
     """PATCH on an object or on a subresource that is a part of it."""
     kind = patch_type(request)
-    write = request.write(patch_options(request.params, kind), "UPDATE")
+    write = request.write("UPDATE", patch_options(request, kind))
     codec = request.subresource.codec if request.subresource is not None else request.resource.codec
     if kind is PatchType.APPLY:
         record, created = _apply(write, read_configuration(request), codec)
         return ObjectAnswer(record, request.resource, 201 if created else 200, write.warnings)
-    content = read_patch(kind, request.body, write.options.field_validation)
+    content = requested_patch(request, kind, write.options.field_validation)
     record = patch_status(write, content, codec) or change(
         write, lambda old: patched(write, content, codec, old)
     )
@@ -54,16 +53,19 @@ def patch(request: Request) -> Answer:
 
 def patch_type(request: Request) -> PatchType:
     """The type of patch that a request carries. Raises 415."""
-    media = request.content_type.partition(";")[0].strip().lower()
-    kind = _TYPES.get(media)
+    kind = _TYPES.get(request.content_type)
+    if kind is None:
+        kind = _TYPES.get(request.content_type.partition(";")[0].strip().lower())
     if kind is None or (request.resource.custom and kind is PatchType.STRATEGIC):
         raise ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type")
     return kind
 
 
-def patch_options(params: Mapping[str, list[str]], kind: PatchType) -> WriteOptions:
+def patch_options(request: Request, kind: PatchType) -> WriteOptions:
     """The options of a patch. Only an apply may be forced, and only an apply must say whose it is."""
-    options = write_options(params, "PatchOptions")
+    if request.options is not None:
+        return request.options
+    options = write_options(request.params, "PatchOptions")
     causes = []
     if kind is not PatchType.APPLY and options.force is not None:
         causes.append(forbidden_value("force", "may not be specified for non-apply patch"))
@@ -72,6 +74,13 @@ def patch_options(params: Mapping[str, list[str]], kind: PatchType) -> WriteOpti
     if causes:
         raise invalid("meta.k8s.io", "PatchOptions", "", causes)
     return options
+
+
+def requested_patch(request: Request, kind: PatchType, validation: FieldValidation) -> Patch:
+    """The patch that a request carries. Raises ApiError."""
+    if request.patch is not None:
+        return Patch(kind, request.patch, validation, [])
+    return read_patch(kind, request.body, validation)
 
 
 def patched(write: Write, content: Patch, codec: Codec, old: Tree) -> Tree:

@@ -11,12 +11,13 @@ from mooring.embedded.kinds.resource import Resource, Subresource
 from mooring.embedded.objects import Tree
 from mooring.embedded.store.record import Record
 from mooring.embedded.verbs.api import Api, User
-from mooring.embedded.verbs.options import WriteOptions
+from mooring.embedded.verbs.options import WriteOptions, write_options
 from mooring.embedded.verbs.reading import Listing
 from mooring.embedded.verbs.watching import Watching
 from mooring.embedded.verbs.write import Operation, Write
 
 _NO_PARAMS: Mapping[str, list[str]] = {}
+_OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
 
 
 @dataclass(slots=True)
@@ -36,10 +37,16 @@ class Request:
     user_agent: str = ""
     tracked: bool = True
     """Whether managedFields tell of what is written. Those in this process may do without."""
+    options: WriteOptions | None = None
+    """How to write, instead of what `params` say: those in this process know it once and for all."""
+    patch: Tree | None = None
+    """A merge patch that needs not be decoded, instead of `body`."""
 
-    def write(self, options: WriteOptions, operation: Operation) -> Write:
-        """This request as a write."""
+    def write(self, operation: Operation, options: WriteOptions | None = None) -> Write:
+        """This request as a write. Raises ApiError for options that make no sense."""
         name = self.subresource.name if self.subresource is not None else ""
+        if options is None:
+            options = self.options or write_options(self.params, _OPTIONS[operation])
         if not options.field_manager:
             options = options.with_manager(manager_name(self.user_agent))
         write = Write(self.api, self.resource, self.namespace, self.name, self.user, options, operation, name)

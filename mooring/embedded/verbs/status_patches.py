@@ -51,9 +51,9 @@ def patch_status(write: Write, patch: Patch, codec: Codec) -> Record | None:
     if status is None:
         return None
     obj = {**old, "metadata": dict(metadata), "status": status}
-    resource.strategy.default(obj)
+    resource.strategy.default_status(obj)
     write.api.admission.admit(write, obj, old)
-    resource.strategy.prepare_status(write, obj, old)
+    resource.strategy.settle_status(write, obj, old)
     if resource.strategy.validate_status(obj, old):
         return None
     write.api.admission.validate(write, obj, old)
