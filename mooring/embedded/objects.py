@@ -10,8 +10,6 @@ from mooring.embedded.store.record import OPENING, Record
 
 Tree = dict[str, Any]
 
-_NOT_KEPT = ("kind", "apiVersion")
-
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder()
 
@@ -23,12 +21,12 @@ def encode_tail(obj: Tree) -> bytes:
 
     The metadata must hold something else than its version; every stored object has a name.
     """
-    metadata = obj["metadata"].copy()
-    metadata.pop("resourceVersion", None)
     ordered = {"metadata": None, **obj}
-    ordered["metadata"] = metadata
-    for name in _NOT_KEPT:
-        ordered.pop(name, None)
+    if "resourceVersion" in obj["metadata"]:
+        metadata = ordered["metadata"] = obj["metadata"].copy()
+        del metadata["resourceVersion"]
+    ordered.pop("kind", None)
+    ordered.pop("apiVersion", None)
     return _encoder.encode(ordered)[len(OPENING) :]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from mooring.embedded.admission.chain import AdmissionPlugin
-from mooring.embedded.objects import Tree, dig
+from mooring.embedded.objects import Tree
 from mooring.embedded.verbs.api import IN_PROCESS
 from mooring.embedded.verbs.write import Write
 
@@ -26,5 +26,7 @@ class TaintNodesByCondition(AdmissionPlugin):
 
 
 def _says_not_ready(node: Tree) -> bool:
-    conditions = dig(node, "status", "conditions") or ()
+    conditions = (node.get("status") or {}).get("conditions")
+    if not conditions:
+        return False
     return any(one.get("type") == "Ready" and one.get("status") != "True" for one in conditions)

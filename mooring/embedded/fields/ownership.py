@@ -23,7 +23,10 @@ def fields_of_new(shape: Struct, obj: Tree) -> Fields:
     metadata = rest.pop("metadata")
     content = encode_json(rest)
     look = _fields_of_content if len(content) <= _LONGEST_REMEMBERED else _fields_of_content.__wrapped__
-    return union(look(shape, content), written(shape.difference({}, {"metadata": metadata})))
+    fields, member = look(shape, content), shape.members["metadata"].shape
+    if isinstance(member, Struct) and member.silent.issuperset(metadata):
+        return fields
+    return union(fields, written(shape.difference({}, {"metadata": metadata})))
 
 
 @lru_cache(maxsize=1024)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -21,6 +22,9 @@ class FieldValidation(StrEnum):
     IGNORE = "Ignore"
     WARN = "Warn"
     STRICT = "Strict"
+
+
+_IGNORE = FieldValidation.IGNORE  # members of enums are looked up slowly
 
 
 class Decoded(NamedTuple):
@@ -51,13 +55,11 @@ class BuiltinCodec:
         self._type = type
         self._kind = kind
         self._version = api_version.rpartition("/")[2]
-        self._built: Sieve | None = None
 
-    @property
+    @cached_property
     def _sieve(self) -> Sieve:
-        if self._built is None:  # most kinds are never written
-            self._built = sieve_of(self._type)
-        return self._built
+        """Made by need: most kinds are never written."""
+        return sieve_of(self._type)
 
     def decode(self, data: bytes, validation: FieldValidation) -> Decoded:
         try:
@@ -66,7 +68,7 @@ class BuiltinCodec:
             raise self._refusal(data, str(error)) from None
         except (msgspec.DecodeError, RecursionError) as error:
             raise not_json(self._kind, data, str(error)) from None
-        if validation is FieldValidation.IGNORE:
+        if validation is _IGNORE:
             return Decoded(tree)
         raw = msgspec.json.decode(data)
         unknown = (
@@ -83,7 +85,7 @@ class BuiltinCodec:
             sifted = self._sieve.sift(tree)
         except msgspec.ValidationError as error:
             raise self._refusal(tree, str(error)) from None
-        if validation is FieldValidation.IGNORE or sifted == tree or self._sieve.knows(tree):
+        if validation is _IGNORE or sifted == tree or self._sieve.knows(tree):
             return Decoded(sifted)
         unknown = [f'unknown field "{path}"' for path in unknown_fields(self._type, tree)]
         return self._judged(sifted, unknown, validation)

@@ -59,12 +59,16 @@ class Strategy:
 
     def prepare_create(self, write: Write, obj: Tree) -> None:
         """Before validation of a new object: reset what clients may not set."""
+        self.reset_status(obj)
+        if self.traits.generation:
+            obj["metadata"]["generation"] = 1
+
+    def reset_status(self, obj: Tree) -> None:
+        """Clients do not say in which status an object begins."""
         if self._empty_status is not None:
             obj["status"] = self._empty_status()
         elif self.traits.status:
             obj.pop("status", None)
-        if self.traits.generation:
-            obj["metadata"]["generation"] = 1
 
     def prepare_update(self, write: Write, obj: Tree, old: Tree) -> None:
         """Before validation of an update: keep what this write may not change, and count generations."""

@@ -42,14 +42,13 @@ class NamespaceStrategy(Strategy):
 class NodeStrategy(Strategy):
     """The status of a new node is taken as it comes: kubelets register themselves in one request."""
 
-    def prepare_create(self, write: Write, obj: Tree) -> None:
-        status = obj.get("status")
-        super().prepare_create(write, obj)
-        obj.setdefault("spec", {})
-        obj["status"] = status or {}
+    def reset_status(self, obj: Tree) -> None:
+        if not obj.get("status"):
+            obj["status"] = {}
 
     def select(self, obj: Tree) -> tuple[str, ...]:
-        return ("true" if dig(obj, "spec", "unschedulable") else "false",)
+        spec = obj.get("spec")
+        return ("true" if spec and spec.get("unschedulable") else "false",)
 
 
 class PriorityClassStrategy(Strategy):

@@ -43,13 +43,15 @@ _MOST_PARAMETERS: Final = 512
 
 
 def node(obj: Tree) -> Causes:
-    yield from taints("metadata.taints", obj["spec"].get("taints") or ())
+    if "taints" in obj["spec"]:
+        yield from taints("metadata.taints", obj["spec"]["taints"] or ())
     yield from _node_resources(obj)
 
 
 def _node_resources(obj: Tree) -> Causes:
+    status = obj.get("status") or {}
     for name in ("capacity", "allocatable"):
-        for resource, quantity in (dig(obj, "status", name) or {}).items():
+        for resource, quantity in (status.get(name) or {}).items():
             yield from resource_value(f"status.{name}.{resource}", resource, quantity)
 
 

@@ -165,12 +165,11 @@ def pod_status(obj: Tree, old: Tree) -> Causes:
     yield from _annotation_changes(obj, old)
     status, before = obj.get("status") or {}, old.get("status") or {}
     for index, condition in enumerate(status.get("conditions") or ()):
-        at = f"status.conditions[{index}]"
         if condition.get("observedGeneration", 0) < 0:
-            why = "must be a non-negative integer"
-            yield invalid_value(f"{at}.observedGeneration", condition["observedGeneration"], why)
+            at, why = f"status.conditions[{index}].observedGeneration", "must be a non-negative integer"
+            yield invalid_value(at, condition["observedGeneration"], why)
         if condition.get("type") not in _SYSTEM_CONDITIONS:
-            yield from text(f"{at}.Type", condition.get("type", ""), qualified_name)
+            yield from text(f"status.conditions[{index}].Type", condition.get("type", ""), qualified_name)
     nominated = status.get("nominatedNodeName", "")
     if nominated and nominated != before.get("nominatedNodeName", ""):
         yield from text("status.nominatedNodeName", nominated, dns_subdomain)

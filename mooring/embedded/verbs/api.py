@@ -27,6 +27,9 @@ IN_PROCESS: Final = User("system:mooring", ("system:masters", "system:authentica
 """Who asks without HTTP."""
 
 
+_VARIANTS: Final = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
+
+
 class Api:
     """Store, registry, admission, clock and randomness: what the verbs work on."""
 
@@ -61,9 +64,8 @@ class Api:
 
     def new_uid(self) -> str:
         """A random UUID of version 4."""
-        bits = self._random.getrandbits(128)
-        digits = f"{bits:032x}"
-        variant = "89ab"[bits >> 60 & 3]
+        digits = f"{self._random.getrandbits(128):032x}"
+        variant = _VARIANTS[digits[16]]
         return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
     def random_name(self, base: str) -> str:

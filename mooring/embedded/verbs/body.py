@@ -35,6 +35,8 @@ _type_meta = msgspec.json.Decoder(_TypeMeta)
 
 def to_json(data: bytes, content_type: str, kind: str, type: ObjectType | None) -> bytes:
     """The body as JSON. Raises 415 for other media types, and for protobuf of kinds that have none."""
+    if not content_type or content_type == JSON:
+        return data
     media = content_type.partition(";")[0].strip().lower() or JSON
     if media == JSON:
         return data
@@ -95,11 +97,12 @@ def read_object(
             raise
         check_kind(write.api.registry, _kind_of(body, expected), expected)  # another kind says more
         raise
-    tree = decoded.tree
-    named = tree.get("kind") or expected.kind, tree.get("apiVersion") or expected.api_version
-    check_kind(write.api.registry, named, expected)
+    tree, wanted = decoded.tree, (expected.kind, expected.api_version)
+    named = tree.get("kind") or wanted[0], tree.get("apiVersion") or wanted[1]
+    if named != wanted:
+        check_kind(write.api.registry, named, expected)
     write.warnings += decoded.warnings
-    tree["kind"], tree["apiVersion"] = expected.kind, expected.api_version
+    tree["kind"], tree["apiVersion"] = wanted
     return tree
 
 

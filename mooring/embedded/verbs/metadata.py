@@ -6,7 +6,9 @@ from mooring.embedded.errors import bad_request
 from mooring.embedded.objects import Tree
 from mooring.embedded.verbs.write import Write
 
-_SYSTEM = ("creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "selfLink", "uid")
+_SYSTEM = frozenset(
+    {"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "selfLink", "uid"}
+)
 
 
 def metadata_of(obj: Tree) -> Tree:
@@ -33,8 +35,9 @@ def settle_namespace(write: Write, metadata: Tree) -> None:
 
 def fill_new(write: Write, metadata: Tree) -> None:
     """What only the server says about a new object."""
-    for name in _SYSTEM:
-        metadata.pop(name, None)
+    if not _SYSTEM.isdisjoint(metadata):
+        for name in _SYSTEM:
+            metadata.pop(name, None)
     if not metadata.get("name") and metadata.get("generateName"):
         metadata["name"] = write.api.random_name(metadata["generateName"])
     metadata["uid"] = write.api.new_uid()

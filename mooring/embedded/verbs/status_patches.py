@@ -27,6 +27,7 @@ from mooring.embedded.verbs.write import Write
 
 _LONG_WAY = ("managedFields", "deletionTimestamp")
 """Objects with these may lose a manager by a write, or go by it."""
+_STRATEGIC, _MERGE = PatchType.STRATEGIC, PatchType.MERGE  # members of enums are looked up slowly
 
 
 def patch_status(write: Write, patch: Patch, codec: Codec) -> Record | None:
@@ -62,7 +63,7 @@ def patch_status(write: Write, patch: Patch, codec: Codec) -> Record | None:
 
 def _is_plain(patch: Patch, content: Any) -> bool:
     """Whether a patch is about the status alone, of an object that it may name by uid and version."""
-    if patch.problems or patch.kind not in (PatchType.STRATEGIC, PatchType.MERGE):
+    if patch.problems or (patch.kind is not _MERGE and patch.kind is not _STRATEGIC):
         return False
     if not isinstance(content, dict) or not isinstance(content.get("status"), dict):
         return False
@@ -73,7 +74,7 @@ def _is_plain(patch: Patch, content: Any) -> bool:
 
 def _merged(sieve: Sieve, kind: PatchType, before: Tree, patch: Tree) -> Tree | None:
     try:
-        if kind is PatchType.STRATEGIC:
+        if kind is _STRATEGIC:
             return sieve.sift(apply_strategic_patch(sieve.type, patch, before))
         return sieve.sift(merge_patch(before, patch))
     except (ApiError, msgspec.ValidationError, RecursionError):
