@@ -87,7 +87,8 @@ class NodeInfo(Protocol):
     def allowed_pods(self) -> int: ...
     @property
     def amounts(self) -> tuple[int, ...]:
-        """All of these in one: equal for nodes of one size that are equally full."""
+        """All of these in one, laid out as `framework.amounts` says: equal for nodes of one size that are
+        equally full."""
         ...
 
 
@@ -228,6 +229,11 @@ class Nodes(Protocol):
     @property
     def resources(self) -> Sequence[str]:
         """The resources that have a column: cpu, memory, ephemeral-storage, then the scalar ones."""
+        ...
+
+    @property
+    def amounts(self) -> IntArray:
+        """All of the following in one matrix, laid out as `framework.amounts` says."""
         ...
 
     @property

@@ -15,7 +15,7 @@ from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status, skip
 from mooring.plugins.args import NodeResourcesBalancedAllocationArgs
-from mooring.plugins.resource_columns import ScoredResources, remember_for
+from mooring.plugins.resource_columns import ScoredResources
 
 UNCHANGED = 3 * MAX_SCORE // 2  # twice the score of a node that the pod fills neither more nor less evenly
 
@@ -33,42 +33,36 @@ class NodeResourcesBalancedAllocation(Plugin):
     args: NodeResourcesBalancedAllocationArgs
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        requests = pod.shape.used
+        if any(requests[spec.name] for spec in self.args.resources):
+            return None
         # All nodes would score the same, and a burst of best-effort pods would land on one node.
-        return skip(shape=True) if self._scored(state, pod, nodes.resources) is None else None
+        return skip(shape=True)
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        scored = self._scored(state, pod, node.resources)
-        if scored is None:
-            return 0
-        allocatable, used = scored.pick(node.allocatable_amounts), scored.pick(node.requested_amounts)
-        with_pod = [amount + taken for amount, taken in zip(scored.amounts, used, strict=True)]
-        return _compare(balance_of(with_pod, allocatable), balance_of(used, allocatable))
+        amounts, with_pod, without, allocatable = node.amounts, [], [], []
+        for amount, _, offered, requested, _ in self._scored(state, pod, node.resources).each:
+            without.append(amounts[requested])
+            with_pod.append(amounts[requested] + amount)
+            allocatable.append(amounts[offered])
+        return _compare(balance_of(with_pod, allocatable), balance_of(without, allocatable))
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        scored = self._scored(state, pod, nodes.resources)
-        if scored is None:
-            return np.zeros(len(nodes), np.int64)
-        used, allocatable = scored.requested(nodes) + scored.cases, scored.allocatable(nodes)
-        scores: IntArray
-        scores, without = balance(used, allocatable, scored.offered_by_all(nodes, allocatable))
-        scores -= without  # `_compare`, in place
+        scored, amounts = self._scored(state, pod, nodes.resources), nodes.amounts
+        allocatable = amounts[scored.allocatable]
+        complete = scored.complete_at == nodes.node_version or scored.offered_by_all(nodes, allocatable)
+        even = balance(amounts[scored.requested][:, None] + scored.cases, allocatable, complete)
+        scores: IntArray = even[0]
+        scores -= even[1]  # `_compare`, in place
         scores += _UNCHANGED
         scores >>= _ONE_BIT
         return scores
 
-    def _scored(self, state: CycleState, pod: PodInfo, known: Sequence[str]) -> ScoredResources | None:
-        """The resources to balance; None for a pod that requests none of those configured."""
-        specs, requests = self.args.resources, pod.shape.used
-        return remember_for(
-            state,
-            self,
-            known,
-            lambda: (
-                ScoredResources(specs, requests, known)
-                if any(requests[spec.name] for spec in specs)
-                else None
-            ),
-        )
+    def _scored(self, state: CycleState, pod: PodInfo, known: Sequence[str]) -> ScoredResources:
+        scored: ScoredResources | None = state.memory.get(self)
+        if scored is None or scored.known != len(known):
+            scored = state.memory[self] = ScoredResources(self.args.resources, pod.shape.used, known)
+        return scored
 
 
 def _compare(with_pod: int, without_pod: int) -> int:
@@ -79,34 +73,35 @@ def _compare(with_pod: int, without_pod: int) -> int:
 def balance(used: IntArray, allocatable: IntArray, complete: bool) -> IntArray:
     """How evenly the resources of nodes are used, 0 to 100.
 
-    `used` has several cases: for each, one line per resource. A resource that a node does not have is left
-    out there, which happens unless the nodes are `complete`. Nodes that have the same resources are computed
-    together, since the formula differs by their number.
+    `used` has one plane per resource, with a line for each of several cases. A resource that a node does not
+    have is left out there, which happens unless the nodes are `complete`. Nodes that have the same resources
+    are computed together, since the formula differs by their number.
     """
     if complete:
-        return _evenness(np.minimum(used / allocatable, _ONE))
+        return _evenness(used / allocatable[:, None])
     present = allocatable != 0
-    result = np.empty((len(used), used.shape[2]), np.int64)
+    result = np.empty(used.shape[1:], np.int64)
     for pattern in np.unique(present, axis=1).T:
         rows = (present == pattern[:, None]).all(axis=0)
-        own = used[:, pattern][:, :, rows] / allocatable[pattern][:, rows]
-        result[:, rows] = _evenness(np.minimum(own, _ONE))
+        result[:, rows] = _evenness(used[pattern][:, :, rows] / allocatable[pattern][:, None, rows])
     return result
 
 
 def _evenness(fractions: npt.NDArray[np.float64]) -> IntArray:
     """(1 − standard deviation)·100, truncated. The order of the operations is kube-scheduler's: the last
     bit of a float decides whether 50 becomes 49."""
-    cases, count, rows = fractions.shape
+    count = len(fractions)
     if count < 2:
-        return np.full((cases, rows), MAX_SCORE, np.int64)
+        return np.full(fractions.shape[1:], MAX_SCORE, np.int64)
+    np.minimum(fractions, _ONE, out=fractions)
     if count == 2:
         # The deviation is half the difference. All is twice as large here, which rounds the same.
-        evenness = (_TWO - np.abs(fractions[:, 0] - fractions[:, 1])) * _FIFTY
+        difference = fractions[0] - fractions[1]
+        evenness = _TWO - np.abs(difference, out=difference)
+        evenness *= _FIFTY
     else:
-        each = [fractions[:, i] for i in range(count)]
-        mean = sum(each[1:], start=each[0]) / count
-        squares = [(fraction - mean) * (fraction - mean) for fraction in each]
+        mean = sum(fractions[1:], start=fractions[0]) / count
+        squares = [(fraction - mean) * (fraction - mean) for fraction in fractions]
         evenness = (_ONE - np.sqrt(sum(squares[1:], start=squares[0]) / count)) * _HUNDRED
     whole: IntArray = evenness.astype(np.int64)
     return whole

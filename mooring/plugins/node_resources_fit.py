@@ -10,6 +10,7 @@ import numpy as np
 from mooring.api import resources
 from mooring.api.objects import Node
 from mooring.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended
+from mooring.framework.amounts import ALLOWED_PODS, pods_line
 from mooring.framework.args import Args
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, EventHint, Hint, Resource, on
@@ -20,10 +21,10 @@ from mooring.framework.pod import PodInfo
 from mooring.framework.runners import PluginError
 from mooring.framework.status import Status, unresolvable, unschedulable
 from mooring.plugins.args import NodeResourcesFitArgs
-from mooring.plugins.resource_columns import ScoredResources, is_tracked, lines_of, remember_for
+from mooring.plugins.resource_columns import ScoredResources, is_tracked, lines_of
 from mooring.plugins.scoring_strategies import Strategy
 
-_ALIGNED, _SCORED = "NodeResourcesFit/aligned", "NodeResourcesFit/scored"
+_SCORED = "NodeResourcesFit/scored"
 
 TOO_MANY_PODS = "Too many pods"
 MOST_RESOURCES = 29  # that one pod can request: a code has 31 bits, two of which say something else
@@ -57,29 +58,37 @@ class Refusals(dict[int, Status]):
 class Wanted:
     """What a pod shape must find free on a node."""
 
-    __slots__ = ("amounts", "names", "refusals")
+    __slots__ = ("_aligned", "amounts", "names", "refusals")
 
     def __init__(self, amounts: Mapping[str, int]) -> None:
         self.names = _in_order(amounts)
         self.amounts = [amounts[name] for name in self.names]
         self.refusals = Refusals(self.names)
+        self._aligned: Aligned | None = None
+
+    def aligned(self, known: Sequence[str]) -> Aligned:
+        """As lines of the amounts of nodes that have these resources."""
+        aligned = self._aligned
+        if aligned is None or aligned.known != len(known):
+            aligned = self._aligned = Aligned(self, known)
+        return aligned
 
 
 class Aligned:
     """The same as lines of the table's amounts."""
 
-    __slots__ = ("_bits", "_each", "_hopeless", "_lines", "_missing", "_offered", "_requests")
+    __slots__ = ("_bits", "_each", "_hopeless", "_lines", "_missing", "_requests", "known")
 
     def __init__(self, wanted: Wanted, known: Sequence[str]) -> None:
         present = [i for i, name in enumerate(wanted.names) if name in known]
-        names = [wanted.names[i] for i in present]
+        places = [1 + known.index(wanted.names[i]) for i in present]
         amounts = [wanted.amounts[i] for i in present]
         bits = [2 << i for i in present]
-        self._lines = lines_of([PODS, *names], [PODS, *known])  # of `Nodes.room`
-        self._offered = lines_of(names, known)
+        self.known = len(known)
+        self._lines = lines_of([ALLOWED_PODS, *places])  # of `Nodes.room`, and of what the nodes have
         self._requests: IntArray = np.array([1, *amounts], np.int64).reshape(-1, 1)
         self._bits: IntArray = np.array([1, *bits], np.int64)
-        self._each = list(zip(map(known.index, names), amounts, bits, strict=True))
+        self._each = [(ALLOWED_PODS, 1, 1), *zip(places, amounts, bits, strict=True)]
         self._hopeless = 2 << len(wanted.names)
         # What the table has no line for nobody offers, so that no node can be made to fit.
         absent = sum(2 << i for i in range(len(wanted.names)) if i not in present)
@@ -87,21 +96,31 @@ class Aligned:
 
     def codes(self, nodes: Nodes) -> IntArray | None:
         """The code of each row; None where all of them pass."""
-        short = nodes.room[self._lines] < self._requests
-        if not self._missing and not np.count_nonzero(short):
+        room = nodes.room
+        if not self._missing and self._fit_in(room):
             return None
-        hopeless = (nodes.allocatable.matrix[self._offered] < self._requests[1:]).any(axis=0)
+        short = room[self._lines] < self._requests
+        hopeless = (nodes.amounts[self._lines] < self._requests)[1:].any(axis=0)
         return self._bits @ short + hopeless * self._hopeless | self._missing
+
+    def _fit_in(self, room: IntArray) -> bool:
+        """Whether even the rows with the least room have enough."""
+        if not room.size:
+            return True
+        lowest = room.argmin(axis=1).tolist()
+        short = [line for line, amount, _ in self._each if room.item(line, lowest[line]) < amount]
+        return not short
 
     def code_of(self, node: NodeInfo) -> int:
         """`codes` of one node: the one that the last pod went to is what is asked about most."""
-        code = self._missing | (node.pod_count >= node.allowed_pods)
-        allocatable, requested = node.allocatable_amounts, node.requested_amounts
+        amounts = node.amounts
+        taken = pods_line(len(amounts))
+        code = self._missing
         for place, amount, bit in self._each:
-            available = allocatable[place]
-            if available - requested[place] < amount:
+            available = amounts[place]
+            if available - amounts[taken + place] < amount:
                 code |= bit
-                if available < amount:
+                if place and available < amount:
                     code |= self._hopeless
         return code
 
@@ -147,15 +166,13 @@ class NodeResourcesFit(Plugin):
         return wanted
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        wanted, known = self._written(state), node.resources
-        aligned = remember_for(state, _ALIGNED, known, lambda: Aligned(wanted, known))
-        code = aligned.code_of(node)
+        wanted = self._written(state)
+        code = wanted.aligned(node.resources).code_of(node)
         return wanted.refusals[code] if code else None
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:
-        wanted, known = self._written(state), nodes.resources
-        aligned = remember_for(state, _ALIGNED, known, lambda: Aligned(wanted, known))
-        codes = aligned.codes(nodes)
+        wanted = self._written(state)
+        codes = wanted.aligned(nodes.resources).codes(nodes)
         return None if codes is None else Verdicts(codes.astype(np.int32), wanted.refusals)
 
     # ---- score
@@ -164,19 +181,20 @@ class NodeResourcesFit(Plugin):
         return None  # what score needs follows from the shape and is remembered with it
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        scored = self._scored(state, pod, node.resources)
-        used, allocatable = scored.nonzero_requested_of(node), scored.pick(node.allocatable_amounts)
-        return self._strategy.score_one(scored, used, allocatable)
+        return self._strategy.score_one(self._scored(state, pod, node.resources), node.amounts)
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         scored = self._scored(state, pod, nodes.resources)
-        if not len(scored):
+        if not scored.each:
             return np.zeros(len(nodes), np.int64)
         return self._strategy.score(scored, nodes)
 
     def _scored(self, state: CycleState, pod: PodInfo, known: Sequence[str]) -> ScoredResources:
-        specs, requests = self.args.scoring_strategy.resources, pod.shape.score_requests
-        return remember_for(state, _SCORED, known, lambda: ScoredResources(specs, requests, known))
+        scored: ScoredResources | None = state.memory.get(_SCORED)
+        if scored is None or scored.known != len(known):
+            specs, requests = self.args.scoring_strategy.resources, pod.shape.score_requests
+            scored = state.memory[_SCORED] = ScoredResources(specs, requests, known)
+        return scored
 
     # ---- events
 

@@ -1,22 +1,21 @@
-"""Which lines of the node table's amounts a pod shape is about, for the plugins that weigh resources."""
+"""Which lines of the nodes' amounts a pod shape is about, for the plugins that weigh resources."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from mooring.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.nodes import IntArray, NodeInfo, Nodes
+from mooring.framework.amounts import lines_for, pods_line
+from mooring.framework.nodes import IntArray, Nodes
 from mooring.plugins.args import ResourceSpec
 
 Lines = slice | npt.NDArray[np.intp]
-T = TypeVar("T")
 
-_NONZERO = [CPU, MEMORY]  # the lines of `Nodes.nonzero_requested`
+_NONZERO = (CPU, MEMORY)  # the order of the last lines
 
 
 def is_tracked(name: str) -> bool:
@@ -24,21 +23,21 @@ def is_tracked(name: str) -> bool:
     return name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar(name)
 
 
-def lines_of(names: Iterable[str], resources: Sequence[str]) -> Lines:
-    """Where the resources stand in the table's matrices; a slice, which copies nothing, where one will do."""
-    lines = [resources.index(name) for name in names]
-    if lines and lines == list(range(lines[0], lines[0] + len(lines))):
+def lines_of(lines: Sequence[int]) -> Lines:
+    """An index for these lines; a slice, which copies nothing, where one will do."""
+    if lines and list(lines) == list(range(lines[0], lines[0] + len(lines))):
         return slice(lines[0], lines[0] + len(lines))
     return np.array(lines, np.intp)
 
 
-def remember_for(state: CycleState, key: Hashable, resources: Sequence[str], make: Callable[[], T]) -> T:
-    """`state.remember` for what also follows from which resources the table has lines for."""
-    known = len(resources)
-    found: tuple[int, T] | None = state.memory.get(key)
-    if found is None or found[0] != known:
-        found = state.memory[key] = (known, make())
-    return found[1]
+class ScoredResource(NamedTuple):
+    """One resource that counts: what the pod requests of it, and where nodes have their amounts."""
+
+    amount: int
+    weight: int
+    allocatable: int
+    requested: int
+    nonzero_requested: int  # the same where cpu and memory that are not requested count with a default
 
 
 class ScoredResources:
@@ -46,14 +45,14 @@ class ScoredResources:
     where the pod requests them. What no node offers has no line and counts nowhere."""
 
     __slots__ = (
-        "_everywhere",
-        "_names",
-        "_version",
-        "amounts",
+        "_looked_at",
+        "allocatable",
         "cases",
-        "line_weights",
-        "lines",
-        "places",
+        "complete_at",
+        "each",
+        "known",
+        "nonzero_requested",
+        "requested",
         "requests",
         "total_weight",
         "weights",
@@ -62,66 +61,41 @@ class ScoredResources:
     def __init__(
         self, specs: Iterable[ResourceSpec], requests: Mapping[str, int], resources: Sequence[str]
     ) -> None:
-        counted = [
-            spec
-            for spec in specs
-            if spec.name in resources and (requests.get(spec.name) or not is_scalar(spec.name))
-        ]
-        self._names = [spec.name for spec in counted]
-        self.places = [resources.index(name) for name in self._names]
-        self.lines = lines_of(self._names, resources)
-        self.amounts = [requests.get(spec.name, 0) for spec in counted]
-        self.weights = [spec.weight for spec in counted]
-        # The same as arrays, to compute with lines of the table.
-        self.requests: IntArray = np.array(self.amounts, np.int64).reshape(-1, 1)
-        self.cases: IntArray = np.stack(
-            [self.requests, np.zeros_like(self.requests)]
-        )  # with the pod, without
-        self.line_weights: IntArray = np.array(self.weights, np.int64)
+        self.known = len(resources)
+        lines = lines_for(self.known)
+        taken = pods_line(lines)
+        self.each: list[ScoredResource] = []
+        for name, weight in ((spec.name, spec.weight) for spec in specs):
+            amount = requests.get(name, 0)
+            if name in resources and (amount or not is_scalar(name)):
+                place = 1 + resources.index(name)
+                nonzero = lines - 2 + _NONZERO.index(name) if name in _NONZERO else taken + place
+                self.each.append(ScoredResource(amount, weight, place, taken + place, nonzero))
+        # The same as lines of `Nodes.amounts`, and what is computed with them.
+        self.allocatable = lines_of([each.allocatable for each in self.each])
+        self.requested = lines_of([each.requested for each in self.each])
+        self.nonzero_requested = lines_of([each.nonzero_requested for each in self.each])
+        self.weights = [each.weight for each in self.each]
         self.total_weight: IntArray = np.array(sum(self.weights), np.int64)
-        self._version, self._everywhere = -1, False
-
-    def __len__(self) -> int:
-        return len(self.weights)
-
-    def allocatable(self, nodes: Nodes) -> IntArray:
-        """What the nodes have of them, one line per resource."""
-        return nodes.allocatable.matrix[self.lines]
+        self.requests: IntArray = np.array([each.amount for each in self.each], np.int64).reshape(-1, 1)
+        # The same twice for each resource: with the pod, and without it.
+        self.cases: IntArray = np.stack([self.requests, np.zeros_like(self.requests)], axis=1)
+        self._looked_at = self.complete_at = -1  # the node_version at which all nodes had some of each
 
     def offered_by_all(self, nodes: Nodes, allocatable: IntArray) -> bool:
         """Whether the nodes, which have `allocatable`, have some of each. Nearly always the whole table has,
-        which need be looked at only after a Node changed."""
-        if self._version != nodes.node_version:
-            self._version = nodes.node_version
-            self._everywhere = bool(self.allocatable(nodes.whole).all())
-        return self._everywhere or bool(allocatable.all())
+        which need be looked at only after a Node changed: those in a hurry compare `complete_at` first."""
+        version = nodes.node_version
+        if self._looked_at != version:
+            self._looked_at = version
+            if nodes.whole.amounts[self.allocatable].all():
+                self.complete_at = version
+        return self.complete_at == version or bool(allocatable.all())
 
-    def requested(self, nodes: Nodes) -> IntArray:
-        """What the pods on the nodes request."""
-        return nodes.requested.matrix[self.lines]
-
-    def nonzero_requested_of(self, node: NodeInfo) -> list[int]:
-        """`nonzero_requested` of one node."""
-        nonzero = node.nonzero_requested
-        if self._names == _NONZERO:
-            return list(nonzero)
-        requested = node.requested_amounts
-        return [
-            nonzero[_NONZERO.index(name)] if name in _NONZERO else requested[place]
-            for name, place in zip(self._names, self.places, strict=True)
-        ]
-
-    def pick(self, amounts: Sequence[int]) -> list[int]:
-        """Of all amounts of one node, those of these resources."""
-        return [amounts[place] for place in self.places]
-
-    def nonzero_requested(self, nodes: Nodes) -> IntArray:
-        """The same, with a default for containers that request no cpu or memory."""
-        nonzero = nodes.nonzero_requested
-        if self._names == _NONZERO:
-            return nonzero
-        requested = self.requested(nodes).copy()
-        for i, name in enumerate(self._names):
-            if name in _NONZERO:
-                requested[i] = nonzero[_NONZERO.index(name)]
-        return requested
+    def weighted_sum(self, lines: IntArray) -> IntArray:
+        """The sum over the resources of one line each; there must be some."""
+        total: IntArray = lines[0] if self.weights[0] == 1 else lines[0] * self.weights[0]
+        for i in range(1, len(self.weights)):
+            weight = self.weights[i]
+            total = total + (lines[i] if weight == 1 else lines[i] * weight)
+        return total

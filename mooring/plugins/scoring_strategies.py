@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -40,32 +41,43 @@ class Strategy:
 
     def score(self, scored: ScoredResources, nodes: Nodes) -> IntArray:
         """The scores of nodes, computed with one line per resource."""
-        used, allocatable = scored.nonzero_requested(nodes), scored.allocatable(nodes)
-        complete = scored.offered_by_all(nodes, allocatable)
+        amounts = nodes.amounts
+        allocatable = amounts[scored.allocatable]
+        complete = scored.complete_at == nodes.node_version or scored.offered_by_all(nodes, allocatable)
         divisor = allocatable if complete else np.maximum(allocatable, _ONE)
-        if self._least:
-            ratings = np.maximum(divisor - used - scored.requests, _ZERO) * _HUNDRED // divisor
-        else:
-            ratings = np.minimum(used + scored.requests, divisor) * _HUNDRED // divisor
+        ratings = self._used(scored, amounts[scored.nonzero_requested], divisor)
+        ratings *= _HUNDRED
+        ratings //= divisor
         if complete and self._curve is None:
-            scores: IntArray = scored.line_weights @ ratings // scored.total_weight
+            scores: IntArray = scored.weighted_sum(ratings) // scored.total_weight
             return scores
         counted = allocatable > _ZERO
         if self._curve is not None:
             ratings = self._curve[ratings]
             counted &= ratings > _ZERO
         return self._mean(
-            scored.line_weights @ (ratings * counted), np.maximum(scored.line_weights @ counted, _ONE)
+            scored.weighted_sum(ratings * counted),
+            np.maximum(scored.weighted_sum(counted.astype(np.int64)), _ONE),
         )
 
-    def score_one(self, scored: ScoredResources, used: list[int], allocatable: list[int]) -> int:
+    def _used(self, scored: ScoredResources, used: IntArray, allocatable: IntArray) -> IntArray:
+        """Of what the nodes have, what is taken with the pod on them, or what is left."""
+        if self._least:
+            left: IntArray = allocatable - used
+            left -= scored.requests
+            np.maximum(left, _ZERO, out=left)
+            return left
+        taken: IntArray = used + scored.requests
+        np.minimum(taken, allocatable, out=taken)
+        return taken
+
+    def score_one(self, scored: ScoredResources, amounts: Sequence[int]) -> int:
         """`score` of one node: the one that the last pod went to is what is asked about most."""
         points = total = 0
-        for amount, weight, taken, available in zip(
-            scored.amounts, scored.weights, used, allocatable, strict=True
-        ):
+        for amount, weight, allocatable, _, nonzero_requested in scored.each:
+            available = amounts[allocatable]
             if available:
-                requested = min(taken + amount, available)
+                requested = min(amounts[nonzero_requested] + amount, available)
                 rating = (available - requested if self._least else requested) * MAX_SCORE // available
                 if self._curve is not None:
                     rating = int(self._curve[rating])

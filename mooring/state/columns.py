@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,9 +29,8 @@ class Column:
         self.data = np.full((*old.shape[:-1], capacity), self.fill, old.dtype)
         self.data[..., : old.shape[-1]] = old
 
-    def add_lines(self, lines: int) -> None:
-        blank = np.full((lines, self.data.shape[1]), self.fill, self.data.dtype)
-        self.data = np.concatenate((self.data, blank))
+    def insert_lines(self, before: Sequence[int]) -> None:
+        self.data = np.insert(self.data, before, self.fill, axis=0)
 
     def move(self, source: int, target: int) -> None:
         self.data[..., target] = self.data[..., source]

@@ -6,14 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mooring.api.objects import Node, Taint
+from mooring.framework.amounts import ALLOWED_PODS, NONZERO, pods_line
 from mooring.framework.pod import PodInfo, Resources
 
 if TYPE_CHECKING:
     from mooring.state.table import NodeTable
-
-# The lines of the table's amounts. From ALLOWED_PODS on they come in pairs, what a node has and what its pods
-# take of it: first pods, then the table's resources.
-NONZERO_CPU, NONZERO_MEMORY, ALLOWED_PODS, PODS, ALLOCATABLE, REQUESTED = 0, 1, 2, 3, 4, 5
 
 
 class BaseNode:
@@ -56,7 +53,8 @@ class BaseNode:
 
     @property
     def pod_count(self) -> int:
-        return self.amounts[PODS]
+        amounts = self.amounts
+        return amounts[pods_line(len(amounts))]
 
     @property
     def allowed_pods(self) -> int:
@@ -64,15 +62,17 @@ class BaseNode:
 
     @property
     def nonzero_requested(self) -> tuple[int, ...]:
-        return self.amounts[NONZERO_CPU:ALLOWED_PODS]
+        return self.amounts[NONZERO]
 
     @property
     def requested_amounts(self) -> tuple[int, ...]:
-        return self.amounts[REQUESTED::2]
+        amounts = self.amounts
+        return amounts[pods_line(len(amounts)) + 1 : -2]
 
     @property
     def allocatable_amounts(self) -> tuple[int, ...]:
-        return self.amounts[ALLOCATABLE::2]
+        amounts = self.amounts
+        return amounts[ALLOWED_PODS + 1 : pods_line(len(amounts))]
 
     @property
     def allocatable(self) -> Resources:

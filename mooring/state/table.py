@@ -16,20 +16,13 @@ import numpy.typing as npt
 from mooring.api import resources as amounts
 from mooring.api.objects import Node, Taint
 from mooring.framework.affinity import AffinityTerm
+from mooring.framework.amounts import ALLOWED_PODS, NONZERO, lines_for, pods_line
 from mooring.framework.nodes import BoolArray, IntArray, PodPredicate
 from mooring.framework.pod import PodInfo, Shape
 from mooring.state.columns import ChangeLog, Column
 from mooring.state.counters import Counter, Counters, TableDomainSums
 from mooring.state.interning import Images, InternedColumn
-from mooring.state.node_info import (
-    ALLOCATABLE,
-    ALLOWED_PODS,
-    NONZERO_CPU,
-    NONZERO_MEMORY,
-    PODS,
-    REQUESTED,
-    NodeRow,
-)
+from mooring.state.node_info import NodeRow
 
 BASE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 
@@ -42,7 +35,7 @@ class NodeTable:
         self.resources: list[str] = list(BASE_RESOURCES)
         self.resource_index = {name: i for i, name in enumerate(self.resources)}
         capacity = self._capacity
-        self.amounts = Column(capacity, np.int64, lines=ALLOCATABLE + 2 * len(self.resources))
+        self.amounts = Column(capacity, np.int64, lines=lines_for(len(self.resources)))
         self.unschedulable = Column(capacity, np.bool_)
         self.taints: InternedColumn[tuple[Taint, ...]] = InternedColumn(capacity)
         self.features: InternedColumn[frozenset[str]] = InternedColumn(capacity)
@@ -106,9 +99,9 @@ class NodeTable:
     def _write(self, info: NodeRow, allocatable: dict[str, int]) -> None:
         node, row = info.node, info.row
         lines = [(self._line(name), amount) for name, amount in allocatable.items()]
-        given = self.amounts.data[ALLOWED_PODS::2, row]
+        given = self.amounts.data[: pods_line(len(self.amounts.data)), row]
         given[:] = 0
-        given[0] = allocatable.get("pods", 0)
+        given[ALLOWED_PODS] = allocatable.get("pods", 0)
         for line, amount in lines:
             if line is not None:
                 given[1 + line] = amount
@@ -181,11 +174,12 @@ class NodeTable:
         if vector is None or len(vector) != len(self.amounts.data):
             lines = [(self._line(name), amount) for name, amount in shape.used.items()]
             vector = np.zeros(len(self.amounts.data), np.int64)
-            vector[PODS] = 1
-            vector[NONZERO_CPU], vector[NONZERO_MEMORY] = shape.nonzero_used
+            taken = vector[pods_line(len(vector)) :]
+            taken[0] = 1
+            taken[NONZERO] = shape.nonzero_used
             for line, amount in lines:
                 if line is not None:
-                    vector[REQUESTED + 2 * line] = amount
+                    taken[1 + line] = amount
             if len(self._vectors) > 100_000:
                 self._vectors.clear()
             self._vectors[shape] = vector
@@ -197,7 +191,8 @@ class NodeTable:
         if line is None and amounts.is_scalar(resource):
             line = self.resource_index[resource] = len(self.resources)
             self.resources.append(resource)
-            self.amounts.add_lines(2)
+            half = pods_line(len(self.amounts.data))
+            self.amounts.insert_lines((half, 2 * half))
         return line
 
     # ---- counts

@@ -16,17 +16,11 @@ import numpy.typing as npt
 
 from mooring.api.objects import Taint
 from mooring.framework.affinity import AffinityTerm
+from mooring.framework.amounts import ALLOWED_PODS, NONZERO, pods_line
 from mooring.framework.nodes import BoolArray, Ids, IntArray, Mark, NodeInfo, PodPredicate
 from mooring.framework.pod import PodInfo, Shape
 from mooring.state.counters import TableDomainSums
-from mooring.state.node_info import (
-    ALLOCATABLE,
-    ALLOWED_PODS,
-    NONZERO_CPU,
-    PODS,
-    REQUESTED,
-    HypotheticalNode,
-)
+from mooring.state.node_info import HypotheticalNode
 from mooring.state.table import NodeTable
 
 Rows = slice | npt.NDArray[np.intp]
@@ -53,6 +47,7 @@ class NodeView:
 
     def __init__(self, table: NodeTable, rows: Rows) -> None:
         self.table = table
+        self.resources: Sequence[str] = table.resources
         self._rows = rows
         self._length: int = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
 
@@ -142,26 +137,24 @@ class NodeView:
     # ---- amounts
 
     @property
-    def resources(self) -> Sequence[str]:
-        return self.table.resources
-
-    @property
     def amounts(self) -> IntArray:
-        """All amounts, in the lines of the table."""
         return self.table.amounts.data[:, self._rows]
 
     @property
     def allocatable(self) -> Amounts:
-        return Amounts(self.table.resource_index, self.amounts[ALLOCATABLE::2])
+        amounts = self.amounts
+        return Amounts(self.table.resource_index, amounts[ALLOWED_PODS + 1 : pods_line(len(amounts))])
 
     @property
     def requested(self) -> Amounts:
-        return Amounts(self.table.resource_index, self.amounts[REQUESTED::2])
+        amounts = self.amounts
+        return Amounts(self.table.resource_index, amounts[pods_line(len(amounts)) + 1 : -2])
 
     @property
     def room(self) -> IntArray:
         amounts = self.amounts
-        return amounts[ALLOWED_PODS::2] - amounts[PODS::2]
+        half = pods_line(len(amounts))
+        return amounts[:half] - amounts[half:-2]
 
     @property
     def free(self) -> Amounts:
@@ -169,11 +162,12 @@ class NodeView:
 
     @property
     def nonzero_requested(self) -> IntArray:
-        return self.amounts[NONZERO_CPU:ALLOWED_PODS]
+        return self.amounts[NONZERO]
 
     @property
     def pod_count(self) -> IntArray:
-        counts: IntArray = self.amounts[PODS]
+        amounts = self.amounts
+        counts: IntArray = amounts[pods_line(len(amounts))]
         return counts
 
     @property
@@ -224,13 +218,11 @@ class NodeView:
 class CopiedView(NodeView):
     """Rows picked for one question: their amounts are copied once, however many plugins look at them."""
 
-    _amounts: IntArray | None = None
+    __slots__ = ("amounts",)
 
-    @property
-    def amounts(self) -> IntArray:
-        if self._amounts is None:
-            self._amounts = self.table.amounts.data.take(self.rows, axis=1)
-        return self._amounts
+    def __init__(self, table: NodeTable, rows: npt.NDArray[np.intp]) -> None:
+        super().__init__(table, rows)
+        self.amounts: IntArray = table.amounts.data.take(rows, axis=1)
 
 
 class MaskedView(NodeView):
@@ -238,6 +230,7 @@ class MaskedView(NodeView):
 
     def __init__(self, table: NodeTable, mask: BoolArray, count: int) -> None:
         self.table = table
+        self.resources = table.resources
         self._mask = mask
         self._length = count
 
