@@ -12,11 +12,12 @@ Quantity = str | int | float
 ResourceList = dict[str, Quantity]
 
 
-class Struct(msgspec.Struct, rename="camel", omit_defaults=True, kw_only=True):
-    """The base of the structs of objects: camelCase on the wire, defaults left out."""
+class Struct(msgspec.Struct, rename="camel", omit_defaults=True, kw_only=True, gc=False):
+    """The base of the structs of objects: camelCase on the wire, defaults left out. Objects are trees: the
+    collector of cycles has nothing to find in them, and there may be a million."""
 
 
-class Value(msgspec.Struct, rename="camel", omit_defaults=True, kw_only=True, frozen=True):
+class Value(msgspec.Struct, rename="camel", omit_defaults=True, kw_only=True, frozen=True, gc=False):
     """The base of the structs inside them that are compared and shared as values."""
 
 

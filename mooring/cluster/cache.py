@@ -7,7 +7,7 @@ their own last word. (client-go's controllers keep expectations for that.)
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, cast
 
 import msgspec
@@ -34,6 +34,7 @@ class Collection(Generic[Obj]):
         self._objects: dict[str, Obj] = {}
         self._gone: dict[str, None] = {}  # the uids of the last objects that went
         self._handlers: list[Handler[Obj]] = []
+        self._owning: dict[str, list[Handler[Obj]]] = {}  # by the kind of the controllers
         self._indexes: dict[str, _Index[Obj]] = {}
         self.index("namespace", _namespace)
         self.index("controller", _controller)
@@ -43,6 +44,14 @@ class Collection(Generic[Obj]):
         self._handlers.append(handler)
         for obj in list(self._objects.values()):
             handler(None, obj)
+
+    def subscribe_owner(self, kind: str, handler: Handler[Obj]) -> None:
+        """The same for those who control objects: the changes of what they control or might adopt, which is
+        all but the objects that have a controller of another kind."""
+        self._owning.setdefault(kind, []).append(handler)
+        for obj in list(self._objects.values()):
+            if controller_kind(obj) in (None, kind):
+                handler(None, obj)
 
     def index(self, name: str, keys: Callable[[Obj], tuple[str, ...]]) -> None:
         """Find objects by something else than their name, too; an index that is there already stays."""
@@ -76,7 +85,7 @@ class Collection(Generic[Obj]):
 
     def wrote(self, obj: Obj) -> None:
         """An API server answered a write with this object. The answer may come after the news of its end."""
-        if obj.uid not in self._gone:
+        if obj.metadata.uid not in self._gone:
             self.apply(obj)
 
     def deleting(self, obj: Obj, now: str) -> None:
@@ -92,7 +101,7 @@ class Collection(Generic[Obj]):
         new = cast("Obj", obj)
         old = self._objects.get(new.key)
         # else `wrote` told it before
-        if old is None or old.metadata.uid != new.metadata.uid or _version(old) < _version(new):
+        if old is None or old.metadata.uid != new.metadata.uid or _is_older(old, new):
             self._put(old, new)
 
     def delete(self, obj: KubeObject) -> None:
@@ -115,6 +124,19 @@ class Collection(Generic[Obj]):
             index.put(key, old, new)
         for handler in self._handlers:
             handler(old, new)
+        if self._owning:
+            self._tell_owners(old, new)
+
+    def _tell_owners(self, old: Obj | None, new: Obj | None) -> None:
+        before = controller_kind(new if old is None else old)
+        after = before if new is None else controller_kind(new)
+        if before is None or after is None:
+            kinds: Iterable[str] = list(self._owning)
+        else:
+            kinds = (after,) if before == after else (after, before)
+        for kind in kinds:
+            for handler in self._owning.get(kind, ()):
+                handler(old, new)
 
 
 class _Index(Generic[Obj]):
@@ -127,13 +149,16 @@ class _Index(Generic[Obj]):
         found = self._found
         before = () if old is None else self._keys(old)
         after = () if new is None else self._keys(new)
-        if before != after:
-            for key in before:
-                if key not in after:
-                    bucket = found[key]
-                    del bucket[name]
-                    if not bucket:
-                        del found[key]
+        if new is not None and before == after:  # as nearly always
+            for key in after:
+                found[key][name] = new
+            return
+        for key in before:
+            if key not in after:
+                bucket = found[key]
+                del bucket[name]
+                if not bucket:
+                    del found[key]
         if new is not None:
             for key in after:
                 found.setdefault(key, {})[name] = new
@@ -205,9 +230,17 @@ class Cache:
         self._tasks[name] = group.create_task(informer.run(), name=f"informer of {name}")
 
 
-def _version(obj: KubeObject) -> int:
-    """Resource versions of one server can be compared as numbers, since v1.35 by its word."""
-    return int(obj.metadata.resource_version or 0)
+def _is_older(one: KubeObject, other: KubeObject) -> bool:
+    """Resource versions of one server can be compared as numbers, since v1.35 by its word; and numbers of as
+    many digits as texts."""
+    version, than = one.metadata.resource_version, other.metadata.resource_version
+    return version < than if len(version) == len(than) else len(version) < len(than)
+
+
+def controller_kind(obj: KubeObject | None) -> str | None:
+    """The kind of an object's controller; None where it has none."""
+    owner = None if obj is None else obj.metadata.controller()
+    return None if owner is None else owner.kind
 
 
 def _namespace(obj: KubeObject) -> tuple[str, ...]:

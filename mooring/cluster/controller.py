@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -55,7 +56,8 @@ class Controller(ABC):
         self.context = context
         self.cluster = context.cluster
         self.cache = context.cache
-        self._due: dict[str, None] = {}  # an ordered set
+        self._due: deque[str] = deque()
+        self._queued: set[str] = set()  # the same, to be found in
         self._failures: dict[str, int] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._wake = asyncio.Event()
@@ -78,8 +80,10 @@ class Controller(ABC):
                 timer.cancel()
             self._timers[key] = loop.call_later(after, self._fall_due, key)
             return
-        self._due[key] = None
-        self._wake.set()
+        if key not in self._queued:
+            self._queued.add(key)
+            self._due.append(key)
+            self._wake.set()
 
     def _fall_due(self, key: str) -> None:
         del self._timers[key]
@@ -92,8 +96,8 @@ class Controller(ABC):
         try:
             while True:
                 while self._due:
-                    key = next(iter(self._due))
-                    del self._due[key]
+                    key = self._due.popleft()
+                    self._queued.discard(key)
                     await self._try(key)
                     count += 1
                     if count % TURN == 0:

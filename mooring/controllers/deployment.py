@@ -60,7 +60,7 @@ class DeploymentController(Controller):
         self.pods = self.cache.follow(PODS)
         index_orphans(self.replica_sets)
         self.deployments.subscribe(self._deployment_changed)
-        self.replica_sets.subscribe(self._replica_set_changed)
+        self.replica_sets.subscribe_owner(self.deployments.kind, self._replica_set_changed)
         self.pods.subscribe(self._pod_changed)
 
     def _deployment_changed(self, old: Deployment | None, new: Deployment | None) -> None:

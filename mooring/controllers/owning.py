@@ -54,8 +54,6 @@ def concerned(
 ) -> Sequence[str]:
     """The keys of the owners whom a change of an object concerns: who controlled it or controls it now; where
     nobody does any more, or it has new labels, those who might adopt it."""
-    if _others_own(owners, old) and _others_own(owners, new):
-        return ()  # as most often: every change of a pod is told to all who may own pods
     after = _controller_key(owners, new)
     if old is not None and new is not None and old.metadata.owner_references == new.metadata.owner_references:
         before = after  # as nearly always
@@ -68,14 +66,6 @@ def concerned(
         return keys
     others = (one for one in owners.in_namespace(new.namespace) if one.key != before)
     return [*keys, *(one.key for one in others if selector_of(one).matches(new.metadata.labels))]
-
-
-def _others_own(owners: Collection[Any], obj: KubeObject | None) -> bool:
-    """Whether an object has a controller that is not of the owners' kind; none at all is as good."""
-    if obj is None:
-        return True
-    reference = obj.metadata.controller()
-    return reference is not None and reference.kind != owners.kind
 
 
 def _controller_key(owners: Collection[Any], obj: KubeObject | None) -> str | None:

@@ -28,7 +28,7 @@ class PodController(Controller, Generic[Owner]):
         self.pods = self.cache.follow(PODS)
         index_orphans(self.pods)
         self.owners.subscribe(self.owner_changed)
-        self.pods.subscribe(self.pod_changed)
+        self.pods.subscribe_owner(self.owners.kind, self.pod_changed)
 
     @abstractmethod
     def selector_of(self, owner: Owner) -> Selector:

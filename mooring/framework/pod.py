@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from mooring.api import resources, times
-from mooring.api.meta import ObjectMeta
-from mooring.api.objects import Pod, PodSpec, PodStatus, Volume
+from mooring.api.meta import ObjectMeta, ResourceList
+from mooring.api.objects import ContainerStatus, Pod, PodSpec, PodStatus, Volume
 from mooring.framework.affinity import AffinityTerm, terms_of
 
 
@@ -100,24 +100,32 @@ class Shape:
                 (spec.host_network, spec.host_users),
                 spec.resource_claims,
                 spec.scheduler_name,
-                _resize_status(pod.status),
+                _resize_status(pod),
             )
         )
 
 
-def _resize_status(status: PodStatus) -> Any:
-    """The part of the status that changes what the pod counts for; None for nearly every pod."""
+def _resize_status(pod: Pod) -> Any:
+    """The part of the status that changes what the pod counts for; None for nearly every pod. Kubelets tell
+    of every container what it has, which is most often what it asked for."""
+    spec, status = pod.spec, pod.status
     if not (status.container_statuses or status.init_container_statuses or status.resources):
         return None
+    asked = {each.name: each.resources.requests for each in (*spec.containers, *spec.init_containers)}
     sized = [
-        s
-        for s in (*status.container_statuses, *status.init_container_statuses)
-        if s.resources is not None or s.allocated_resources
+        each
+        for each in (*status.container_statuses, *status.init_container_statuses)
+        if each.resources is not None and not _as_asked(each, asked.get(each.name))
     ]
     if not sized and status.resources is None:
         return None
     resizing = [(c.reason, c.status) for c in status.conditions if c.type == "PodResizePending"]
     return sized, status.resources, status.allocated_resources, resizing
+
+
+def _as_asked(status: ContainerStatus, requests: ResourceList | None) -> bool:
+    given = status.resources
+    return given is not None and given.requests == requests and status.allocated_resources in ({}, requests)
 
 
 class Shapes:

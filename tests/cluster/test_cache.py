@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mooring.api.meta import KubeObject, ObjectMeta
+from msgspec.structs import replace
+
+from mooring.api.meta import KubeObject, ObjectMeta, OwnerReference
 from mooring.cluster.cache import MOST_GONE, Collection
 from mooring.cluster.kinds import ApiResource
 
@@ -48,3 +50,27 @@ def test_the_memory_of_the_gone_is_bounded() -> None:
         maps.apply(config_map(number + 1, f"u{number}"))
         maps.delete(config_map(number + 1, f"u{number}"))
     assert len(maps._gone) == MOST_GONE
+
+
+def owned(version: int, kind: str = "") -> KubeObject:
+    owners = [OwnerReference(kind=kind, name="o", uid="o1", controller=True)] if kind else []
+    meta = ObjectMeta(name="m", namespace="n", uid="u1", resource_version=str(version))
+    return KubeObject(metadata=replace(meta, owner_references=owners))
+
+
+def test_owners_are_told_of_what_is_theirs_or_nobodys() -> None:
+    maps = Collection(MAPS)
+    told: list[str] = []
+    maps.apply(owned(1, "Job"))
+    for kind in ("Job", "ReplicaSet"):
+        maps.subscribe_owner(kind, lambda old, new, kind=kind: told.append(kind))  # type: ignore[misc]
+    assert told == ["Job"]
+    expected = {2: ("Job", ["Job"]), 3: ("", ["Job", "ReplicaSet"]), 4: ("ReplicaSet", ["Job", "ReplicaSet"])}
+    expected |= {5: ("Job", ["Job", "ReplicaSet"]), 6: ("DaemonSet", ["Job"]), 10: ("DaemonSet", [])}
+    for version, (kind, those) in expected.items():
+        told.clear()
+        maps.apply(owned(version, kind))
+        assert sorted(told) == those, (version, kind)
+    told.clear()
+    maps.delete(owned(11, "DaemonSet"))
+    assert not told
