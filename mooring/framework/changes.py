@@ -61,11 +61,12 @@ class Changes:
         """The nodes at `node` or `any`."""
         if rows is EVERY:
             return self.nodes
-        if rows is not self.any:
-            return self.nodes.take(_index(rows))
-        if self._view is None:
-            self._view = self.nodes.take(_index(rows))
-        return self._view
+        if rows is self.any and self._view is not None:
+            return self._view
+        view = self.nodes.take(_index(rows) if isinstance(rows, list) else rows)
+        if rows is self.any:
+            self._view = view
+        return view
 
     def amounts(self, rows: list[int]) -> list[tuple[int, ...]]:
         """The amounts of the nodes at `any`, if they are few."""
@@ -95,9 +96,7 @@ def few_or_many(rows: npt.NDArray[np.intp]) -> Rows:
     return rows.tolist() if len(rows) <= FEW else rows
 
 
-def _index(rows: Rows) -> slice | npt.NDArray[np.intp]:
-    if not isinstance(rows, list):
-        return rows
+def _index(rows: list[int]) -> slice | npt.NDArray[np.intp]:
     return slice(rows[0], rows[0] + 1) if len(rows) == 1 else np.array(rows, np.intp)
 
 

@@ -15,7 +15,7 @@ from mooring.framework.status import Code, Status
 
 logger = logging.getLogger("mooring.framework")
 
-_INT64 = np.dtype(np.int64)
+_INT64, _UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
 _NONE = Status(Code.SUCCESS)
 _REFUSALS = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
 
@@ -102,7 +102,8 @@ class FilterRunner:
                 return self._adjusted(state, pod, nodes)
             if self.by_node:
                 return self._each(state, pod, nodes, alive)
-            return self._checked(self.plugin.filter_nodes(state, pod, nodes), len(nodes))
+            verdicts = self.plugin.filter_nodes(state, pod, nodes)
+            return None if verdicts is None else self._checked(verdicts, len(nodes))
         except Exception as exc:
             error = raised(self.name, "filter", exc)
             raise PluginError(self.name, f'running "{self.name}" filter plugin: {error}') from exc
@@ -144,14 +145,13 @@ class FilterRunner:
             if self.by_node:
                 status = self.plugin.filter(mine, pod, node)
             else:
-                one = self._checked(self.plugin.filter_nodes(mine, pod, view), 1)
+                answer = self.plugin.filter_nodes(mine, pod, view)
+                one = None if answer is None else self._checked(answer, 1)
                 status = one.statuses[int(one.codes[0])] if one is not None and one.codes[0] else None
             codes[i] = known.code(status)
         return Verdicts(codes, known.statuses)
 
-    def _checked(self, verdicts: Verdicts | None, length: int) -> Verdicts | None:
-        if verdicts is None:
-            return None
+    def _checked(self, verdicts: Verdicts, length: int) -> Verdicts:
         if not isinstance(verdicts, Verdicts):
             raise PluginError(self.name, f"filter_nodes answered {verdicts!r}; expected Verdicts or None")
         codes = verdicts.codes
@@ -270,8 +270,8 @@ def outside_range(scores: IntArray) -> bool:
         return False
     if scores.dtype is not _INT64:
         scores = scores.astype(np.int64)
-    unsigned = scores.view(np.uint64)
-    return bool(unsigned.item(unsigned.argmax()) > 100)  # much quicker than max() on a few rows
+    unsigned = scores.view(_UINT64)
+    return unsigned.item(unsigned.argmax()) > 100  # much quicker than max() on a few rows
 
 
 def same_statuses(a: Mapping[int, Status], b: Mapping[int, Status]) -> bool:

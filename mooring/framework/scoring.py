@@ -66,6 +66,7 @@ class Scoring:
         self._by_anything: list[ScoreColumn] = []
         self._known: ByAmounts[list[int]] = ByAmounts()  # what those by amounts said, weighted
         self._base: IntArray = np.zeros(0, np.int64)
+        self._uniform_base: IntArray | None = None  # where it is one number, which need not be fetched by row
         self._kept: IntArray = np.zeros(0, np.int64)
         self._totals = Totals(self._kept)
 
@@ -103,9 +104,12 @@ class Scoring:
             changes.everything()
         all_feasible, same_rows = len(candidates) == len(feasible), feasible is self._feasible
         cycle = _Cycle(state, pod, feasible, candidates, all_feasible, same_rows, changes)
-        stale, everywhere = self._refresh_base(cycle)
+        stale = everywhere = False
+        kept: IntArray | None = None  # of the rows that changed, where it is at hand
+        if changes.node is not None or not same_rows or self._by_pods:
+            stale, everywhere = self._refresh_base(cycle)
         if changes.any is not None and self._by_amounts:
-            self._refresh_kept(cycle, changes.any, stale)
+            kept = self._refresh_kept(cycle, changes.any)
         if stale:
             self._kept = _sum(self._base, self._by_amounts)
         for column in self._by_anything:
@@ -114,7 +118,7 @@ class Scoring:
             self._add_up(cycle)
         else:
             if changes.any is not None:
-                self._add_up_on(changes.any, cycle)
+                self._add_up_on(changes.any, cycle, kept)
             if not same_rows:
                 self._add_up_on(few_or_many((self._feasible != feasible).nonzero()[0]), cycle)
         self._mark, self._feasible = changes.until, feasible
@@ -151,7 +155,9 @@ class Scoring:
         if stale:
             # Without any score plugin all nodes are equally good.
             base = np.broadcast_to(np.int64(not self.columns), len(cycle.feasible))
-            self._base = _compact(_sum(base, (*self._by_nodes, *self._by_pods)))
+            self._base = base = _sum(base, (*self._by_nodes, *self._by_pods))
+            uniform = _common_value(base)
+            self._uniform_base = None if uniform is None else np.array(uniform)
         return stale, everywhere
 
     def _refresh(self, column: ScoreColumn, cycle: _Cycle) -> bool:
@@ -190,15 +196,19 @@ class Scoring:
         column.weighted[rows] = scores
         return scores
 
-    def _refresh_kept(self, cycle: _Cycle, rows: Rows, stale: bool) -> None:
-        """Ask those whose scores follow from amounts, and add them to the base unless that is stale."""
+    def _refresh_kept(self, cycle: _Cycle, rows: Rows) -> IntArray | None:
+        """Ask those whose scores follow from amounts, and add them to the base; the sums of many rows."""
         if isinstance(rows, list):
             self._refresh_kept_few(cycle, rows)
-            return
-        scores = [self._ask(column, cycle, rows) for column in self._by_amounts]
-        if not stale:
-            base = self._base
-            self._kept[rows] = sum(scores, start=pick(base, rows) if base.strides[0] else base[:1])
+            return None
+        total = self._uniform_base
+        if total is None:
+            total = pick(self._base, rows)
+        for column in self._by_amounts:
+            total = total + self._ask(column, cycle, rows)
+        if rows is not EVERY:
+            self._kept[rows] = total
+        return total
 
     def _refresh_kept_few(self, cycle: _Cycle, rows: list[int]) -> None:
         """The same where scores are known for nodes that are equally large and full."""
@@ -259,17 +269,17 @@ class Scoring:
             total[~cycle.feasible] = INFEASIBLE
         self._totals = Totals(total)
 
-    def _add_up_on(self, rows: Rows, cycle: _Cycle) -> None:
-        """The same on some rows."""
-        feasible, kept, columns = cycle.feasible, self._kept, self._by_anything
+    def _add_up_on(self, rows: Rows, cycle: _Cycle, kept: IntArray | None = None) -> None:
+        """The same on some rows; `kept` is what is kept of them, if it is at hand."""
+        feasible, columns = cycle.feasible, self._by_anything
         if isinstance(rows, list):
             for row in rows:
                 total = INFEASIBLE
                 if feasible.item(row):
-                    total = kept.item(row) + sum([column.weighted.item(row) for column in columns])
+                    total = self._kept.item(row) + sum([column.weighted.item(row) for column in columns])
                 self._totals.set_one(row, total)
             return
-        totals = pick(kept, rows)
+        totals = pick(self._kept, rows) if kept is None else kept
         for column in columns:
             totals += pick(column.weighted, rows)
         if not cycle.all_feasible:
@@ -282,11 +292,6 @@ def _sum(start: IntArray, columns: Iterable[ScoreColumn]) -> IntArray:
     for column in columns:
         start = start + column.weighted
     return start
-
-
-def _compact(values: IntArray) -> IntArray:
-    """The same values, to read; of equal ones, which need not be fetched from all over memory, only one."""
-    return values if _common_value(values) is None else np.broadcast_to(values[:1], len(values))
 
 
 def _common_value(scores: IntArray) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NoReturn
 
 import numpy as np
 
@@ -159,19 +160,16 @@ class NodeResourcesFit(Plugin):
         group = name.partition("/")[0]
         return name in self.args.ignored_resources or group in self.args.ignored_resource_groups
 
-    def _written(self, state: CycleState) -> Wanted:
-        wanted: Wanted | None = state.get(self.PRE_FILTER_KEY)
-        if wanted is None:
-            raise PluginError(self.name, f'error reading "{self.PRE_FILTER_KEY}" from cycleState: not found')
-        return wanted
+    def _not_written(self) -> NoReturn:
+        raise PluginError(self.name, f'error reading "{self.PRE_FILTER_KEY}" from cycleState: not found')
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        wanted = self._written(state)
+        wanted: Wanted = state.get(self.PRE_FILTER_KEY) or self._not_written()
         code = wanted.aligned(node.resources).code_of(node)
         return wanted.refusals[code] if code else None
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:
-        wanted = self._written(state)
+        wanted: Wanted = state.get(self.PRE_FILTER_KEY) or self._not_written()
         codes = wanted.aligned(nodes.resources).codes(nodes)
         return None if codes is None else Verdicts(codes.astype(np.int32), wanted.refusals)
 

@@ -149,11 +149,11 @@ class NodeTable:
     def _count(self, row: int, pod: PodInfo, sign: int) -> None:
         shape = pod.shape
         vector = self.vector(shape)
-        amounts = self.amounts.data
+        amounts = self.amounts.data[:, row]
         if sign > 0:
-            amounts[:, row] += vector
+            amounts += vector
         else:
-            amounts[:, row] -= vector
+            amounts -= vector
         self.counters.add(shape, row, sign, pod.terminating)
         if shape.affinity_terms:
             self.carry(shape)

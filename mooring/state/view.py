@@ -25,6 +25,8 @@ from mooring.state.table import NodeTable
 
 Rows = slice | npt.NDArray[np.intp]
 
+_NO_ROWS = array("q")
+
 
 class Amounts:
     """Amounts by resource name over the rows of a view."""
@@ -109,7 +111,10 @@ class NodeView:
 
     def changed_since(self, mark: Mark) -> tuple[array[int] | None, array[int] | None]:
         table = self.table
-        nodes, pods = table.node_log.since(mark.nodes), table.pod_log.since(mark.pods)
+        pods = table.pod_log.since(mark.pods)
+        if mark.nodes == table.node_log.position:
+            return _NO_ROWS, pods
+        nodes = table.node_log.since(mark.nodes)
         if nodes:  # perhaps of nodes that are gone, and with them the last rows
             length = len(table)
             nodes = array("q", [row for row in nodes if row < length])
@@ -221,7 +226,10 @@ class CopiedView(NodeView):
     __slots__ = ("amounts",)
 
     def __init__(self, table: NodeTable, rows: npt.NDArray[np.intp]) -> None:
-        super().__init__(table, rows)
+        self.table = table
+        self.resources = table.resources
+        self._rows = rows
+        self._length = len(rows)
         self.amounts: IntArray = table.amounts.data.take(rows, axis=1)
 
 
