@@ -261,9 +261,10 @@ class Algorithm:
         watch: Watch | None,
     ) -> None:
         candidates = choice.candidates
-        if candidates is None or len(candidates) == 0:
+        count = 0 if candidates is None else len(candidates)
+        if candidates is None or count == 0:
             return
-        if len(candidates) == 1 and not score_anyway:
+        if count == 1 and not score_anyway:
             choice.row = int(candidates.rows[0])
             return
         assert choice.feasible is not None

@@ -69,8 +69,11 @@ class BindingCycle:
 
     async def _pre_bind(self) -> Status:
         for name, ask in self.profile.pre_binds:
-            status = await self._ask("PreBind", name, ask)
-            if status is not SUCCESS and not status.ok:
+            answer = self._ask("PreBind", name, ask)
+            if answer is None:  # as most of them have nothing to do
+                continue
+            status = await _status(name, ask, answer)
+            if not status.ok:
                 return _failed(status, f'running PreBind plugin "{name}": ')
         return SUCCESS
 
@@ -83,31 +86,37 @@ class BindingCycle:
                 if not extender.ignorable:
                     return Status(Code.ERROR, str(failure), exception=failure)
         for name, ask in self.profile.binds:
-            status = await self._ask("Bind", name, ask)
+            status = await _status(name, ask, self._ask("Bind", name, ask))
             if status.code is not Code.SKIP:
                 return status if status.ok else _failed(status, f'running Bind plugin "{name}": ')
         return Status(Code.ERROR, "no bind plugin took the pod: all of them skipped it")
 
     async def _post_bind(self) -> None:
         for name, ask in self.profile.post_binds:
-            await self._ask("PostBind", name, ask)
+            await _status(name, ask, self._ask("PostBind", name, ask))
 
-    async def _ask(self, point: str, name: str, ask: Callable[..., Any]) -> Status:
+    def _ask(self, point: str, name: str, ask: Callable[..., Any]) -> Any:
+        """What a plugin answers, or what is to be awaited for the answer."""
         if self.state.sampling is not None:
             ask = self.state.sampling.timed(name, point, ask)
         try:
-            answer = ask(self.state, self.pod, self.node_name)
-            if answer is None:
-                return SUCCESS
-            if hasattr(answer, "__await__"):
-                answer = await answer
+            return ask(self.state, self.pod, self.node_name)
         except Exception as exc:
             return Status(Code.ERROR, str(raised(name, ask.__name__, exc)), exception=exc)
-        if answer is None:
-            return SUCCESS
-        if not isinstance(answer, Status):
-            return Status(Code.ERROR, f"answered {answer!r}; expected None or a Status")
-        return answer
+
+
+async def _status(name: str, ask: Callable[..., Any], answer: Any) -> Status:
+    """A plugin's answer as a status, once it is there."""
+    try:
+        if hasattr(answer, "__await__"):
+            answer = await answer
+    except Exception as exc:
+        return Status(Code.ERROR, str(raised(name, ask.__name__, exc)), exception=exc)
+    if answer is None:
+        return SUCCESS
+    if not isinstance(answer, Status):
+        return Status(Code.ERROR, f"answered {answer!r}; expected None or a Status")
+    return answer
 
 
 def _failed(status: Status, prefix: str) -> Status:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -29,23 +29,17 @@ class ExtenderScores(NamedTuple):
         return self.raw * self.weight
 
 
-class Extenders:
+class Extenders(list[Extender]):
     """The extenders of a configuration; the ignorable ones are asked last."""
 
     def __init__(self, extenders: Iterable[Extender], parallelize: Parallelize) -> None:
-        self._extenders = sorted(extenders, key=lambda extender: extender.ignorable)
+        super().__init__(sorted(extenders, key=lambda extender: extender.ignorable))
         self._parallelize = parallelize
         self.prioritizing = 0  # how many are being asked for scores now
 
-    def __len__(self) -> int:
-        return len(self._extenders)
-
-    def __iter__(self) -> Iterator[Extender]:
-        return iter(self._extenders)
-
     def binding(self, pod: PodInfo) -> list[Extender]:
         """Those that may bind this pod in the place of the bind plugins."""
-        return [each for each in self._extenders if each.binds and each.is_interested(pod)]
+        return [each for each in self if each.binds and each.is_interested(pod)]
 
     def narrow(self, pod: PodInfo, nodes: Nodes, feasible: BoolArray, diagnosis: Diagnosis) -> BoolArray:
         """The feasible rows that every interested extender lets pass; the same array where all of them do.
@@ -53,7 +47,7 @@ class Extenders:
         One after the other is asked about what the ones before left. Raises ExtenderError where one that
         cannot be ignored fails.
         """
-        for extender in self._extenders:
+        for extender in self:
             if not (extender.filters and extender.is_interested(pod)):
                 continue
             asked = nodes.where(feasible)
@@ -77,7 +71,7 @@ class Extenders:
 
         All are asked at once. Raises ExtenderError where one that cannot be ignored fails.
         """
-        asked = [each for each in self._extenders if each.prioritizes and each.is_interested(pod)]
+        asked = [each for each in self if each.prioritizes and each.is_interested(pod)]
         self.prioritizing = len(asked)
         try:
             if len(asked) == 1:

@@ -128,14 +128,15 @@ class Intake:
     # ---- pods
 
     def _apply_pod(self, pod: Pod) -> Events:
+        uid = pod.metadata.uid
         if pod.finished:
-            return self._delete_pod(pod.uid)
-        old = self._pods.get(pod.uid)
+            return self._delete_pod(uid)
+        old = self._pods.get(uid)
         ours = pod.spec.scheduler_name in self._scheduler.profiles
         if not pod.spec.node_name and not ours:
             return _NO_EVENTS
         info = self._cluster.info(pod)
-        self._pods[pod.uid] = info
+        self._pods[uid] = info
         if info.node_name:
             events = self._apply_assigned(old, info)
         elif old is None:
@@ -145,7 +146,7 @@ class Intake:
             self._update_pending(old, info)
             events = _POD_UPDATED
         if info.terminating:
-            self._scheduler.eviction_done(pod.uid)
+            self._scheduler.eviction_done(uid)
         return events
 
     def _apply_assigned(self, old: PodInfo | None, info: PodInfo) -> Events:

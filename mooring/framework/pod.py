@@ -159,6 +159,7 @@ class PodInfo:
         "node_name",
         "pod",
         "priority",
+        "scheduler_name",
         "shape",
         "terminating",
         "uid",
@@ -174,6 +175,7 @@ class PodInfo:
         self.key = f"{meta.namespace}/{meta.name}"
         self.priority = shape.priority
         self.terminating = meta.deletion_timestamp is not None
+        self.scheduler_name = pod.spec.scheduler_name
         self.node_name = pod.spec.node_name  # for a pod just placed: the node it is assumed on
         self._start_time: float | None = None
 
@@ -201,10 +203,6 @@ class PodInfo:
     def requests(self) -> Resources:
         return self.shape.requests
 
-    @property
-    def scheduler_name(self) -> str:
-        return self.pod.spec.scheduler_name
-
     def on(self, node_name: str) -> PodInfo:
         """The same pod as it will be on a node."""
         placed = PodInfo.__new__(PodInfo)
@@ -215,6 +213,7 @@ class PodInfo:
         placed.namespace = self.namespace
         placed.key = self.key
         placed.priority = self.priority
+        placed.scheduler_name = self.scheduler_name
         placed.terminating = self.terminating
         placed.node_name = node_name
         placed._start_time = self._start_time

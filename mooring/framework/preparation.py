@@ -67,18 +67,16 @@ class Preparation:
                 return self._before(name, skipped)
         if settled:
             self._settle(settled, skipped)
-        return self._set(tuple(skipped))
+        names = tuple(skipped)
+        found = self._sets.get(names)
+        if found is None:
+            found = self._sets[names] = frozenset(self._skipping.union(skipped))
+        return found
 
     def _settle(self, settled: list[str], skipped: list[str]) -> None:
         self._asked = [each for each in self._asked if each.plugin not in settled]
         self._skipping.update(set(settled) & set(skipped))
         self._sets.clear()
-
-    def _set(self, skipped: tuple[str, ...]) -> frozenset[str]:
-        found = self._sets.get(skipped)
-        if found is None:
-            found = self._sets[skipped] = frozenset(self._skipping.union(skipped))
-        return found
 
     def _before(self, last: str, skipped: list[str]) -> frozenset[str]:
         """Who skipped before the plugin that ended it."""

@@ -33,11 +33,6 @@ class PreFilterOutcome:
         self.node_names: frozenset[str] | None = None  # the only nodes the pod may go to; None: all
         self.restricting: list[str] = []  # the plugins that restricted them
 
-    def settle(self) -> None:
-        """Where a plugin rejected the pod, it is of no interest what others would have restricted."""
-        if self.status.plugin:
-            self.node_names, self.restricting = None, []
-
     def take(self, name: str, answer: object) -> bool:
         """Take one plugin's answer into account; whether the next is to be asked."""
         if isinstance(answer, PreFilterResult):
@@ -195,7 +190,8 @@ class Profile:
         """Run pre_filter; raises PluginError where one fails."""
         outcome = PreFilterOutcome()
         state.skip_filter = memory.pre_filter.run(state, pod, nodes, outcome.take)
-        outcome.settle()
+        if outcome.status.plugin:  # it rejected the pod: what others would have restricted is of no interest
+            outcome.node_names, outcome.restricting = None, []
         return outcome
 
     def pre_score(self, memory: ShapeMemory, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:

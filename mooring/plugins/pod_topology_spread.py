@@ -72,7 +72,7 @@ class PodTopologySpread(Plugin):
             return NO_CONSTRAINTS
         known: _Defaulted | None = state.memory.get(_DEFAULTED)
         sources = selector_sources(shape) if known is None else known.sources
-        versions = [self.handle.listers.version(kind) for kind in sources]
+        versions = list(map(self.handle.listers.version, sources))
         if known is not None and known.versions == versions:
             return known.constraints
         constraints = self._defaulted(shape)

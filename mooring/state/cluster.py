@@ -34,10 +34,10 @@ class ClusterState:
 
     @property
     def nodes(self) -> NodeView:
-        count = len(self.table.nodes)
-        if len(self._nodes) != count:
-            self._nodes = NodeView(self.table, slice(0, count))
-        return self._nodes
+        nodes, count = self._nodes, len(self.table.nodes)
+        if nodes.length != count:
+            nodes = self._nodes = NodeView(self.table, slice(0, count))
+        return nodes
 
     def node(self, name: str) -> NodeRow | None:
         row = self.table.row_of.get(name)

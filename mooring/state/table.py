@@ -140,7 +140,7 @@ class NodeTable:
         """A newer version of a pod on a node; usually nothing that counts has changed."""
         if old.shape is new.shape and old.terminating == new.terminating:
             info.replace(new)
-            if old.status.start_time != new.status.start_time:
+            if old.pod.status.start_time != new.pod.status.start_time:
                 self.pod_log.add(info.row)
         else:
             self.remove_pod(info, old)

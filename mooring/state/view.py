@@ -51,10 +51,10 @@ class NodeView:
         self.table = table
         self.resources: Sequence[str] = table.resources
         self._rows = rows
-        self._length: int = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+        self.length: int = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
 
     def __len__(self) -> int:
-        return self._length
+        return self.length
 
     def __getitem__(self, i: int) -> NodeInfo:
         rows = self._rows
@@ -229,7 +229,7 @@ class CopiedView(NodeView):
         self.table = table
         self.resources = table.resources
         self._rows = rows
-        self._length = len(rows)
+        self.length = len(rows)
         self.amounts: IntArray = table.amounts.data.take(rows, axis=1)
 
 
@@ -240,7 +240,7 @@ class MaskedView(NodeView):
         self.table = table
         self.resources = table.resources
         self._mask = mask
-        self._length = count
+        self.length = count
 
     def __getattr__(self, name: str) -> Rows:
         if name != "_rows":
