@@ -24,6 +24,7 @@ from mooring.controllers.templates import pod_of
 
 BURST = 500  # pods created or deleted before others have their turn
 IN_FLIGHT = 32  # requests under way at a time
+TURN = 32  # requests before others on the event loop have their turn, where answers need not be waited for
 PAUSE_PER_POD = 1e-4  # seconds, a large multiple of what counting one takes
 LEAST_PAUSE = 1e-2
 
@@ -215,14 +216,20 @@ async def _all(
     items: Sequence[Item], work: Callable[[Item], Awaitable[None]]
 ) -> tuple[int, ClusterError | None]:
     """Do something with all items, some at a time. Returns how many succeeded, and the first failure."""
-    done, failure = 0, None
-    for start in range(0, len(items), IN_FLIGHT):
-        batch = items[start : start + IN_FLIGHT]
-        for answer in await asyncio.gather(*map(work, batch), return_exceptions=True):
-            if answer is None:
-                done += 1
-            elif isinstance(answer, ClusterError):
-                failure = failure or answer
-            else:
-                raise answer
-    return done, failure
+    rest = iter(items)
+    failures: list[ClusterError] = []
+
+    async def go_on() -> None:
+        for count, item in enumerate(rest, 1):
+            try:
+                await work(item)
+            except ClusterError as failure:
+                failures.append(failure)
+            if count % TURN == 0:
+                await asyncio.sleep(0)
+
+    workers = [go_on() for _ in range(min(IN_FLIGHT, len(items)))]
+    for answer in await asyncio.gather(*workers, return_exceptions=True):
+        if answer is not None:
+            raise answer
+    return len(items) - len(failures), failures[0] if failures else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import reduce
 from typing import NamedTuple
 
 from mooring.api.selectors import (
@@ -193,9 +194,11 @@ def matcher(resource: Resource, namespace: str, labels: str, fields: str) -> Pre
     selector = parse_labels(labels)
     if not selector.empty:
         tests.append(lambda record: selector.matches(record.labels))
-    if len(tests) <= 1:
-        return tests[0] if tests else None
-    return lambda record: all(test(record) for test in tests)
+    return reduce(_both, tests) if tests else None
+
+
+def _both(one: Predicate, other: Predicate) -> Predicate:
+    return lambda record: one(record) and other(record)
 
 
 def _field_test(place: int, value: str, equal: bool) -> Callable[[Record], bool]:
