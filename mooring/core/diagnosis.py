@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -38,35 +39,20 @@ class DiagnosedStatuses(NodeStatuses):
         return self._diagnosis.rows_with(code)
 
 
-class Diagnosis:
+class Diagnosis(msgspec.Struct, eq=False):
     """The outcome of filtering, kept as columns; statuses of single nodes are made when asked for."""
 
-    __slots__ = (
-        "_explicit",
-        "_later",
-        "_refusals",
-        "absent",
-        "allowed",
-        "filtering",
-        "node_names",
-        "pending_plugins",
-        "pre_filter",
-        "row_of",
-        "unschedulable_plugins",
-    )
-
-    def __init__(self, row_of: Mapping[str, int]) -> None:
-        self.row_of = row_of
-        self.filtering: Filtering | None = None
-        self.node_names: frozenset[str] | None = None  # the only nodes that pre_filter left; None: all
-        self.allowed: BoolArray | None = None  # the rows of those that exist
-        self.absent: Status | None = None  # the status of nodes that were not evaluated
-        self._explicit: dict[int, Status] = {}
-        self._later: list[Callable[[], None]] = []  # what there is to be told of these, if it is asked for
-        self.pre_filter: Status | None = None  # the rejection of the pod as a whole
-        self._refusals: list[tuple[Status, int]] | None = None
-        self.unschedulable_plugins: set[str] = set()
-        self.pending_plugins: set[str] = set()
+    row_of: Mapping[str, int]
+    filtering: Filtering | None = None
+    node_names: frozenset[str] | None = None  # the only nodes that pre_filter left; None: all
+    allowed: BoolArray | None = None  # the rows of those that exist
+    absent: Status | None = None  # the status of nodes that were not evaluated
+    pre_filter: Status | None = None  # the rejection of the pod as a whole
+    unschedulable_plugins: set[str] = set()
+    pending_plugins: set[str] = set()
+    _explicit: dict[int, Status] = {}
+    _later: list[Callable[[], None]] = []  # what there is to be told of these, if it is asked for
+    _refusals: list[tuple[Status, int]] | None = None
 
     @property
     def explicit(self) -> dict[int, Status]:

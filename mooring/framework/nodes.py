@@ -13,6 +13,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -99,7 +100,7 @@ class Ids(NamedTuple, Generic[T_co]):
     values: Sequence[T_co]
 
 
-class Mark(NamedTuple):
+class Mark(msgspec.Struct, frozen=True):
     """A moment in the table's history."""
 
     nodes: int

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from mooring.framework.changes import EVERY, ByAmounts, Changes, Rows, few_or_many, pick
@@ -24,7 +24,7 @@ class ScoreColumn:
 
     def __init__(self, runner: ScoreRunner, weighted: IntArray) -> None:
         self.runner = runner
-        self.raw: IntArray = np.zeros(len(weighted), np.int64)
+        self.raw: IntArray = np.zeros(len(weighted) if runner.normalizes else 0, np.int64)
         self.weighted = weighted  # a line of the matrix of all columns
         self.latest: IntArray | None = None  # of a plugin that is asked every time
         self.uniform: int | None = None  # the raw score that all rows had when they were last normalised
@@ -34,7 +34,7 @@ class ScoreColumn:
         return self.raw[rows] if self.runner.normalizes else self.weighted[rows] // self.runner.weight
 
 
-class _Cycle(NamedTuple):
+class _Cycle(msgspec.Struct, frozen=True):
     """What one cycle asks the plugins about."""
 
     state: CycleState

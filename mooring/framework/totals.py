@@ -37,8 +37,9 @@ class Totals:
             return array("q", (self._ahead,))
         if self._best is None:
             values = self.values
-            self._highest = values.item(int(values.argmax()))
-            self._best = (values == self._highest).nonzero()[0]
+            highest = values[values.argmax(), ...]  # as an array, with which comparing is quicker
+            self._highest = highest.item()
+            self._best = (values == highest).nonzero()[0]
         return self._best
 
     def set(self, rows: Rows, totals: IntArray) -> None:

@@ -98,19 +98,16 @@ class Aligned:
     def codes(self, nodes: Nodes) -> IntArray | None:
         """The code of each row; None where all of them pass."""
         room = nodes.room
-        if not self._missing and self._fit_in(room):
-            return None
+        if not self._missing and room.size:
+            lowest = room.argmin(axis=1).tolist()
+            for line, amount, _ in self._each:
+                if room.item(line, lowest[line]) < amount:
+                    break
+            else:  # even the rows with the least room have enough
+                return None
         short = room[self._lines] < self._requests
         hopeless = (nodes.amounts[self._lines] < self._requests)[1:].any(axis=0)
         return self._bits @ short + hopeless * self._hopeless | self._missing
-
-    def _fit_in(self, room: IntArray) -> bool:
-        """Whether even the rows with the least room have enough."""
-        if not room.size:
-            return True
-        lowest = room.argmin(axis=1).tolist()
-        short = [line for line, amount, _ in self._each if room.item(line, lowest[line]) < amount]
-        return not short
 
     def code_of(self, node: NodeInfo) -> int:
         """`codes` of one node: the one that the last pod went to is what is asked about most."""

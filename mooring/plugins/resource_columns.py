@@ -77,9 +77,10 @@ class ScoredResources:
         self.nonzero_requested = lines_of([each.nonzero_requested for each in self.each])
         self.weights = [each.weight for each in self.each]
         self.total_weight: IntArray = np.array(sum(self.weights), np.int64)
-        self.requests: IntArray = np.array([each.amount for each in self.each], np.int64).reshape(-1, 1)
+        amounts = [each.amount for each in self.each]
+        self.requests: IntArray = np.array(amounts, np.int64).reshape(-1, 1)
         # The same twice for each resource: with the pod, and without it.
-        self.cases: IntArray = np.stack([self.requests, np.zeros_like(self.requests)], axis=1)
+        self.cases: IntArray = np.array([(amount, 0) for amount in amounts], np.int64).reshape(-1, 2, 1)
         self._looked_at = self.complete_at = -1  # the node_version at which all nodes had some of each
 
     def offered_by_all(self, nodes: Nodes, allocatable: IntArray) -> bool:
