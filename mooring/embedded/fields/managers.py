@@ -114,6 +114,8 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 def encode(managed: Managed) -> list[Tree]:
     """The entries in the order in which Kubernetes shows them."""
+    if len(managed) == 1:
+        return [_entry(*one) for one in managed.items()]
     ordered = sorted(
         managed.items(),
         key=lambda one: (one[0].operation, one[1].time, one[0].name, one[1].api_version, one[0]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Final
 
 from mooring.embedded.fields.sets import LEAF, Fields, only, without
@@ -47,6 +47,7 @@ _WITHOUT: Final[dict[tuple[str, str], Fields]] = {
 }
 
 
+@lru_cache(maxsize=512)
 def reset_of(resource: Resource, subresource: str) -> Reset:
     """What writes to a resource, or to one of its subresources, are reset in."""
     pattern = _ONLY.get((resource.storage, subresource))

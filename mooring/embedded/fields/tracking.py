@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mooring.embedded.fields.managers import Managed, Owned, cap, decode, decode_foreign, encode, updater
+from mooring.embedded.fields.managers import (
+    Managed,
+    Manager,
+    Owned,
+    cap,
+    decode,
+    decode_foreign,
+    encode,
+    updater,
+)
 from mooring.embedded.fields.ownership import Change, fields_of_new, written
 from mooring.embedded.fields.sets import union
 from mooring.embedded.fields.versions import STORED, Versions
@@ -24,8 +33,10 @@ def track(write: Write, obj: Tree, old: Tree | None) -> None:
     metadata = obj["metadata"]
     sent = metadata.pop("managedFields", None)
     known = _known(sent, old, write.subresource)
-    if write.ownership == "track" and (known or old is None):
-        known = _tracked(write, known, obj, old)
+    if write.ownership == "track" and old is None and not known:
+        known = _first(write, obj)
+    elif write.ownership == "track" and known:
+        known = cap(_tracked(write, known, obj, old or {}))
     if known:
         metadata["managedFields"] = encode(known)
 
@@ -44,32 +55,38 @@ def _known(sent: Any, old: Tree | None, subresource: str) -> Managed:
     return decode_foreign(sent) or decode(present)
 
 
-def _tracked(write: Write, known: Managed, obj: Tree, old: Tree | None) -> Managed:
-    """Who manages what once this write is done."""
+def _first(write: Write, obj: Tree) -> Managed:
+    """Who manages a new object: whoever makes it."""
     version = write.resource.api_version
     versions = Versions(write.api.registry, write.resource, write.subresource)
-    if old is None and not known:
-        shape = versions.shape(version)
-        assert shape is not None
-        managed = known
-        fields = versions.reset(fields_of_new(shape, versions.convert(obj, STORED, version)))
-    else:
-        change = Change(versions, old or {}, obj, STORED)
-        changes = change.seen_in(version)
-        assert changes is not None
-        if not any(changes):
-            return known
-        managed, taken = change.outcome(known)
-        if write.part and not taken:  # parts are tracked only where somebody owns them already
-            return managed
-        fields = written(changes)
+    shape = versions.shape(version)
+    assert shape is not None
+    fields = versions.reset(fields_of_new(shape, versions.convert(obj, STORED, version)))
+    return {_manager(write): Owned(version, fields, _time(write, None))} if fields else {}
+
+
+def _tracked(write: Write, known: Managed, obj: Tree, old: Tree) -> Managed:
+    """Who manages what once this write is done."""
+    version = write.resource.api_version
+    change = Change(Versions(write.api.registry, write.resource, write.subresource), old, obj, STORED)
+    changes = change.seen_in(version)
+    assert changes is not None
+    if not any(changes):
+        return known
+    managed, taken = change.outcome(known)
+    if write.part and not taken:  # parts are tracked only where somebody owns them already
+        return managed
+    fields, manager = written(changes), _manager(write)
     if fields:
-        manager = updater(write.options.field_manager, version, write.part or write.subresource)
         before = managed.get(manager)
         if before is not None:
             fields = union(fields, before.fields)
         managed[manager] = Owned(version, fields, _time(write, before))
-    return cap(managed)
+    return managed
+
+
+def _manager(write: Write) -> Manager:
+    return updater(write.options.field_manager, write.resource.api_version, write.part or write.subresource)
 
 
 def _time(write: Write, before: Owned | None) -> str:

@@ -27,9 +27,6 @@ IN_PROCESS: Final = User("system:mooring", ("system:masters", "system:authentica
 """Who asks without HTTP."""
 
 
-_VARIANTS: Final = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
-
-
 class Api:
     """Store, registry, admission, clock and randomness: what the verbs work on."""
 
@@ -64,9 +61,9 @@ class Api:
 
     def new_uid(self) -> str:
         """A random UUID of version 4."""
-        digits = f"{self._random.getrandbits(128):032x}"
-        variant = _VARIANTS[digits[16]]
-        return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+        bits = self._random.getrandbits
+        parts = bits(32), bits(16), bits(12), 1 << 15 | bits(14), bits(48)
+        return "%08x-%04x-4%03x-%04x-%012x" % parts  # noqa: UP031 (with every write, and much quicker)
 
     def random_name(self, base: str) -> str:
         """A name for `generateName`; the letters are Kubernetes' own, which spell no words."""
