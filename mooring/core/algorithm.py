@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -31,37 +32,23 @@ from mooring.state.cluster import ClusterState
 
 NO_REFUSALS: Mapping[int, Status] = {}
 NO_NODES = "no nodes available to schedule pods"
+NO_TOTALS: IntArray = np.zeros(0, np.int64)
 
 
-class Choice:
+class Choice(msgspec.Struct, eq=False):
     """What a cycle came to. `row` is None where the pod does not fit."""
 
-    __slots__ = (
-        "best",
-        "candidates",
-        "changes",
-        "diagnosis",
-        "extended",
-        "feasible",
-        "node_name",
-        "row",
-        "scoring",
-        "state",
-        "total",
-    )
-
-    def __init__(self, state: CycleState, diagnosis: Diagnosis) -> None:
-        self.state = state
-        self.diagnosis = diagnosis
-        self.row: int | None = None
-        self.node_name = ""
-        self.changes: Changes  # what filtering had to look at again
-        self.feasible: BoolArray | None = None
-        self.candidates: Nodes | None = None  # the feasible nodes, where one was to be chosen among them
-        self.scoring: Scoring | None = None  # None where no scores were needed
-        self.extended: list[ExtenderScores] = []  # what extenders added to them
-        self.total: IntArray  # the sum of all scores by row, where there are scores
-        self.best: BestRows | None = None  # the rows with the highest total
+    state: CycleState
+    diagnosis: Diagnosis
+    row: int | None = None
+    node_name: str = ""
+    changes: Changes | None = None  # what filtering had to look at again
+    feasible: BoolArray | None = None
+    candidates: Nodes | None = None  # the feasible nodes, where one was to be chosen among them
+    scoring: Scoring | None = None  # None where no scores were needed
+    extended: list[ExtenderScores] = []  # what extenders added to them
+    total: IntArray = NO_TOTALS  # the sum of all scores by row, where there are scores
+    best: BestRows | None = None  # the rows with the highest total
 
     @property
     def scored_by(self) -> list[str]:
@@ -171,9 +158,9 @@ class Algorithm:
         self, profile: Profile, pod: PodInfo, nodes: Nodes, memory: ShapeMemory, choice: Choice
     ) -> None:
         diagnosis, filtering = choice.diagnosis, memory.filtering
-        choice.changes = filtering.refresh(choice.state, pod, nodes, diagnosis.allowed)
+        changes = choice.changes = filtering.refresh(choice.state, pod, nodes, diagnosis.allowed)
         diagnosis.filtering = filtering
-        crowded = self._crowded(profile, pod, nodes, choice)
+        crowded = self._crowded(profile, pod, nodes, choice.state, changes)
         nominated = pod.pod.status.nominated_node_name
         wanted = nodes.index(nominated) if nominated else None
         if wanted is not None:
@@ -217,6 +204,8 @@ class Algorithm:
     def _feasible(self, choice: Choice, feasible: BoolArray, crowded: Mapping[int, Status]) -> BoolArray:
         """The rows that pass, restrictions and nominated pods considered."""
         allowed = choice.diagnosis.allowed
+        if allowed is None and not crowded:
+            return feasible
         if allowed is not None:
             feasible = feasible & allowed
         for row, status in crowded.items():
@@ -227,13 +216,15 @@ class Algorithm:
             feasible[list(crowded)] = False
         return feasible
 
-    def _crowded(self, profile: Profile, pod: PodInfo, nodes: Nodes, choice: Choice) -> Mapping[int, Status]:
+    def _crowded(
+        self, profile: Profile, pod: PodInfo, nodes: Nodes, state: CycleState, changes: Changes
+    ) -> Mapping[int, Status]:
         """The rows where nominated pods are in the way."""
         if not self._nominator.nodes_with_nominations():
-            choice.state.memory.pop(Crowding, None)
+            state.memory.pop(Crowding, None)
             return NO_REFUSALS
-        crowding = choice.state.remember(Crowding, Crowding)
-        return crowding.refresh(profile, pod, nodes, choice.state, self._nominator, choice.changes)
+        crowding = state.remember(Crowding, Crowding)
+        return crowding.refresh(profile, pod, nodes, state, self._nominator, changes)
 
     def _candidates(self, profile: Profile, nodes: Nodes, memory: ShapeMemory, choice: Choice) -> Nodes:
         """The feasible nodes that are to be scored: all, or the configured share of them."""
@@ -268,6 +259,7 @@ class Algorithm:
             choice.row = int(candidates.rows[0])
             return
         assert choice.feasible is not None
+        assert choice.changes is not None
         profile.pre_score(memory, choice.state, pod, candidates)
         if watch is not None:
             watch.laps.append(watch.timer())

@@ -203,7 +203,7 @@ class Scheduler:
     def _attempt(self, queued: QueuedPodInfo) -> Decision:
         if logger.isEnabledFor(_ATTEMPTS):
             logger.log(_ATTEMPTS, "Attempting to schedule pod", extra={"fields": {"pod": queued.pod.key}})
-        decision = records.start(queued.pod, queued.attempts, len(self.cluster.table))
+        decision = records.start(queued.pod, queued.attempts, len(self.cluster.table.nodes))
         in_full = self.record or (self.log is not None and self.log.wants_all())
         profile = self.profiles[queued.pod.scheduler_name]
         if profile.watch is not None:

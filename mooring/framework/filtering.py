@@ -163,7 +163,9 @@ class Filtering:
         elif columns:
             view = changes.view(rows)
             for column in columns:
-                stale |= column.put(rows, column.runner.run(state, pod, view))
+                verdicts = column.runner.run(state, pod, view)
+                if verdicts is not None or column.refusing:
+                    stale |= column.put(rows, verdicts)
         return stale
 
     def _ask_by_amounts(self, rows: list[int], changes: Changes, state: CycleState, pod: PodInfo) -> bool:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from math import isnan
 from typing import Any, cast
 
+import msgspec
+
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.filtering import Filtering
 from mooring.framework.handle import Handle
@@ -23,15 +25,12 @@ PREEMPTION = "DefaultPreemption"
 Bound = tuple[str, Callable[..., Any]]
 
 
-class PreFilterOutcome:
+class PreFilterOutcome(msgspec.Struct):
     """What the pre_filter plugins said together."""
 
-    __slots__ = ("node_names", "restricting", "status")
-
-    def __init__(self) -> None:
-        self.status = SUCCESS  # or the rejection of the pod as a whole
-        self.node_names: frozenset[str] | None = None  # the only nodes the pod may go to; None: all
-        self.restricting: list[str] = []  # the plugins that restricted them
+    status: Status = SUCCESS  # or the rejection of the pod as a whole
+    node_names: frozenset[str] | None = None  # the only nodes the pod may go to; None: all
+    restricting: list[str] = []  # the plugins that restricted them
 
     def take(self, name: str, answer: object) -> bool:
         """Take one plugin's answer into account; whether the next is to be asked."""

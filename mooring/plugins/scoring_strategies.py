@@ -45,7 +45,14 @@ class Strategy:
         allocatable = amounts[scored.allocatable]
         complete = scored.complete_at == nodes.node_version or scored.offered_by_all(nodes, allocatable)
         divisor = allocatable if complete else np.maximum(allocatable, _ONE)
-        ratings = self._used(scored, amounts[scored.nonzero_requested], divisor)
+        used = amounts[scored.nonzero_requested]
+        if self._least:
+            ratings = divisor - used
+            ratings -= scored.requests
+            np.maximum(ratings, _ZERO, out=ratings)
+        else:
+            ratings = used + scored.requests
+            np.minimum(ratings, divisor, out=ratings)
         ratings *= _HUNDRED
         ratings //= divisor
         if complete and self._curve is None:
@@ -59,17 +66,6 @@ class Strategy:
             scored.weighted_sum(ratings * counted),
             np.maximum(scored.weighted_sum(counted.astype(np.int64)), _ONE),
         )
-
-    def _used(self, scored: ScoredResources, used: IntArray, allocatable: IntArray) -> IntArray:
-        """Of what the nodes have, what is taken with the pod on them, or what is left."""
-        if self._least:
-            left: IntArray = allocatable - used
-            left -= scored.requests
-            np.maximum(left, _ZERO, out=left)
-            return left
-        taken: IntArray = used + scored.requests
-        np.minimum(taken, allocatable, out=taken)
-        return taken
 
     def score_one(self, scored: ScoredResources, amounts: Sequence[int]) -> int:
         """`score` of one node: the one that the last pod went to is what is asked about most."""

@@ -50,6 +50,7 @@ class NodeView:
     def __init__(self, table: NodeTable, rows: Rows) -> None:
         self.table = table
         self.resources: Sequence[str] = table.resources
+        self.carried_terms: Sequence[AffinityTerm] = table.carried_terms
         self._rows = rows
         self.length: int = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
 
@@ -158,7 +159,7 @@ class NodeView:
     @property
     def room(self) -> IntArray:
         amounts = self.amounts
-        half = pods_line(len(amounts))
+        half = len(amounts) // 2 - 1  # `pods_line`
         return amounts[:half] - amounts[half:-2]
 
     @property
@@ -215,10 +216,6 @@ class NodeView:
     ) -> TableDomainSums:
         return self.table.domain_sums(predicate, key, eligible)
 
-    @property
-    def carried_terms(self) -> Sequence[AffinityTerm]:
-        return self.table.carried_terms
-
 
 class CopiedView(NodeView):
     """Rows picked for one question: their amounts are copied once, however many plugins look at them."""
@@ -228,6 +225,7 @@ class CopiedView(NodeView):
     def __init__(self, table: NodeTable, rows: npt.NDArray[np.intp]) -> None:
         self.table = table
         self.resources = table.resources
+        self.carried_terms = table.carried_terms
         self._rows = rows
         self.length = len(rows)
         self.amounts: IntArray = table.amounts.data.take(rows, axis=1)
@@ -239,6 +237,7 @@ class MaskedView(NodeView):
     def __init__(self, table: NodeTable, mask: BoolArray, count: int) -> None:
         self.table = table
         self.resources = table.resources
+        self.carried_terms = table.carried_terms
         self._mask = mask
         self.length = count
 
