@@ -125,7 +125,7 @@ class Claims(Generic[Owner, Obj]):
                     await self._release(obj)
                 except ClusterError as failure:
                     failures.append(failure)
-        for obj in () if deleted else filter(eligible, self._adoptable()):
+        for obj in () if deleted else filter(eligible, self.adoptable()):
             try:
                 adopted = await self._adopt(obj)
             except ClusterError as failure:
@@ -137,7 +137,8 @@ class Claims(Generic[Owner, Obj]):
             raise failures[0]
         return claimed
 
-    def _adoptable(self) -> list[Obj]:
+    def adoptable(self) -> list[Obj]:
+        """What has no controller and is selected."""
         return [
             obj
             for obj in self._collection.by(ORPHANS, self._owner.namespace)

@@ -18,6 +18,7 @@ from mooring.controllers.deletion_order import pods_to_delete
 from mooring.controllers.kinds import REPLICA_SETS, REPLICATION_CONTROLLERS
 from mooring.controllers.owning import Claims, controller_reference
 from mooring.controllers.pods import PodController, available_in, namespace_terminating
+from mooring.controllers.replica_tally import Tally
 from mooring.controllers.replicas import Replicas, ReplicaSet, ReplicaSetStatus, ReplicationController
 from mooring.controllers.statuses import status_changes
 from mooring.controllers.templates import pod_of
@@ -41,10 +42,24 @@ class _Controller(PodController[Set]):
 
     def __init__(self, context: Context, resource: ApiResource[Set]) -> None:
         self._pauses: dict[str, float] = {}  # of sets for which they are worth while
+        self._tallies: dict[str, Tally] = {}  # by the uid of the set
         super().__init__(context, resource)
 
     @abstractmethod
     def selector_of(self, owner: Set) -> Selector: ...
+
+    def owner_changed(self, old: Set | None, new: Set | None) -> None:
+        if old is not None and (new is None or new.uid != old.uid):
+            self._tallies.pop(old.uid, None)
+        super().owner_changed(old, new)
+
+    def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        for pod, sign in ((old, -1), (new, 1)):
+            controller = None if pod is None else pod.metadata.controller()
+            tally = None if controller is None else self._tallies.get(controller.uid)
+            if pod is not None and tally is not None:
+                tally.count(pod, sign)
+        super().pod_changed(old, new)
 
     def pod_of_changed(self, key: str, old: Pod | None, new: Pod | None) -> None:
         """A large set is counted once after many changes, not after each."""
@@ -57,32 +72,32 @@ class _Controller(PodController[Set]):
             self._pauses.pop(key, None)
             return
         claims = Claims(self, self.owners, owner, self.selector_of(owner), self.pods)
-        active = await claims.claim(_active)
-        leaving = claims.owned(_leaving) if self.counts_terminating else None
+        tally, going = self._tally(owner), owner.metadata.deletion_timestamp is not None
+        if not going and (tally.strays or any(map(_active, claims.adoptable()))):
+            await claims.claim(_active)
+        waits = self._waits(owner, claims) if tally.ready and owner.spec.min_ready_seconds else []
+        counted = self._count(owner, tally, waits)
         failure: ClusterError | None = None
-        if owner.metadata.deletion_timestamp is None:
-            failure = await self._manage(owner, active)
-        now = self.context.clock()
-        counted = self._count(owner, active, now)
-        self._pause(key, len(active) + len(leaving or ()))
-        counted.terminating_replicas = None if leaving is None else len(leaving)
-        counted.conditions = self._conditions(owner, len(active), failure)
+        if not going:
+            failure = await self._manage(owner, tally.active, claims)
+        self._pause(key, counted.replicas + (counted.terminating_replicas or 0))
+        counted.conditions = self._conditions(owner, counted.replicas, failure)
         await self._write_status(owner, counted)
         if failure is not None:
             raise failure
-        if counted.ready_replicas != counted.available_replicas:
-            waits = (available_in(pod, owner.spec.min_ready_seconds, now) for pod in active)
+        if waits:
             self.enqueue(key, min((wait for wait in waits if wait), default=owner.spec.min_ready_seconds))
 
     # ---- pods
 
-    async def _manage(self, owner: Set, active: list[Pod]) -> ClusterError | None:
+    async def _manage(self, owner: Set, present: int, claims: Claims[Set, Pod]) -> ClusterError | None:
         """Create or delete pods, and say what went wrong."""
-        missing = owner.spec.replicas - len(active)
+        missing = owner.spec.replicas - present
         if missing > 0:
             done, failure = await self._create_pods(owner, min(missing, BURST))
         elif missing < 0:
-            surplus = pods_to_delete(active, self._related(owner), min(-missing, BURST), self.context.clock())
+            active, count = claims.owned(_active), min(-missing, BURST)
+            surplus = pods_to_delete(active, self._related(owner), count, self.context.clock())
             done, failure = await _all(surplus, lambda pod: self.delete_pod(owner, pod))
         else:
             return None
@@ -126,20 +141,26 @@ class _Controller(PodController[Set]):
         else:
             self._pauses.pop(key, None)
 
-    def _count(self, owner: Set, active: list[Pod], now: float) -> ReplicaSetStatus:
-        template_labels = ((owner.spec.template.get("metadata") or {}).get("labels") or {}).items()
-        min_ready = owner.spec.min_ready_seconds
-        labeled = ready = available = 0
-        for pod in active:
-            labeled += template_labels <= pod.metadata.labels.items()
-            if pod.ready_since is not None:
-                ready += 1
-                available += not min_ready or available_in(pod, min_ready, now) == 0.0
+    def _tally(self, owner: Set) -> Tally:
+        tally = self._tallies.get(owner.uid)
+        if tally is None or tally.generation != owner.metadata.generation:
+            pods = self.pods.controlled_by(owner.uid)
+            tally = self._tallies[owner.uid] = Tally(owner, self.selector_of(owner), pods)
+        return tally
+
+    def _waits(self, owner: Set, claims: Claims[Set, Pod]) -> list[float | None]:
+        """Of the ready pods that are not available yet, in how many seconds they will be if all goes well."""
+        now, min_ready = self.context.clock(), owner.spec.min_ready_seconds
+        waits = (available_in(pod, min_ready, now) for pod in claims.owned(_active) if pod.ready)
+        return [wait for wait in waits if wait != 0.0]
+
+    def _count(self, owner: Set, tally: Tally, waits: list[float | None]) -> ReplicaSetStatus:
         return ReplicaSetStatus(
-            replicas=len(active),
-            fully_labeled_replicas=labeled,
-            ready_replicas=ready,
-            available_replicas=available,
+            replicas=tally.active,
+            fully_labeled_replicas=tally.labeled,
+            ready_replicas=tally.ready,
+            available_replicas=tally.ready - len(waits),
+            terminating_replicas=tally.leaving if self.counts_terminating else None,
             observed_generation=owner.metadata.generation,
         )
 
@@ -206,10 +227,6 @@ def _counted_as(pod: Pod) -> tuple[object, ...]:
     """All that the counts of a set follow from."""
     meta = pod.metadata
     return meta.deletion_timestamp, pod.status.phase, pod.ready_since, meta.labels, meta.owner_references
-
-
-def _leaving(pod: Pod) -> bool:
-    return pod.metadata.deletion_timestamp is not None and not pod.terminal
 
 
 async def _all(
