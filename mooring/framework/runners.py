@@ -15,7 +15,6 @@ from mooring.framework.status import Code, Status
 
 logger = logging.getLogger("mooring.framework")
 
-_INT64, _UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
 _NONE = Status(Code.SUCCESS)
 _REFUSALS = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
 
@@ -265,13 +264,10 @@ class ScoreRunner:
 
 
 def outside_range(scores: IntArray) -> bool:
-    """Whether any score is below 0 or above 100; read as unsigned, a negative number is a huge one."""
+    """Whether any score is below 0 or above 100; on a few rows much quicker than with min() and max()."""
     if not len(scores):
         return False
-    if scores.dtype is not _INT64:
-        scores = scores.astype(np.int64)
-    unsigned = scores.view(_UINT64)
-    return unsigned.item(unsigned.argmax()) > 100  # much quicker than max() on a few rows
+    return scores.item(scores.argmax()) > 100 or scores.item(scores.argmin()) < 0
 
 
 def same_statuses(a: Mapping[int, Status], b: Mapping[int, Status]) -> bool:

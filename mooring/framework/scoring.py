@@ -155,9 +155,12 @@ class Scoring:
         if stale:
             # Without any score plugin all nodes are equally good.
             base = np.broadcast_to(np.int64(not self.columns), len(cycle.feasible))
-            self._base = base = _sum(base, (*self._by_nodes, *self._by_pods))
+            base = _sum(base, (*self._by_nodes, *self._by_pods))
             uniform = _common_value(base)
-            self._uniform_base = None if uniform is None else np.array(uniform)
+            self._base, self._uniform_base = base, None
+            if uniform is not None:  # of equal numbers one is enough
+                self._uniform_base = np.array(uniform)
+                self._base = np.broadcast_to(self._uniform_base, len(base))
         return stale, everywhere
 
     def _refresh(self, column: ScoreColumn, cycle: _Cycle) -> bool:
@@ -177,17 +180,21 @@ class Scoring:
         self._normalize(column, column.raw if cycle.all_feasible else column.raw[cycle.feasible], cycle)
         return True
 
-    def _ask(self, column: ScoreColumn, cycle: _Cycle, rows: Rows) -> IntArray:
-        """Ask a plugin about some rows, and keep the scores; they, weighted unless they are normalised."""
-        state, pod, changes = cycle.state, cycle.pod, cycle.changes
-        runner, view = column.runner, changes.view(rows)
+    def _ask(self, column: ScoreColumn, cycle: _Cycle, rows: Rows) -> None:
+        """Ask a plugin about some rows, and keep the scores."""
+        state, pod, runner, view = cycle.state, cycle.pod, column.runner, cycle.changes.view(rows)
         if isinstance(rows, list) and len(rows) == 1:
             scores = np.array([runner.run_one(state, pod, view[0], view)])
         else:
             scores = runner.run(state, pod, view)
         if runner.normalizes:
             column.raw[rows] = scores
-            return scores
+        else:
+            self._keep(column, cycle, rows, scores)
+
+    def _keep(self, column: ScoreColumn, cycle: _Cycle, rows: Rows, scores: IntArray) -> IntArray:
+        """Keep scores that need not be normalised; they, weighted."""
+        runner = column.runner
         if outside_range(scores):
             # Rows that did not pass the filters may have any score: nobody looks at it.
             runner.check_range(scores[cycle.feasible[rows]])
@@ -204,8 +211,9 @@ class Scoring:
         total = self._uniform_base
         if total is None:
             total = pick(self._base, rows)
+        state, pod, view = cycle.state, cycle.pod, cycle.changes.view(rows)
         for column in self._by_amounts:
-            total = total + self._ask(column, cycle, rows)
+            total = total + self._keep(column, cycle, rows, column.runner.run(state, pod, view))
         if rows is not EVERY:
             self._kept[rows] = total
         return total
