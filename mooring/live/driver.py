@@ -83,6 +83,7 @@ class Driver:
         *,
         may_bind: Callable[[], bool] = lambda: True,
         on_decision: Callable[[Decision], None] | None = None,
+        turn: float = TURN,
     ) -> None:
         self.scheduler = scheduler
         self.cluster = cluster
@@ -94,6 +95,7 @@ class Driver:
             cluster, scheduler.clock, lambda uid: scheduler.cluster.placed(uid) is None
         )
         self._on_decision = on_decision
+        self._seconds = turn
         self._wake = Wake()
         self._cycles: set[asyncio.Task[None]] = set()
         self._evictions: set[asyncio.Task[None]] = set()
@@ -166,7 +168,7 @@ class Driver:
         """Make attempts for a short while; whether there may be more to do at once."""
         scheduler = self.scheduler
         scheduler.tick()
-        end = time.perf_counter() + TURN
+        end = time.perf_counter() + self._seconds
         decision: Decision | None = None
         while self._ahead() < AHEAD:
             decision = scheduler.schedule_one()

@@ -24,6 +24,7 @@ from mooring.live.driver import Driver
 from mooring.local.work import Work
 
 USER_AGENT = f"mooring/{__version__}"
+TURN = 0.012  # seconds of scheduling at a time; where nobody's answers are waited for, longer turns pay
 LAST_WORDS = 2.0  # seconds for events that are not posted yet
 _WATCHED: tuple[ApiResource[Any], ...] = tuple(
     PODS if resource.name == PODS.name else resource for resource in WATCHED
@@ -60,7 +61,7 @@ class LocalScheduler:
         self._recorder = EventRecorder(
             cluster, list(self.core.profiles), now=lambda: round(clock() * 1_000_000_000)
         )
-        self._driver = Driver(self.core, cluster, self._recorder, on_decision=on_decision)
+        self._driver = Driver(self.core, cluster, self._recorder, on_decision=on_decision, turn=TURN)
         self._informers = self._extenders.informers(
             cluster, self._driver, kinds_of_plugins(self.core), _WATCHED
         )
