@@ -34,6 +34,7 @@ from mooring.embedded.verbs.updating import change, check_name
 from mooring.embedded.verbs.write import Write
 
 _TYPES = {kind.value: kind for kind in PatchType}
+_MERGE, _APPLY = PatchType.MERGE, PatchType.APPLY  # members of enums are looked up slowly
 
 
 def patch(request: Request) -> Answer:
@@ -41,13 +42,15 @@ def patch(request: Request) -> Answer:
     kind = patch_type(request)
     write = request.write("UPDATE", patch_options(request, kind))
     codec = request.subresource.codec if request.subresource is not None else request.resource.codec
-    if kind is PatchType.APPLY:
-        record, created = _apply(write, read_configuration(request), codec)
-        return ObjectAnswer(record, request.resource, 201 if created else 200, write.warnings)
+    if kind is _APPLY:
+        applied, created = _apply(write, read_configuration(request), codec)
+        return ObjectAnswer(applied, request.resource, 201 if created else 200, write.warnings)
     content = requested_patch(request, kind, write.options.field_validation)
-    record = patch_status(write, content, codec) or change(
-        write, lambda old: patched(write, content, codec, old)
-    )
+    record = patch_status(write, content, codec)
+    if record is None:
+        # Merging leaves the old object as it is, and the sieve of built-in kinds makes a new one.
+        spares = kind is _MERGE and codec.type is not None and request.resource.conversion is None
+        record = change(write, lambda old: patched(write, content, codec, old), spares_old=spares)
     return ObjectAnswer(record, request.resource, 200, write.warnings)
 
 

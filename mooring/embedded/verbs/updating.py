@@ -44,10 +44,11 @@ def check_name(write: Write, obj: Tree) -> None:
         )
 
 
-def change(write: Write, produce: Produce) -> Record:
+def change(write: Write, produce: Produce, *, spares_old: bool = False) -> Record:
     """Bring an existing object into another state. Raises ApiError.
 
-    `write.subresource` decides what may change: "status" the status, nothing the rest.
+    `write.subresource` decides what may change: "status" the status, nothing the rest. `produce` may change
+    the object that it is given, unless it `spares_old`.
     """
     resource = write.resource
     key = key_of(write.namespace, write.name)
@@ -55,7 +56,10 @@ def change(write: Write, produce: Produce) -> Record:
     if record is None:
         raise not_found(resource.group, resource.plural, write.name)
     stored_old = decode_record(record, resource.api_version, resource.kind)
-    obj = produce(in_version(resource, decode_record(record, resource.api_version, resource.kind)))
+    given = stored_old
+    if not spares_old:
+        given = in_version(resource, decode_record(record, resource.api_version, resource.kind))
+    obj = produce(given)
     if resource.conversion is not None:
         resource.conversion.to_storage(obj)
     _check_concurrency(write, obj, stored_old)
