@@ -96,6 +96,8 @@ def _finalizers(path: str, finalizers: list[str], any_finalizer: bool) -> Causes
 
 def validate_metadata_update(metadata: Tree, old: Tree, *, any_finalizer: bool = False) -> Causes:
     """What is wrong with the metadata after an update, and what the update changed that it may not."""
+    if metadata == old:  # then it was found to be good before
+        return
     if "deletionTimestamp" in old:
         present = old.get("finalizers") or ()
         added = sorted({name for name in metadata.get("finalizers") or () if name not in present})
