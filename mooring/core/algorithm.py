@@ -142,8 +142,9 @@ class Algorithm:
     ) -> bool:
         outcome = profile.pre_filter(memory, choice.state, pod, nodes)
         diagnosis = choice.diagnosis
-        diagnosis.unschedulable_plugins.update(outcome.restricting)
-        diagnosis.node_names = outcome.node_names
+        if outcome.restricting:
+            diagnosis.unschedulable_plugins.update(outcome.restricting)
+            diagnosis.node_names = outcome.node_names
         if outcome.status is not SUCCESS:
             diagnosis.absent = diagnosis.pre_filter = outcome.status
             diagnosis.blame(outcome.status)

@@ -13,7 +13,7 @@ from mooring.framework.handle import Handle
 from mooring.framework.nodes import Depends, IntArray, Nodes, Verdicts
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo, Shape
-from mooring.framework.status import Status, skip, unresolvable, unschedulable
+from mooring.framework.status import SKIP, Status, skip, unresolvable, unschedulable
 from mooring.plugins.args import InterPodAffinityArgs
 from mooring.plugins.pod_affinity.filtering import (
     AFFINITY,
@@ -59,13 +59,13 @@ class InterPodAffinity(Plugin):
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         if not (pod.shape.affinity_terms or nodes.carried_terms):
-            return skip()  # nobody speaks of anybody
+            return SKIP  # nobody speaks of anybody
         required: RequiredTerms | None = state.memory.get(_REQUIRED)
         if required is None:
             required = RequiredTerms(self._concerns(state, pod.shape), pod.shape, self._statuses)
             state.memory[_REQUIRED] = required
         required.update(nodes)
-        return skip() if required.idle else None
+        return SKIP if required.idle else None
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts:
         required: RequiredTerms = state.memory[_REQUIRED]
@@ -77,14 +77,14 @@ class InterPodAffinity(Plugin):
         if self.args.ignore_preferred_terms_of_existing_pods and not _has_preferences(pod):
             return skip(shape=True)
         if not (pod.shape.affinity_terms or nodes.carried_terms):
-            return skip()
+            return SKIP
         preferred: PreferredTerms | None = state.memory.get(_PREFERRED)
         if preferred is None:
             hard_weight = self.args.hard_pod_affinity_weight
             preferred = PreferredTerms(self._concerns(state, pod.shape), hard_weight)
             state.memory[_PREFERRED] = preferred
         preferred.update(nodes)
-        return skip() if preferred.idle else None
+        return SKIP if preferred.idle else None
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         preferred: PreferredTerms = state.memory[_PREFERRED]

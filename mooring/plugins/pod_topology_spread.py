@@ -61,6 +61,7 @@ class PodTopologySpread(Plugin):
         self._system_defaulted = args.defaulting_type == "System"
         defaults = SYSTEM_DEFAULTS if self._system_defaulted else args.default_constraints
         self._defaults = compile_constraints(defaults, {})
+        self._defaulting = self._defaults != NO_CONSTRAINTS
 
     # ---- constraints
 
@@ -68,7 +69,7 @@ class PodTopologySpread(Plugin):
         """The pod's constraints; the same object for as long as nothing they follow from changes."""
         if shape.spec.topology_spread_constraints:
             return own_constraints(shape)
-        if self._defaults == NO_CONSTRAINTS:
+        if not self._defaulting:
             return NO_CONSTRAINTS
         known: _Defaulted | None = state.memory.get(_DEFAULTED)
         sources = selector_sources(shape) if known is None else known.sources
