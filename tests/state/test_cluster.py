@@ -169,6 +169,20 @@ class TestGrowth:
         fresh = cluster.nodes.domain_sums(PREDICATES[0], ZONE)
         assert read_domains(cluster.nodes, ZONE, fresh) == {f"z{i}": (50, 50) for i in range(3)}
 
+    def test_a_resource_that_appears_late_moves_no_amount_of_another(self) -> None:
+        cluster = cluster_of("n0", "n1")
+        cluster.add_pod(info(cluster, "p0", on="n0"))
+        before = facts(cluster.nodes)
+        mark = cluster.nodes.mark
+        cluster.add_pod(cluster.info(pod("late", {"example.com/late": 2}, on="n1")))
+        after = facts(cluster.nodes)
+        assert cluster.nodes.changed_since(mark) == (rows(), rows(1))
+        assert after["n0"] == before["n0"]
+        assert after["n1"]["allocatable"] == before["n1"]["allocatable"]
+        assert after["n1"]["allowed pods"] == before["n1"]["allowed pods"]
+        assert after["n1"]["requested"] == {"example.com/late": 2}
+        assert after["n1"]["pod count"] == 1
+
     def test_rows_stay_dense_when_nodes_go(self) -> None:
         cluster = cluster_of(*(f"n{i}" for i in range(100)))
         for i in range(100):
