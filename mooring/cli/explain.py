@@ -70,7 +70,8 @@ def explain(
 
     With -f the answer is worked out here from manifests, such as the output of
     `kubectl get nodes,pods,pv,pvc -A -o yaml`; without either, from the cluster of your kubeconfig. Give the
-    scheduler's --config then, if it has one. Nothing is changed anywhere.
+    scheduler's --config then, if it has one. In a cluster of `mooring up` its scheduler is asked, unless you
+    give a --config or --plugin. Nothing is changed anywhere.
 
     Exits 0 when the pod was explained, 1 when there is no such pod, 2 when the command, configuration or
     kubeconfig is wrong, 3 when the cluster or the endpoint cannot be reached or refuses to answer.
@@ -87,7 +88,8 @@ def explain(
             place = Endpoint(endpoint, endpoint_certificate_authority, insecure_skip_tls_verify)
             explanation = _from_endpoint(place, credentials, namespace, pod)
         elif credentials is not None:
-            explanation = _from_cluster(credentials, namespace, pod, config_file, plugins)
+            known = None if config_file or plugins else _from_known_scheduler(credentials, namespace, pod)
+            explanation = known or _from_cluster(credentials, namespace, pod, config_file, plugins)
     if output == "json":
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(explanation), indent=2) + b"\n")
     else:
@@ -187,6 +189,16 @@ def _from_endpoint(
         _no_such_pod(f"{namespace}/{pod}", where, exc.known)
     except (RefusedError, CredentialsError) as exc:
         _fail(str(exc), UNREACHABLE)
+
+
+def _from_known_scheduler(credentials: Credentials, namespace: str, pod: str) -> Explanation | None:
+    """The answer of the scheduler that the kubeconfig names, if there is one and it answers."""
+    if not credentials.scheduler:
+        return None
+    try:
+        return ask_endpoint(Endpoint(credentials.scheduler), credentials, namespace, pod)
+    except (UnknownPodError, RefusedError, CredentialsError):
+        return None
 
 
 def _credentials(kubeconfig: str, context: str, needed: bool) -> Credentials | None:

@@ -16,7 +16,7 @@ from mooring.embedded.admission.plugins import default_admission
 from mooring.embedded.bootstrap import bootstrap
 from mooring.embedded.builtin import builtin_registry
 from mooring.embedded.custom.serving import serve_definitions
-from mooring.embedded.http.app import App
+from mooring.embedded.http.app import App, Page
 from mooring.embedded.http.identity import (
     certificate_files,
     kept_certificates,
@@ -62,6 +62,8 @@ class EmbeddedServer:
         self._directory: Path | None = None
         self._listener: Listener | None = None
         self.token = new_token()
+        self.pages: dict[str, Page] = {}
+        """What others in this process have to say, beside the API: see `App`."""
         self.api: Api
 
     async def start(self) -> None:
@@ -101,7 +103,7 @@ class EmbeddedServer:
 
     def _new_listener(self, directory: Path) -> Listener:
         """On the port that was asked for; if none was, on the last one, or any where that is taken."""
-        app, files = App(self.api, version_info()), certificate_files(directory)
+        app, files = App(self.api, version_info(), self.pages), certificate_files(directory)
         if not self._port:
             with contextlib.suppress(OSError):
                 return Listener(app, self._host, last_port(directory), *files)

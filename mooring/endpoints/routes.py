@@ -53,9 +53,13 @@ def scheduler_routes(
         "/metrics/resources": pod_resources(scheduler, leads),
         "/configz": _constant({"componentconfig": to_object(config)}),
         "/version": _constant(version_info()),
-        DECISIONS: _recent(scheduler, log, ask),
-        f"{DECISIONS}/": _decisions(scheduler, log, ask),
+        **decision_routes(scheduler, log, ask),
     }
+
+
+def decision_routes(scheduler: Scheduler, log: DecisionLog | None, ask: Ask) -> dict[str, Handler]:
+    """What was decided of late, and all about single pods."""
+    return {DECISIONS: _recent(scheduler, log, ask), f"{DECISIONS}/": _decisions(scheduler, log, ask)}
 
 
 def _constant(value: Any) -> Handler:

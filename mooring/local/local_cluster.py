@@ -114,6 +114,7 @@ class LocalCluster:
             on_decision=on_decision,
         )
         old, self.scheduler = self.scheduler, new
+        self.server.pages.update(new.pages())
         if old is not None:
             await old.stop()
         new.start()

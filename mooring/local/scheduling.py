@@ -17,6 +17,10 @@ from mooring.controllers.kinds import PODS
 from mooring.core.decision import Decision
 from mooring.core.intake import kinds_of_plugins
 from mooring.core.scheduler import Scheduler
+from mooring.embedded.http.app import Page
+from mooring.embedded.verbs.options import Params
+from mooring.endpoints.messages import Handler, Request
+from mooring.endpoints.routes import decision_routes
 from mooring.explain.log import DecisionLog, Recording
 from mooring.extender.calling.live import LiveExtenders
 from mooring.framework.registry import Registry
@@ -30,6 +34,14 @@ _WATCHED: tuple[ApiResource[Any], ...] = tuple(
     PODS if resource.name == PODS.name else resource for resource in WATCHED
 )
 """Pods are read as the controllers read them: what one of both has read, the other need not read again."""
+
+
+def _page(handler: Handler) -> Page:
+    async def page(path: str, params: Params) -> tuple[int, str, bytes]:
+        answer = await handler(Request("GET", path, dict(params)))
+        return answer.status, answer.content_type, answer.body
+
+    return page
 
 
 class LocalScheduler:
@@ -66,6 +78,11 @@ class LocalScheduler:
             cluster, self._driver, kinds_of_plugins(self.core), _WATCHED
         )
         self._work = Work()
+
+    def pages(self) -> dict[str, Page]:
+        """What `mooring explain` asks for, to be served beside the API."""
+        routes = decision_routes(self.core, self.decisions, self._driver.ask)
+        return {path: _page(handler) for path, handler in routes.items()}
 
     def start(self) -> None:
         self._work.begin("the scheduler's informers", self._informers.run())

@@ -76,11 +76,15 @@ class Up:
             time.sleep(0.05)
 
     def kubectl(self, *args: str, check: bool = True) -> str:
+        return self.run("kubectl", *args, check=check)
+
+    def run(self, *command: str, check: bool = True) -> str:
+        """A command of somebody who has taken over the line to export."""
         found = re.search(r"^export KUBECONFIG=(.*)$", self.text, re.MULTILINE)
         assert found
         environment = {**os.environ, "KUBECONFIG": found[1]}
         done = subprocess.run(
-            ["kubectl", *args], env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+            command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
         )
         assert done.returncode == 0 or not check, done.stderr
         return done.stdout
@@ -161,9 +165,16 @@ def test_a_plugin_without_a_configuration_runs_at_all_its_points(tmp_path: Path)
     broken = PLUGIN.replace('return 100 if node.name == "node-1" else 0', "return 1 / 0")
     (tmp_path / "favourite.py").write_text(broken)
     (tmp_path / "web.yaml").write_text(WEB)
+    (tmp_path / "config.yaml").write_text(CONFIG.partition("profiles:")[0])
     with running(tmp_path, "--plugin", "favourite:Favourite", "-f", "web.yaml") as up:
         up.wait_for(
             r'web-\S+ -> error: running Score plugins: plugin "Favourite" failed with: ZeroDivisionError'
+        )
+        pod = re.findall(r"web-\S+(?= -> error)", up.text)[0]
+        told = up.run(MOORING, "explain", pod)  # the scheduler itself is asked, which has the plugin
+        assert 'error: running Score plugins: plugin "Favourite" failed' in told.partition("Attempts")[2]
+        assert "the past attempts are not known" in up.run(
+            MOORING, "explain", pod, "--config", str(tmp_path / "config.yaml")
         )
         assert up.end() == 0
 

@@ -33,6 +33,7 @@ def from_kubeconfig(config: Kubeconfig, master: str = "", context: str = "") -> 
         proxy=_proxy(choice),
         impersonation=Impersonation(user.as_, user.as_uid, tuple(user.as_groups), user.as_user_extra),
         namespace=choice.context.namespace,
+        scheduler="" if master else cluster.scheduler(),
         server_field="--master" if master else choice.cluster_field("server"),
     )
     credentials.check()

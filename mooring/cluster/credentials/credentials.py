@@ -74,12 +74,14 @@ class Credentials:
         proxy: Proxy | None = None,
         impersonation: Impersonation | None = None,
         namespace: str = "",
+        scheduler: str = "",
         server_field: str = "server",
     ) -> None:
         url = _parse(server, server_field)
         secure = url.scheme == "https"
         self.server = url.geturl()
         self.namespace = namespace or "default"  # where names without a namespace are looked up
+        self.scheduler = scheduler  # where the cluster's scheduler can be asked about its decisions, if known
         self.path = url.path.rstrip("/")  # what precedes every path: empty, or "/k8s/clusters/c-1"
         self.route = Route(
             url.hostname or "",

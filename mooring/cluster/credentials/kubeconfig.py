@@ -16,6 +16,8 @@ from mooring.cluster.credentials.errors import CredentialsError
 from mooring.cluster.credentials.identity import content_of
 
 _EXEC_CONFIG = "client.authentication.k8s.io/exec"  # the cluster's extension that is meant for exec plugins
+SCHEDULER = "mooring/scheduler"
+"""The cluster's extension that says where its scheduler can be asked about its decisions: a URL."""
 
 
 class _Section(msgspec.Struct, rename="kebab", frozen=True, kw_only=True):
@@ -42,7 +44,15 @@ class Cluster(_Section, frozen=True, kw_only=True):
 
     def exec_config(self) -> Any:
         """What exec plugins are told about this cluster, if anything."""
-        return next((found.extension for found in self.extensions if found.name == _EXEC_CONFIG), None)
+        return self._extension(_EXEC_CONFIG)
+
+    def scheduler(self) -> str:
+        """Where its scheduler can be asked about its decisions, if that is said."""
+        found = self._extension(SCHEDULER)
+        return found if isinstance(found, str) else ""
+
+    def _extension(self, name: str) -> Any:
+        return next((found.extension for found in self.extensions if found.name == name), None)
 
 
 class ExecEnv(_Section, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -43,6 +43,8 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
+Page = Callable[[str, Mapping[str, list[str]]], Awaitable[tuple[int, str, bytes]]]
+"""Answers a GET of a path with such parameters: code, content type and body."""
 
 logger = logging.getLogger(__name__)
 
@@ -59,10 +61,12 @@ _HEALTH = ("/healthz", "/livez", "/readyz")
 
 
 class App:
-    """One API over HTTP, for those who have a token."""
+    """One API over HTTP, for those who have a token; and `pages` of others in this process, by their path, or
+    by what their paths begin with up to a slash."""
 
-    def __init__(self, api: Api, version: dict[str, str]) -> None:
+    def __init__(self, api: Api, version: dict[str, str], pages: Mapping[str, Page] | None = None) -> None:
         self._api = api
+        self._pages = {} if pages is None else pages
         self._version = encode_json(version)
         self._discovery = Discovery(api.registry)
         self._openapi = OpenAPI(api.registry, version["gitVersion"])
@@ -98,8 +102,17 @@ class App:
             await self._answer_api(exchange)
         elif path.startswith("/openapi/"):
             await self._answer_openapi(exchange)
+        elif (page := self._page(path)) is not None and exchange.method == "GET":
+            code, content_type, body = await page(path, exchange.params())
+            await exchange.send_whole(code, [(b"content-type", content_type.encode())], body)
         else:
             await exchange.text(404, "404 page not found\n")
+
+    def _page(self, path: str) -> Page | None:
+        for at, page in self._pages.items():
+            if path == at or (at.endswith("/") and path.startswith(at)):
+                return page
+        return None
 
     async def _answer_api(self, exchange: _Exchange) -> None:
         depth = len([part for part in exchange.path.split("/") if part])

@@ -5,8 +5,11 @@ from __future__ import annotations
 import base64
 import os
 from pathlib import Path
+from typing import Any
 
 import yaml
+
+from mooring.cluster.credentials.kubeconfig import SCHEDULER
 
 
 def write_private(path: Path, data: bytes) -> None:
@@ -19,8 +22,9 @@ def write_private(path: Path, data: bytes) -> None:
 
 
 def write_kubeconfig(path: Path, server: str, token: str, authority: bytes) -> None:
-    """A kubeconfig with one cluster, one user and one context, mode 600."""
-    cluster = {"server": server}
+    """A kubeconfig with one cluster, one user and one context, mode 600. Whoever schedules beside the server
+    is asked about decisions through it."""
+    cluster: dict[str, Any] = {"server": server, "extensions": [{"name": SCHEDULER, "extension": server}]}
     if authority:
         cluster["certificate-authority-data"] = base64.b64encode(authority).decode()
     config = {

@@ -7,6 +7,7 @@ import json
 import socket
 import ssl
 import stat
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -49,6 +50,22 @@ def test_it_listens_on_this_machine_only(server: Running) -> None:
 def test_version(server: Running) -> None:
     tree = server.ask("GET", "/version").tree
     assert (tree["major"], tree["minor"]) == ("1", "36")
+
+
+def test_others_in_the_process_are_asked_through_it(server: Running) -> None:
+    async def page(path: str, params: Mapping[str, list[str]]) -> tuple[int, str, bytes]:
+        return 200, "text/plain", f"{path} {dict(params)}".encode()
+
+    server.server.pages.update({"/debug/things": page, "/debug/things/": page})
+    assert server.ask("GET", "/debug/things?limit=1").text == "/debug/things {'limit': ['1']}"
+    assert server.ask("GET", "/debug/things/a/b").text == "/debug/things/a/b {}"
+    assert server.ask("GET", "/debug/thingsabout").code == 404
+    assert server.ask("POST", "/debug/things").code == 404
+    connection = server.connect()
+    connection.request("GET", "/debug/things")
+    assert connection.getresponse().status == 401
+    connection.close()
+    server.server.pages.clear()
 
 
 # ---- discovery ------------------------------------------------------------------------------------
