@@ -9,6 +9,7 @@ are about is meant with its resource version: once the object has changed, a new
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import socket
 import time
@@ -33,6 +34,7 @@ FINISHED_AFTER = 360 * SECOND  # of quiet
 REFRESH_AFTER = 1800 * SECOND  # so that a series outlives the API server's patience with events (an hour)
 WORKERS = 16  # posts under way at a time
 MOST_QUEUED = 10_000
+TURN = 64  # posts before others on the event loop have their turn, where answers need not be waited for
 MOST_REMEMBERED = 10_000  # for series; only the oldest are forgotten, so a burst costs repeats, not memory
 TRIES = 8  # over about two minutes, as client-go
 LONGEST_RETRY_AFTER = 60.0
@@ -257,7 +259,9 @@ class EventRecorder:
                 self._finish(series)
 
     async def _work(self) -> None:
-        while True:
+        for count in itertools.count(1):
+            if count % TURN == 0:
+                await asyncio.sleep(0)
             series = await self._queue.get()
             if self._overflowing and self._queue.empty():
                 self._overflowing = False
