@@ -54,17 +54,24 @@ class _Controller(PodController[Set]):
         super().owner_changed(old, new)
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        for pod, sign in ((old, -1), (new, 1)):
-            controller = None if pod is None else pod.metadata.controller()
-            tally = None if controller is None else self._tallies.get(controller.uid)
-            if pod is not None and tally is not None:
-                tally.count(pod, sign)
+        before, after = self._tally_of(old), self._tally_of(new)
+        if before is not None and before is after and old is not None and new is not None:
+            if not before.replace(old, new):
+                return
+        else:
+            if before is not None and old is not None:
+                before.count(old, -1)
+            if after is not None and new is not None:
+                after.count(new, 1)
         super().pod_changed(old, new)
 
+    def _tally_of(self, pod: Pod | None) -> Tally | None:
+        controller = None if pod is None else pod.metadata.controller()
+        return None if controller is None else self._tallies.get(controller.uid)
+
     def pod_of_changed(self, key: str, old: Pod | None, new: Pod | None) -> None:
-        """A large set is counted once after many changes, not after each."""
-        if old is None or new is None or _counted_as(old) != _counted_as(new):
-            self.enqueue(key, self._pauses.get(key, 0.0))
+        """A large set is looked at once after many changes, not after each."""
+        self.enqueue(key, self._pauses.get(key, 0.0))
 
     async def sync(self, key: str) -> None:
         owner = self.owners.get(key)
@@ -221,12 +228,6 @@ class ReplicationControllerController(_Controller[ReplicationController]):
 
 
 _active = attrgetter("active")
-
-
-def _counted_as(pod: Pod) -> tuple[object, ...]:
-    """All that the counts of a set follow from."""
-    meta = pod.metadata
-    return meta.deletion_timestamp, pod.status.phase, pod.ready_since, meta.labels, meta.owner_references
 
 
 async def _all(

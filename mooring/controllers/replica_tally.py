@@ -8,6 +8,9 @@ from mooring.api.running import Pod
 from mooring.api.selectors import Selector
 from mooring.controllers.replicas import Replicas
 
+_Seen = tuple[bool, bool, bool, str | None, bool]
+"""All that counts about a pod: is it selected, active, fully labeled, since when ready, leaving?"""
+
 
 class Tally:
     """The pods that one set controls, as it is in one generation."""
@@ -28,16 +31,32 @@ class Tally:
 
     def count(self, pod: Pod, sign: int) -> None:
         """Add a pod, or take it out."""
+        self._add(self._seen(pod), sign)
+
+    def replace(self, old: Pod, new: Pod) -> bool:
+        """Count a pod as it is now instead of as it was; whether there is anything new about it."""
+        before, after = self._seen(old), self._seen(new)
+        if before == after:
+            return False
+        self._add(before, -1)
+        self._add(after, 1)
+        return True
+
+    def _seen(self, pod: Pod) -> _Seen:
         labels, active = pod.metadata.labels, pod.active
-        if not self._selector.matches(labels):
+        selected = self._selector.matches(labels)
+        if not active:
+            leaving = selected and pod.metadata.deletion_timestamp is not None and not pod.terminal
+            return selected, False, False, None, leaving
+        return selected, True, self._labels <= labels.items(), pod.ready_since, False
+
+    def _add(self, seen: _Seen, sign: int) -> None:
+        selected, active, labeled, ready_since, leaving = seen
+        if not selected:
             self.strays += sign * active
         elif active:
             self.active += sign
-            self.labeled += sign * (self._labels <= labels.items())
-            self.ready += sign * pod.ready
+            self.labeled += sign * labeled
+            self.ready += sign * (ready_since is not None)
         else:
-            self.leaving += sign * is_leaving(pod)
-
-
-def is_leaving(pod: Pod) -> bool:
-    return pod.metadata.deletion_timestamp is not None and not pod.terminal
+            self.leaving += sign * leaving
