@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# One more than there are cores, since some tests wait for something.
+WORKERS = $(shell $(BIN)/python -c "import os; print((os.cpu_count() or 1) + 1)")
 
 .PHONY: demo test lint types format parity bench clean
 
@@ -10,7 +12,7 @@ demo: $(READY)
 	@$(BIN)/mooring demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 lint: $(READY)
 	$(BIN)/ruff check .
