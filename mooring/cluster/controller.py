@@ -21,7 +21,7 @@ log = logging.getLogger("mooring.controllers")
 
 FIRST_RETRY = 0.005  # seconds; doubles with every failure of the same object, as client-go's queues do
 LAST_RETRY = 60.0
-TURN = 64  # objects before others on the event loop have their turn
+TURN = 128  # objects before others on the event loop have their turn
 MOST_SIMILAR = 9  # events of one object and reason that are told one by one
 SIMILAR_FOR = 600.0  # seconds without such events until they count anew
 MOST_REMEMBERED = 10_000

@@ -39,7 +39,7 @@ SHORT_LIFE = 1.0  # seconds: a watch that ends sooner and brought nothing is a f
 LOOK_FOR_DEFINITION = 5.0  # seconds at most between two looks at whether an optional kind is served by now
 LONGEST_RETRY_AFTER = 60.0  # seconds; a server cannot send us away for longer
 SERVER = "the API server"
-TURN = 128  # objects handed over before others on the event loop have their turn
+TURN = 256  # objects handed over before others on the event loop have their turn
 
 
 class Sink(Protocol):

@@ -25,7 +25,7 @@ from mooring.controllers.templates import pod_of
 
 BURST = 500  # pods created or deleted before others have their turn
 IN_FLIGHT = 32  # requests under way at a time
-TURN = 64  # requests before others on the event loop have their turn, where answers need not be waited for
+TURN = 128  # requests before others on the event loop have their turn, where answers need not be waited for
 PAUSE_PER_POD = 1e-4  # seconds, a large multiple of what counting one takes
 LEAST_PAUSE = 1e-2
 

@@ -28,7 +28,7 @@ from mooring.live.driver import Driver
 from mooring.local.work import Work
 
 USER_AGENT = f"mooring/{__version__}"
-TURN = 0.012  # seconds of scheduling at a time; where nobody's answers are waited for, longer turns pay
+TURN = 0.02  # seconds of scheduling at a time; where nobody's answers are waited for, longer turns pay
 LAST_WORDS = 2.0  # seconds for events that are not posted yet
 _WATCHED: tuple[ApiResource[Any], ...] = tuple(
     PODS if resource.name == PODS.name else resource for resource in WATCHED
