@@ -7,8 +7,8 @@ import os
 from hypothesis import settings
 
 # A usual run tries the same examples every time, so that it fails for what changed and not by chance;
-# HYPOTHESIS_PROFILE=thorough or =long looks for new ones, and for more.
-settings.register_profile("usual", derandomize=True, max_examples=60)
+# HYPOTHESIS_PROFILE=thorough or =long looks for new ones.
+settings.register_profile("usual", derandomize=True)
 if not os.environ.get("HYPOTHESIS_PROFILE"):
     settings.load_profile("usual")
 

@@ -197,7 +197,10 @@ def _from_known_scheduler(credentials: Credentials, namespace: str, pod: str) ->
         return None
     try:
         return ask_endpoint(Endpoint(credentials.scheduler), credentials, namespace, pod)
-    except (UnknownPodError, RefusedError, CredentialsError):
+    except UnknownPodError:  # it forgets pods that are gone, and does not hear of those that have ended
+        return None
+    except (RefusedError, CredentialsError) as exc:
+        click.echo(f"the scheduler that the kubeconfig names was not asked: {exc}", err=True)
         return None
 
 

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
-from msgspec import to_builtins
 
 from mooring.api.errors import MalformedObject
 from mooring.api.meta import KubeObject
@@ -237,7 +236,8 @@ class EmbeddedCluster:
             if part is None:
                 raise no_such_resource()
         if patch_type in _MERGES:
-            patch, body = to_builtins(body), None  # a copy: what becomes of the writer's own is its business
+            # A copy: what becomes of the writer's own is its business.
+            patch, body = msgspec.to_builtins(body), None
         elif patch_type is PatchType.APPLY:
             options = msgspec.structs.replace(options, force=True)
         answer = handle(

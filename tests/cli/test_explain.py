@@ -225,6 +225,19 @@ def test_from_the_cluster_of_the_kubeconfig(tmp_path: Path) -> None:
     assert "did you mean team/web?" in other.stderr
 
 
+def test_a_scheduler_that_the_kubeconfig_names_in_vain_is_told_of(tmp_path: Path) -> None:
+    with serving(listing(CLUSTER)) as url:
+        config = Path(kubeconfig(tmp_path, url, namespace="team"))
+        tree = yaml.safe_load(config.read_text())
+        extension = {"name": "mooring/scheduler", "extension": "https://127.0.0.1:1"}
+        tree["clusters"][0]["cluster"]["extensions"] = [extension]
+        config.write_text(yaml.safe_dump(tree))
+        result = mooring("explain", "web", "--kubeconfig", str(config))
+    assert result.returncode == 0, result.stderr
+    assert "worked out here" in result.stdout
+    assert "the scheduler that the kubeconfig names was not asked: https://127.0.0.1:1: " in result.stderr
+
+
 def test_a_cluster_that_cannot_be_reached_or_refuses_exits_3(tmp_path: Path) -> None:
     with serving(listing(CLUSTER, forbidden=("nodes",))) as url:
         refused = mooring("explain", "web", "--kubeconfig", kubeconfig(tmp_path, url))

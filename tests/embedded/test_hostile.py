@@ -363,7 +363,7 @@ COLLECTIONS = (
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
 )
 bounded = settings(
-    max_examples=100,
+    max_examples=150,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     derandomize=True,

@@ -36,7 +36,7 @@ def track(write: Write, obj: Tree, old: Tree | None) -> None:
     if write.ownership == "track" and old is None and not known:
         known = _first(write, obj)
     elif write.ownership == "track" and known:
-        known = cap(_tracked(write, known, obj, old or {}))
+        known = _tracked(write, known, obj, old or {})
     if known:
         metadata["managedFields"] = encode(known)
 
@@ -82,7 +82,7 @@ def _tracked(write: Write, known: Managed, obj: Tree, old: Tree) -> Managed:
         if before is not None:
             fields = union(fields, before.fields)
         managed[manager] = Owned(version, fields, _time(write, before))
-    return managed
+    return cap(managed)
 
 
 def _manager(write: Write) -> Manager:
