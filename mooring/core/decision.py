@@ -206,7 +206,7 @@ def _record_scores(decision: Decision, choice: Choice, rows: list[int]) -> None:
     decision.total = choice.total[rows].tolist()
     for column in scoring.columns:
         weight = column.runner.weight
-        weighted = column.weighted[rows]
+        weighted = column.on(rows)
         decision.scores[column.runner.name] = PluginScore(
             weight, column.raw_scores(rows).tolist(), (weighted // weight).tolist(), weighted.tolist()
         )

@@ -120,6 +120,23 @@ class PodPredicate(Hashable, Protocol):
     def matches(self, shape: Shape) -> bool: ...
 
 
+class RowCounts(Protocol):
+    """How many pods match a predicate on each row of the table, kept up to date at the cost of the changes.
+
+    `refresh` brings it up to date and says whether any count changed.
+    """
+
+    @property
+    def counts(self) -> IntArray: ...
+
+    @property
+    def changed(self) -> Mapping[int, int] | None:
+        """By how much the last refresh changed which rows; None: perhaps all."""
+        ...
+
+    def refresh(self) -> bool: ...
+
+
 class DomainSums(Protocol):
     """How many pods match a predicate in each topology domain, kept up to date at the cost of the changes.
 
@@ -285,6 +302,10 @@ class Nodes(Protocol):
         """
         ...
 
+    def row_counts(self, predicate: PodPredicate) -> RowCounts:
+        """A new count by rows of the whole table; when `node_version` changes, make a new one."""
+        ...
+
     def domain_sums(self, predicate: PodPredicate, key: str, eligible: BoolArray | None = None) -> DomainSums:
         """A new count by values of label `key` over the whole table, of the eligible rows if given.
 
@@ -335,6 +356,17 @@ class Verdicts(NamedTuple):
 
     codes: npt.NDArray[np.int32]
     statuses: Mapping[int, Status]
+
+
+class Groups(NamedTuple):
+    """A table-wide scorer's answer where many rows score alike: row r of the table has `scores[of[r]]`.
+
+    What it says of rows that were not asked about, and of groups without rows, does not matter.
+    """
+
+    of: npt.NDArray[np.intp]
+    raw: IntArray  # by group, before normalising
+    scores: IntArray  # by group, 0 to 100
 
 
 def refuse(refused: BoolArray, status: Status) -> Verdicts:

@@ -13,7 +13,7 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import EventHint
 from mooring.framework.extension_points import EXTENSION_POINTS
 from mooring.framework.handle import Handle, MaybeAwaitable
-from mooring.framework.nodes import Depends, IntArray, NodeInfo, Nodes, NodeStatuses, Verdicts
+from mooring.framework.nodes import Depends, Groups, IntArray, NodeInfo, Nodes, NodeStatuses, Verdicts
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status
 
@@ -141,6 +141,11 @@ class Plugin:
         """Bring the scores of the feasible nodes into 0..100."""
         raise NotImplementedError
 
+    def score_groups(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Groups:
+        """score_nodes and normalize_score in one, for a plugin that knows which nodes score alike and
+        depends on ANYTHING. It has those two as well, with the same answers: this is only quicker."""
+        raise NotImplementedError
+
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         """The node is chosen: take what the pod will need there."""
         raise NotImplementedError
@@ -166,6 +171,11 @@ class Plugin:
     def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Any:
         """The pod is bound; for clean-up and records."""
         raise NotImplementedError
+
+
+def defined_at(cls: type[Plugin], method: str) -> int:
+    """How far up a plugin's class tree a method comes from: 0 is the class itself."""
+    return next(i for i, base in enumerate(cls.__mro__) if method in vars(base))
 
 
 def overrides(cls: type[Plugin], method: str) -> bool:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.nodes import BoolArray, Depends, IntArray, NodeInfo, Nodes, Verdicts
-from mooring.framework.plugin import Plugin, overrides
+from mooring.framework.nodes import BoolArray, Depends, Groups, IntArray, NodeInfo, Nodes, Verdicts
+from mooring.framework.plugin import Plugin, defined_at, overrides
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Code, Status
 
@@ -193,6 +193,9 @@ class ScoreRunner:
         self.normalizes = overrides(cls, "normalize_score")
         self._by_node = not overrides(cls, "score_nodes")
         self._has_both = not self._by_node and overrides(cls, "score")
+        # A subclass that scores in its own way has not said what that is by groups.
+        others = [defined_at(cls, method) for method in ("score", "score_nodes", "normalize_score")]
+        self.by_groups = overrides(cls, "score_groups") and defined_at(cls, "score_groups") <= min(others)
         self.reuses = self.depends is not Depends.ANYTHING
 
     def run(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
@@ -225,6 +228,25 @@ class ScoreRunner:
             return self._checked(normalized, len(nodes), "normalize_score")
         except Exception as exc:
             raise self._failed("normalize_score", exc) from exc
+
+    def groups(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Groups:
+        """`run` and `normalize` in one."""
+        try:
+            groups = self.plugin.score_groups(state, pod, nodes)
+            if not isinstance(groups, Groups):
+                raise PluginError(self.name, f"score_groups answered {groups!r}; expected Groups")
+            self._checked(groups.raw, len(groups.scores), "score_groups")
+            self._checked(groups.scores, len(groups.scores), "score_groups")
+            return groups
+        except Exception as exc:
+            raise self._failed("score_groups", exc) from exc
+
+    def spread(self, by_group: IntArray, groups: Groups) -> IntArray:
+        """What each row of the table has by its group."""
+        try:
+            return by_group.take(groups.of)
+        except Exception as exc:
+            raise self._failed("score_groups", exc) from exc
 
     def check_range(self, scores: IntArray) -> None:
         """After normalising, every score is within 0..100."""

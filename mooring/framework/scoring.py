@@ -9,28 +9,46 @@ import numpy as np
 
 from mooring.framework.changes import EVERY, ByAmounts, Changes, Rows, few_or_many, pick
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.nodes import BoolArray, Depends, IntArray, Mark, Nodes
+from mooring.framework.nodes import BoolArray, Depends, Groups, IntArray, Mark, Nodes
 from mooring.framework.pod import PodInfo
 from mooring.framework.runners import ScoreRunner, outside_range
 from mooring.framework.totals import BestRows, Totals
 
+NO_SCORES: IntArray = np.zeros(0, np.int64)
 INFEASIBLE = -(1 << 40)  # of a node that did not pass the filters; no sum of scores makes up for it
 
 
 class ScoreColumn:
-    """One plugin's score on each row: raw, and weighted after normalising."""
+    """One plugin's score on each row: raw, and weighted after normalising; or on each group of rows."""
 
-    __slots__ = ("latest", "raw", "runner", "uniform", "weighted")
+    __slots__ = ("by_group", "groups", "latest", "raw", "runner", "uniform", "weighted")
 
-    def __init__(self, runner: ScoreRunner, weighted: IntArray) -> None:
+    def __init__(self, runner: ScoreRunner, length: int) -> None:
         self.runner = runner
-        self.raw: IntArray = np.zeros(len(weighted) if runner.normalizes else 0, np.int64)
-        self.weighted = weighted  # a line of the matrix of all columns
-        self.latest: IntArray | None = None  # of a plugin that is asked every time
+        self.raw: IntArray = np.zeros(length if runner.normalizes else 0, np.int64)
+        self.weighted: IntArray = np.zeros(length, np.int64)
+        self.latest: object = None  # the answer of a plugin that is asked every time
         self.uniform: int | None = None  # the raw score that all rows had when they were last normalised
+        self.groups: Groups | None = None  # where that was by groups, `raw` and `weighted` are older
+        self.by_group = NO_SCORES  # weighted
+
+    def at(self, row: int) -> int:
+        """What a row was given, weighted."""
+        groups = self.groups
+        return self.weighted.item(row) if groups is None else self.by_group.item(groups.of.item(row))
+
+    def on(self, rows: Rows) -> IntArray:
+        """What some rows were given, weighted."""
+        if self.groups is None:
+            return pick(self.weighted, rows)
+        if rows is EVERY:
+            return self.runner.spread(self.by_group, self.groups)
+        return self.by_group.take(pick(self.groups.of, rows))
 
     def raw_scores(self, rows: list[int]) -> IntArray:
         """What the plugin gave; not kept apart where it is the weighted score but for the weight."""
+        if self.groups is not None:
+            return self.groups.raw.take(self.groups.of.take(rows))
         return self.raw[rows] if self.runner.normalizes else self.weighted[rows] // self.runner.weight
 
 
@@ -81,8 +99,7 @@ class Scoring:
 
     def weighted(self, row: int) -> list[int]:
         """What each of the columns gave to a row."""
-        lines = self.columns[0].weighted.base if self.columns else None  # each is a line of one matrix
-        return [] if lines is None else lines[:, row].tolist()
+        return [column.at(row) for column in self.columns]
 
     def refresh(
         self,
@@ -127,8 +144,7 @@ class Scoring:
         self._skipped = skipped
         self._feasible = np.zeros(length, np.bool_)
         runners = [runner for runner in self._runners if runner.name not in skipped]
-        lines = np.zeros((len(runners), length), np.int64)
-        self.columns = columns = [ScoreColumn(r, line) for r, line in zip(runners, lines, strict=True)]
+        self.columns = columns = [ScoreColumn(runner, length) for runner in runners]
         self._by_nodes = [c for c in columns if c.runner.depends in (Depends.NODE, Depends.NODES)]
         self._by_anything = [c for c in columns if c.runner.depends is Depends.ANYTHING]
         # Scores that are to be normalised follow from those of other nodes, too.
@@ -245,13 +261,27 @@ class Scoring:
 
     def _compute(self, column: ScoreColumn, cycle: _Cycle) -> bool:
         """Ask a plugin about all feasible rows; whether its scores differ from last time's."""
-        raw = column.runner.run(cycle.state, cycle.pod, cycle.candidates)
+        runner, state = column.runner, cycle.state
+        if runner.by_groups and state.sampling is None:  # who times plugins wants to see each step
+            return self._compute_groups(column, cycle)
+        raw = runner.run(state, cycle.pod, cycle.candidates)
         if raw is column.latest and cycle.same_rows:
             return False
-        column.latest = raw
-        if column.runner.normalizes:
+        column.latest, column.groups = raw, None
+        if runner.normalizes:
             column.raw[EVERY if cycle.all_feasible else cycle.feasible] = raw
         self._normalize(column, raw, cycle)
+        return True
+
+    def _compute_groups(self, column: ScoreColumn, cycle: _Cycle) -> bool:
+        runner = column.runner
+        groups = runner.groups(cycle.state, cycle.pod, cycle.candidates)
+        if groups is column.latest and cycle.same_rows:
+            return False
+        column.latest = column.groups = groups
+        if outside_range(groups.scores):  # perhaps only of groups that no feasible row is in
+            runner.check_range(runner.spread(groups.scores, groups)[cycle.feasible])
+        column.by_group = groups.scores * runner.weight
         return True
 
     def _normalize(self, column: ScoreColumn, raw: IntArray, cycle: _Cycle) -> None:
@@ -284,12 +314,12 @@ class Scoring:
             for row in rows:
                 total = INFEASIBLE
                 if feasible.item(row):
-                    total = self._kept.item(row) + sum([column.weighted.item(row) for column in columns])
+                    total = self._kept.item(row) + sum([column.at(row) for column in columns])
                 self._totals.set_one(row, total)
             return
         totals = pick(self._kept, rows) if kept is None else kept
         for column in columns:
-            totals += pick(column.weighted, rows)
+            totals += column.on(rows)
         if not cycle.all_feasible:
             totals[~pick(feasible, rows)] = INFEASIBLE
         self._totals.set(rows, totals)
@@ -298,7 +328,7 @@ class Scoring:
 def _sum(start: IntArray, columns: Iterable[ScoreColumn]) -> IntArray:
     """The sum of the columns' weighted scores; `start` itself if there are none."""
     for column in columns:
-        start = start + column.weighted
+        start = start + column.on(EVERY)
     return start
 
 

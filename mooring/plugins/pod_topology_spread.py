@@ -10,7 +10,7 @@ from mooring.api.objects import Node
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, EventHint, Hint, Resource, on
 from mooring.framework.handle import Handle
-from mooring.framework.nodes import Depends, IntArray, Nodes, Verdicts
+from mooring.framework.nodes import Depends, Groups, IntArray, Nodes, Verdicts
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo, Shape
 from mooring.framework.status import Status, skip, unresolvable, unschedulable
@@ -120,9 +120,13 @@ class PodTopologySpread(Plugin):
         known.look(nodes)
         return None
 
+    def score_groups(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Groups:
+        spread: SoftSpread = state.memory[_SOFT]
+        return spread.groups()
+
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         spread: SoftSpread = state.memory[_SOFT]
-        return spread.score(nodes)
+        return spread.score()
 
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray, nodes: Nodes) -> IntArray:
         spread: SoftSpread = state.memory[_SOFT]

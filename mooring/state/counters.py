@@ -127,31 +127,69 @@ class Counters:
             counter.log.add(target)
 
 
+class TableRowCounts:
+    """What a counter counts, as of the last refresh (see framework RowCounts)."""
+
+    __slots__ = ("_counter", "_find", "_position", "changed", "counts")
+
+    def __init__(self, find: Callable[[], Counter], rows: int) -> None:
+        self._find = find
+        self._load(rows)
+
+    def _load(self, rows: int) -> None:
+        self._counter = self._find()
+        self._position = self._counter.log.position
+        self.counts: IntArray = self._counter.column.data[:rows].copy()
+        self.changed: dict[int, int] | None = None
+
+    def refresh(self) -> bool:
+        counter = self._counter
+        position = counter.log.position
+        if position == self._position and counter.live:
+            self.changed = {}
+            return False
+        rows = counter.log.since(self._position) if counter.live else None
+        if rows is None:
+            self._load(len(self.counts))
+            return True
+        self._position = position
+        self.changed = changed = self._follow(rows, counter.column.data)
+        return bool(changed)
+
+    def _follow(self, rows: array[int], now: IntArray) -> dict[int, int]:
+        counts, changed = self.counts, {}
+        for row in rows if len(rows) < 8 else set(rows):
+            if row < len(counts):
+                count: int = now.item(row)
+                difference = count - counts.item(row)
+                if difference:
+                    counts[row] = count
+                    changed[row] = difference
+        return changed
+
+
 class TableDomainSums:
     """Sums of a counter by the values of a label, over the eligible rows (see framework DomainSums)."""
 
-    __slots__ = ("_counter", "_counts", "_position", "_refind", "ids", "members", "sums")
+    __slots__ = ("_rows", "ids", "members", "sums")
 
     def __init__(
         self,
-        find: Callable[[], Counter],
+        rows: TableRowCounts,
         label_ids: npt.NDArray[np.int32],
         values: int,
         eligible: BoolArray | None,
     ) -> None:
-        self._refind = find
+        self._rows = rows
         self.ids = label_ids.copy() if eligible is None else np.where(eligible, label_ids, np.int32(-1))
         counted = self.ids[self.ids >= 0]
         self.members: IntArray = np.bincount(counted, minlength=values)
-        self._load()
+        self._add_up()
 
-    def _load(self) -> None:
-        self._counter = self._refind()
-        self._position = self._counter.log.position
-        rows = len(self.ids)
-        self._counts = self._counter.column.data[:rows].copy()
+    def _add_up(self) -> None:
         inside = self.ids >= 0
-        totals = np.bincount(self.ids[inside], weights=self._counts[inside], minlength=len(self.members))
+        weights = self._rows.counts[inside]
+        totals = np.bincount(self.ids[inside], weights=weights, minlength=len(self.members))
         self.sums: IntArray = totals.astype(np.int64)
 
     @property
@@ -159,29 +197,16 @@ class TableDomainSums:
         return int(self.sums.sum())
 
     def refresh(self) -> bool:
-        counter = self._counter
-        if not counter.live:
-            self._load()
-            return True
-        position = counter.log.position
-        if position == self._position:
+        rows = self._rows
+        if not rows.refresh():
             return False
-        changed = counter.log.since(self._position)
-        if changed is None:
-            self._load()
+        if rows.changed is None:
+            self._add_up()
             return True
-        self._position = position
-        return self._apply(changed, counter.column.data)
-
-    def _apply(self, changed: array[int], counts: IntArray) -> bool:
         moved = False
-        for row in changed if len(changed) < 8 else set(changed):
-            if row < len(self._counts):
-                difference = int(counts[row] - self._counts[row])
-                if difference:
-                    self._counts[row] += difference
-                    domain = self.ids[row]
-                    if domain >= 0:
-                        self.sums[domain] += difference
-                        moved = True
+        for row, difference in rows.changed.items():
+            domain = self.ids.item(row)
+            if domain >= 0:
+                self.sums[domain] += difference
+                moved = True
         return moved

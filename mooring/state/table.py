@@ -20,7 +20,7 @@ from mooring.framework.amounts import ALLOWED_PODS, NONZERO, lines_for, pods_lin
 from mooring.framework.nodes import BoolArray, IntArray, PodPredicate
 from mooring.framework.pod import PodInfo, Shape
 from mooring.state.columns import ChangeLog, Column
-from mooring.state.counters import Counter, Counters, TableDomainSums
+from mooring.state.counters import Counter, Counters, TableDomainSums, TableRowCounts
 from mooring.state.interning import Images, InternedColumn
 from mooring.state.node_info import NodeRow
 
@@ -200,10 +200,13 @@ class NodeTable:
     def counter(self, predicate: PodPredicate) -> Counter:
         return self.counters.get(predicate, self._capacity)
 
+    def row_counts(self, predicate: PodPredicate) -> TableRowCounts:
+        return TableRowCounts(partial(self.counter, predicate), len(self))
+
     def domain_sums(self, predicate: PodPredicate, key: str, eligible: BoolArray | None) -> TableDomainSums:
         column = self.label(key)
         ids: npt.NDArray[np.int32] = column.ids[: len(self)]
-        return TableDomainSums(partial(self.counter, predicate), ids, len(column.values), eligible)
+        return TableDomainSums(self.row_counts(predicate), ids, len(column.values), eligible)
 
     # ---- columns
 

@@ -19,7 +19,7 @@ from mooring.framework.affinity import AffinityTerm
 from mooring.framework.amounts import ALLOWED_PODS, NONZERO, pods_line
 from mooring.framework.nodes import BoolArray, Ids, IntArray, Mark, NodeInfo, PodPredicate
 from mooring.framework.pod import PodInfo, Shape
-from mooring.state.counters import TableDomainSums
+from mooring.state.counters import TableDomainSums, TableRowCounts
 from mooring.state.node_info import HypotheticalNode
 from mooring.state.table import NodeTable
 
@@ -210,6 +210,9 @@ class NodeView:
 
     def delta(self, predicate: PodPredicate) -> IntArray | None:
         return None
+
+    def row_counts(self, predicate: PodPredicate) -> TableRowCounts:
+        return self.table.row_counts(predicate)
 
     def domain_sums(
         self, predicate: PodPredicate, key: str, eligible: BoolArray | None = None

@@ -406,7 +406,7 @@ class TestReuse:
         def ask() -> Any:
             assert cluster.plugin.pre_score(state, info, view) is None
             raw = cluster.plugin.score_nodes(state, info, view)
-            return raw, cluster.plugin.normalize_score(state, info, raw, view)
+            return raw, cluster.plugin.score_groups(state, info, view)
 
         first, second = ask(), ask()
         assert first[0] is second[0]

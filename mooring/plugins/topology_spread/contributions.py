@@ -12,14 +12,11 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from mooring.framework.nodes import BoolArray, IntArray, Mark, Nodes
-from mooring.framework.pod import Shape
+from mooring.framework.nodes import BoolArray, Ids, IntArray, RowCounts
 from mooring.plugins.topology_spread.constraints import Constraint
 
 FloatArray = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
-
-_FEW = 8  # changed rows up to which it pays to look at each
 
 
 def _weight(domains: int) -> float:
@@ -30,67 +27,80 @@ def _weight(domains: int) -> float:
 class Contribution:
     """One constraint's part of the scores, over the table as it is since a change of nodes."""
 
-    def __init__(self, constraint: Constraint, shape: Shape, whole: Nodes, size: int) -> None:
-        self._max_skew = constraint.max_skew
-        self._predicate = constraint.counted(shape.namespace)
+    def __init__(self, constraint: Constraint, counts: RowCounts, size: int) -> None:
+        self._skew = constraint.max_skew - 1
+        self._counts = counts  # of the pods that the constraint's selector matches
         self._weight = 0.0
-        self._stale = True  # whether `table` is older than the weight
-        self.codes: Rows = np.zeros(len(whole), np.intp)
+        self.stale = True  # whether `table` is older than the weight
+        self.codes: Rows = np.zeros(len(counts.counts), np.intp)
         self.table: FloatArray = np.zeros(size)
-        self.moved: list[int] | None = None  # rows whose code the last update changed; None: perhaps all
+        # What the last update changed: rows that have another code, and codes that add something else.
+        # None: perhaps all.
+        self.moved: Iterable[int] | None = ()
+        self.changed: Iterable[int] | None = ()
 
     def look(self, rows: Rows, scored: BoolArray | None) -> None:
         """Take in which rows are feasible, and which of them are scored (None: all)."""
         weight = _weight(self._domains(rows, scored))
         if weight != self._weight:
-            self._weight, self._stale = weight, True
+            self._weight, self.stale = weight, True
 
     def _domains(self, rows: Rows, scored: BoolArray | None) -> int:
         raise NotImplementedError
 
-    def update(self, nodes: Nodes) -> bool:
-        """Bring `codes` and `table` up to date with the pods; whether anything changed."""
+    def update(self) -> None:
+        """Follow what the last refresh of the counts changed."""
         raise NotImplementedError
 
     def _tabulate(self, counts: IntArray) -> None:
-        scores = self.table[1:]
-        np.multiply(counts, self._weight, out=scores)
-        scores += self._max_skew - 1
-        self._stale = False
+        self.table[1:] = counts * self._weight + self._skew
+        self.stale = False
+        self.changed = None
 
 
 class ByDomain(Contribution):
-    """A constraint on a label other than the hostname. Codes are the label's values."""
+    """A constraint on a label other than the hostname. Codes are the label's values, plus one."""
 
-    def __init__(self, constraint: Constraint, shape: Shape, whole: Nodes, eligible: BoolArray) -> None:
-        ids, values = whole.label(constraint.topology_key)
-        super().__init__(constraint, shape, whole, len(values) + 1)
+    def __init__(
+        self, constraint: Constraint, counts: RowCounts, label: Ids[str], eligible: BoolArray
+    ) -> None:
+        ids, values = label
+        super().__init__(constraint, counts, len(values) + 1)
         self.codes += ids
         self.codes += 1
-        self.moved = []
-        self._sums = whole.domain_sums(self._predicate, constraint.topology_key, eligible)
         # Nodes without the label and nodes where it is empty are one domain.
-        self._blank = values.index("") if "" in values else None
-        unlabelled = eligible & (ids < 0)
-        self._joined = unlabelled if self._blank is not None and unlabelled.any() else None
+        self._blank = values.index("") + 1 if "" in values else 0
+        # The code that a row's pods count for; 0 is nobody's.
+        self._counted_for = np.where(eligible, np.where(ids < 0, self._blank, self.codes), 0)
+        self._sums = self._add_up()
 
     def _domains(self, rows: Rows, scored: BoolArray | None) -> int:
         present = np.zeros(len(self.table), np.bool_)
         present[self.codes.take(rows if scored is None else rows[scored])] = True
-        if self._blank is not None and present[0]:
-            present[self._blank + 1], present[0] = True, False
+        if self._blank and present[0]:
+            present[self._blank], present[0] = True, False
         return int(np.count_nonzero(present))
 
-    def update(self, nodes: Nodes) -> bool:
-        changed = self._sums.refresh()
-        if not (changed or self._stale or self._joined is not None):
-            return False
-        counts = self._sums.sums
-        if self._joined is not None:
-            counts = counts.copy()
-            counts[self._blank] += nodes.whole.count(self._predicate)[self._joined].sum()
-        self._tabulate(counts)
-        return True
+    def _add_up(self) -> IntArray:
+        return np.bincount(self._counted_for, self._counts.counts, len(self.table)).astype(np.int64)
+
+    def update(self) -> None:
+        differences = self._counts.changed
+        if differences is None:
+            self._sums, self.stale = self._add_up(), True
+        else:
+            self.changed = [self._count(row, difference) for row, difference in differences.items()]
+        if self.stale:
+            self._tabulate(self._sums[1:])
+
+    def _count(self, row: int, difference: int) -> int:
+        """Count pods that came or went; the code that they count for."""
+        code: int = self._counted_for.item(row)
+        if code:
+            count = self._sums.item(code) + difference
+            self._sums[code] = count
+            self.table[code] = count * self._weight + self._skew
+        return code
 
 
 class ByHost(Contribution):
@@ -99,44 +109,35 @@ class ByHost(Contribution):
     Codes are the numbers of matching pods on the nodes, plus one.
     """
 
-    def __init__(self, constraint: Constraint, shape: Shape, whole: Nodes) -> None:
-        super().__init__(constraint, shape, whole, 0)
-        self._labelled = whole.label(constraint.topology_key).ids >= 0
-        self._mark: Mark | None = None
+    def __init__(self, constraint: Constraint, counts: RowCounts, label: Ids[str]) -> None:
+        super().__init__(constraint, counts, 0)
+        self._labelled = label.ids >= 0
+        self._load()
 
     def _domains(self, rows: Rows, scored: BoolArray | None) -> int:
         return len(rows) if scored is None else int(np.count_nonzero(scored))
 
-    def update(self, nodes: Nodes) -> bool:
-        since, self._mark = self._mark, nodes.mark
-        rows = None if since is None else nodes.changed_since(since)[1]
-        if rows is None or len(rows) > _FEW:
-            self._load(nodes)
-        elif rows:
-            self._load_few(nodes, rows)
+    def update(self) -> None:
+        self.moved, self.changed = self._counts.changed, ()
+        if self.moved is None:
+            self._load()
         else:
-            self.moved = []
-        if self._stale:
+            self._follow(self.moved)
+        if self.stale:
             self._tabulate(np.arange(len(self.table) - 1))
-            return True
-        return self.moved is None or bool(self.moved)
 
-    def _load(self, nodes: Nodes) -> None:
-        self.codes = np.where(self._labelled, nodes.whole.count(self._predicate) + 1, 0)
-        self.moved = None
+    def _load(self) -> None:
+        self.codes = np.where(self._labelled, self._counts.counts + 1, 0)
         self._make_room(int(self.codes.max(initial=0)))
 
-    def _load_few(self, nodes: Nodes, rows: Iterable[int]) -> None:
-        counts, codes = nodes.whole.count(self._predicate), self.codes
-        self.moved = []
+    def _follow(self, rows: Iterable[int]) -> None:
         for row in rows:
-            code = counts.item(row) + 1 if self._labelled.item(row) else 0
-            if code != codes.item(row):
-                codes[row] = code
-                self.moved.append(row)
+            if self._labelled.item(row):
+                code = self._counts.counts.item(row) + 1
+                self.codes[row] = code
                 self._make_room(code)
 
     def _make_room(self, code: int) -> None:
         if code >= len(self.table):
             self.table = np.zeros(2 * code + 2)
-            self._stale = True
+            self.stale = True
