@@ -173,11 +173,20 @@ class Plugin:
         raise NotImplementedError
 
 
-def defined_at(cls: type[Plugin], method: str) -> int:
-    """How far up a plugin's class tree a method comes from: 0 is the class itself."""
-    return next(i for i, base in enumerate(cls.__mro__) if method in vars(base))
-
-
 def overrides(cls: type[Plugin], method: str) -> bool:
     """Whether a plugin class has its own version of a contract method."""
     return getattr(cls, method) is not getattr(Plugin, method)
+
+
+def scores_groups(cls: type[Plugin]) -> bool:
+    """Whether to ask a plugin's score_groups: a subclass of one that has it, which scores in its own way, has
+    not said what that is by groups."""
+    return overrides(cls, "score_groups") and all(
+        _defined_at(cls, "score_groups") <= _defined_at(cls, method)
+        for method in ("score", "score_nodes", "normalize_score")
+    )
+
+
+def _defined_at(cls: type[Plugin], method: str) -> int:
+    """How far up the class tree a method comes from: 0 is the class itself."""
+    return next(i for i, base in enumerate(cls.__mro__) if method in vars(base))

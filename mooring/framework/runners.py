@@ -9,7 +9,7 @@ import numpy as np
 
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import BoolArray, Depends, Groups, IntArray, NodeInfo, Nodes, Verdicts
-from mooring.framework.plugin import Plugin, defined_at, overrides
+from mooring.framework.plugin import Plugin, overrides, scores_groups
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Code, Status
 
@@ -193,9 +193,7 @@ class ScoreRunner:
         self.normalizes = overrides(cls, "normalize_score")
         self._by_node = not overrides(cls, "score_nodes")
         self._has_both = not self._by_node and overrides(cls, "score")
-        # A subclass that scores in its own way has not said what that is by groups.
-        others = [defined_at(cls, method) for method in ("score", "score_nodes", "normalize_score")]
-        self.by_groups = overrides(cls, "score_groups") and defined_at(cls, "score_groups") <= min(others)
+        self.by_groups = scores_groups(cls)
         self.reuses = self.depends is not Depends.ANYTHING
 
     def run(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:

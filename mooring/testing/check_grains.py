@@ -9,6 +9,7 @@ import numpy as np
 
 from mooring.api.objects import Pod
 from mooring.framework.nodes import Depends, Nodes
+from mooring.framework.plugin import scores_groups
 from mooring.testing.subject import Cycle, Subject
 
 A = TypeVar("A")
@@ -43,7 +44,9 @@ def check_scores(subject: Subject, pods: Iterable[Pod]) -> None:
         if cycle is None or not cycle.taking_part:
             continue
         scores = _both_agree(subject, cycle, methods, subject.scores)
-        subject.normalized(cycle, scores, cycle.candidates)
+        normalized = subject.normalized(cycle, scores, cycle.candidates)
+        if scores_groups(type(subject.plugin)):
+            _check_groups(subject, cycle, methods[0], scores, normalized)
         _check_alone(subject, pod, methods[0])
         if subject.plugin.depends is not Depends.ANYTHING:
             _check_by_value(subject, cycle, scores)
@@ -60,6 +63,16 @@ def _check_alone(subject: Subject, pod: Pod, method: str) -> None:
     if cycle is not None and cycle.taking_part:
         scores = subject.scores(method, cycle, cycle.candidates)
         subject.normalized(cycle, scores, cycle.candidates)
+
+
+def _check_groups(
+    subject: Subject, cycle: Cycle, method: str, scores: Sequence[int], normalized: Sequence[int]
+) -> None:
+    """Groups of nodes have the scores that the nodes have, raw and normalised."""
+    names = cycle.candidates.names
+    raw, grouped = subject.grouped(cycle, cycle.candidates)
+    same_answers(subject, cycle, names, "score_groups", scores, raw, method, "score_groups, raw")
+    same_answers(subject, cycle, names, "score_groups", normalized, grouped, "normalised", "score_groups")
 
 
 def _check_by_value(subject: Subject, cycle: Cycle, scores: Sequence[int]) -> None:

@@ -14,7 +14,7 @@ from mooring.api.objects import Node, Pod
 from mooring.config import from_object
 from mooring.core.scheduler import Scheduler
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.nodes import IntArray, NodeInfo, Nodes, Verdicts
+from mooring.framework.nodes import Groups, IntArray, NodeInfo, Nodes, Verdicts
 from mooring.framework.plugin import Plugin, PreFilterResult, overrides
 from mooring.framework.pod import PodInfo
 from mooring.framework.registry import Registry
@@ -223,6 +223,20 @@ class Subject:
             if not 0 <= score <= 100:
                 place.fail(f"node {name} has {score}; expected 0 to 100 after normalising")
         return list(scores)
+
+    def grouped(self, cycle: Cycle, nodes: Nodes) -> tuple[list[int], list[int]]:
+        """What score_groups says about each of the nodes, before and after normalising."""
+        place = self.at("score_groups", cycle.pod)
+        groups = self.ask(place, cycle.state, cycle.pod, nodes)
+        if not isinstance(groups, Groups):
+            place.fail(f"answered {groups!r}; expected Groups")
+        _check_array(place, groups.of, len(nodes.whole), "groups")
+        of = groups.of[nodes.rows]
+        for scores in (groups.raw, groups.scores):
+            _check_array(place, scores, len(groups.scores), "scores by group")
+            if of.min(initial=0) < 0 or of.max(initial=-1) >= len(scores):
+                place.fail(f"put nodes into groups {sorted(set(of.tolist()))} and has {len(scores)}")
+        return groups.raw[of].tolist(), groups.scores[of].tolist()
 
 
 def _refusal(status: Status | None) -> Refusal:

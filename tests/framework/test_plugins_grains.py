@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ import pytest
 from mooring.framework import (
     Code,
     Depends,
+    Groups,
     Plugin,
     Status,
     Verdicts,
@@ -49,6 +50,22 @@ class Table(Plugin):
 
     def score_nodes(self, state: Any, pod: Any, nodes: Any) -> Any:
         return np.array([SCORES[name] for name in nodes.names])
+
+
+class InGroups(Table):
+    """Two nodes a group: neighbours score alike."""
+
+    GROUPED: ClassVar[dict[str, int]] = {name: 10 * (i // 2) for i, name in enumerate(SCORES)}
+
+    def score_nodes(self, state: Any, pod: Any, nodes: Any) -> Any:
+        return np.array([self.GROUPED[name] * 3 for name in nodes.names])
+
+    def normalize_score(self, state: Any, pod: Any, scores: Any, nodes: Any) -> Any:
+        return scores // 3
+
+    def score_groups(self, state: Any, pod: Any, nodes: Any) -> Groups:
+        of = np.array([self.GROUPED[name] // 10 for name in nodes.whole.names])
+        return Groups(of, np.array([0, 30, 60, 999]), np.array([0, 10, 20, 333]))
 
 
 def cluster_with(cls: type[Plugin], depends: Depends) -> Cluster:
@@ -102,6 +119,34 @@ class TestEitherGrain:
         cluster.run()
         assert cluster.node_of("second") == "a"
         assert set(cluster.decision("second").refusals) == {"b", "c", "d", "f"}
+
+
+class TestGroups:
+    def test_each_node_has_the_score_of_its_group(self) -> None:
+        cluster = cluster_with(InGroups, Depends.ANYTHING)
+        cluster.add(make_pod())
+        cluster.run()
+        decision = cluster.decision("pod")
+        assert decision.scores["Answers"].raw == [0, 0, 30, 30, 60, 60]
+        assert decision.scores["Answers"].normalized == [0, 0, 10, 10, 20, 20]
+        assert (decision.total, decision.best) == ([0, 0, 10, 10, 20, 20], ["e", "f"])
+
+    def test_nodes_that_are_not_feasible_do_not_count(self) -> None:
+        cluster = cluster_with(InGroups, Depends.ANYTHING)
+        cluster.add(make_pod(labels={"refuse": "yes"}))
+        cluster.run()
+        decision = cluster.decision("pod")
+        assert (decision.feasible, decision.total, decision.node) == (["a", "e"], [0, 20], "e")
+
+    def test_a_subclass_that_scores_in_its_own_way_is_asked_for_that(self) -> None:
+        class Reversed(InGroups):
+            def normalize_score(self, state: Any, pod: Any, scores: Any, nodes: Any) -> Any:
+                return 20 - scores // 3
+
+        cluster = cluster_with(Reversed, Depends.ANYTHING)
+        cluster.add(make_pod())
+        cluster.run()
+        assert cluster.decision("pod").total == [20, 20, 10, 10, 0, 0]
 
 
 def test_a_plugin_with_both_forms_is_asked_about_the_table() -> None:

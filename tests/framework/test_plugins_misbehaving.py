@@ -14,6 +14,7 @@ import pytest
 from mooring.framework import (
     Action,
     Depends,
+    Groups,
     PostFilterResult,
     PreFilterResult,
     Resource,
@@ -53,6 +54,10 @@ def shaped(*shape: int) -> Any:
 
 def verdicts(codes: Any, statuses: Any) -> Any:
     return lambda *args: Verdicts(codes, statuses)
+
+
+def groups(of: list[int], raw: list[Any], scores: list[Any]) -> Any:
+    return lambda *args: Groups(np.array(of), np.array(raw), np.array(scores))
 
 
 def zeros(*args: Any) -> Any:
@@ -112,6 +117,12 @@ CASES: list[Any] = [
         ("normalize_score", "NaN", array(1.0, float("nan")), "gave NaN; expected integers"),
         ("normalize_score", "too high", array(0, 101), "returns an invalid score 101"),
         ("normalize_score", "too low", array(-1, 0), "returns an invalid score -1"),
+        ("score_groups", "raises", raising, "ValueError: boom"),
+        ("score_groups", "nothing", lambda *args: None, "answered None; expected Groups"),
+        ("score_groups", "too few scores", groups([0, 0], [1, 2], [1]), "gave (2,) scores for 1 nodes"),
+        ("score_groups", "floats", groups([0, 0], [1], [1.0]), "gave float64 values; expected integers"),
+        ("score_groups", "no such group", groups([0, 1], [1], [1]), "IndexError"),
+        ("score_groups", "too high", groups([0, 1], [1, 1], [0, 101]), "returns an invalid score 101"),
         ("reserve", "raises", raising, "ValueError: boom"),
         ("reserve", "wrong type", 7, "answered 7; expected None or a Status"),
         ("permit", "raises", raising, "ValueError: boom"),
@@ -123,10 +134,16 @@ CASES: list[Any] = [
     )
 ]
 
-HARMLESS: dict[str, Any] = {"score": 0, "score_nodes": zeros, "normalize_score": zeros}
+HARMLESS: dict[str, Any] = {
+    "score": 0,
+    "score_nodes": zeros,
+    "normalize_score": zeros,
+    "score_groups": groups([0, 0], [0], [0]),
+}
 COMPANIONS: dict[str, Any] = {
     "pre_score": {"score": 0},
     "normalize_score": {"score_nodes": zeros},
+    "score_groups": {"score_nodes": zeros},
     "bind": {"bind": Status(Code.SKIP)},
 }
 

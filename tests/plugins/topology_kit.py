@@ -29,7 +29,7 @@ from mooring.framework.args import Args
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import Nodes, Verdicts
-from mooring.framework.plugin import Plugin
+from mooring.framework.plugin import Plugin, scores_groups
 from mooring.framework.pod import PodInfo, Shape
 from mooring.framework.status import SKIP, SKIP_SHAPE
 from mooring.state.cluster import ClusterState
@@ -140,7 +140,12 @@ class Bench(Generic[P]):
         if _skips(self.plugin.pre_score(state, info, nodes)):
             return None
         raw = self.plugin.score_nodes(state, info, nodes)
-        return raw.tolist(), self.plugin.normalize_score(state, info, raw, nodes).tolist()
+        found = raw.tolist(), self.plugin.normalize_score(state, info, raw, nodes).tolist()
+        if scores_groups(type(self.plugin)):
+            groups = self.plugin.score_groups(state, info, nodes)
+            of = groups.of[nodes.rows]
+            assert (groups.raw[of].tolist(), groups.scores[of].tolist()) == found
+        return found
 
     def supposing(self, node: str, removed: Sequence[PodInfo] = (), added: Sequence[PodInfo] = ()) -> Nodes:
         """The node with some of its pods gone and other pods there."""

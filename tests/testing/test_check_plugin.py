@@ -15,6 +15,7 @@ from mooring.framework import (
     Args,
     Depends,
     EventHint,
+    Groups,
     Hint,
     Plugin,
     PostFilterResult,
@@ -264,6 +265,23 @@ def test_filters_that_disagree() -> None:
         "  filter: ('Unschedulable', ('no',))\n"
         "  filter_nodes: ('Success', ())"
     )
+
+
+def test_groups_that_disagree() -> None:
+    def score_groups(self: Any, state: Any, pod: Any, nodes: Any) -> Groups:
+        return Groups(np.zeros(len(nodes.whole), np.intp), np.array([1]), np.array([2]))
+
+    message = complaint(bad(score_nodes=ones, score_groups=score_groups))
+    assert message.startswith('plugin "Bad", score_groups, pod default/nothing, node ')
+    assert message.endswith("two answers to one question\n  normalised: 1\n  score_groups: 2")
+
+
+def test_groups_that_are_not_there() -> None:
+    def score_groups(self: Any, state: Any, pod: Any, nodes: Any) -> Groups:
+        return Groups(np.ones(len(nodes.whole), np.intp), np.array([1]), np.array([1]))
+
+    message = complaint(bad(score_nodes=ones, score_groups=score_groups))
+    assert message.endswith("put nodes into groups [1] and has 1")
 
 
 def test_filters_that_disagree_in_the_reason_only() -> None:

@@ -30,6 +30,7 @@ class Cells:
 
     def __init__(self, parts: Sequence[Contribution], length: int, scored: BoolArray | None) -> None:
         self._parts = parts
+        self._tables = [part.table for part in parts]
         self._scored = scored  # None: all rows
         self._codes: list[tuple[int, ...]] = []  # by cell
         self._numbers: dict[tuple[int, ...], int] = {}
@@ -128,14 +129,14 @@ class Cells:
 
     def _score(self, codes: tuple[int, ...]) -> int:
         total = 0.0
-        for part, code in zip(self._parts, codes, strict=True):
-            total += part.table.item(code)  # in the pod's order: floats do not add up the same in another
-        whole = math.trunc(total)
-        return whole + math.trunc((total - whole) * 2)  # halves are rounded up
+        for table, code in zip(self._tables, codes):  # noqa: B905 - as many, and asked for often
+            total += table[code]  # in the pod's order: floats do not add up the same in another
+        whole = int(total)
+        return whole + int((total - whole) * 2)  # halves are rounded up
 
     def _score_all(self) -> None:
         codes = np.array(self._codes[1:], np.intp).reshape(-1, len(self._parts))
         total = np.zeros(len(codes))
-        for i, part in enumerate(self._parts):
-            total += part.table.take(codes[:, i])
+        for table, line in zip(self._tables, codes.T, strict=True):
+            total += np.array(table).take(line)
         self.scores = np.append(np.int64(0), round_half_away(total))

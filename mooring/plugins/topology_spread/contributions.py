@@ -15,7 +15,6 @@ import numpy.typing as npt
 from mooring.framework.nodes import BoolArray, Ids, IntArray, RowCounts
 from mooring.plugins.topology_spread.constraints import Constraint
 
-FloatArray = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
 
 
@@ -33,7 +32,7 @@ class Contribution:
         self._weight = 0.0
         self.stale = True  # whether `table` is older than the weight
         self.codes: Rows = np.zeros(len(counts.counts), np.intp)
-        self.table: FloatArray = np.zeros(size)
+        self.table = [0.0] * size
         # What the last update changed: rows that have another code, and codes that add something else.
         # None: perhaps all.
         self.moved: Iterable[int] | None = ()
@@ -53,7 +52,7 @@ class Contribution:
         raise NotImplementedError
 
     def _tabulate(self, counts: IntArray) -> None:
-        self.table[1:] = counts * self._weight + self._skew
+        self.table[1:] = (counts * self._weight + self._skew).tolist()
         self.stale = False
         self.changed = None
 
@@ -139,5 +138,5 @@ class ByHost(Contribution):
 
     def _make_room(self, code: int) -> None:
         if code >= len(self.table):
-            self.table = np.zeros(2 * code + 2)
+            self.table += [0.0] * (2 * code + 2 - len(self.table))
             self.stale = True
