@@ -23,10 +23,10 @@ class ScoreColumn:
 
     __slots__ = ("by_group", "groups", "latest", "raw", "runner", "uniform", "weighted")
 
-    def __init__(self, runner: ScoreRunner, length: int) -> None:
+    def __init__(self, runner: ScoreRunner, weighted: IntArray) -> None:
         self.runner = runner
-        self.raw: IntArray = np.zeros(length if runner.normalizes else 0, np.int64)
-        self.weighted: IntArray = np.zeros(length, np.int64)
+        self.raw: IntArray = np.zeros(len(weighted) if runner.normalizes else 0, np.int64)
+        self.weighted = weighted  # a line of the matrix of all columns
         self.latest: object = None  # the answer of a plugin that is asked every time
         self.uniform: int | None = None  # the raw score that all rows had when they were last normalised
         self.groups: Groups | None = None  # where that was by groups, `raw` and `weighted` are older
@@ -78,6 +78,7 @@ class Scoring:
         self._mark: Mark | None = None
         self._feasible: BoolArray = np.zeros(0, np.bool_)
         self.columns: list[ScoreColumn] = []
+        self._lines: IntArray = np.zeros((0, 0), np.int64)  # their weighted scores
         self._by_nodes: list[ScoreColumn] = []
         self._by_pods: list[ScoreColumn] = []
         self._by_amounts: list[ScoreColumn] = []
@@ -99,7 +100,10 @@ class Scoring:
 
     def weighted(self, row: int) -> list[int]:
         """What each of the columns gave to a row."""
-        return [column.at(row) for column in self.columns]
+        weighted: list[int] = self._lines[:, row].tolist()
+        for column in self._by_anything:
+            weighted[self.columns.index(column)] = column.at(row)
+        return weighted
 
     def refresh(
         self,
@@ -144,7 +148,8 @@ class Scoring:
         self._skipped = skipped
         self._feasible = np.zeros(length, np.bool_)
         runners = [runner for runner in self._runners if runner.name not in skipped]
-        self.columns = columns = [ScoreColumn(runner, length) for runner in runners]
+        self._lines = np.zeros((len(runners), length), np.int64)
+        self.columns = columns = [ScoreColumn(r, line) for r, line in zip(runners, self._lines, strict=True)]
         self._by_nodes = [c for c in columns if c.runner.depends in (Depends.NODE, Depends.NODES)]
         self._by_anything = [c for c in columns if c.runner.depends is Depends.ANYTHING]
         # Scores that are to be normalised follow from those of other nodes, too.
