@@ -277,7 +277,7 @@ class EventRecorder:
         """Bring the API server up to date about a series, with as many tries as are worth it."""
         count = series.count
         backoff: Backoff | None = None
-        for _ in range(TRIES):
+        for left in reversed(range(TRIES)):
             try:
                 await self._write(series)
             except Unreachable as failure:
@@ -295,8 +295,9 @@ class EventRecorder:
                 if count == 1 < series.count or self._series.get(series.key) is not series:
                     self._finish(series)
                 return
-            backoff = backoff or Backoff()
-            await asyncio.sleep(max(backoff.wait(), asked))
+            if left:
+                backoff = backoff or Backoff()
+                await asyncio.sleep(max(backoff.wait(), asked))
         self._forget(series)
 
     async def _write(self, series: _Series) -> None:

@@ -20,7 +20,7 @@ from mooring.core.extenders import Extenders, ExtenderScores
 from mooring.core.nominator import Nominator
 from mooring.framework.changes import Changes
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.extender import ExtenderError
+from mooring.framework.extender import ExtenderCallError
 from mooring.framework.nodes import BoolArray, IntArray, Nodes
 from mooring.framework.pod import PodInfo
 from mooring.framework.profile import Profile, ShapeMemory
@@ -187,7 +187,7 @@ class Algorithm:
         alone[row] = True
         try:
             return bool(self._extenders.narrow(pod, nodes, alone, diagnosis)[row])
-        except ExtenderError:
+        except ExtenderCallError:
             return False  # it is asked again about all nodes, and if it fails then, so does the attempt
 
     def _narrow(self, pod: PodInfo, nodes: Nodes, choice: Choice, watch: Watch | None) -> None:

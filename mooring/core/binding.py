@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.extender import Extender, ExtenderError
+from mooring.framework.extender import Extender, ExtenderCallError
 from mooring.framework.observer import Laps
 from mooring.framework.pod import PodInfo
 from mooring.framework.profile import Profile
@@ -82,7 +82,7 @@ class BindingCycle:
             try:
                 await extender.bind(self.pod, self.node_name)
                 return SUCCESS
-            except ExtenderError as failure:
+            except ExtenderCallError as failure:
                 if not extender.ignorable:
                     return Status(Code.ERROR, str(failure), exception=failure)
         for name, ask in self.profile.binds:

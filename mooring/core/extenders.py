@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mooring.core.diagnosis import Diagnosis
-from mooring.framework.extender import SCALE, Extender, ExtenderError, Filtered, signature
+from mooring.framework.extender import SCALE, Extender, ExtenderCallError, Filtered, signature
 from mooring.framework.nodes import BoolArray, IntArray, Nodes
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Code, Status
@@ -44,7 +44,7 @@ class Extenders(list[Extender]):
     def narrow(self, pod: PodInfo, nodes: Nodes, feasible: BoolArray, diagnosis: Diagnosis) -> BoolArray:
         """The feasible rows that every interested extender lets pass; the same array where all of them do.
 
-        One after the other is asked about what the ones before left. Raises ExtenderError where one that
+        One after the other is asked about what the ones before left. Raises ExtenderCallError where one that
         cannot be ignored fails.
         """
         for extender in self:
@@ -55,7 +55,7 @@ class Extenders(list[Extender]):
                 break
             try:
                 answer = extender.filter(pod, asked)
-            except ExtenderError:
+            except ExtenderCallError:
                 if extender.ignorable:
                     continue
                 raise
@@ -69,7 +69,7 @@ class Extenders(list[Extender]):
     def scores(self, pod: PodInfo, candidates: Nodes, length: int) -> list[ExtenderScores]:
         """What the interested extenders give to the candidates, on a table of that length.
 
-        All are asked at once. Raises ExtenderError where one that cannot be ignored fails.
+        All are asked at once. Raises ExtenderCallError where one that cannot be ignored fails.
         """
         asked = [each for each in self if each.prioritizes and each.is_interested(pod)]
         self.prioritizing = len(asked)
@@ -92,7 +92,7 @@ class Extenders(list[Extender]):
 def _prioritize(extender: Extender, pod: PodInfo, candidates: Nodes) -> IntArray | None:
     try:
         return extender.prioritize(pod, candidates)
-    except ExtenderError:
+    except ExtenderCallError:
         if extender.ignorable:
             return None
         raise

@@ -19,7 +19,7 @@ SIGNED = "extender "  # and the extender's name: how an extender's refusals and 
 SCALE = 10  # an extender's scores go from 0 to 10, a plugin's to 100
 
 
-class ExtenderError(PluginError):
+class ExtenderCallError(PluginError):
     """An extender could not be asked, or its answer makes no sense."""
 
 
@@ -43,7 +43,7 @@ PodsOn = Callable[[str], Sequence[PodInfo] | None]
 
 
 class Extender(Protocol):
-    """One extender. What it is asked may be waited for; all but `is_interested` raise ExtenderError."""
+    """One extender. What it is asked may be waited for; all but `is_interested` raise ExtenderCallError."""
 
     @property
     def name(self) -> str: ...

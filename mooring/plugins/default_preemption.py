@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from mooring.api.workloads import PodDisruptionBudget
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, EventHint, Hint, Resource, on
-from mooring.framework.extender import ExtenderError
+from mooring.framework.extender import ExtenderCallError
 from mooring.framework.nodes import Mark, NodeInfo, NodeStatuses
 from mooring.framework.plugin import Plugin, PostFilterResult
 from mooring.framework.pod import PodInfo
@@ -139,7 +139,7 @@ class DefaultPreemption(Plugin):
     def _decide(self, pod: PodInfo, candidates: list[Candidate]) -> PostFilterResult:
         try:
             candidates = ask_extenders(self.handle, pod, candidates)
-        except ExtenderError as failure:
+        except ExtenderCallError as failure:
             return PostFilterResult(None, error(f"preemption: {failure}"))
         return self._nominate(candidates) if candidates else PostFilterResult(None, self.NONE_LEFT)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mooring.framework.extender import ExtenderError, VictimsOnNode
+from mooring.framework.extender import ExtenderCallError, VictimsOnNode
 from mooring.framework.handle import Handle
 from mooring.framework.pod import PodInfo
 from mooring.plugins.preemption import Candidate, badness_of, importance
@@ -12,7 +12,7 @@ from mooring.plugins.preemption import Candidate, badness_of, importance
 
 def ask_extenders(handle: Handle, pod: PodInfo, candidates: list[Candidate]) -> list[Candidate]:
     """The candidates that remain once every interested extender has been asked about those that the ones
-    before left. Raises ExtenderError where one that cannot be ignored fails."""
+    before left. Raises ExtenderCallError where one that cannot be ignored fails."""
     asked = [each for each in handle.extenders if each.preempts and each.is_interested(pod)]
     if not asked:
         return candidates
@@ -26,7 +26,7 @@ def ask_extenders(handle: Handle, pod: PodInfo, candidates: list[Candidate]) -> 
     for extender in asked:
         try:
             remaining = extender.process_preemption(pod, remaining, pods_on)
-        except ExtenderError:
+        except ExtenderCallError:
             if not extender.ignorable:
                 raise
         if not remaining:

@@ -236,7 +236,9 @@ def test_what_admission_and_defaults_add_is_nobodys(direct: Direct) -> None:
 def test_binding_a_pod_gives_nobody_its_node(direct: Direct) -> None:
     direct.ask("create", "pods", body=pod("p"))
     before = owned(direct.tree("get", "pods", "p"))
-    direct.ask("create", "pods", "p", {"target": {"name": "n"}}, subresource="binding")
+    direct.ask(
+        "create", "pods", "p", {"metadata": {"name": "p"}, "target": {"name": "n"}}, subresource="binding"
+    )
     bound = direct.tree("get", "pods", "p")
     assert bound["spec"]["nodeName"] == "n"
     assert owned(bound) == before

@@ -34,7 +34,8 @@ def test_the_life_of_a_pod() -> None:
         status = {"status": {"nominatedNodeName": "n2"}}
         patched = await cluster.patch(PODS, "p", status, "default", subresource="status")
         assert patched.status.nominated_node_name == "n2"
-        await cluster.post(PODS, "p", "binding", {"target": {"kind": "Node", "name": "n1"}}, "default")
+        binding = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n1"}}
+        await cluster.post(PODS, "p", "binding", binding, "default")
         found = await cluster.get(PODS, "p", "default")
         assert (found.spec.node_name, found.status.nominated_node_name) == ("n1", "")
         page = await cluster.list(PODS, field_selector="spec.nodeName=n1")

@@ -16,8 +16,7 @@ _SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Suc
 def bind_pod(request: Request) -> Answer:
     """POST …/pods/NAME/binding."""
     binding, write = _read(request)
-    name = (binding.get("metadata") or {}).get("name", "")
-    if name and name != request.name:
+    if (binding.get("metadata") or {}).get("name", "") != request.name:
         raise bad_request("name in URL does not match name in Binding object")
     bind(write, binding)
     return TreeAnswer(_SUCCESS, 201)

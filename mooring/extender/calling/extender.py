@@ -18,7 +18,7 @@ from mooring.extender import wire
 from mooring.extender.calling.connections import Connections, ExchangeError
 from mooring.extender.calling.originals import Originals
 from mooring.extender.calling.rolls import Roll, Rolls
-from mooring.framework.extender import SCALE, ExtenderError, Filtered, PodsOn, VictimsOnNode
+from mooring.framework.extender import SCALE, ExtenderCallError, Filtered, PodsOn, VictimsOnNode
 from mooring.framework.nodes import IntArray, Nodes
 from mooring.framework.pod import PodInfo
 
@@ -106,7 +106,7 @@ class HttpExtender:
                 return last[1]
             result = self._read(verb, data, _FilterResult)
             if result.error:
-                raise ExtenderError(self.name, result.error)
+                raise ExtenderCallError(self.name, result.error)
             passed = self._passed(roll, result)
             failed, unresolvable = result.failed_nodes or {}, result.failed_and_unresolvable_nodes or {}
             filtered = Filtered(roll.rows[passed], failed, unresolvable)
@@ -125,7 +125,7 @@ class HttpExtender:
             limit = HIGHEST // (self.weight * SCALE)
             if scores and (max(scores) > limit or min(scores) < -limit):
                 node_name, score = max(zip(roll.names, scores, strict=True), key=lambda each: abs(each[1]))
-                raise ExtenderError(
+                raise ExtenderCallError(
                     self.name,
                     f'extender "{self.name}" gave node "{node_name}" the score {score}; '
                     f"expected {wire.MIN_EXTENDER_PRIORITY} to {wire.MAX_EXTENDER_PRIORITY}, "
@@ -160,7 +160,7 @@ class HttpExtender:
             data = self._post(verb, [wire.write(args)], again=False)
             result = self._read(verb, data, wire.ExtenderBindingResult)
             if result.error:
-                raise ExtenderError(self.name, result.error)
+                raise ExtenderCallError(self.name, result.error)
 
     def close(self) -> None:
         """Close the connections that are kept."""
@@ -196,9 +196,9 @@ class HttpExtender:
         try:
             status, data = self._connections.post(verb, body, self._timeout, again=again)
         except ExchangeError as failure:
-            raise ExtenderError(self.name, f'Post "{url}": {failure}') from None
+            raise ExtenderCallError(self.name, f'Post "{url}": {failure}') from None
         if status != 200:
-            raise ExtenderError(self.name, f"failed {verb} with extender at URL {url}, code {status}")
+            raise ExtenderCallError(self.name, f"failed {verb} with extender at URL {url}, code {status}")
         return data
 
     def _read(self, verb: str, data: bytes, answer: type[T]) -> T:
@@ -233,7 +233,7 @@ class HttpExtender:
         try:
             return np.unique(np.array([roll.positions[name] for name in names], np.int64))
         except KeyError as unknown:
-            raise ExtenderError(
+            raise ExtenderCallError(
                 self.name,
                 f'extender "{self.name}" claims a filtered node "{unknown.args[0]}" '
                 "which is not found in the input node list",
@@ -241,22 +241,22 @@ class HttpExtender:
 
     def _victims(self, node_name: str, meta: wire.MetaVictims, pods_on: PodsOn) -> VictimsOnNode:
         if not meta.pods:
-            raise ExtenderError(self.name, f'expected at least one victim pod on node "{node_name}"')
+            raise ExtenderCallError(self.name, f'expected at least one victim pod on node "{node_name}"')
         pods = pods_on(node_name)
         if pods is None:
-            raise ExtenderError(self.name, f'nodeinfo not found for node name "{node_name}"')
+            raise ExtenderCallError(self.name, f'nodeinfo not found for node name "{node_name}"')
         by_uid = {pod.uid: pod for pod in pods}
         for victim in meta.pods:
             if victim.uid not in by_uid:
-                raise ExtenderError(
+                raise ExtenderCallError(
                     self.name,
                     f"extender: {self.name} claims to preempt pod (UID: {victim.uid}) on node: {node_name}, "
                     "but the pod is not found on that node",
                 )
         return VictimsOnNode([by_uid[victim.uid] for victim in meta.pods], meta.num_pdb_violations)
 
-    def _nonsense(self, verb: str, what: str) -> ExtenderError:
-        return ExtenderError(self.name, f'extender "{self.name}" answered {verb} with no sense: {what}')
+    def _nonsense(self, verb: str, what: str) -> ExtenderCallError:
+        return ExtenderCallError(self.name, f'extender "{self.name}" answered {verb} with no sense: {what}')
 
     # ---- trouble
 
@@ -265,7 +265,7 @@ class HttpExtender:
         """Tell the log of trouble when it begins and when it is over, however many pods meet it."""
         try:
             yield
-        except ExtenderError as trouble:
+        except ExtenderCallError as trouble:
             if verb not in self._troubled:
                 self._troubled.add(verb)
                 what = "pods are scheduled without it" if self.ignorable else "pods are tried again"

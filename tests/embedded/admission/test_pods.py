@@ -38,7 +38,7 @@ def test_a_pod_gets_the_place_of_its_node(direct: Direct) -> None:
         "create", "nodes", body={"metadata": {"name": "n", "labels": {ZONE: "z", REGION: "r", "a": "b"}}}
     )
     direct.ask("create", "nodes", body={"metadata": {"name": "nowhere"}})
-    binding = {"target": {"kind": "Node", "name": "n"}}
+    binding = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}
     direct.ask("create", "pods", body=pod("p"))
     direct.ask("create", "pods", "p", binding, subresource="binding")
     assert direct.tree("get", "pods", "p")["metadata"]["labels"] == {ZONE: "z", REGION: "r"}

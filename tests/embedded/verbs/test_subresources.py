@@ -14,7 +14,7 @@ NODE = {"kind": "Node", "name": "n1"}
 
 
 def bind(direct: Direct, name: str = "p", **binding: Any) -> Any:
-    binding.setdefault("target", NODE)
+    binding = {"target": NODE, **binding, "metadata": {"name": name, **binding.get("metadata", {})}}
     return direct.tree("create", "pods", name, binding, subresource="binding")
 
 
@@ -52,7 +52,9 @@ def test_bindings_that_cannot_be(direct: Direct) -> None:
     direct.ask("create", "pods", body=pod("p", schedulingGates=[{"name": "a.b/c"}]))
     assert refusal(lambda: bind(direct)).message.endswith("pod p has non-empty .spec.schedulingGates")
     assert refusal(lambda: bind(direct, "none")).message == 'pods "none" not found'
-    assert refusal(lambda: bind(direct, metadata={"name": "q"})).code == 400
+    for other in ("q", ""):
+        error = refusal(lambda other=other: bind(direct, metadata={"name": other}))
+        assert (error.code, error.message) == (400, "name in URL does not match name in Binding object")
     assert refusal(lambda: bind(direct, target={"kind": "Zork", "name": ""})).code == 422
     direct.ask("create", "pods", body=pod("q"))
     assert refusal(lambda: bind(direct, "q", metadata={"uid": "other"})).code == 409
