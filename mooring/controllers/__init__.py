@@ -9,9 +9,10 @@ from mooring.controllers.deployment import DeploymentController
 from mooring.controllers.disruption import DisruptionController
 from mooring.controllers.ephemeral_volumes import EphemeralVolumes
 from mooring.controllers.event_expiry import EventExpiry
+from mooring.controllers.every_namespace import ServiceAccounts
 from mooring.controllers.garbage_collector import GarbageCollector
 from mooring.controllers.job import JobController, OrphanedJobPods
-from mooring.controllers.namespace import NamespaceController, ServiceAccounts
+from mooring.controllers.namespace import NamespaceController
 from mooring.controllers.node_lifecycle import NodeLifecycle, SimulatedNodes
 from mooring.controllers.pod_gc import PodGC
 from mooring.controllers.provisioner import Provisioner

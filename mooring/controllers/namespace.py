@@ -1,4 +1,4 @@
-"""Namespaces: a deleted one goes when everything in it is gone; the others have a ServiceAccount for pods."""
+"""Namespaces: a deleted one goes when everything in it is gone."""
 
 from __future__ import annotations
 
@@ -53,7 +53,6 @@ class Namespace(KubeObject):
 
 
 NAMESPACES = ApiResource("", "v1", "namespaces", False, Namespace)
-SERVICE_ACCOUNTS = ApiResource("", "v1", "serviceaccounts", True, KubeObject)
 
 
 class _Findings:
@@ -243,38 +242,3 @@ class NamespaceController(Controller):
         except ApiError as refusal:
             if not refusal.not_found:
                 raise
-
-
-class ServiceAccounts(Controller):
-    """Every namespace has a ServiceAccount for pods that name no other."""
-
-    name = "serviceaccount-controller"
-    DEFAULT = "default"
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self._namespaces = self.cache.follow(NAMESPACES)
-        self._accounts = self.cache.follow(SERVICE_ACCOUNTS)
-        self._namespaces.subscribe(lambda old, new: self._look_at(new))
-        self._accounts.subscribe(self._account_changed)
-
-    def _look_at(self, namespace: Namespace | None) -> None:
-        if namespace is not None:
-            self.enqueue(namespace.name)
-
-    def _account_changed(self, old: KubeObject | None, new: KubeObject | None) -> None:
-        if new is None and old is not None and old.name == self.DEFAULT:
-            self.enqueue(old.namespace)
-
-    async def sync(self, key: str) -> None:
-        namespace = self._namespaces.get(key)
-        if namespace is None or namespace.metadata.deletion_timestamp is not None:
-            return
-        if self._accounts.get(f"{key}/{self.DEFAULT}") is not None:
-            return
-        body = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": self.DEFAULT}}
-        try:
-            await self.create(self._accounts, body, key)
-        except ApiError as refusal:
-            if not (refusal.conflict or refusal.not_found or refusal.code == 403):
-                raise  # else it is there already, or the namespace is going

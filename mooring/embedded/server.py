@@ -62,6 +62,8 @@ class EmbeddedServer:
         self._directory: Path | None = None
         self._listener: Listener | None = None
         self.token = new_token()
+        self.authority = b""
+        """What signed the server's certificate, in PEM, once it listens."""
         self.pages: dict[str, Page] = {}
         """What others in this process have to say, beside the API: see `App`."""
         self.api: Api
@@ -96,10 +98,10 @@ class EmbeddedServer:
         bootstrap(self.api)
 
     async def _listen(self, directory: Path) -> None:
-        certificates = kept_certificates(directory, self._host)
+        self.authority = kept_certificates(directory, self._host).authority
         self._listener = self._new_listener(directory)
         await self._listener.start()
-        write_kubeconfig(kubeconfig_path(directory), self.url, self.token, certificates.authority)
+        write_kubeconfig(kubeconfig_path(directory), self.url, self.token, self.authority)
 
     def _new_listener(self, directory: Path) -> Listener:
         """On the port that was asked for; if none was, on the last one, or any where that is taken."""

@@ -12,6 +12,7 @@ from mooring.cluster.controller import Context, Controller
 from mooring.cluster.events import EventRecorder
 from mooring.config import LoadedConfig
 from mooring.controllers import controllers
+from mooring.controllers.every_namespace import RootCertificates
 from mooring.core.decision import Decision
 from mooring.embedded.port import EmbeddedCluster
 from mooring.embedded.server import EmbeddedServer
@@ -85,6 +86,8 @@ class LocalCluster:
         begin = self._work.begin
         for controller in controllers(context, self.nodes):
             self.begin(controller)
+        if self.server.authority:
+            self.begin(RootCertificates(context, self.server.authority.decode()))
         begin("the fake nodes", self.nodes.run())
         begin("the controllers' informers", self.cache.run())
         begin("the controllers' events", recorder.run())

@@ -6,7 +6,8 @@ import pytest
 
 from mooring.cluster.errors import ApiError
 from mooring.cluster.kinds import ApiResource
-from mooring.controllers.namespace import NamespaceController, ServiceAccounts
+from mooring.controllers.every_namespace import RootCertificates, ServiceAccounts
+from mooring.controllers.namespace import NamespaceController
 from tests.controllers.kit import Embedded, Tree, Whole, play, template
 from tests.controllers.test_garbage_collector import CRDS, WIDGETS, definition
 
@@ -126,3 +127,25 @@ def test_every_namespace_has_an_account() -> None:
         await stage.get("serviceaccounts", "default")
 
     play(scene, NamespaceController, ServiceAccounts)
+
+
+def test_every_namespace_has_the_certificate_of_the_api_server() -> None:
+    async def scene(stage: Embedded) -> None:
+        await begin(stage)
+        made = await stage.get("configmaps", "kube-root-ca.crt")
+        assert made["data"] == {"ca.crt": "PEM"}
+        assert made["metadata"]["annotations"]["kubernetes.io/description"].startswith("Contains a CA bundle")
+        await stage.patch("configmaps", "kube-root-ca.crt", {"data": {"ca.crt": "mine"}})
+        await stage.rest()
+        restored = await stage.get("configmaps", "kube-root-ca.crt")
+        assert restored["data"] == {"ca.crt": "PEM"}
+        await stage.advance(60)
+        assert await stage.get("configmaps", "kube-root-ca.crt") == restored
+        await stage.delete("configmaps", "kube-root-ca.crt")
+        await stage.rest()
+        assert (await stage.get("configmaps", "kube-root-ca.crt"))["data"] == {"ca.crt": "PEM"}
+        await stage.delete("namespaces", "gone")
+        await stage.advance(60)
+        assert not await exists(stage)
+
+    play(scene, NamespaceController, lambda context: RootCertificates(context, "PEM"))
