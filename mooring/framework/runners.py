@@ -227,12 +227,14 @@ class ScoreRunner:
         except Exception as exc:
             raise self._failed("normalize_score", exc) from exc
 
-    def groups(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Groups:
-        """`run` and `normalize` in one."""
+    def groups(self, state: CycleState, pod: PodInfo, nodes: Nodes, rows: int) -> Groups:
+        """`run` and `normalize` in one; `rows` is how many the table has."""
         try:
             groups = self.plugin.score_groups(state, pod, nodes)
             if not isinstance(groups, Groups):
                 raise PluginError(self.name, f"score_groups answered {groups!r}; expected Groups")
+            if groups.of.shape != (rows,):
+                raise PluginError(self.name, f"score_groups put {groups.of.shape} rows of {rows} into groups")
             self._checked(groups.raw, len(groups.scores), "score_groups")
             self._checked(groups.scores, len(groups.scores), "score_groups")
             return groups

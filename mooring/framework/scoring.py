@@ -280,7 +280,7 @@ class Scoring:
 
     def _compute_groups(self, column: ScoreColumn, cycle: _Cycle) -> bool:
         runner = column.runner
-        groups = runner.groups(cycle.state, cycle.pod, cycle.candidates)
+        groups = runner.groups(cycle.state, cycle.pod, cycle.candidates, len(cycle.feasible))
         if groups is column.latest and cycle.same_rows:
             return False
         column.latest = column.groups = groups
