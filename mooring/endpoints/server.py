@@ -73,7 +73,7 @@ class EndpointServer:
         )
         self._config.load()
         self._state = ServerState()
-        self._handshakes: dict[asyncio.Task[None], None] = {}  # the oldest first
+        self._handshakes: dict[asyncio.Task[None], Connection] = {}  # the oldest first
         self._listener = listen(settings.bind_address, settings.secure_port)
         self.port: int = self._listener.getsockname()[1]
 
@@ -106,8 +106,9 @@ class EndpointServer:
                 await asyncio.sleep(PAUSE)
                 continue
             if self._make_room():
-                task = loop.create_task(self._shake_hands(accepted))
-                self._handshakes[task] = None
+                connection = Connection(self._config, self._state)
+                task = loop.create_task(self._shake_hands(accepted, connection))
+                self._handshakes[task] = connection
                 task.add_done_callback(self._handshakes.pop)
             else:
                 accepted.close()
@@ -115,18 +116,20 @@ class EndpointServer:
 
     def _make_room(self) -> bool:
         """Whether there is room for one more; the oldest that only sits there makes way."""
-        if len(self._handshakes) + len(self.connections) < MOST_CONNECTIONS:
+        # A handshake is over a moment before its task is.
+        handshakes = [task for task, made in self._handshakes.items() if made not in self.connections]
+        if len(handshakes) + len(self.connections) < MOST_CONNECTIONS:
             return True
         idle = [each for each in self.connections if each.idle]
         if idle:
             min(idle, key=lambda connection: connection.since).transport.abort()
-        elif self._handshakes:
-            next(iter(self._handshakes)).cancel()
+        elif handshakes:
+            handshakes[0].cancel()
         else:
             return False
         return True
 
-    async def _shake_hands(self, accepted: socket.socket) -> None:
+    async def _shake_hands(self, accepted: socket.socket, connection: Connection) -> None:
         loop = asyncio.get_running_loop()
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         context = self._identity.context
@@ -138,9 +141,7 @@ class EndpointServer:
                 "ssl_shutdown_timeout": GOODBYE_WITHIN,
             }
         try:
-            _, connection = await loop.connect_accepted_socket(
-                lambda: Connection(self._config, self._state), accepted, **tls
-            )
+            await loop.connect_accepted_socket(lambda: connection, accepted, **tls)
         except OSError as error:  # no TLS, none that we speak, or gone
             log.log(logging.INFO - 4, "no TLS with a client: %s", error)
             return

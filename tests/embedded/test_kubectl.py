@@ -56,6 +56,7 @@ def test_watching_until_something_happens(kubectl: Kubectl) -> None:
 
 
 def test_a_token_of_an_account_is_as_good(kubectl: Kubectl) -> None:
+    kubectl("get", "pods")  # what kubectl learns of the server here it need not ask for later
     kubectl("create", "serviceaccount", "robot")
     token = kubectl("create", "token", "robot", "--duration=20m")
     shown = kubectl(f"--token={token}", "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")

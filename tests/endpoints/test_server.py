@@ -7,6 +7,7 @@ import logging
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any
 
 import pytest
 
@@ -344,6 +345,27 @@ def test_there_is_always_room_for_one_more(loop: str, monkeypatch: pytest.Monkey
             writer.transport.abort()
 
     served(scenario, loop)
+
+
+def test_whoever_has_shaken_hands_takes_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers, "MOST_CONNECTIONS", 2)
+    shake_hands = asyncio.BaseEventLoop.connect_accepted_socket
+
+    async def lingering(*args: Any, **more: Any) -> Any:
+        made = await shake_hands(*args, **more)
+        await asyncio.sleep(0.5)
+        return made
+
+    monkeypatch.setattr(asyncio.BaseEventLoop, "connect_accepted_socket", lingering)
+
+    async def scenario(it: Served) -> None:
+        reader, writer = await it.connect()
+        assert (await it.ask("/healthz")).status == 200
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        writer.transport.abort()
+
+    served(scenario)
 
 
 def test_whoever_is_being_answered_is_not_pushed_out(monkeypatch: pytest.MonkeyPatch) -> None:
