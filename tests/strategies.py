@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from hypothesis import HealthCheck, settings
@@ -38,11 +39,15 @@ def sometimes(strategy: st.SearchStrategy[Any], otherwise: Any = None) -> st.Sea
     return st.one_of(st.just(otherwise), strategy)
 
 
-@st.composite
+# Strategies are made once: making and validating one takes longer than drawing from it.
+up_to = cache(lambda most: st.integers(0, most))
+among = cache(lambda *values: st.sampled_from(values))
+
+
 def some_of(draw: st.DrawFn, features: Mapping[str, st.SearchStrategy[Any]], most: int) -> dict[str, Any]:
     """A few of many features: with all at once, nothing would ever fit anywhere."""
     names = list(features)
-    chosen = {names[draw(st.integers(0, len(names) - 1))] for _ in range(draw(st.integers(0, most)))}
+    chosen = {names[draw(up_to(len(names) - 1))] for _ in range(draw(up_to(most)))}
     return {name: draw(features[name]) for name in sorted(chosen)}
 
 
@@ -88,16 +93,16 @@ def nodes(draw: st.DrawFn, alike: bool = False) -> dict[str, Any]:
 
     Those that are alike differ in nothing but labels.
     """
-    name = draw(st.sampled_from(NODE_NAMES))
+    name = draw(among(*NODE_NAMES))
     plain = {"cpu": "3", "memory": "8Gi", "pods": "110", GPU: "2"}
-    labels = {HOST: name, ZONE: "a", **draw(some_of(_labels, 2))}
+    labels = {HOST: name, ZONE: "a", **some_of(draw, _labels, 2)}
     if alike:
         return {"name": name, "allocatable": plain, "labels": without_none(labels)}
     return {
         "name": name,
-        "allocatable": {**plain, **draw(some_of(_amounts, 2))},
+        "allocatable": {**plain, **some_of(draw, _amounts, 2)},
         "labels": without_none(labels),
-        **draw(some_of(_oddities, 1)),
+        **some_of(draw, _oddities, 1),
     }
 
 
@@ -262,12 +267,12 @@ def templates(
     """
     template = {
         "requests": draw(light_requests if light else requests),
-        "labels": draw(labels) if draw(st.integers(0, 4)) else {},
-        "namespace": draw(st.sampled_from(["default", "default", "default", "other"])),
+        "labels": draw(labels) if draw(up_to(4)) else {},
+        "namespace": draw(among("default", "default", "default", "other")),
         "priority": draw(priorities),
     }
-    for fields in draw(some_of(FEATURES, others)).values():
+    for fields in some_of(draw, FEATURES, others).values():
         template |= fields
     if always:
-        template |= draw(FEATURES[draw(st.sampled_from(always))])
+        template |= draw(FEATURES[always[draw(up_to(len(always) - 1))]])
     return without_none(template)

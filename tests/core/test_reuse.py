@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.core.decision import Decision
-from tests.state.histories import THEMES, History, histories_about
+from tests.state.histories import HISTORIES, THEMES, History
 from tests.state.moment import Moment
 from tests.state.objects import node, pod
 from tests.state.world import Rules, World
@@ -45,14 +45,14 @@ def agree(mine: Sequence[Decision], theirs: Sequence[Decision]) -> None:
 @given(data=st.data())
 @examples(90)
 def test_a_scheduler_that_remembers_decides_like_one_that_does_not(theme: str, data: st.DataObject) -> None:
-    check(data.draw(histories_about(THEMES[theme])))
+    check(data.draw(HISTORIES[theme]))
 
 
 @pytest.mark.parametrize("theme", THEMES)
 @given(data=st.data())
 @examples(15)
 def test_with_more_nodes_than_ever_change_at_once(theme: str, data: st.DataObject) -> None:
-    history = data.draw(histories_about(THEMES[theme]))
+    history = data.draw(HISTORIES[theme])
     check(history._replace(herds=data.draw(st.sampled_from([5, 12]))))
 
 
@@ -99,7 +99,7 @@ def volumes_in_flight(world: World) -> bool:
 @given(data=st.data())
 @examples(30)
 def test_a_scheduler_that_was_just_started_decides_the_same(theme: str, data: st.DataObject) -> None:
-    history = data.draw(histories_about(THEMES[theme]))
+    history = data.draw(HISTORIES[theme])
     world = World(history.rules, templates=history.templates)
     for event in history.all_events:
         world.happen(event._replace(attempts=0))

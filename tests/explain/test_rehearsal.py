@@ -24,7 +24,7 @@ from mooring.framework.runners import PluginError
 from mooring.framework.status import Status
 from mooring.testing import make_node, make_pod
 from tests.explain.kit import Setting
-from tests.state.histories import THEMES, History, histories_about
+from tests.state.histories import HISTORIES, THEMES, History
 from tests.state.world import World
 from tests.strategies import examples
 
@@ -49,7 +49,7 @@ def played(history: History) -> World:
 @given(data=st.data())
 @examples(5)
 def test_a_scheduler_that_is_asked_decides_like_one_that_is_not(theme: str, data: st.DataObject) -> None:
-    history = data.draw(histories_about(THEMES[theme]))
+    history = data.draw(HISTORIES[theme])
     asked, left_alone = (World(history.rules, templates=history.templates) for _ in range(2))
     for event in history.all_events:
         asked.happen(event)
@@ -72,7 +72,7 @@ def test_a_scheduler_that_is_asked_decides_like_one_that_is_not(theme: str, data
 @given(data=st.data())
 @examples(12)
 def test_a_rehearsal_comes_to_what_an_attempt_comes_to(theme: str, data: st.DataObject) -> None:
-    scheduler = played(data.draw(histories_about(THEMES[theme]))).scheduler
+    scheduler = played(data.draw(HISTORIES[theme])).scheduler
     for queued in list(scheduler.queue):
         assert told(scheduler, queued.pod, rehearse=True) == told(scheduler, queued.pod, rehearse=False)
 
@@ -98,7 +98,7 @@ def told(scheduler: Scheduler, pod: PodInfo, rehearse: bool) -> Any:
 @given(data=st.data())
 @examples(25)
 def test_a_new_node_that_would_do_does(theme: str, data: st.DataObject) -> None:
-    history = data.draw(histories_about(THEMES[theme]))
+    history = data.draw(HISTORIES[theme])
     if history.setting.config == "odd":
         history = history._replace(setting=history.setting._replace(config="default"))
     scheduler = played(history).scheduler

@@ -34,6 +34,7 @@ from mooring.framework.pod import PodInfo, Shape
 from mooring.framework.status import SKIP, SKIP_SHAPE
 from mooring.state.cluster import ClusterState
 from mooring.state.store import ObjectStore
+from tests.strategies import among, up_to
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
@@ -176,12 +177,12 @@ taints = st.sampled_from([[], [], [Taint(key="dedicated", effect="NoSchedule")]]
 
 @st.composite
 def nodes(draw: st.DrawFn, name: str | None = None) -> Node:
-    chosen = name or draw(st.sampled_from(NODE_NAMES))
+    chosen = name or draw(among(*NODE_NAMES))
     topology = {}
-    if draw(st.integers(0, 5)) < 5:
+    if draw(up_to(5)) < 5:
         topology[HOSTNAME] = chosen
-    if draw(st.integers(0, 5)) < 5:
-        topology[ZONE] = draw(st.sampled_from(["a", "b", "c", ""]))
+    if draw(up_to(5)) < 5:
+        topology[ZONE] = draw(among("a", "b", "c", ""))
     return make_node(chosen, topology, draw(taints))
 
 
@@ -236,8 +237,8 @@ def pods(draw: st.DrawFn, specs: st.SearchStrategy[dict[str, Any]], name: str = 
     return make_pod(
         name,
         draw(labels),
-        namespace=draw(st.sampled_from(NAMESPACES)),
-        deleted=draw(st.integers(0, 9)) == 9,
+        namespace=draw(among(*NAMESPACES)),
+        deleted=draw(up_to(9)) == 9,
         **draw(specs),
     )
 
@@ -259,21 +260,21 @@ def moved(pod: Pod, node: str, number: int) -> Pod:
 @st.composite
 def events(draw: st.DrawFn, specs: st.SearchStrategy[dict[str, Any]]) -> Any:
     """Something that happens to a cluster: a Node or an object comes or changes, a pod comes, one goes."""
-    kind = draw(st.sampled_from(["node", "gone", "pod", "pod", "pod", "delete", "namespace", "service"]))
+    kind = draw(among("node", "gone", "pod", "pod", "pod", "delete", "namespace", "service"))
     if kind == "node":
         return draw(nodes())
     if kind == "pod":
-        return moved(draw(pods(specs)), draw(st.sampled_from(NODE_NAMES)), draw(st.integers(0, 10**6)))
+        return moved(draw(pods(specs)), draw(among(*NODE_NAMES)), draw(up_to(10**6)))
     if kind == "namespace":
         return Namespace(
             metadata=ObjectMeta(
-                name=draw(st.sampled_from(NAMESPACES)), labels=draw(st.sampled_from([{}, {"team": "x"}]))
+                name=draw(among(*NAMESPACES)), labels=draw(st.sampled_from([{}, {"team": "x"}]))
             )
         )
     if kind == "service":
-        meta = ObjectMeta(name="s", namespace=draw(st.sampled_from(NAMESPACES)))
+        meta = ObjectMeta(name="s", namespace=draw(among(*NAMESPACES)))
         return Service(metadata=meta, spec=ServiceSpec(selector=draw(labels)))
-    return kind, draw(st.integers(0, 10**6))
+    return kind, draw(up_to(10**6))
 
 
 def happen(bench: Bench[Any], event: Any) -> None:

@@ -144,15 +144,19 @@ _KINDS: dict[str, Sequence[st.SearchStrategy[Any]]] = {
 _OFTEN = ["node", "thing", *["pods"] * 6, "placed", "delete", "tick", "settle"]
 
 
-@st.composite
-def events(draw: st.DrawFn, theme: Theme) -> Event:
-    kind = draw(st.sampled_from([*_OFTEN, *theme.often, *theme.often, *_KINDS]))
-    attempts = draw(st.sampled_from([12, 12, 1, 0]))
-    if kind == "thing":
-        return Event(kind, (draw(theme.things),), attempts)
-    if kind == "node":
-        return Event(kind, (draw(nodes(theme.alike)),), attempts)
-    return Event(kind, tuple(draw(arg) for arg in _KINDS[kind]), attempts)
+_attempts = st.sampled_from([12, 12, 1, 0])
+
+
+def events(theme: Theme) -> st.SearchStrategy[Event]:
+    kinds = {**_KINDS, "thing": (theme.things,), "node": (nodes(theme.alike),)}
+    kind_names = st.sampled_from([*_OFTEN, *theme.often, *theme.often, *_KINDS])
+
+    @st.composite
+    def event(draw: st.DrawFn) -> Event:
+        kind, attempts = draw(kind_names), draw(_attempts)
+        return Event(kind, tuple(draw(arg) for arg in kinds[kind]), attempts)
+
+    return event()
 
 
 class History(NamedTuple):
@@ -193,4 +197,5 @@ def histories_about(theme: Theme) -> st.SearchStrategy[History]:
     )
 
 
-histories = st.one_of([histories_about(theme) for theme in THEMES.values()])
+HISTORIES = {name: histories_about(theme) for name, theme in THEMES.items()}
+histories = st.one_of(list(HISTORIES.values()))

@@ -7,25 +7,30 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.state.objects import HOST, ZONE, manifest
-from tests.strategies import CLAIMS, DISK, DRIVER, NODE_NAMES, VOLUMES, selectors, sometimes
+from tests.strategies import CLAIMS, DISK, DRIVER, NODE_NAMES, VOLUMES, among, selectors, sometimes, up_to
 
 Manifest = dict[str, Any]
 
 _namespaced = st.sampled_from(["default", "default", "other"])
 _quantities = st.sampled_from(["1Gi", "5Gi"])
+_teams = st.sampled_from([{}, {"team": "x"}])
+_service_selectors = st.sampled_from([{"app": "a"}, {"app": "b"}, {"tier": "x"}, {}])
+_budget_selectors = st.one_of(st.just({"matchLabels": {"app": "a"}}), selectors)
+_topologies = sometimes(st.just([{"matchLabelExpressions": [{"key": ZONE, "values": ["a", "c"]}]}]), [])
+_volume_labels = st.sampled_from([{}, {}, {ZONE: "a"}, {ZONE: "a__b"}])
 _STORAGE = "storage.k8s.io/v1"
 
 
 @st.composite
 def namespaces(draw: st.DrawFn) -> Manifest:
-    team = draw(st.sampled_from([{}, {"team": "x"}]))
+    team = draw(_teams)
     return manifest("Namespace", draw(_namespaced), metadata={"labels": team})
 
 
 @st.composite
 def services(draw: st.DrawFn) -> Manifest:
-    selector = draw(st.sampled_from([{"app": "a"}, {"app": "b"}, {"tier": "x"}, {}]))
-    name = draw(st.sampled_from(["s0", "s1"]))
+    selector = draw(_service_selectors)
+    name = draw(among("s0", "s1"))
     return manifest("Service", name, draw(_namespaced), spec={"selector": selector})
 
 
@@ -41,11 +46,11 @@ def controllers(draw: st.DrawFn) -> Manifest:
 def budgets(draw: st.DrawFn) -> Manifest:
     return manifest(
         "PodDisruptionBudget",
-        draw(st.sampled_from(["b0", "b1"])),
+        draw(among("b0", "b1")),
         "default",
         group="policy/v1",
-        spec={"selector": draw(st.one_of(st.just({"matchLabels": {"app": "a"}}), selectors))},
-        status={"disruptionsAllowed": draw(st.integers(0, 2))},
+        spec={"selector": draw(_budget_selectors)},
+        status={"disruptionsAllowed": draw(up_to(2))},
     )
 
 
@@ -54,46 +59,45 @@ def budgets(draw: st.DrawFn) -> Manifest:
 
 @st.composite
 def storage_classes(draw: st.DrawFn, name: str = "") -> Manifest:
-    name = name or draw(st.sampled_from(["wait", "wait", "wait", "now"]))
-    zones = [{"matchLabelExpressions": [{"key": ZONE, "values": ["a", "c"]}]}]
+    name = name or draw(among("wait", "wait", "wait", "now"))
     return manifest(
         "StorageClass",
         name,
         group=_STORAGE,
-        provisioner=draw(st.sampled_from([DRIVER, DRIVER, "kubernetes.io/no-provisioner"])),
+        provisioner=draw(among(DRIVER, DRIVER, "kubernetes.io/no-provisioner")),
         volumeBindingMode="WaitForFirstConsumer" if name == "wait" else "Immediate",
-        allowedTopologies=draw(sometimes(st.just(zones), [])),
+        allowedTopologies=draw(_topologies),
     )
 
 
 @st.composite
 def claims(draw: st.DrawFn, number: int | None = None) -> Manifest:
     """The claim c0 is bound to the volume v0 and so on, if it is."""
-    number = draw(st.integers(0, len(CLAIMS) - 1)) if number is None else number
+    number = draw(up_to(len(CLAIMS) - 1)) if number is None else number
     bound = draw(st.booleans())
     annotations = {"pv.kubernetes.io/bind-completed": "yes"} if bound else {}
-    if not bound and draw(st.integers(0, 5)) == 5:
-        annotations["volume.kubernetes.io/selected-node"] = draw(st.sampled_from(NODE_NAMES))
+    if not bound and draw(up_to(5)) == 5:
+        annotations["volume.kubernetes.io/selected-node"] = draw(among(*NODE_NAMES))
     return manifest(
         "PersistentVolumeClaim",
         CLAIMS[number],
         draw(_namespaced),
         metadata={"annotations": annotations},
         spec={
-            "accessModes": ["ReadWriteOncePod" if draw(st.integers(0, 5)) == 5 else "ReadWriteOnce"],
+            "accessModes": ["ReadWriteOncePod" if draw(up_to(5)) == 5 else "ReadWriteOnce"],
             "resources": {"requests": {"storage": draw(_quantities)}},
-            "storageClassName": "now" if draw(st.integers(0, 7)) == 7 else "wait",
+            "storageClassName": "now" if draw(up_to(7)) == 7 else "wait",
             "volumeName": VOLUMES[number] if bound else "",
         },
-        status={"phase": "Pending" if not bound else "Lost" if draw(st.integers(0, 7)) == 7 else "Bound"},
+        status={"phase": "Pending" if not bound else "Lost" if draw(up_to(7)) == 7 else "Bound"},
     )
 
 
 @st.composite
 def ephemeral_claims(draw: st.DrawFn) -> Manifest:
     """The claim of a generic ephemeral volume, made for the pod or for somebody else."""
-    pod = draw(st.sampled_from(["p1", "p2", "p3"]))
-    uid = draw(st.sampled_from([pod, "x"]))
+    pod = draw(among("p1", "p2", "p3"))
+    uid = draw(among(pod, "x"))
     owner = {"apiVersion": "v1", "kind": "Pod", "name": pod, "uid": uid, "controller": True}
     spec = {"resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "wait"}
     metadata = {"ownerReferences": [owner]}
@@ -102,47 +106,47 @@ def ephemeral_claims(draw: st.DrawFn) -> Manifest:
 
 @st.composite
 def persistent_volumes(draw: st.DrawFn, number: int | None = None) -> Manifest:
-    name = VOLUMES[draw(st.integers(0, len(VOLUMES) - 1)) if number is None else number]
+    name = VOLUMES[draw(up_to(len(VOLUMES) - 1)) if number is None else number]
     spec: Manifest = {
         "capacity": {"storage": draw(_quantities)},
         "accessModes": ["ReadWriteOnce", "ReadWriteOncePod"],
         "storageClassName": "wait",
     }
-    affine = draw(st.sampled_from([None, (ZONE, "a"), (ZONE, "b"), (HOST, "n0"), (DISK, "ssd")]))
+    affine = draw(among(None, (ZONE, "a"), (ZONE, "b"), (HOST, "n0"), (DISK, "ssd")))
     if affine is not None:
         expression = {"key": affine[0], "operator": "In", "values": [affine[1]]}
         spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
     if draw(st.booleans()):
         spec["csi"] = {"driver": DRIVER, "volumeHandle": f"handle-{name}"}
-    if draw(st.integers(0, 4)) == 4:
+    if draw(up_to(4)) == 4:
         spec["claimRef"] = {"namespace": "default", "name": "c0", "uid": "PersistentVolumeClaim-default-c0"}
-    metadata = {"labels": draw(st.sampled_from([{}, {}, {ZONE: "a"}, {ZONE: "a__b"}]))}
+    metadata = {"labels": draw(_volume_labels)}
     return manifest("PersistentVolume", name, metadata=metadata, spec=spec, status={"phase": "Available"})
 
 
 @st.composite
 def csi_nodes(draw: st.DrawFn) -> Manifest:
-    drivers = [{"name": DRIVER, "nodeID": "x", "allocatable": {"count": draw(st.integers(0, 2))}}]
-    return manifest("CSINode", draw(st.sampled_from(NODE_NAMES)), group=_STORAGE, spec={"drivers": drivers})
+    drivers = [{"name": DRIVER, "nodeID": "x", "allocatable": {"count": draw(up_to(2))}}]
+    return manifest("CSINode", draw(among(*NODE_NAMES)), group=_STORAGE, spec={"drivers": drivers})
 
 
 @st.composite
 def attachments(draw: st.DrawFn) -> Manifest:
     spec = {
         "attacher": DRIVER,
-        "nodeName": draw(st.sampled_from(NODE_NAMES)),
-        "source": {"persistentVolumeName": draw(st.sampled_from(VOLUMES))},
+        "nodeName": draw(among(*NODE_NAMES)),
+        "source": {"persistentVolumeName": draw(among(*VOLUMES))},
     }
-    return manifest("VolumeAttachment", draw(st.sampled_from(["t0", "t1"])), group=_STORAGE, spec=spec)
+    return manifest("VolumeAttachment", draw(among("t0", "t1")), group=_STORAGE, spec=spec)
 
 
 @st.composite
 def capacities(draw: st.DrawFn) -> Manifest:
     if draw(st.booleans()):
         return manifest("CSIDriver", DRIVER, group=_STORAGE, spec={"storageCapacity": draw(st.booleans())})
-    topology = {"matchLabels": {ZONE: draw(st.sampled_from(["a", "b"]))}}
+    topology = {"matchLabels": {ZONE: draw(among("a", "b"))}}
     fields = {"storageClassName": "wait", "capacity": draw(_quantities), "nodeTopology": topology}
-    name = draw(st.sampled_from(["k0", "k1"]))
+    name = draw(among("k0", "k1"))
     return manifest("CSIStorageCapacity", name, "default", group=_STORAGE, **fields)
 
 
@@ -159,11 +163,14 @@ storage = st.one_of(
 things = st.one_of(namespaces(), grouping, budgets(), storage)
 
 
+_enough = [
+    storage_classes("wait"),
+    *(make(i) for i in range(len(CLAIMS)) for make in (claims, persistent_volumes)),
+]
+_some_csi_nodes = st.lists(csi_nodes(), max_size=3)
+
+
 @st.composite
 def storage_to_begin_with(draw: st.DrawFn) -> list[Manifest]:
     """Enough of it for pods to find something."""
-    found = [draw(storage_classes("wait"))]
-    for number in range(len(CLAIMS)):
-        found += [draw(claims(number)), draw(persistent_volumes(number))]
-    found += draw(st.lists(csi_nodes(), max_size=3))
-    return found
+    return [*(draw(one) for one in _enough), *draw(_some_csi_nodes)]
