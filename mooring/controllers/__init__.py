@@ -9,7 +9,7 @@ from mooring.controllers.deployment import DeploymentController
 from mooring.controllers.disruption import DisruptionController
 from mooring.controllers.ephemeral_volumes import EphemeralVolumes
 from mooring.controllers.event_expiry import EventExpiry
-from mooring.controllers.every_namespace import ServiceAccounts
+from mooring.controllers.every_namespace import RootCertificates, ServiceAccounts
 from mooring.controllers.garbage_collector import GarbageCollector
 from mooring.controllers.job import JobController, OrphanedJobPods
 from mooring.controllers.namespace import NamespaceController
@@ -24,8 +24,11 @@ from mooring.controllers.volume_protection import VolumeProtection
 from mooring.controllers.volumes import VolumeBinder
 
 
-def controllers(context: Context, simulated: SimulatedNodes | None = None) -> list[Controller]:
-    """One of each. `simulated` are nodes of which more is known here than leases tell."""
+def controllers(
+    context: Context, simulated: SimulatedNodes | None = None, authority: bytes = b""
+) -> list[Controller]:
+    """One of each. `simulated` are nodes of which more is known here than leases tell; `authority` is what
+    pods are to trust the API server by, in PEM, where it has a certificate."""
     return [
         DeploymentController(context),
         ReplicaSetController(context),
@@ -48,4 +51,5 @@ def controllers(context: Context, simulated: SimulatedNodes | None = None) -> li
         OrphanedJobPods(context),
         TTLAfterFinishedController(context),
         CronJobController(context),
+        *([RootCertificates(context, authority.decode())] if authority else []),
     ]

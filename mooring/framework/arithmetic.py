@@ -46,6 +46,12 @@ def truncating_divide(a: IntArray | int, b: IntArray | int) -> IntArray | int:
     return quotient
 
 
+def round_one(value: float) -> int:
+    """`round_half_away` of one number."""
+    whole = int(value)
+    return whole + int((value - whole) * 2)
+
+
 def round_half_away(values: npt.NDArray[np.float64]) -> IntArray:
     """Go's math.Round, as integers: halves go away from zero."""
     whole = np.trunc(values)

@@ -12,7 +12,6 @@ from mooring.cluster.controller import Context, Controller
 from mooring.cluster.events import EventRecorder
 from mooring.config import LoadedConfig
 from mooring.controllers import controllers
-from mooring.controllers.every_namespace import RootCertificates
 from mooring.core.decision import Decision
 from mooring.embedded.port import EmbeddedCluster
 from mooring.embedded.server import EmbeddedServer
@@ -84,10 +83,8 @@ class LocalCluster:
         context = self.context = Context(writes, self.cache, recorder, self.clock)
         self.nodes = FakeNodes(context, heartbeats=self._heartbeats)
         begin = self._work.begin
-        for controller in controllers(context, self.nodes):
+        for controller in controllers(context, self.nodes, self.server.authority):
             self.begin(controller)
-        if self.server.authority:
-            self.begin(RootCertificates(context, self.server.authority.decode()))
         begin("the fake nodes", self.nodes.run())
         begin("the controllers' informers", self.cache.run())
         begin("the controllers' events", recorder.run())

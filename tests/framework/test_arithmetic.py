@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.framework.arithmetic import broken_linear, default_normalize, round_half_away, truncating_divide
+from mooring.framework.arithmetic import (
+    broken_linear,
+    default_normalize,
+    round_half_away,
+    round_one,
+    truncating_divide,
+)
 
 numbers = st.integers(-(2**40), 2**40)
 
@@ -38,11 +44,15 @@ def test_halves_round_away_from_zero(values: list[float]) -> None:
         size = int(abs(Fraction(value)) + Fraction(1, 2))
         return size if value >= 0 else -size
 
-    assert round_half_away(np.array(values)).tolist() == [nearest(value) for value in values]
+    expected = [nearest(value) for value in values]
+    assert round_half_away(np.array(values)).tolist() == expected
+    assert [round_one(value) for value in values] == expected
 
 
 def test_the_float_just_below_a_half_rounds_down() -> None:
-    assert round_half_away(np.array([0.49999999999999994, 0.5, -0.5, 1.5, 2.5])).tolist() == [0, 1, -1, 2, 3]
+    values = [0.49999999999999994, 0.5, -0.5, 1.5, 2.5]
+    assert round_half_away(np.array(values)).tolist() == [0, 1, -1, 2, 3]
+    assert [round_one(value) for value in values] == [0, 1, -1, 2, 3]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mooring.framework.arithmetic import MAX_SCORE, round_half_away
+from mooring.framework.arithmetic import MAX_SCORE, round_half_away, round_one
 from mooring.framework.nodes import BoolArray, IntArray
 from mooring.plugins.topology_spread.contributions import Contribution, Rows
 
@@ -131,8 +131,7 @@ class Cells:
         total = 0.0
         for table, code in zip(self._tables, codes):  # noqa: B905 - as many, and asked for often
             total += table[code]  # in the pod's order: floats do not add up the same in another
-        whole = int(total)
-        return whole + int((total - whole) * 2)  # halves are rounded up
+        return round_one(total)
 
     def _score_all(self) -> None:
         codes = np.array(self._codes[1:], np.intp).reshape(-1, len(self._parts))
