@@ -71,6 +71,15 @@ class Shape:
         self.host_ports: tuple[tuple[str, str, int], ...] = resources.host_ports(pod)
         self.memory: dict[Any, Any] = {}  # forms that plugins derive from the shape alone
 
+    def takes_as_much_as(self, other: Shape) -> bool:
+        """Whether nodes count the same for pods of both shapes, but for what their labels match."""
+        return self is other or (
+            self.used == other.used
+            and self.nonzero_used == other.nonzero_used
+            and self.affinity_terms == other.affinity_terms
+            and self.claims == other.claims
+        )
+
     @staticmethod
     def key_of(pod: Pod) -> bytes:
         """Equal for pods that no default plugin can tell apart, whatever their names and nodes."""

@@ -51,6 +51,18 @@ class Counters:
 
     def add(self, shape: Shape, row: int, count: int, terminating: bool) -> None:
         """`count` (1 or -1) more pods of a shape on a row."""
+        self._count(self._tally(shape, row, count, terminating), row, count, terminating)
+
+    def replace(self, old: Shape, new: Shape, row: int, terminating: bool) -> None:
+        """A pod on a row has another shape now; most often, the same counters match it."""
+        after = self._tally(new, row, 1, terminating)
+        before = self._tally(old, row, -1, terminating)
+        if before != after:
+            self._count([c for c in after if c not in before], row, 1, terminating)
+            self._count([c for c in before if c not in after], row, -1, terminating)
+
+    def _tally(self, shape: Shape, row: int, count: int, terminating: bool) -> list[Counter]:
+        """Take note of pods of a shape on a row; the counters that match them."""
         groups = self.terminating if terminating else self.running
         rows = groups.get(shape)
         if rows is None:
@@ -66,10 +78,8 @@ class Counters:
                     # The matches are found again if the shape comes back; forgotten ones cost no memory.
                     matching = self._matching_counters(shape)
                     self._matching.pop(shape, None)
-                    self._count(matching, row, count, terminating)
-                    return
-        if self._ordered:
-            self._count(self._matching_counters(shape), row, count, terminating)
+                    return matching
+        return self._matching_counters(shape)
 
     def _count(self, counters: list[Counter], row: int, count: int, terminating: bool) -> None:
         for counter in counters:

@@ -137,14 +137,17 @@ class NodeTable:
         self._count(info.row, pod, -1)
 
     def replace_pod(self, info: NodeRow, old: PodInfo, new: PodInfo) -> None:
-        """A newer version of a pod on a node; usually nothing that counts has changed."""
-        if old.shape is new.shape and old.terminating == new.terminating:
-            info.replace(new)
-            if old.pod.status.start_time != new.pod.status.start_time:
-                self.pod_log.add(info.row)
-        else:
+        """A newer version of a pod on a node; usually it takes what it took."""
+        before, after = old.shape, new.shape
+        if old.terminating != new.terminating or not before.takes_as_much_as(after):
             self.remove_pod(info, old)
             self.add_pod(info, new)
+            return
+        info.replace(new)
+        if before is not after:  # other labels: with its node, a pod gets those of the topology
+            self.counters.replace(before, after, info.row, new.terminating)
+        if before is not after or old.pod.status.start_time != new.pod.status.start_time:
+            self.pod_log.add(info.row)
 
     def _count(self, row: int, pod: PodInfo, sign: int) -> None:
         shape = pod.shape
