@@ -66,7 +66,7 @@ def _candidates(rehearsal: Rehearsal, pod: Pod) -> list[Candidate]:
     plugin = _plugin(rehearsal)
     if plugin is None:
         return []
-    info, found = PodInfo(pod, Shape(pod)), DryRun()
+    info, found = PodInfo.of(pod, Shape(pod)), DryRun()
     try:
         choice = rehearsal.scheduler.rehearse(info, score=False)
         rows = choice.diagnosis.rows_with(Code.UNSCHEDULABLE)[:MOST_TRIED].tolist()

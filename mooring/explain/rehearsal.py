@@ -52,7 +52,7 @@ class Rehearsal:
         if self._trials > MOST_TRIALS:
             return nowhere
         try:
-            choice = self.scheduler.rehearse(PodInfo(pod, Shape(pod)), score=False)
+            choice = self.scheduler.rehearse(PodInfo.of(pod, Shape(pod)), score=False)
         except PluginError:
             return nowhere
         return nowhere if choice.feasible is None else choice.feasible & ~self.refusing.by_extenders

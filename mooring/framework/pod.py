@@ -13,6 +13,8 @@ from mooring.api.meta import ObjectMeta, ResourceList
 from mooring.api.objects import ContainerStatus, Pod, PodSpec, PodStatus, Volume
 from mooring.framework.affinity import AffinityTerm, terms_of
 
+_encode = msgspec.msgpack.Encoder().encode
+
 
 class Resources(dict[str, int]):
     """Amounts by resource name (cpu in milli); what is not there is 0."""
@@ -88,7 +90,7 @@ class Shape:
         if volumes:
             volumes = [volume for volume in volumes if volume != Volume(name=volume.name)]
             claims_by_name = any(volume.ephemeral is not None for volume in volumes)
-        return msgspec.msgpack.encode(
+        return _encode(
             (
                 meta.namespace,
                 meta.labels,
@@ -157,36 +159,36 @@ class Shapes:
         return shape
 
 
-class PodInfo:
+class PodInfo(msgspec.Struct, eq=False):
     """A pod with its shape; what filter, score and the other extension points receive."""
 
-    __slots__ = (
-        "_start_time",
-        "key",
-        "name",
-        "namespace",
-        "node_name",
-        "pod",
-        "priority",
-        "scheduler_name",
-        "shape",
-        "terminating",
-        "uid",
-    )
+    pod: Pod
+    shape: Shape
+    uid: str
+    name: str
+    namespace: str
+    key: str
+    priority: int
+    terminating: bool
+    scheduler_name: str
+    node_name: str  # for a pod just placed: the node it is assumed on
+    _start_time: float | None = None
 
-    def __init__(self, pod: Pod, shape: Shape) -> None:
-        meta = pod.metadata
-        self.pod = pod
-        self.shape = shape
-        self.uid = meta.uid
-        self.name = meta.name
-        self.namespace = meta.namespace
-        self.key = f"{meta.namespace}/{meta.name}"
-        self.priority = shape.priority
-        self.terminating = meta.deletion_timestamp is not None
-        self.scheduler_name = pod.spec.scheduler_name
-        self.node_name = pod.spec.node_name  # for a pod just placed: the node it is assumed on
-        self._start_time: float | None = None
+    @classmethod
+    def of(cls, pod: Pod, shape: Shape) -> PodInfo:
+        meta, spec = pod.metadata, pod.spec
+        return cls(
+            pod,
+            shape,
+            meta.uid,
+            meta.name,
+            meta.namespace,
+            f"{meta.namespace}/{meta.name}",
+            shape.priority,
+            meta.deletion_timestamp is not None,
+            spec.scheduler_name,
+            spec.node_name,
+        )
 
     @property
     def metadata(self) -> ObjectMeta:
@@ -214,19 +216,7 @@ class PodInfo:
 
     def on(self, node_name: str) -> PodInfo:
         """The same pod as it will be on a node."""
-        placed = PodInfo.__new__(PodInfo)
-        placed.pod = self.pod
-        placed.shape = self.shape
-        placed.uid = self.uid
-        placed.name = self.name
-        placed.namespace = self.namespace
-        placed.key = self.key
-        placed.priority = self.priority
-        placed.scheduler_name = self.scheduler_name
-        placed.terminating = self.terminating
-        placed.node_name = node_name
-        placed._start_time = self._start_time
-        return placed
+        return msgspec.structs.replace(self, node_name=node_name)
 
     @property
     def start_time(self) -> float:

@@ -51,7 +51,7 @@ class ClusterState:
 
     def info(self, pod: Pod) -> PodInfo:
         """The pod with its shape, shared with its equals."""
-        return PodInfo(pod, self.shapes.of(pod))
+        return PodInfo.of(pod, self.shapes.of(pod))
 
     # ---- nodes
 

@@ -49,7 +49,7 @@ def failed(
     pod = make_pod(name, uid=f"uid-{name}", **more)
     meta = msgspec.structs.replace(pod.metadata, resource_version=version)
     pod = msgspec.structs.replace(pod, metadata=meta)
-    return EmitEvent(PodInfo(pod, SHAPES.of(pod)), "Warning", "FailedScheduling", "Scheduling", note)
+    return EmitEvent(PodInfo.of(pod, SHAPES.of(pod)), "Warning", "FailedScheduling", "Scheduling", note)
 
 
 def stored(cluster: FakeCluster) -> list[Tree]:

@@ -34,7 +34,7 @@ _SHAPES = Shapes()
 
 
 def info(pod: Pod) -> PodInfo:
-    return PodInfo(pod, _SHAPES.of(pod))
+    return PodInfo.of(pod, _SHAPES.of(pod))
 
 
 def make_pod(

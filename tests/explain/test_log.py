@@ -20,7 +20,7 @@ from tests.explain.kit import Setting
 
 def info(name: str = "pod", uid: str = "") -> PodInfo:
     pod = make_pod(name, uid=uid)
-    return PodInfo(pod, Shape(pod))
+    return PodInfo.of(pod, Shape(pod))
 
 
 def refusal(message: str = "no room", pod: str = "default/pod") -> Decision:

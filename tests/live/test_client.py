@@ -35,7 +35,7 @@ def with_a_pod(scenario: Scenario, *, may_bind: Callable[[], bool] = lambda: Tru
 async def added(server: Server, name: str) -> PodInfo:
     server.put(PODS, pod(name))
     found: Pod = msgspec.convert(server.pod(name), Pod)
-    return PodInfo(found, Shapes().of(found))
+    return PodInfo.of(found, Shapes().of(found))
 
 
 class TestBinding:

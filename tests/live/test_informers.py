@@ -203,7 +203,7 @@ def test_events_and_their_repeats_are_what_the_server_accepts(
     async def work() -> None:
         async with connected(control_plane) as client, a_namespace(client, "events") as namespace:
             made: Pod = await client.create(PODS, pod("web"), namespace)
-            info = PodInfo(made, Shapes().of(made))
+            info = PodInfo.of(made, Shapes().of(made))
             recorder = EventRecorder(client, ["default-scheduler"], "host-1")
             posting = asyncio.create_task(recorder.run())
             failed = EmitEvent(info, "Warning", "FailedScheduling", "Scheduling", "0/0 nodes are available")
@@ -212,7 +212,7 @@ def test_events_and_their_repeats_are_what_the_server_accepts(
                 await asyncio.sleep(0.2)
             recorder.record(EmitEvent(info, "Normal", "Scheduled", "Binding", "é" * 2000))
             gone = msgspec.structs.replace(made, metadata=ObjectMeta(name="web", namespace="no-such"))
-            recorder.record(EmitEvent(PodInfo(gone, info.shape), "Normal", "Scheduled", "Binding", "x"))
+            recorder.record(EmitEvent(PodInfo.of(gone, info.shape), "Normal", "Scheduled", "Binding", "x"))
             await recorder.close(PATIENCE)
             await posting
             answer = await client.raw("GET", f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")

@@ -37,7 +37,7 @@ class Writing:
         if ("pods", "default", name) not in self.server.objects:
             self.server.put(PODS, pod(name))
         found = msgspec.convert(self.server.pod(name), Pod)
-        return PodInfo(found, Shapes().of(found))
+        return PodInfo.of(found, Shapes().of(found))
 
     def put(self, name: str, message: str = "", nominated: str | None = None) -> None:
         condition = refused(message) if message else None

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from mooring.framework.pod import PodInfo
 
 if TYPE_CHECKING:
@@ -26,54 +28,30 @@ class Place(Enum):
     IN_FLIGHT = "in flight"
 
 
-class QueuedPodInfo:
+class QueuedPodInfo(msgspec.Struct, eq=False):
     """A pod with what the queue knows of it. One object lives as long as the pod is pending."""
 
-    __slots__ = (
-        "attempts",
-        "backoff_expiry",
-        "began",
-        "consecutive_errors",
-        "flush_timestamp",
-        "gating_plugin",
-        "group",
-        "heap_key",
-        "initial_attempt_timestamp",
-        "not_before",
-        "occurrence",
-        "pending_plugins",
-        "place",
-        "pod",
-        "ticket",
-        "timeout_tick",
-        "timestamp",
-        "unschedulable_count",
-        "unschedulable_plugins",
-        "was_flushed",
-    )
-
-    def __init__(self, pod: PodInfo, timestamp: float) -> None:
-        self.pod = pod
-        self.timestamp = timestamp  # of creation or of the last failed attempt; orders equal priorities
-        self.attempts = 0
-        self.began = 0.0  # when the last attempt did, on the observer's timer
-        self.initial_attempt_timestamp: float | None = None  # when it first became active
-        self.unschedulable_count = 0  # attempts that ended in a refusal
-        self.consecutive_errors = 0  # attempts that failed otherwise, since the last refusal
-        self.unschedulable_plugins = NO_PLUGINS  # who refused it
-        self.pending_plugins = NO_PLUGINS  # who refused it with Pending: their events skip the backoff
-        self.gating_plugin = ""  # whose pre_enqueue keeps it out
-        self.not_before: float | None = None  # when the refusal ends by itself
-        self.was_flushed = False  # came back because it had waited for too long, not through an event
-        self.flush_timestamp = 0.0
-        self.place = Place.OUTSIDE
-        # The queue's own bookkeeping.
-        self.backoff_expiry: float | None = None
-        self.ticket = 0
-        self.heap_key: Any = None
-        self.timeout_tick = 0
-        self.group: Group | None = None
-        self.occurrence: Occurrence | None = None
+    pod: PodInfo
+    timestamp: float  # of creation or of the last failed attempt; orders equal priorities
+    attempts: int = 0
+    began: float = 0.0  # when the last attempt did, on the observer's timer
+    initial_attempt_timestamp: float | None = None  # when it first became active
+    unschedulable_count: int = 0  # attempts that ended in a refusal
+    consecutive_errors: int = 0  # attempts that failed otherwise, since the last refusal
+    unschedulable_plugins: frozenset[str] = NO_PLUGINS  # who refused it
+    pending_plugins: frozenset[str] = NO_PLUGINS  # who refused it with Pending: their events skip the backoff
+    gating_plugin: str = ""  # whose pre_enqueue keeps it out
+    not_before: float | None = None  # when the refusal ends by itself
+    was_flushed: bool = False  # came back because it had waited for too long, not through an event
+    flush_timestamp: float = 0.0
+    place: Place = Place.OUTSIDE
+    # The queue's own bookkeeping.
+    backoff_expiry: float | None = None
+    ticket: int = 0
+    heap_key: Any = None
+    timeout_tick: int = 0
+    group: Group | None = None
+    occurrence: Occurrence | None = None
 
     @property
     def gated(self) -> bool:

@@ -136,7 +136,7 @@ async def _bind(client: Client, args: ExtenderBindingArgs, body: bytes) -> None:
     metadata = ObjectMeta(name=args.pod_name, namespace=args.pod_namespace, uid=args.pod_uid)
     pod = Pod(metadata=metadata)
     try:
-        await client.bind(PodInfo(pod, Shape(pod)), args.node)
+        await client.bind(PodInfo.of(pod, Shape(pod)), args.node)
     except ClusterError as refusal:
         raise ExtenderError(str(refusal)) from None
 
