@@ -65,6 +65,16 @@ def test_a_token_of_an_account_is_as_good(kubectl: Kubectl) -> None:
     assert refused == "error: You must be logged in to the server (Unauthorized)"
 
 
+def test_what_it_cannot_connect_to_is_told_to_it_alone(
+    kubectl: Kubectl, caplog: pytest.LogCaptureFixture
+) -> None:
+    override = {"spec": {"nodeName": "nowhere"}}
+    kubectl("run", "still", "--image=i", f"--overrides={json.dumps(override)}")
+    refused = kubectl("exec", "still", "--", "ls", code=1)
+    assert "nothing to connect to in pod still: containers do not run in an embedded cluster" in refused
+    assert not caplog.records
+
+
 def test_a_drain_waits_for_the_budget(server: Running, kubectl: Kubectl) -> None:
     """A refused eviction is tried again until the budget allows it."""
     kubectl("create", "-f", "-", stdin="apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n")

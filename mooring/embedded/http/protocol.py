@@ -75,6 +75,9 @@ class BoundedProtocol(HttpToolsProtocol):
             else:
                 self._refuse(request_timeout(SLOWEST_REQUEST))
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """Nothing to warn of: the answer tells the client why there is no stream, as to `kubectl exec`."""
+
     def on_response_complete(self) -> None:
         self._gathering.flush()
         super().on_response_complete()
