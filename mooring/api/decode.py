@@ -54,6 +54,8 @@ __all__ = [
     "is_known",
     "load_manifests",
     "load_sources",
+    "load_trees",
+    "read_trees",
     "strip_nulls",
     "validate",
 ]
@@ -151,6 +153,9 @@ class Ignored:
     kind: str
     key: str
 
+    def __str__(self) -> str:
+        return f"{self.source}: {self.kind} {self.key}"
+
 
 @dataclass
 class Manifests:
@@ -168,17 +173,28 @@ def load_manifests(text: str, source: str) -> Manifests:
 
 def load_sources(sources: Iterable[tuple[str, str]]) -> Manifests:
     """Read several (text, source) together, so that pods find the priority classes of other files."""
+    return load_trees(read_trees(sources))
+
+
+def read_trees(sources: Iterable[tuple[str, str]]) -> Iterator[tuple[Any, str]]:
+    """The (tree, source) of each object; in the place of one that cannot be read is what is wrong with it."""
+    for text, source in sources:
+        for document in read_documents(text):
+            for tree in _flatten(document):
+                yield tree, source
+
+
+def load_trees(trees: Iterable[tuple[Any, str]]) -> Manifests:
+    """What `read_trees` read, decoded."""
     result = Manifests()
     found: dict[tuple[str, str], tuple[KubeObject, str]] = {}
-    for text, source in sources:
-        for tree in read_documents(text):
-            for item in _flatten(tree):
-                try:
-                    _collect(item, source, found)
-                except UnknownKind as error:
-                    result.ignored.append(Ignored(source, error.kind, error.key))
-                except ValueError as error:
-                    result.problems.append(Problem(source, error))
+    for tree, source in trees:
+        try:
+            _collect(tree, source, found)
+        except UnknownKind as error:
+            result.ignored.append(Ignored(source, error.kind, error.key))
+        except ValueError as error:
+            result.problems.append(Problem(source, error))
     classes = {obj.name: obj for obj, _ in found.values() if isinstance(obj, PriorityClass)}
     for obj, source in found.values():
         try:

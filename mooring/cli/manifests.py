@@ -5,19 +5,21 @@ from __future__ import annotations
 import random
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
 import click
 
-from mooring.api.decode import load_sources
-from mooring.api.errors import ObjectError
+from mooring.api.complaints import key_of
+from mooring.api.decode import Problem, load_trees, read_trees
+from mooring.api.errors import MalformedObject, ObjectError
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Pod
 from mooring.cli.plugins import registry_for
 from mooring.cluster.parallel import Threads
 from mooring.config import ConfigError, LoadedConfig, default_config, load
+from mooring.controllers.first_pods import FirstPods, is_workload, workload_of
 from mooring.core.scheduler import Scheduler
 from mooring.extender.calling.make import make_extenders
 from mooring.framework.registry import RegistrationError
@@ -62,11 +64,52 @@ def read_sources(files: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def read_manifests(files: Iterable[str]) -> tuple[list[KubeObject], list[str]]:
-    """The objects in files, and what was wrong with the others."""
-    manifests = load_sources(read_sources(files))
+    """The objects in files, with the pods that controllers would make of them, and what was wrong with the
+    others."""
+    trees = list(read_trees(read_sources(files)))
+    manifests = load_trees(trees)
+    made, problems = _pods_of_workloads(trees, manifests.objects)
+    if made:
+        manifests = load_trees([*trees, *made])
+    problems += manifests.problems
+    workloads = {(source, tree["kind"], key_of(tree)) for tree, source in trees if _is_workload(tree)}
     for ignored in manifests.ignored:
-        click.echo(f"ignored: {ignored}", err=True)
-    return manifests.objects, [f"left out: {problem}" for problem in manifests.problems]
+        if (ignored.source, ignored.kind, ignored.key) not in workloads:
+            click.echo(f"ignored: {ignored}", err=True)
+    origins = {origin for _, origin in made}
+    return manifests.objects, [f"left out: {problem}" for problem in _once(problems, origins)]
+
+
+def _once(problems: Iterable[Problem], origins: Container[str]) -> Iterator[Problem]:
+    """Of pods of one origin the first problem: the others are made of the same template."""
+    told: set[str] = set()
+    for problem in problems:
+        if problem.source not in told:
+            yield problem
+        if problem.source in origins:
+            told.add(problem.source)
+
+
+def _is_workload(tree: Any) -> bool:
+    return isinstance(tree, dict) and is_workload(tree)
+
+
+def _pods_of_workloads(
+    trees: Iterable[tuple[Any, str]], there: Iterable[KubeObject]
+) -> tuple[list[tuple[Any, str]], list[Problem]]:
+    """What controllers would make, each with where it comes from."""
+    first = FirstPods(there)
+    made: list[tuple[Any, str]] = []
+    problems: list[Problem] = []
+    for tree, source in trees:
+        if _is_workload(tree):
+            try:
+                workload = workload_of(tree)
+                origin = f"{source}: {workload.kind} {workload.key}"
+                made += [(body, origin) for body in first.of(workload)]
+            except MalformedObject as error:
+                problems.append(Problem(source, error))
+    return made, problems
 
 
 def make_scheduler(

@@ -40,9 +40,10 @@ def schedule(
 ) -> None:
     """Schedule manifests of nodes and pods in memory, and tell where each pod goes and why.
 
-    Nothing outside this process is read or changed, but extenders of the configuration are asked (not to
-    bind). Exits 0 when all objects were understood, 1 when some
-    were left out because they are malformed, 2 when the configuration, a plugin or a file is wrong.
+    Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs come with the pods that their controllers
+    would make. Nothing outside this process is read or changed, but extenders of the configuration are asked
+    (not to bind). Exits 0 when all objects were understood, 1 when some were left out because they are
+    malformed, 2 when the configuration, a plugin or a file is wrong.
     """
     objects, complaints = read_manifests(files)
     cluster = MemoryCluster(make_scheduler(config_file, plugins, seed=seed, record=True))

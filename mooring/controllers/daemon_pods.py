@@ -7,8 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from mooring.api.meta import Struct
-from mooring.api.objects import Affinity, Node, Toleration
-from mooring.api.running import Pod
+from mooring.api.objects import Affinity, Node, Pod, Toleration
 from mooring.api.selectors import from_map, node_selector_matches
 from mooring.api.tolerations import NO_EXECUTE, NO_SCHEDULE, find_untolerated
 from mooring.controllers.kinds import DAEMON_SETS

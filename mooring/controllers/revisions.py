@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
 
+from mooring.api.meta import ObjectMeta
 from mooring.api.selectors import Selector
 from mooring.cluster.cache import Collection
 from mooring.cluster.controller import Controller
@@ -85,7 +86,7 @@ class History(Generic[Owner]):
             "apiVersion": "apps/v1",
             "kind": "ControllerRevision",
             "metadata": {
-                "name": f"{owner.name[:_LONGEST_PREFIX]}-{hash}",
+                "name": revision_name(owner.name, hash),
                 "labels": {**labels, self.label: hash},
                 "annotations": owner.metadata.annotations,
                 "ownerReferences": [controller_reference(self._owners.resource, owner)],
@@ -93,6 +94,20 @@ class History(Generic[Owner]):
             "data": data,
             "revision": revision,
         }
+
+
+def first_revision(owner: DaemonSet | StatefulSet) -> ControllerRevision:
+    """The revision that an owner begins with, as far as its pods tell of it."""
+    name = revision_name(owner.name, first_hash(owner))
+    return ControllerRevision(metadata=ObjectMeta(name=name), data=_restoring(owner.spec.template))
+
+
+def first_hash(owner: DaemonSet | StatefulSet) -> str:
+    return hash_of(_restoring(owner.spec.template), 0)
+
+
+def revision_name(owner: str, hash: str) -> str:
+    return f"{owner[:_LONGEST_PREFIX]}-{hash}"
 
 
 def template_of(revision: ControllerRevision) -> Tree:

@@ -41,7 +41,7 @@ class StatefulClaims:
     async def _create(self, set: StatefulSet, template: Tree, name: str, pod: str) -> None:
         tell, sets = self._controller.event, self._sets
         try:
-            await self._controller.create(self.claims, _body(set, template, name), set.namespace)
+            await self._controller.create(self.claims, claim_of(set, template, name), set.namespace)
         except ApiError as refusal:
             if refusal.reason != "AlreadyExists":
                 note = f"Create Claim {name} for Pod {pod} in StatefulSet {set.name} failed error: {refusal}"
@@ -116,7 +116,8 @@ def claim_name(set: StatefulSet, template: Tree, ordinal: int) -> str:
     return f"{template['metadata']['name']}-{set.name}-{ordinal}"
 
 
-def _body(set: StatefulSet, template: Tree, name: str) -> Tree:
+def claim_of(set: StatefulSet, template: Tree, name: str) -> Tree:
+    """The body of a claim of this name, made of one of the set's templates."""
     given = template["metadata"]
     selected = set.spec.selector.match_labels if set.spec.selector is not None else {}
     metadata: Tree = {"name": name, "labels": {**(given.get("labels") or {}), **selected}}

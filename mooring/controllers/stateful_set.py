@@ -12,19 +12,16 @@ from mooring.api.storage import PersistentVolumeClaim
 from mooring.cluster.controller import Context
 from mooring.cluster.errors import ApiError
 from mooring.controllers.kinds import STATEFUL_SETS
-from mooring.controllers.owning import Claims, controller_reference
+from mooring.controllers.owning import Claims
 from mooring.controllers.pods import PodController, available_in
-from mooring.controllers.revisions import History, template_of
+from mooring.controllers.revisions import History
 from mooring.controllers.sets import ControllerRevision, StatefulSet, StatefulSetStatus
 from mooring.controllers.stateful_claims import StatefulClaims, claim_name
+from mooring.controllers.stateful_pods import POD_INDEX, POD_NAME, REVISION, member_of
 from mooring.controllers.statuses import status_changes
-from mooring.controllers.templates import pod_of
 
 Tree = dict[str, Any]
 
-REVISION = "controller-revision-hash"
-POD_NAME = "statefulset.kubernetes.io/pod-name"
-POD_INDEX = "apps.kubernetes.io/pod-index"
 TURN = 32  # pods before others on the event loop have their turn
 _MEMBER = re.compile(r"(.*)-([0-9]{1,9})", re.ASCII | re.DOTALL)
 _ALWAYS = ("replicas", "availableReplicas")
@@ -180,7 +177,9 @@ class StatefulSetController(PodController[StatefulSet]):
         set, name = round.set, f"{round.set.name}-{ordinal}"
         try:
             await self.claims.create(set, ordinal)
-            pod = await self.create(self.pods, _body(set, round.revision(ordinal), ordinal), set.namespace)
+            pod = await self.create(
+                self.pods, member_of(set, round.revision(ordinal), ordinal), set.namespace
+            )
         except ApiError as refusal:
             if refusal.reason != "AlreadyExists":
                 note = f"Create Pod {name} in StatefulSet {set.name} failed error: {refusal}"
@@ -255,26 +254,3 @@ def _count(round: Round, pods: list[Pod]) -> StatefulSetStatus:
     if rolling and status.updated_replicas == status.ready_replicas == status.replicas == set.spec.replicas:
         status.current_replicas, status.current_revision = status.updated_replicas, update
     return status
-
-
-def _body(set: StatefulSet, revision: ControllerRevision, ordinal: int) -> Tree:
-    """The pod of an ordinal: with a name, a host name and volumes of its own."""
-    name = f"{set.name}-{ordinal}"
-    body = pod_of(template_of(revision), set.name, controller_reference(STATEFUL_SETS, set))
-    metadata = body["metadata"]
-    metadata["name"] = name
-    own = {POD_NAME: name, POD_INDEX: str(ordinal), REVISION: revision.name}
-    metadata["labels"] = {**metadata.get("labels", {}), **own}
-    spec = body["spec"] = {**body["spec"], "hostname": name}
-    if set.spec.service_name:
-        spec["subdomain"] = set.spec.service_name
-    claimed = {each["metadata"]["name"]: each for each in set.spec.volume_claim_templates}
-    if claimed:
-        volumes = [volume for volume in spec.get("volumes") or [] if volume["name"] not in claimed]
-        spec["volumes"] = [_volume(set, each, ordinal) for each in claimed.values()] + volumes
-    return body
-
-
-def _volume(set: StatefulSet, template: Tree, ordinal: int) -> Tree:
-    claim = {"claimName": claim_name(set, template, ordinal)}
-    return {"name": template["metadata"]["name"], "persistentVolumeClaim": claim}

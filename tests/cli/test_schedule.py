@@ -162,3 +162,42 @@ def test_the_seed_decides_among_equals() -> None:
     assert len(places) > 1
     again = [mooring("schedule", "-f", "-", "--seed", "3", stdin=objects).stdout for _ in range(2)]
     assert again[0] == again[1]
+
+
+def workload(kind: str, name: str, cpu: str = "1", **spec: Any) -> dict[str, Any]:
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": pod(name, cpu)["spec"]}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": {"selector": {"matchLabels": labels}, "template": template, **spec},
+    }
+
+
+def test_workloads_come_with_their_pods() -> None:
+    """As their controllers would make them. One complaint about a template is enough, however many pods."""
+    objects = (
+        node("n1"),
+        node("n2"),
+        workload("Deployment", "web", replicas=2),
+        workload("DaemonSet", "agent", cpu="100m"),
+        workload("Deployment", "bad", cpu="lots", replicas=5),
+        workload("StatefulSet", "odd", replicas="two"),
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "namespace": "shop"}},
+    )
+    result = mooring("schedule", "-f", "-", stdin=manifests(*objects))
+    assert result.returncode == 1
+    rows = [line.split()[:2] for line in result.stdout.splitlines()[1:-2]]
+    web = sorted(where for name, where in rows if name.startswith("default/web-"))
+    assert web == ["n1", "n2"]
+    assert sorted(row for row in rows if row[0].startswith("default/agent")) == [
+        ["default/agent-n1", "n1"],
+        ["default/agent-n2", "n2"],
+    ]
+    assert len(rows) == 4
+    ignored, odd, bad = result.stderr.splitlines()
+    assert ignored == "ignored: <stdin>: ConfigMap shop/settings"
+    assert odd == 'left out: <stdin>: StatefulSet odd: spec.replicas: found "two", expected an integer'
+    assert bad.startswith("left out: <stdin>: Deployment default/bad: Pod default/bad-")
+    assert bad.endswith('cpu: found "lots", expected a quantity such as "100m" or "1Gi"')
