@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
+from weakref import finalize
 
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Pod
@@ -19,6 +20,7 @@ from mooring.config import KubeSchedulerConfiguration, LoadedConfig, from_object
 from mooring.core.decision import Decision
 from mooring.core.effects import EmitEvent
 from mooring.core.scheduler import Scheduler
+from mooring.extender.calling.make import make_extenders
 from mooring.framework.plugin import Plugin
 from mooring.testing.clock import VirtualClock
 from mooring.testing.configuration import PluginArgs, config_with
@@ -40,16 +42,28 @@ def make_cluster(
 
     Without a `config`, the plugins are enabled beside the default ones, with `args` by plugin name. A
     `config` is KubeSchedulerConfiguration as YAML text, as an object, or loaded; the plugins are then known
-    to it, and run where it enables them. `seed` decides among equally good nodes.
+    to it, and run where it enables them; its extenders are asked, but not to bind. `seed` decides among
+    equally good nodes.
     """
     plugins = list(plugins)
     if config is None:
         config = config_with(plugins, args)
     elif args is not None:
         raise TypeError("make_cluster: give args in the config's pluginConfig, not beside it")
+    settings = loaded(config)
     clock = VirtualClock() if clock is None else clock
-    pick = random.Random(seed).randrange
-    cluster = Cluster(Scheduler(loaded(config), clock=clock, pick=pick, plugins=plugins, record=True), clock)
+    extenders = make_extenders(settings.config.extenders, binds=False)
+    scheduler = Scheduler(
+        settings,
+        clock=clock,
+        pick=random.Random(seed).randrange,
+        plugins=plugins,
+        extenders=extenders,
+        record=True,
+    )
+    cluster = Cluster(scheduler, clock)
+    for extender in extenders:
+        finalize(cluster, extender.close)
     cluster.add(*nodes)
     return cluster
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mooring.testing import make_cluster, make_node, make_pod
 from mooring.testing.whole_cluster import WholeCluster
 from tests.extender.calling_kit import PATIENT, FakeExtender, names_of, passing, serving
 
@@ -43,6 +44,17 @@ def whole(*extenders: dict[str, Any]) -> WholeCluster:
 def extender() -> Iterator[FakeExtender]:
     with serving() as started:
         yield started
+
+
+def test_a_cluster_in_memory_asks_them_too(extender: FakeExtender) -> None:
+    extender.verbs["filter"] = passing("b")
+    settings = {"urlPrefix": extender.url, "filterVerb": "filter", "bindVerb": "bind", "httpTimeout": PATIENT}
+    kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    cluster = make_cluster([make_node("a"), make_node("b")], config={**kind, "extenders": [settings]})
+    cluster.add(make_pod("web"))
+    cluster.run()
+    assert cluster.node_of("web") == "b"
+    assert [verb for verb, _ in extender.requests] == ["filter"]
 
 
 def test_pods_and_nodes_are_shown_whole(extender: FakeExtender) -> None:
