@@ -16,11 +16,9 @@ _USUAL = {20: "--TZZ", 27: "--T.Z"}
 
 def parse_time(text: str) -> float:
     """Unix seconds of an RFC 3339 time; fractions of any length are accepted."""
-    if _USUAL.get(len(text)) == text[4:5] + text[7:8] + text[10:11] + text[19:20] + text[-1:]:
-        try:
-            return datetime.fromisoformat(text).timestamp()
-        except ValueError:
-            pass  # said below
+    usual = _usual(text)
+    if usual is not None:
+        return usual.timestamp()
     match = _RFC3339.fullmatch(text)
     if match is None:
         raise ValueError(f'time "{text}": expected a form such as 2006-01-02T15:04:05Z')
@@ -35,6 +33,23 @@ def parse_time(text: str) -> float:
         raise ValueError(f'time "{text}": {error}') from None
     seconds = (moment - _EPOCH) // timedelta(seconds=1)
     return seconds + float(f"0.{fraction or 0}")
+
+
+def _usual(text: str) -> datetime | None:
+    """The time, if it is a text of the usual form."""
+    if _USUAL.get(len(text)) == text[4:5] + text[7:8] + text[10:11] + text[19:20] + text[-1:]:
+        try:
+            return datetime.fromisoformat(text)
+        except ValueError:
+            return None
+    return None
+
+
+def canonical_time(text: str, *, micro: bool = False) -> str:
+    """A time as `format_time` writes it, which it most often is already. Raises ValueError."""
+    if len(text) == (27 if micro else 20) and _usual(text) is not None:
+        return text
+    return format_time(parse_time(text), micro=micro)
 
 
 def format_time(seconds: float, *, micro: bool = False) -> str:

@@ -7,7 +7,7 @@ their own last word. (client-go's controllers keep expectations for that.)
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, cast
 
 import msgspec
@@ -36,7 +36,7 @@ class Collection(Generic[Obj]):
         self._handlers: list[Handler[Obj]] = []
         self._owning: dict[str, list[Handler[Obj]]] = {}  # by the kind of the controllers
         self._indexes: dict[str, _Index[Obj]] = {}
-        self.index("namespace", _namespace)
+        self.index("namespace", _namespace, fixed=True)
         self.index("controller", _controller)
 
     def subscribe(self, handler: Handler[Obj]) -> None:
@@ -53,10 +53,11 @@ class Collection(Generic[Obj]):
             if controller_kind(obj) in (None, kind):
                 handler(None, obj)
 
-    def index(self, name: str, keys: Callable[[Obj], tuple[str, ...]]) -> None:
-        """Find objects by something else than their name, too; an index that is there already stays."""
+    def index(self, name: str, keys: Callable[[Obj], tuple[str, ...]], *, fixed: bool = False) -> None:
+        """Find objects by something else than their name, too; an index that is there already stays. Keys
+        that are `fixed` are the same as long as an object lives."""
         if name not in self._indexes:
-            index = self._indexes[name] = _Index(keys)
+            index = self._indexes[name] = _Index(keys, fixed, self._objects)
             for obj in self._objects.values():
                 index.put(obj.key, None, obj)
 
@@ -140,18 +141,24 @@ class Collection(Generic[Obj]):
 
 
 class _Index(Generic[Obj]):
-    def __init__(self, keys: Callable[[Obj], tuple[str, ...]]) -> None:
+    """The names of objects by other keys, which change rarely."""
+
+    def __init__(
+        self, keys: Callable[[Obj], tuple[str, ...]], fixed: bool, objects: Mapping[str, Obj]
+    ) -> None:
         self._keys = keys
-        self._found: dict[str, dict[str, Obj]] = {}
+        self._fixed = fixed
+        self._objects = objects
+        self._found: dict[str, dict[str, None]] = {}
 
     def put(self, name: str, old: Obj | None, new: Obj | None) -> None:
         """Take note of a change of the object with this name."""
+        if old is not None and new is not None and self._fixed:
+            return
         found = self._found
         before = () if old is None else self._keys(old)
         after = () if new is None else self._keys(new)
-        if new is not None and before == after:  # as nearly always
-            for key in after:
-                found[key][name] = new
+        if before == after:  # as nearly always
             return
         for key in before:
             if key not in after:
@@ -159,13 +166,12 @@ class _Index(Generic[Obj]):
                 del bucket[name]
                 if not bucket:
                     del found[key]
-        if new is not None:
-            for key in after:
-                found.setdefault(key, {})[name] = new
+        for key in after:
+            found.setdefault(key, {})[name] = None
 
     def find(self, key: str) -> list[Obj]:
-        bucket = self._found.get(key)
-        return [] if bucket is None else list(bucket.values())
+        objects = self._objects
+        return [objects[name] for name in self._found.get(key, ())]
 
 
 class Cache:
@@ -210,6 +216,11 @@ class Cache:
                 f"not as {resource.model.__name__}"
             )
         return found
+
+    def informer(self, resource: ApiResource[Obj]) -> Informer[Obj]:
+        """Who follows a kind for this cache, to be shared."""
+        self.follow(resource)
+        return self._informers[resource.name]
 
     async def run(self) -> None:
         """Follow all kinds until cancelled."""

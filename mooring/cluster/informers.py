@@ -15,7 +15,7 @@ import asyncio
 import logging
 import random
 from collections.abc import AsyncGenerator, Iterable
-from typing import Generic, Protocol
+from typing import Any, Generic, Protocol
 
 from mooring.api.errors import ObjectError
 from mooring.api.meta import KubeObject
@@ -58,7 +58,8 @@ class Informer(Generic[Obj]):
     would give its place away. (The API server itself refuses such objects; kube-scheduler never sees one.)
 
     `after` is waited for before the first object is delivered. A kind that is `optional` may not be served at
-    all, as long as nobody has made its CustomResourceDefinition: then there are none of it.
+    all, as long as nobody has made its CustomResourceDefinition: then there are none of it. Other sinks may
+    `attach` themselves, which costs less than to follow the kind once more.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class Informer(Generic[Obj]):
         self.resource = resource
         self.synced = asyncio.Event()  # the first list has been delivered
         self._cluster = cluster
-        self._sink = sink
+        self._sinks = [sink]
         self._field_selector = field_selector
         self._page_size = page_size
         self._stall_after = stall_after
@@ -85,9 +86,27 @@ class Informer(Generic[Obj]):
         self._optional = optional
         self._absent = False  # an optional kind that is not served
         self._troubles = troubles or Troubles()
-        self._known: dict[str, Obj] = {}  # what the sink has, by key
+        self._known: dict[str, Obj] = {}  # what the sinks have, by key
         self._refused: dict[str, str] = {}  # by key, what was said about an object last
         self._version = ""  # the last resource version seen; "" where a list is needed
+
+    async def attach(self, sink: Sink) -> None:
+        """Deliver to this sink, too: what is known now, by and by, and changes from now on."""
+        self._sinks.append(sink)
+        await self.synced.wait()
+        for count, key in enumerate(list(self._known), 1):
+            obj = self._known.get(key)  # which may be a newer one by now, or gone
+            if obj is not None:
+                try:
+                    sink.apply(obj)
+                except Exception as error:
+                    self._refuse(key, error)
+            if count % TURN == 0:
+                await asyncio.sleep(0)
+
+    def detach(self, sink: Sink) -> None:
+        if sink in self._sinks:
+            self._sinks.remove(sink)
 
     async def run(self) -> None:
         """Follow the kind until cancelled."""
@@ -264,7 +283,8 @@ class Informer(Generic[Obj]):
         if old is not None and old.metadata.uid != obj.metadata.uid:
             self._delete(old)  # another object by the same name: the deletion in between went unseen
         try:
-            self._sink.apply(obj)
+            for sink in self._sinks:
+                sink.apply(obj)
         except Exception as error:
             self._refuse(key, error)
             return
@@ -276,10 +296,11 @@ class Informer(Generic[Obj]):
         key = obj.key
         self._known.pop(key, None)
         self._refused.pop(key, None)
-        try:
-            self._sink.delete(obj)
-        except Exception as error:
-            log.error("deleting %s %s", type(obj).__name__, key, exc_info=error)
+        for sink in self._sinks:
+            try:
+                sink.delete(obj)
+            except Exception as error:
+                log.error("deleting %s %s", type(obj).__name__, key, exc_info=error)
 
     def _refuse(self, key: str, error: Exception) -> None:
         """Pass an object over, and say so, once for each object and cause."""
@@ -298,7 +319,7 @@ class Informers:
     """One informer for each kind that the scheduler reads, all to one sink.
 
     Nodes are delivered before the first pods, so that bound pods find the nodes they are on. `custom` are
-    kinds that plugins ask for.
+    kinds that plugins ask for. `pods` is an informer of pods that others run, to be shared.
     """
 
     def __init__(
@@ -308,18 +329,23 @@ class Informers:
         resources: Iterable[ApiResource[KubeObject]] = WATCHED,
         *,
         custom: Iterable[ApiResource[KubeObject]] = (),
+        pods: Informer[Any] | None = None,
     ) -> None:
         self.synced = asyncio.Event()  # every kind's first list has been delivered
         troubles = Troubles()
+        self._sink = sink
+        self._pods = pods
         self._informers: dict[str, Informer[KubeObject]] = {}
         for resource in sorted(resources, key=lambda resource: resource.name != NODES.name):
-            pods = resource.name == PODS.name
-            nodes = self._informers.get(NODES.name) if pods else None
+            of_pods = resource.name == PODS.name
+            if of_pods and pods is not None:
+                continue
+            nodes = self._informers.get(NODES.name) if of_pods else None
             self._informers[resource.name] = Informer(
                 cluster,
                 resource,
                 sink,
-                field_selector=NOT_TERMINAL if pods else "",
+                field_selector=NOT_TERMINAL if of_pods else "",
                 after=nodes.synced if nodes else None,
                 troubles=troubles,
             )
@@ -330,12 +356,18 @@ class Informers:
 
     async def run(self) -> None:
         """Follow all kinds until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for name, informer in self._informers.items():
-                group.create_task(informer.run(), name=f"informer of {name}")
-            for informer in self._informers.values():
-                await informer.synced.wait()
-            self.synced.set()
+        try:
+            async with asyncio.TaskGroup() as group:
+                for name, informer in self._informers.items():
+                    group.create_task(informer.run(), name=f"informer of {name}")
+                for informer in self._informers.values():
+                    await informer.synced.wait()
+                if self._pods is not None:
+                    await self._pods.attach(self._sink)
+                self.synced.set()
+        finally:
+            if self._pods is not None:
+                self._pods.detach(self._sink)
 
     def not_synced(self) -> list[str]:
         """The kinds whose first list has not been delivered yet, by the names that RBAC knows them by."""

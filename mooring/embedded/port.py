@@ -276,7 +276,7 @@ class EmbeddedCluster:
     def _shared(self, resource: ApiResource[Obj], served: Resource, record: Record) -> Obj:
         """An object as somebody has read it, or will have by now; objects are values, so that one serves all.
         Raises MalformedObject."""
-        key = record, resource.group, resource.version, resource.model
+        key = record, served, resource.model
         obj: Obj | None = self._read.get(key)
         if obj is None:
             obj = reader_of(resource.model).object(PLAIN.single(served, record))

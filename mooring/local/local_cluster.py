@@ -106,6 +106,7 @@ class LocalCluster:
         configuration is wrong, that one stays; raises ConfigError or PluginError."""
         new = LocalScheduler(
             self._writes.for_writer(USER_AGENT),
+            self.cache,
             config,
             registry,
             clock=self.clock,

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mooring import __version__
+from mooring.cluster.cache import Cache
 from mooring.cluster.events import EventRecorder
 from mooring.cluster.kinds import WATCHED, ApiResource
 from mooring.cluster.parallel import Threads
@@ -51,6 +52,7 @@ class LocalScheduler:
     def __init__(
         self,
         cluster: Cluster,
+        cache: Cache,
         config: LoadedConfig,
         registry: Registry,
         *,
@@ -75,7 +77,7 @@ class LocalScheduler:
         )
         self._driver = Driver(self.core, cluster, self._recorder, on_decision=on_decision, turn=TURN)
         self._informers = self._extenders.informers(
-            cluster, self._driver, kinds_of_plugins(self.core), _WATCHED
+            cluster, self._driver, kinds_of_plugins(self.core), _WATCHED, cache.informer(PODS)
         )
         self._work = Work()
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.times import format_time, go_duration, parse_time
+from mooring.api.times import canonical_time, format_time, go_duration, parse_time
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,29 @@ def test_parse_time(text: str, seconds: float) -> None:
 def test_what_is_no_time(text: str) -> None:
     with pytest.raises(ValueError, match=f'time "{text}"'):
         parse_time(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "second", "micro"),
+    [
+        ("2026-02-03T04:05:06Z", "2026-02-03T04:05:06Z", "2026-02-03T04:05:06.000000Z"),
+        ("2026-02-03T04:05:06.000007Z", "2026-02-03T04:05:06Z", "2026-02-03T04:05:06.000007Z"),
+        ("2026-02-03T06:05:06.5+02:00", "2026-02-03T04:05:06Z", "2026-02-03T04:05:06.500000Z"),
+        ("2026-02-03t04:05:06z", "2026-02-03T04:05:06Z", "2026-02-03T04:05:06.000000Z"),
+    ],
+)
+def test_times_are_written_in_one_form(text: str, second: str, micro: str) -> None:
+    assert canonical_time(text) == second
+    assert canonical_time(text, micro=True) == micro
+
+
+@pytest.mark.parametrize(
+    "text", ["2026-02-30T04:05:06Z", "2026-02-03T04:05:61Z", "2026-02-03T04:05:06.00000xZ"]
+)
+def test_what_only_looks_like_a_time_has_no_form(text: str) -> None:
+    for micro in (False, True):
+        with pytest.raises(ValueError, match="time "):
+            canonical_time(text, micro=micro)
 
 
 @given(st.integers(0, 4_000_000_000_000_000))

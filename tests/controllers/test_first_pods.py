@@ -28,7 +28,7 @@ SERVERS = (  # labels from the API server: of a pod's node, of a DaemonSet's gen
 
 def workload(kind: str, name: str, version: str = "apps/v1", **spec: Any) -> Tree:
     labels = {"app": name}
-    template = {
+    template: Tree = {
         "metadata": {"labels": labels, "annotations": {"mooring/run-time": "1h"}},
         "spec": {
             "containers": [{"name": "main", "image": "app"}],

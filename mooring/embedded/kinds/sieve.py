@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from mooring.api.quantity import QuantityError
-from mooring.api.times import format_time, parse_time
+from mooring.api.times import canonical_time
 from mooring.embedded.kinds.quantities import canonical
 from mooring.embedded.kinds.types import ListOf, MapOf, ObjectType, Scalar, Type
 from mooring.embedded.kinds.wire import Zero, zeros
@@ -222,12 +222,12 @@ def _quantity(raw: str | int | float) -> _Quantity:
 
 @lru_cache(maxsize=4096)
 def _time(raw: str) -> _Time:
-    return _Time(format_time(parse_time(raw)))
+    return _Time(canonical_time(raw))
 
 
 @lru_cache(maxsize=4096)
 def _micro_time(raw: str) -> _MicroTime:
-    return _MicroTime(format_time(parse_time(raw), micro=True))
+    return _MicroTime(canonical_time(raw, micro=True))
 
 
 _text = attrgetter("text")

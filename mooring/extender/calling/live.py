@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject
-from mooring.cluster.informers import Informers, Sink
+from mooring.cluster.informers import Informer, Informers, Sink
 from mooring.cluster.kinds import WATCHED
 from mooring.cluster.port import Cluster
 from mooring.config import Extender as Settings
@@ -28,10 +29,12 @@ class LiveExtenders:
         sink: Sink,
         custom: Iterable[ApiResource[KubeObject]] = (),
         watched: Iterable[ApiResource[KubeObject]] = WATCHED,
+        pods: Informer[Any] | None = None,
     ) -> Informers:
-        """Informers that also keep what the extenders are shown; plain ones where there are no extenders."""
+        """Informers that also keep what the extenders are shown; plain ones where there are no extenders,
+        which may share an informer of pods."""
         if not self.extenders:
-            return Informers(cluster, sink, watched, custom=custom)
+            return Informers(cluster, sink, watched, custom=custom, pods=pods)
         sink = ForgettingSink(sink, self._originals)
         return Informers(cluster, sink, self._originals.watched(watched), custom=custom)
 
