@@ -282,11 +282,14 @@ class Informer(Generic[Obj]):
         old = self._known.get(key)
         if old is not None and old.metadata.uid != obj.metadata.uid:
             self._delete(old)  # another object by the same name: the deletion in between went unseen
-        try:
-            for sink in self._sinks:
+        refusal: Exception | None = None
+        for sink in self._sinks:
+            try:
                 sink.apply(obj)
-        except Exception as error:
-            self._refuse(key, error)
+            except Exception as error:
+                refusal = error
+        if refusal is not None:
+            self._refuse(key, refusal)
             return
         self._known[key] = obj
         if self._refused:

@@ -200,6 +200,65 @@ def test_pods_that_end_leave_as_if_deleted() -> None:
     following_pods(scenario)
 
 
+# ---- several sinks
+
+
+def test_a_sink_that_comes_later_is_told_what_is_there_and_then_the_changes() -> None:
+    async def scenario(cluster: FakeCluster, sink: Recorded, informer: Informer[Pod]) -> None:
+        other = Recorded()
+        await informer.attach(other)
+        assert other.new() == sink.new() == ["+default/a@101", "+default/b@102", "+default/c@103"]
+        cluster.put(PODS, pod("d"))
+        cluster.remove(PODS, "b", "default")
+        await settled()
+        assert other.new() == sink.new() == ["+default/d@104", "-default/b"]
+        informer.detach(other)
+        cluster.put(PODS, pod("e"))
+        await settled()
+        assert (other.new(), sink.new()) == ([], ["+default/e@106"])
+        assert len(cluster.asked("list")) == len(cluster.asked("watch")) == 1
+
+    following_pods(scenario)
+
+
+def test_what_changes_while_a_sink_is_being_told_is_told_as_it_is_then() -> None:
+    async def main() -> None:
+        cluster, sink, other = FakeCluster(), Recorded(), Recorded()
+        for number in range(2 * TURN):
+            cluster.put(PODS, pod(f"p{number:04}"))
+        informer: Informer[Pod] = Informer(cluster, PODS, sink)
+        async with running(informer):
+            await informer.synced.wait()
+            await settled()
+            attaching = asyncio.create_task(informer.attach(other))
+            while not other.told:
+                await asyncio.sleep(0)
+            last = f"p{2 * TURN - 1:04}"
+            cluster.remove(PODS, last, "default")
+            cluster.put(PODS, pod(f"p{2 * TURN - 2:04}", spec={"nodeName": "n1"}))
+            await attaching
+            await settled()
+        assert other.objects == sink.objects
+        assert other.told[-1] != f"+default/{last}"
+
+    virtual_time.run(main())
+
+
+def test_what_one_sink_refuses_the_others_get() -> None:
+    async def scenario(cluster: FakeCluster, sink: Recorded, informer: Informer[Pod]) -> None:
+        other = Recorded()
+        await informer.attach(other)
+        sink.new(), other.new()
+        sink.refuse = lambda obj: ValueError("not this one") if obj.name == "d" else None
+        cluster.put(PODS, pod("d"))
+        cluster.put(PODS, pod("e"))
+        await settled()
+        assert sink.new() == ["+default/e@105"]
+        assert other.new() == ["+default/d@104", "+default/e@105"]
+
+    following_pods(scenario)
+
+
 # ---- all together
 
 
@@ -221,6 +280,28 @@ def test_nodes_are_delivered_before_pods() -> None:
         assert [line.partition("@")[0] for line in sink.told] == [
             "+n0", "+n1", "+n2", "+default/p0", "+default/p1", "+default/p2",
         ]  # fmt: skip
+
+    virtual_time.run(main())
+
+
+def test_pods_may_come_from_an_informer_that_others_run() -> None:
+    async def main() -> None:
+        cluster, own, sink = FakeCluster(), Recorded(), Recorded()
+        cluster.put(PODS, pod("p"))
+        cluster.put(NODES, node("n"))
+        pods: Informer[Pod] = Informer(cluster, PODS, own)
+        informers = Informers(cluster, sink, [PODS, NODES], pods=pods)  # type: ignore[list-item]
+        async with running(pods):
+            async with running(informers):
+                await informers.synced.wait()
+                cluster.put(PODS, pod("q"))
+                await settled()
+            assert [line.partition("@")[0] for line in sink.new()] == ["+n", "+default/p", "+default/q"]
+            cluster.put(PODS, pod("r"))
+            await settled()
+        assert sink.new() == []
+        assert own.keys == ["default/p", "default/q", "default/r"]
+        assert cluster.asked("list") == ["pods limit=500 continue=", "nodes limit=500 continue="]
 
     virtual_time.run(main())
 
