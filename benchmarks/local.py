@@ -68,7 +68,7 @@ async def scale(pods: int) -> dict[str, Any]:
 
     def changed(old: Any, new: Any) -> None:
         nonlocal running
-        running += (new is not None and new.ready) - (old is not None and old.ready)
+        running += _runs(new) - _runs(old)
 
     followed.subscribe(changed)
     watch = Watch()
@@ -83,6 +83,10 @@ async def scale(pods: int) -> dict[str, Any]:
     seconds, cpu = watch.read()
     await cluster.stop()
     return {"seconds": seconds, "cpu": cpu, "memory": _memory()}
+
+
+def _runs(pod: Any) -> bool:
+    return pod is not None and pod.status.phase == "Running"
 
 
 def _memory() -> float:

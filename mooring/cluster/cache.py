@@ -129,8 +129,9 @@ class Collection(Generic[Obj]):
             self._tell_owners(old, new)
 
     def _tell_owners(self, old: Obj | None, new: Obj | None) -> None:
-        before = controller_kind(new if old is None else old)
-        after = before if new is None else controller_kind(new)
+        before = after = controller_kind(new if old is None else old)
+        if old and new and old.metadata.owner_references != new.metadata.owner_references:
+            after = controller_kind(new)
         if before is None or after is None:
             kinds: Iterable[str] = list(self._owning)
         else:

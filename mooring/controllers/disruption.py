@@ -106,10 +106,9 @@ class DisruptionController(Controller):
             self.enqueue(f"pod/{new.key}")
         pod = old if new is None else new
         assert pod is not None
-        budgets = self._budgets.in_namespace(pod.namespace)
-        if not budgets or (old is not None and new is not None and _counts_alike(old, new)):
+        if not len(self._budgets) or (old is not None and new is not None and _counts_alike(old, new)):
             return
-        for budget in budgets:
+        for budget in self._budgets.in_namespace(pod.namespace):
             selector = self._selector(budget)
             if any(one is not None and selector.matches(one.metadata.labels) for one in (old, new)):
                 self.enqueue(budget.key, PAUSE)

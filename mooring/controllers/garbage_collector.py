@@ -127,23 +127,24 @@ class GarbageCollector(Controller):
             assert old is not None
             self._gone(old)
             return
-        if old is not None and old.uid != new.uid:
+        meta = new.metadata
+        uid, after = meta.uid, meta.owner_references
+        if old is not None and old.metadata.uid != uid:
             self._gone(old)
             old = None
-        item = self._items.get(new.uid)
+        item = self._items.get(uid)
         if item is None:
-            item = self._items[new.uid] = _Item(collection, new)
+            item = self._items[uid] = _Item(collection, new)
         else:
             item.obj = new
         before = [] if old is None else old.metadata.owner_references
-        after = new.metadata.owner_references
         if before != after:
-            self._unlink(new.uid, before)
-            self._link(new.uid, after)
+            self._unlink(uid, before)
+            self._link(uid, after)
             if any(self._suspicious(item, owner) for owner in after):
-                self.enqueue(new.uid)
-        if item.unsettled:
-            self.enqueue(new.uid)
+                self.enqueue(uid)
+        if meta.deletion_timestamp is not None and item.unsettled:
+            self.enqueue(uid)
 
     def _gone(self, obj: KubeObject) -> None:
         uid = obj.uid

@@ -54,7 +54,9 @@ class _Controller(PodController[Set]):
         super().owner_changed(old, new)
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        before, after = self._tally_of(old), self._tally_of(new)
+        before = after = self._tally_of(old)
+        if old is None or new is None or old.metadata.owner_references != new.metadata.owner_references:
+            after = self._tally_of(new)
         if before is not None and before is after and old is not None and new is not None:
             if not before.replace(old, new):
                 return
