@@ -73,7 +73,7 @@ def setting(url: str, nodes: list[Tree], names: bool) -> tuple[MemoryCluster, Ti
         }
     )
     originals = Originals(config.config.extenders)
-    timed = Timed(make_extenders(config.config.extenders, originals)[0])
+    timed = Timed(make_extenders(config, originals)[0])
     scheduler = Scheduler(
         config,
         clock=time.time,

@@ -9,6 +9,7 @@ import click
 
 from mooring.cli.plugins import plugin_option, registry_for
 from mooring.config import ConfigError, load, load_and_resolve, to_yaml
+from mooring.extender.calling.make import make_extenders
 from mooring.framework.registry import RegistrationError
 
 
@@ -27,6 +28,7 @@ def check(file: str, plugins: tuple[str, ...]) -> None:
     """
     try:
         loaded, profiles = load_and_resolve(file, registry_for(plugins))
+        make_extenders(loaded)
     except (ConfigError, RegistrationError) as error:
         _fail(str(error), 1)
     except OSError as error:

@@ -121,7 +121,7 @@ def make_scheduler(
         config = LoadedConfig(default_config()) if config_file is None else load(config_file)
         for warning in config.warnings:
             click.echo(f"warning: {warning}", err=True)
-        extenders = make_extenders(config.config.extenders, binds=False)
+        extenders = make_extenders(config, binds=False)
         for extender in extenders:
             click.get_current_context().call_on_close(extender.close)
         return Scheduler(

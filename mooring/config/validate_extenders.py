@@ -6,6 +6,7 @@ import re
 
 from mooring.config.findings import Path, Report
 from mooring.config.types import Extender, ExtenderTLSConfig
+from mooring.config.urls import is_http, is_path, without_password
 
 _NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
 _DOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
@@ -16,6 +17,7 @@ def validate_extenders(extenders: list[Extender], report: Report) -> None:
     seen: set[str] = set()
     for index, extender in enumerate(extenders):
         path: Path = ("extenders", index)
+        _address(extender, path, report)
         if extender.prioritize_verb and extender.weight <= 0:
             message = "must have a positive weight applied to it"
             report.invalid((*path, "weight"), extender.weight, message)
@@ -47,3 +49,16 @@ def is_extended_resource(name: str) -> bool:
         return False
     # Quota names it "requests.<name>", which has to stay a legal name as well.
     return len(f"requests.{match['domain']}") <= 253 and len(match["name"]) <= 63
+
+
+def _address(extender: Extender, path: Path, report: Report) -> None:
+    """Where it is asked. kube-scheduler finds out only when it asks."""
+    if not is_http(extender.url_prefix):
+        found = without_password(extender.url_prefix)
+        expected = "expected http://HOST[:PORT][/PATH] or https://…"
+        report.add((*path, "urlPrefix"), f'found "{found}", {expected}')
+    for field in ("filter", "prioritize", "preempt", "bind"):
+        verb: str = getattr(extender, f"{field}_verb")
+        if not is_path(verb):
+            expected = "expected what can stand at the end of a URL"
+            report.add((*path, f"{field}Verb"), f'found "{verb}", {expected}')

@@ -95,7 +95,7 @@ class SchedulerProcess:
             else DecisionLog(settings.decisions, sample=settings.decisions_sample)
         )
         self.metrics = SchedulerMetrics()
-        self._extenders = LiveExtenders(config.extenders)
+        self._extenders = LiveExtenders(settings.config)
         self.scheduler = Scheduler(
             settings.config,
             clock=time.time,

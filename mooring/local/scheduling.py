@@ -62,7 +62,7 @@ class LocalScheduler:
         on_decision: Callable[[Decision], None] | None = None,
     ) -> None:
         self.decisions = DecisionLog(recording)
-        self._extenders = LiveExtenders(config.config.extenders)
+        self._extenders = LiveExtenders(config)
         self.core = Scheduler(
             config,
             clock=clock,

@@ -52,7 +52,7 @@ def make_cluster(
         raise TypeError("make_cluster: give args in the config's pluginConfig, not beside it")
     settings = loaded(config)
     clock = VirtualClock() if clock is None else clock
-    extenders = make_extenders(settings.config.extenders, binds=False)
+    extenders = make_extenders(settings, binds=False)
     scheduler = Scheduler(
         settings,
         clock=clock,

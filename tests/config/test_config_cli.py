@@ -61,6 +61,25 @@ def test_view_prints_a_complete_v1_file(file: Path) -> None:
     assert "deprecated" in result.stderr
 
 
+def test_check_finds_extenders_with_which_the_scheduler_would_not_start(file: Path) -> None:
+    extenders = """extenders:
+- {urlPrefix: "ftp://h", filterVerb: f}
+- {urlPrefix: "https://h", filterVerb: f, tlsConfig: {caFile: absent.pem}}
+"""
+    file.write_text(HEAD.format("v1") + extenders)
+    result = run("check", str(file))
+    found = f'{file}:4: extenders[0].urlPrefix: found "ftp://h", expected http://HOST[:PORT][/PATH] or https://…\n'
+    assert (result.exit_code, result.stdout, result.stderr) == (1, "", found)
+    file.write_text(HEAD.format("v1") + extenders.replace("ftp:", "http:"))
+    result = run("check", str(file))
+    assert (result.exit_code, result.stdout) == (1, "")
+    place = f"{file}:5: extenders[1].tlsConfig"
+    assert (
+        result.stderr
+        == f"{place}: absent.pem: certificate-authority: cannot be read: No such file or directory\n"
+    )
+
+
 @pytest.mark.parametrize("command", ["check", "view"])
 def test_files_that_cannot_be_read_or_used(command: str, file: Path) -> None:
     missing = run(command, str(file))

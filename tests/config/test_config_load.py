@@ -64,7 +64,7 @@ def test_every_problem_is_reported_with_its_line_in_the_order_of_the_file() -> N
 
 def test_lines_do_not_depend_on_libyaml(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mooring.config.tree.Loader", yaml.SafeLoader)
-    assert errors(HEAD + "extenders:\n- weight: x\n") == [
+    assert errors(HEAD + "extenders:\n- weight: x\n  urlPrefix: http://h\n") == [
         's.yaml:4: extenders[0].weight: expected an integer, found string "x"'
     ]
 
@@ -191,10 +191,10 @@ def test_zeros_stand_for_defaults_where_kubernetes_has_it_so() -> None:
         v1(
             clientConnection={"qps": 0, "burst": 0, "contentType": ""},
             leaderElection={"leaseDuration": "0s", "resourceName": ""},
-            extenders=[{"httpTimeout": "0s"}],
+            extenders=[{"urlPrefix": "http://h", "httpTimeout": "0s"}],
         )
     ).config
-    assert config == from_object(v1(extenders=[{}])).config
+    assert config == from_object(v1(extenders=[{"urlPrefix": "http://h"}])).config
     assert config.extenders[0].http_timeout == Duration.parse("5s")
 
 
@@ -309,11 +309,13 @@ def test_extenders_are_checked() -> None:
     assert messages(
         extenders=[
             {
+                "urlPrefix": "http://h",
                 "prioritizeVerb": "prioritize",
                 "bindVerb": "bind",
                 "managedResources": [{"name": "cpu"}, {"name": "example.com/gpu"}],
             },
             {
+                "urlPrefix": "https://user:secret@h/a b",
                 "bindVerb": "bind",
                 "managedResources": [{"name": "example.com/gpu"}, {"name": "kubernetes.io/x"}],
                 "tlsConfig": {"insecure": True, "caFile": "ca.pem"},
@@ -322,6 +324,8 @@ def test_extenders_are_checked() -> None:
     ) == [
         "extenders[0].weight: Invalid value: 0: must have a positive weight applied to it",
         'extenders[0].managedResources[0].name: Invalid value: "cpu": is an invalid extended resource name',
+        'extenders[1].urlPrefix: found "https://user:xxxxx@h/a b", '
+        "expected http://HOST[:PORT][/PATH] or https://…",
         "extenders[1].tlsConfig.insecure: Invalid value: true: "
         "specifying a root certificates file with the insecure flag is not allowed",
         'extenders[1].managedResources[0].name: Invalid value: "example.com/gpu": '

@@ -302,13 +302,13 @@ def test_names_without_effect_are_warned_about() -> None:
 def test_resources_of_extenders_replace_the_ignored_ones() -> None:
     managed = [{"name": "example.com/gpu", "ignoredByScheduler": True}, {"name": "example.com/nic"}]
     fit = [{"name": "NodeResourcesFit", "args": {"ignoredResources": ["example.com/foo"]}}]
-    resolved = profile(config=fit, extenders=[{"managedResources": managed}])
+    resolved = profile(config=fit, extenders=[{"urlPrefix": "http://h", "managedResources": managed}])
     args = resolved.args["NodeResourcesFit"]
     assert isinstance(args, NodeResourcesFitArgs)
     assert args.ignored_resources == ["example.com/gpu"]
 
     without = {"multiPoint": {"disabled": names("NodeResourcesFit")}}
-    assert problems(plugins=without, extenders=[{"managedResources": managed}]) == [
+    assert problems(plugins=without, extenders=[{"urlPrefix": "http://h", "managedResources": managed}]) == [
         "pluginConfig: couldn't build extenders: can't find NodeResourcesFitArgs in plugin config"
     ]
 

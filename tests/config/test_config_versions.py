@@ -174,7 +174,9 @@ def test_unreserve_is_part_of_reserve() -> None:
 
 
 def test_v1alpha2_extenders_are_written_as_in_policies() -> None:
-    loaded = read("v1alpha2", extenders=[{"enableHttps": True, "httpTimeout": 100_000_000}])
+    loaded = read(
+        "v1alpha2", extenders=[{"urlPrefix": "http://h", "enableHttps": True, "httpTimeout": 100_000_000}]
+    )
     (extender,) = loaded.config.extenders
     assert extender.enable_https
     assert str(extender.http_timeout) == "100ms"

@@ -137,7 +137,7 @@ class Setting:
             tree["profiles"] = [profile]
         loaded = from_object(tree)
         self.clock = VirtualClock()
-        self.extenders = make_extenders(loaded.config.extenders, binds=binds)
+        self.extenders = make_extenders(loaded, binds=binds)
         MADE.extend(self.extenders)
         self.scheduler = Scheduler(
             loaded,

@@ -273,7 +273,6 @@ def test_a_server_of_another_authority_or_name_is_not_trusted() -> None:
 )
 def test_what_cannot_be_is_told_at_the_start(parts: dict[str, Any], message: str) -> None:
     kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-    loaded = from_object({**kind, "extenders": [{"filterVerb": "filter", **parts}]})
     with pytest.raises(ConfigError) as found:
-        MADE.extend(make_extenders(loaded.config.extenders))
+        MADE.extend(make_extenders(from_object({**kind, "extenders": [{"filterVerb": "filter", **parts}]})))
     assert message in str(found.value)

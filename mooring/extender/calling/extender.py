@@ -7,13 +7,13 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
-from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 import numpy as np
 from msgspec import Raw
 
 from mooring.config import Extender as Settings
+from mooring.config.urls import without_password
 from mooring.extender import wire
 from mooring.extender.calling.connections import Connections, ExchangeError
 from mooring.extender.calling.originals import Originals
@@ -286,12 +286,3 @@ def _by_position(roll: Roll, given: wire.HostPriorityList) -> list[int]:
         if position is not None:
             scores[position] += each.score
     return scores
-
-
-def without_password(url: str) -> str:
-    """A URL as it may be told."""
-    parts = urlsplit(url)
-    if not parts.password:
-        return url
-    user, host = parts.netloc.rsplit("@", 1)
-    return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}:xxxxx@{host}"))

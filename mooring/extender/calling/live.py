@@ -10,7 +10,7 @@ from mooring.api.meta import KubeObject
 from mooring.cluster.informers import Informer, Informers, Sink
 from mooring.cluster.kinds import WATCHED
 from mooring.cluster.port import Cluster
-from mooring.config import Extender as Settings
+from mooring.config import LoadedConfig
 from mooring.extender.calling.make import make_extenders
 from mooring.extender.calling.originals import ForgettingSink, Originals
 
@@ -18,10 +18,9 @@ from mooring.extender.calling.originals import ForgettingSink, Originals
 class LiveExtenders:
     """Raises ConfigError where the configuration of one is wrong."""
 
-    def __init__(self, settings: Iterable[Settings]) -> None:
-        settings = list(settings)
-        self._originals = Originals(settings)
-        self.extenders = make_extenders(settings, self._originals, in_threads=True)
+    def __init__(self, loaded: LoadedConfig) -> None:
+        self._originals = Originals(loaded.config.extenders)
+        self.extenders = make_extenders(loaded, self._originals, in_threads=True)
 
     def informers(
         self,
