@@ -141,6 +141,7 @@ def test_claims_without_a_class_are_bound_once_their_pods_have_nodes(cluster: Wh
     claims = cluster.list("pvc")
     assert [claim["status"]["phase"] for claim in claims] == ["Bound", "Bound"]
     assert {claim["spec"]["storageClassName"] for claim in claims} == {"standard"}
+    assert not [event for event in cluster.events() if event["type"] == "Warning"]
 
 
 def _condition(cluster: WholeCluster, node: str) -> str:

@@ -10,6 +10,7 @@ from mooring.embedded.admission.namespace_lifecycle import NamespaceLifecycle
 from mooring.embedded.admission.pod_topology_labels import PodTopologyLabels
 from mooring.embedded.admission.priority import Priority
 from mooring.embedded.admission.runtime_class import RuntimeClass
+from mooring.embedded.admission.storage_object_in_use_protection import StorageObjectInUseProtection
 from mooring.embedded.admission.taint_nodes_by_condition import TaintNodesByCondition
 
 PLUGINS: tuple[type[AdmissionPlugin], ...] = (
@@ -19,6 +20,7 @@ PLUGINS: tuple[type[AdmissionPlugin], ...] = (
     Priority,
     DefaultTolerationSeconds,
     DefaultStorageClass,
+    StorageObjectInUseProtection,
     RuntimeClass,
     PodTopologyLabels,
 )
