@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from mooring.api.complaints import malformed
-from mooring.api.decode import strip_nulls
+from mooring.api.decode import from_dict, strip_nulls, validate
 from mooring.api.defaults import identified
 from mooring.api.errors import MISSING, MalformedObject
 from mooring.api.meta import KubeObject
@@ -33,7 +33,7 @@ from mooring.controllers.kinds import (
     STATEFUL_SETS,
 )
 from mooring.controllers.owning import controller_reference, kind_of
-from mooring.controllers.replicas import Deployment, Replicas
+from mooring.controllers.replicas import Deployment, Replicas, ReplicationController
 from mooring.controllers.revisions import first_hash, first_revision
 from mooring.controllers.sets import DaemonSet, StatefulSet
 from mooring.controllers.stateful_claims import claim_name, claim_of
@@ -62,7 +62,28 @@ def workload_of(tree: Tree) -> KubeObject:
         raise malformed(kind, stripped, str(error)) from None
     if not found.name:
         raise MalformedObject(kind, "", "metadata.name", MISSING, "a name")
-    return identified(found, namespaced=True)
+    found = identified(found, namespaced=True)
+    _check_templates(found, stripped.get("spec", {}))
+    return found
+
+
+def _check_templates(workload: KubeObject, spec: Tree) -> None:
+    """Read what others are made of as they will be. Raises MalformedObject."""
+    template = spec.get("template", {})
+    metadata = template.get("metadata", {})
+    if isinstance(metadata, dict):
+        metadata = {**metadata, "name": workload.name}
+    _check(workload, "spec.template", {**template, "metadata": metadata}, "Pod")
+    for index, claim in enumerate(spec.get("volumeClaimTemplates", ())):
+        _check(workload, f"spec.volumeClaimTemplates[{index}]", claim, "PersistentVolumeClaim")
+
+
+def _check(workload: KubeObject, path: str, tree: Tree, kind: str) -> None:
+    try:
+        validate(from_dict({**tree, "apiVersion": "v1", "kind": kind}))
+    except MalformedObject as error:
+        field = f"{path}.{error.field}"
+        raise MalformedObject(workload.kind, workload.key, field, error.found, error.expected) from None
 
 
 class FirstPods:
@@ -114,8 +135,8 @@ class FirstPods:
         yield from self.of(workload_of(msgspec.to_builtins(body)))
 
     def _of_replicas(self, owner: Replicas) -> Iterator[Tree]:
-        resource = _BY_KIND["v1" if owner.kind == "ReplicationController" else "apps/v1", owner.kind]
-        reference = controller_reference(resource, owner)
+        older = isinstance(owner, ReplicationController)
+        reference = controller_reference(REPLICATION_CONTROLLERS if older else REPLICA_SETS, owner)
         for number in range(len(self._there(owner)), owner.spec.replicas):
             yield _named(pod_of(owner.spec.template, owner.name, reference), number)
 

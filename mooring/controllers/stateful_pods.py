@@ -31,7 +31,7 @@ def member_of(set: StatefulSet, revision: ControllerRevision, ordinal: int) -> T
         spec["subdomain"] = set.spec.service_name
     claimed = {each["metadata"]["name"]: each for each in set.spec.volume_claim_templates}
     if claimed:
-        volumes = [volume for volume in spec.get("volumes") or [] if volume["name"] not in claimed]
+        volumes = [volume for volume in spec.get("volumes") or [] if volume.get("name") not in claimed]
         spec["volumes"] = [_volume(set, each, ordinal) for each in claimed.values()] + volumes
     return body
 

@@ -196,8 +196,20 @@ def test_workloads_come_with_their_pods() -> None:
         ["default/agent-n2", "n2"],
     ]
     assert len(rows) == 4
-    ignored, odd, bad = result.stderr.splitlines()
+    ignored, bad, odd = result.stderr.splitlines()
     assert ignored == "ignored: <stdin>: ConfigMap shop/settings"
     assert odd == 'left out: <stdin>: StatefulSet odd: spec.replicas: found "two", expected an integer'
-    assert bad.startswith("left out: <stdin>: Deployment default/bad: Pod default/bad-")
-    assert bad.endswith('cpu: found "lots", expected a quantity such as "100m" or "1Gi"')
+    assert bad == (
+        "left out: <stdin>: Deployment default/bad: spec.template.spec.containers[0].resources.requests.cpu: "
+        'found "lots", expected a quantity such as "100m" or "1Gi"'
+    )
+
+
+def test_what_only_a_cluster_knows_is_missed_once_for_all_pods_of_a_workload() -> None:
+    objects = (node("n1"), workload("Deployment", "web", replicas=3))
+    objects[1]["spec"]["template"]["spec"]["priorityClassName"] = "urgent"
+    result = mooring("schedule", "-f", "-", stdin=manifests(*objects))
+    assert result.returncode == 1
+    (missed,) = result.stderr.splitlines()
+    assert missed.startswith("left out: <stdin>: Deployment default/web: Pod default/web-")
+    assert 'spec.priorityClassName: found "urgent"' in missed

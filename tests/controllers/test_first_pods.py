@@ -149,12 +149,38 @@ def test_what_is_there_is_not_made_again(tree: Tree) -> None:
         )
 
 
-def test_what_is_wrong_is_told() -> None:
-    with pytest.raises(
-        MalformedObject, match=r'Deployment default/web: spec.replicas: found "many", expected'
-    ):
-        workload_of(workload("Deployment", "web", replicas="many"))
-    with pytest.raises(
-        MalformedObject, match=r"Deployment default/web: spec.selector: found nothing, expected"
-    ):
-        made(workload("Deployment", "web", selector=None))
+def with_template(kind: str, **parts: Any) -> Tree:
+    tree = workload(kind, "web", "batch/v1" if kind == "Job" else "apps/v1")
+    tree["spec"]["template"].update(parts)
+    return tree
+
+
+ODD = {"key": "a", "operator": "Inn", "values": ["b"]}
+AFFINITY = {
+    "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [ODD]}]}
+}
+
+
+@pytest.mark.parametrize(
+    ("tree", "problem"),
+    [
+        (workload("Deployment", "web", replicas="many"), 'replicas: found "many", expected'),
+        (workload("Deployment", "web", selector=None), "selector: found nothing, expected"),
+        (workload("Deployment", "web", template=[]), r"template: found \[\], expected"),
+        (with_template("Deployment", metadata={"labels": ["x"]}), r'template.metadata.labels: found \["x"\]'),
+        (with_template("ReplicaSet", metadata="x"), 'template.metadata: found "x"'),
+        (with_template("Job", spec="x"), 'template.spec: found "x"'),
+        (with_template("Job", spec={"containers": ["c"]}), r'template.spec.containers\[0\]: found "c"'),
+        (
+            with_template("DaemonSet", spec={"affinity": {"nodeAffinity": AFFINITY}}),
+            r'template.spec.affinity.nodeAffinity.*matchExpressions\[0\].operator: found "Inn", expected',
+        ),
+        (
+            workload("StatefulSet", "web", volumeClaimTemplates=[CLAIM, {"spec": {}}]),
+            r"volumeClaimTemplates\[1\].metadata.name: found nothing, expected a name",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told(tree: Tree, problem: str) -> None:
+    with pytest.raises(MalformedObject, match=rf"{tree['kind']} default/web: spec.{problem}"):
+        made(tree, make_node("n1"))
