@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Generic, cast
+from typing import Any, Generic, Literal, cast
 
 import msgspec
 
@@ -21,6 +21,9 @@ from mooring.cluster.troubles import Troubles
 Handler = Callable[[Obj | None, Obj | None], None]
 """Called with the object before and after a change; None where there was, or is, none."""
 
+Dependence = Literal["identity", "owners", "anything"]
+"""What of an object the keys of an index depend on: nothing that changes while it lives, its owner
+references, or whatever else."""
 
 MOST_GONE = 1000  # objects whose end is remembered: writes that are under way are fewer
 
@@ -34,14 +37,18 @@ class Collection(Generic[Obj]):
         self._objects: dict[str, Obj] = {}
         self._gone: dict[str, None] = {}  # the uids of the last objects that went
         self._handlers: list[Handler[Obj]] = []
+        self._updated: list[Handler[Obj]] = []  # those of them that are told of updates
         self._owning: dict[str, list[Handler[Obj]]] = {}  # by the kind of the controllers
         self._indexes: dict[str, _Index[Obj]] = {}
-        self.index("namespace", _namespace, fixed=True)
-        self.index("controller", _controller)
+        self.index("namespace", _namespace, depends_on="identity")
+        self.index("controller", _controller, depends_on="owners")
 
-    def subscribe(self, handler: Handler[Obj]) -> None:
-        """Have changes told, and at once what is here already."""
+    def subscribe(self, handler: Handler[Obj], *, updates: bool = True) -> None:
+        """Have changes told, and at once what is here already; without `updates` only that objects come and
+        go. That another object is found in the place of one counts as both."""
         self._handlers.append(handler)
+        if updates:
+            self._updated.append(handler)
         for obj in list(self._objects.values()):
             handler(None, obj)
 
@@ -53,11 +60,12 @@ class Collection(Generic[Obj]):
             if controller_kind(obj) in (None, kind):
                 handler(None, obj)
 
-    def index(self, name: str, keys: Callable[[Obj], tuple[str, ...]], *, fixed: bool = False) -> None:
-        """Find objects by something else than their name, too; an index that is there already stays. Keys
-        that are `fixed` are the same as long as an object lives."""
+    def index(
+        self, name: str, keys: Callable[[Obj], tuple[str, ...]], *, depends_on: Dependence = "anything"
+    ) -> None:
+        """Find objects by something else than their name, too; an index that is there already stays."""
         if name not in self._indexes:
-            index = self._indexes[name] = _Index(keys, fixed, self._objects)
+            index = self._indexes[name] = _Index(keys, depends_on, self._objects)
             for obj in self._objects.values():
                 index.put(obj.key, None, obj)
 
@@ -121,17 +129,25 @@ class Collection(Generic[Obj]):
         self._tell(key, old, new)
 
     def _tell(self, key: str, old: Obj | None, new: Obj | None) -> None:
-        for index in self._indexes.values():
-            index.put(key, old, new)
-        for handler in self._handlers:
+        indexes = self._indexes.values()
+        if old is None or new is None or old.metadata.uid != new.metadata.uid:
+            owned_alike, handlers = False, self._handlers
+            for index in indexes:
+                index.put(key, old, new)
+        else:
+            owned_alike = old.metadata.owner_references == new.metadata.owner_references
+            handlers = self._updated
+            for index in indexes:
+                if index.depends_on == "anything" or (index.depends_on == "owners" and not owned_alike):
+                    index.put(key, old, new)
+        for handler in handlers:
             handler(old, new)
         if self._owning:
-            self._tell_owners(old, new)
+            self._tell_owners(old, new, owned_alike)
 
-    def _tell_owners(self, old: Obj | None, new: Obj | None) -> None:
-        before = after = controller_kind(new if old is None else old)
-        if old and new and old.metadata.owner_references != new.metadata.owner_references:
-            after = controller_kind(new)
+    def _tell_owners(self, old: Obj | None, new: Obj | None, owned_alike: bool) -> None:
+        after = controller_kind(old if new is None else new)
+        before = after if owned_alike or old is None else controller_kind(old)
         if before is None or after is None:
             kinds: Iterable[str] = list(self._owning)
         else:
@@ -145,17 +161,15 @@ class _Index(Generic[Obj]):
     """The names of objects by other keys, which change rarely."""
 
     def __init__(
-        self, keys: Callable[[Obj], tuple[str, ...]], fixed: bool, objects: Mapping[str, Obj]
+        self, keys: Callable[[Obj], tuple[str, ...]], depends_on: Dependence, objects: Mapping[str, Obj]
     ) -> None:
+        self.depends_on = depends_on
         self._keys = keys
-        self._fixed = fixed
         self._objects = objects
         self._found: dict[str, dict[str, None]] = {}
 
     def put(self, name: str, old: Obj | None, new: Obj | None) -> None:
         """Take note of a change of the object with this name."""
-        if old is not None and new is not None and self._fixed:
-            return
         found = self._found
         before = () if old is None else self._keys(old)
         after = () if new is None else self._keys(new)

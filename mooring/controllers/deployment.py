@@ -61,7 +61,7 @@ class DeploymentController(Controller):
         index_orphans(self.replica_sets)
         self.deployments.subscribe(self._deployment_changed)
         self.replica_sets.subscribe_owner(self.deployments.kind, self._replica_set_changed)
-        self.pods.subscribe(self._pod_changed)
+        self.pods.subscribe(self._pod_changed, updates=False)
 
     def _deployment_changed(self, old: Deployment | None, new: Deployment | None) -> None:
         if new is not None:

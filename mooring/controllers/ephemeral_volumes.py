@@ -18,7 +18,7 @@ class EphemeralVolumes(Controller):
         super().__init__(context)
         self._claims = self.cache.follow(PERSISTENT_VOLUME_CLAIMS)
         self._pods = self.cache.follow(PODS)
-        self._pods.subscribe(self._pod_changed)
+        self._pods.subscribe(self._pod_changed, updates=False)
         self._claims.subscribe(self._claim_changed)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:

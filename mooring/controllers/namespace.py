@@ -94,7 +94,7 @@ class NamespaceController(Controller):
         self._namespaces = self.cache.follow(NAMESPACES)
         self._pods = self.cache.follow(PODS)
         self._namespaces.subscribe(self._changed)
-        self._pods.subscribe(self._pod_changed)
+        self._pods.subscribe(self._pod_changed, updates=False)
 
     def _changed(self, old: Namespace | None, new: Namespace | None) -> None:
         if new is None:

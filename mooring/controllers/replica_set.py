@@ -58,13 +58,13 @@ class _Controller(PodController[Set]):
         if old is None or new is None or old.metadata.owner_references != new.metadata.owner_references:
             after = self._tally_of(new)
         if before is not None and before is after and old is not None and new is not None:
-            if not before.replace(old, new):
-                return
-        else:
-            if before is not None and old is not None:
-                before.count(old, -1)
-            if after is not None and new is not None:
-                after.count(new, 1)
+            if before.replace(old, new):
+                self.pod_of_changed(before.owner, old, new)
+            return
+        if before is not None and old is not None:
+            before.count(old, -1)
+        if after is not None and new is not None:
+            after.count(new, 1)
         super().pod_changed(old, new)
 
     def _tally_of(self, pod: Pod | None) -> Tally | None:

@@ -16,6 +16,7 @@ class Tally:
     """The pods that one set controls, as it is in one generation."""
 
     def __init__(self, owner: Replicas, selector: Selector, pods: Iterable[Pod]) -> None:
+        self.owner = owner.key
         self.generation = owner.metadata.generation
         self._selector = selector
         self._labels = ((owner.spec.template.get("metadata") or {}).get("labels") or {}).items()

@@ -46,7 +46,7 @@ class VolumeBinder(Controller):
         self._claims.subscribe(self._claim_changed)
         self._volumes.subscribe(self._volume_changed)
         self._classes.subscribe(self._class_changed)
-        self._pods.subscribe(self._pod_changed)
+        self._pods.subscribe(self._pod_changed, updates=False)
 
     # ---- what changes
 

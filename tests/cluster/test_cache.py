@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mooring.api.meta import KubeObject, ObjectMeta, OwnerReference
@@ -74,3 +78,51 @@ def test_owners_are_told_of_what_is_theirs_or_nobodys() -> None:
     told.clear()
     maps.delete(owned(11, "DaemonSet"))
     assert not told
+
+
+def test_who_wants_no_updates_hears_of_coming_and_going() -> None:
+    maps = Collection(MAPS)
+    told: list[list[str]] = []
+    maps.apply(config_map(1))
+    maps.subscribe(lambda *change: told.append([one.uid if one else "" for one in change]), updates=False)
+    maps.apply(config_map(2))
+    maps.apply(config_map(3, "u2"))  # the end of the first was missed
+    maps.apply(config_map(4, "u2"))
+    maps.delete(config_map(5, "u2"))
+    assert told == [["", "u1"], ["u1", "u2"], ["u2", ""]]
+
+
+def _labels(obj: KubeObject) -> tuple[str, ...]:
+    return tuple(obj.metadata.labels.values())
+
+
+def _owner(obj: KubeObject) -> tuple[str, ...]:
+    return tuple(owner.uid for owner in obj.metadata.owner_references)
+
+
+def _uid(obj: KubeObject) -> tuple[str, ...]:
+    return (obj.uid,)
+
+
+STEPS = st.tuples(*map(st.sampled_from, ("mn", "12", "abc", "xy-")))
+"""Name, uid, owner (c: none) and label (-: deleted)."""
+
+
+@given(st.lists(STEPS, max_size=20))
+def test_indexes_find_what_a_look_at_every_object_finds(steps: Iterable[tuple[str, str, str, str]]) -> None:
+    maps = Collection(MAPS)
+    maps.index("label", _labels)
+    maps.index("owner", _owner, depends_on="owners")
+    maps.index("uid", _uid, depends_on="identity")
+    for number, (name, uid, owner, label) in enumerate(steps):
+        owners = [] if owner == "c" else [OwnerReference(uid=owner, kind="Job", name="o", controller=True)]
+        meta = ObjectMeta(name=name, namespace="n", uid=name + uid, resource_version=f"{number + 10}")
+        obj = KubeObject(metadata=replace(meta, owner_references=owners, labels={"l": label}))
+        if label == "-":
+            maps.delete(obj)
+        else:
+            maps.apply(obj)
+        for index, keys in (("label", _labels), ("owner", _owner), ("uid", _uid), ("controller", _owner)):
+            for key in ("x", "y", "a", "b", "m1", "m2", "n1", "n2"):
+                found = {one.uid for one in maps.by(index, key)}
+                assert found == {one.uid for one in maps if key in keys(one)}, (index, key)
