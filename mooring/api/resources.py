@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from typing import Literal
 
 from mooring.api.errors import MalformedObject, child
 from mooring.api.meta import KubeObject, ResourceList
@@ -26,6 +27,7 @@ QUANTITY_EXPECTED = 'a quantity such as "100m" or "1Gi"'
 
 _Exact = dict[str, int]
 """Resource name → exact amount in nano-units."""
+_Member = Literal["requests", "limits"]
 
 _NONE: Mapping[str, int] = {}
 _DEFAULTS: Mapping[str, int] = {CPU: DEFAULT_MILLI_CPU * 10**6, MEMORY: DEFAULT_MEMORY * 10**9}
@@ -111,6 +113,22 @@ def has_pod_level_requests(pod: Pod) -> bool:
     return resources is not None and any(is_pod_level(name) for name in resources.requests)
 
 
+def total_requests(pod: Pod) -> dict[str, int]:
+    """What a pod asks for or was given, whichever is more, in nano-units."""
+    return _exact_requests(pod, True, True, _NONE)
+
+
+def total_limits(pod: Pod) -> dict[str, int]:
+    """What a pod is limited to or was, whichever is more, in nano-units. Its overhead only adds to what is
+    limited at all."""
+    total = _aggregate(pod, True, _NONE, "limits")
+    if pod.spec.resources is not None:
+        own = _parsed(pod.spec.resources.limits)
+        total.update((name, amount) for name, amount in own.items() if is_pod_level(name))
+    overhead = _parsed(pod.spec.overhead)
+    return {name: amount + overhead.get(name, 0) if amount else amount for name, amount in total.items()}
+
+
 def container_requests(pod: Pod) -> dict[str, int]:
     """The exact sum over the containers alone, in nano-units: no statuses, pod level or overhead."""
     return _aggregate(pod, False, _NONE)
@@ -135,22 +153,24 @@ def _exact_requests(pod: Pod, use_status: bool, pod_level: bool, missing: Mappin
     return total
 
 
-def _aggregate(pod: Pod, use_status: bool, missing: Mapping[str, int]) -> _Exact:
+def _aggregate(
+    pod: Pod, use_status: bool, missing: Mapping[str, int], member: _Member = "requests"
+) -> _Exact:
     """Containers and sidecars run together; init containers run alone, beside the sidecars before them."""
     statuses = _statuses(pod) if use_status else {}
     total: _Exact = {}
     for container in pod.spec.containers:
-        _add(total, _of_container(pod, container, statuses, missing))
+        _add(total, _of_container(pod, container, statuses, missing, member))
     sidecars: _Exact = {}
     peak: _Exact = {}
     for container in pod.spec.init_containers:
         if container.restart_policy == "Always":
-            own = _of_container(pod, container, statuses, missing)
+            own = _of_container(pod, container, statuses, missing, member)
             _add(total, own)
             _add(sidecars, own)
             _raise_to(peak, sidecars)
         else:
-            own = _of_container(pod, container, {}, missing)
+            own = _of_container(pod, container, {}, missing, member)
             _add(own, sidecars)
             _raise_to(peak, own)
     _raise_to(total, peak)
@@ -158,17 +178,22 @@ def _aggregate(pod: Pod, use_status: bool, missing: Mapping[str, int]) -> _Exact
 
 
 def _of_container(
-    pod: Pod, container: Container, statuses: Mapping[str, ContainerStatus], missing: Mapping[str, int]
+    pod: Pod,
+    container: Container,
+    statuses: Mapping[str, ContainerStatus],
+    missing: Mapping[str, int],
+    member: _Member,
 ) -> _Exact:
-    """The effective request of one container, as a dict of the caller's own."""
-    status = statuses.get(container.name)
+    """The effective requests or limits of one container, as a dict of the caller's own."""
+    status, asked = statuses.get(container.name), _parsed(getattr(container.resources, member))
     if status is None or status.resources is None:
-        own = _parsed(container.resources.requests)
+        own = asked
     else:
-        own = _parsed(status.resources.requests)
-        _raise_to(own, _parsed(status.allocated_resources))
+        own = _parsed(getattr(status.resources, member))
+        if member == "requests":
+            _raise_to(own, _parsed(status.allocated_resources))
         if not _resize_infeasible(pod):
-            _raise_to(own, _parsed(container.resources.requests))
+            _raise_to(own, asked)
     for name, amount in missing.items():
         own.setdefault(name, amount)
     return own

@@ -71,8 +71,15 @@ class PersistentVolumeClaimSpec(Struct):
     volume_attributes_class_name: str | None = None
 
 
+class ModifyVolumeStatus(Value, frozen=True):
+    target_volume_attributes_class_name: str = ""
+
+
 class PersistentVolumeClaimStatus(Struct):
     phase: str = ""
+    allocated_resources: ResourceList = {}
+    current_volume_attributes_class_name: str | None = None
+    modify_volume_status: ModifyVolumeStatus | None = None
 
 
 class PersistentVolumeClaim(KubeObject):

@@ -17,6 +17,7 @@ from mooring.controllers.node_lifecycle import NodeLifecycle, SimulatedNodes
 from mooring.controllers.pod_gc import PodGC
 from mooring.controllers.provisioner import Provisioner
 from mooring.controllers.replica_set import ReplicaSetController, ReplicationControllerController
+from mooring.controllers.resource_quota import ResourceQuotaController
 from mooring.controllers.stateful_set import StatefulSetController
 from mooring.controllers.taint_eviction import TaintEviction
 from mooring.controllers.ttl_after_finished import TTLAfterFinishedController
@@ -44,6 +45,7 @@ def controllers(
         Provisioner(context),
         VolumeProtection(context),
         EphemeralVolumes(context),
+        ResourceQuotaController(context),
         GarbageCollector(context),
         StatefulSetController(context),
         DaemonSetController(context),

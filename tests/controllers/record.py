@@ -24,6 +24,7 @@ from tests.controllers import (
     daemon_scenes,
     deployment_scenes,
     job_scenes,
+    quota_scenes,
     stateful_scenes,
     upkeep_scenes,
 )
@@ -33,7 +34,7 @@ from tests.live.control_plane import HOW_TO_GET, ControlPlane, assets
 DATA = Path(__file__).parent / "data"
 WATCHED = (
     "deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "pods", "configmaps",
-    "poddisruptionbudgets", "persistentvolumes", "persistentvolumeclaims",
+    "poddisruptionbudgets", "persistentvolumes", "persistentvolumeclaims", "resourcequotas",
 )  # fmt: skip
 QUIET = 1.0  # seconds without a change, after which nothing is expected to happen by itself
 PATIENCE = 60.0
@@ -44,6 +45,7 @@ MODULES: dict[ModuleType, tuple[str, ...]] = {
     daemon_scenes: ("daemonset-controller",),
     job_scenes: ("job-controller", "ttl-after-finished-controller"),
     cron_scenes: ("cronjob-controller", "job-controller"),
+    quota_scenes: ("resourcequota-controller",),
     upkeep_scenes: (
         "deployment-controller",
         "garbage-collector-controller",

@@ -9,6 +9,7 @@ from mooring.embedded.admission.limit_ranger import LimitRanger
 from mooring.embedded.admission.namespace_lifecycle import NamespaceLifecycle
 from mooring.embedded.admission.pod_topology_labels import PodTopologyLabels
 from mooring.embedded.admission.priority import Priority
+from mooring.embedded.admission.resource_quota import ResourceQuotas
 from mooring.embedded.admission.runtime_class import RuntimeClass
 from mooring.embedded.admission.storage_object_in_use_protection import StorageObjectInUseProtection
 from mooring.embedded.admission.taint_nodes_by_condition import TaintNodesByCondition
@@ -23,6 +24,7 @@ PLUGINS: tuple[type[AdmissionPlugin], ...] = (
     StorageObjectInUseProtection,
     RuntimeClass,
     PodTopologyLabels,
+    ResourceQuotas,  # last: what others refuse is not to count
 )
 
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Final
 
 from mooring.api.quantity import parse
-from mooring.embedded.kinds.quantities import canonical
+from mooring.api.quantity_texts import canonical
 from mooring.embedded.objects import Tree
 
 _REFERENCE = re.compile(

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from mooring.api.quantity import QuantityError
+from mooring.api.quantity_texts import canonical
 from mooring.api.times import canonical_time
-from mooring.embedded.kinds.quantities import canonical
 from mooring.embedded.kinds.types import ListOf, MapOf, ObjectType, Scalar, Type
 from mooring.embedded.kinds.wire import Zero, zeros
 from mooring.embedded.objects import Tree

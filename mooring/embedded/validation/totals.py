@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mooring.api.quantity import NANO, parse
-from mooring.embedded.kinds.quantities import canonical
+from mooring.api.quantity import parse
+from mooring.api.quantity_texts import written
 from mooring.embedded.objects import Tree
 
 Nano = dict[str, int]
@@ -17,13 +17,8 @@ def aggregate_texts(spec: Tree, kind: str) -> dict[str, str]:
     found = {}
     for name, nano in aggregate(spec, kind).items():
         first = next(quantities[name] for quantities in given if name in quantities)
-        found[name] = canonical(f"{nano}n") if not first.endswith("i") else _binary(nano)
+        found[name] = written(nano, like=first)
     return found
-
-
-def _binary(nano: int) -> str:
-    whole, rest = divmod(nano, 1024 * NANO)
-    return canonical(f"{nano}n") if rest else canonical(f"{whole}Ki")
 
 
 def aggregate(spec: Tree, kind: str) -> Nano:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from mooring.embedded.admission.namespace_lifecycle import takes_new_objects
+from mooring.embedded.admission.resource_quota import is_limited
 from mooring.embedded.kinds.codec import FieldValidation
 from mooring.embedded.kinds.sieve import sieve_of
 from mooring.embedded.kinds.types import object_type
@@ -103,7 +104,7 @@ class Replicas:
         outcome = self._outcomes.get(replica.key)
         if outcome is None or outcome.stamp != self._stamp(write.api):
             return None
-        if not takes_new_objects(write.api, write.namespace):
+        if not takes_new_objects(write.api, write.namespace) or is_limited(write.api, write.namespace):
             return None
         api, metadata = write.api, dict(replica.metadata)
         name = metadata.get("name") or api.random_name(metadata.get("generateName", ""))

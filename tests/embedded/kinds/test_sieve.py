@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.quantity import parse
+from mooring.api.quantity_texts import canonical
 from mooring.embedded.builtin import builtin_registry
 from mooring.embedded.kinds import protobuf
-from mooring.embedded.kinds.quantities import canonical
 from mooring.embedded.kinds.sieve import sieve_of
 from mooring.embedded.kinds.types import ListOf, MapOf, ObjectType, Scalar, Type, object_type
 from mooring.embedded.kinds.wire import wire_fields

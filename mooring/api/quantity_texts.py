@@ -17,10 +17,16 @@ def canonical(raw: Quantity) -> str:
     """
     nano = parse(raw)
     text = raw if isinstance(raw, str) else repr(raw)
-    if text.endswith("i") and (abs(nano) >= 1024 * NANO or nano == 0) and nano % NANO == 0:
+    if text[-1:] not in ("E", "e") and ("e" in text or "E" in text) and not text.endswith("i"):
+        return _decimal(nano, exponent=True)
+    return written(nano, text)
+
+
+def written(nano: int, like: str) -> str:
+    """The text of so many nano-units, in the family of suffixes of another quantity."""
+    if like.endswith("i") and nano % NANO == 0 and (abs(nano) >= 1024 * NANO or nano == 0):
         return _binary(nano // NANO)
-    exponent = text[-1:] not in ("E", "e") and ("e" in text or "E" in text)
-    return _decimal(nano, exponent)
+    return _decimal(nano, exponent=False)
 
 
 def _binary(whole: int) -> str:

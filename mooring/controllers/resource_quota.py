@@ -1,0 +1,130 @@
+"""Counts what is used of quotas: when they are made or changed, and when something is set free.
+
+What is added counts as soon as it is admitted, which is the API server's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from mooring.cluster.cache import Collection
+from mooring.cluster.controller import Context, Controller
+from mooring.cluster.kinds import ApiResource
+from mooring.controllers.kinds import PERSISTENT_VOLUME_CLAIMS, PODS
+from mooring.quota.amounts import equal, only, plus
+from mooring.quota.kinds import QuotaKind
+from mooring.quota.registry import quota_kind
+from mooring.quota.resource_quota import ResourceQuota, ResourceQuotaStatus
+from mooring.quota.services import Service
+
+RESOURCE_QUOTAS = ApiResource("", "v1", "resourcequotas", True, ResourceQuota)
+SERVICES = ApiResource("", "v1", "services", True, Service)
+
+PAUSE = 0.1  # seconds after something is set free: it is seldom alone
+PODS_PER_SECOND = 50_000
+"""How many are counted in a second, roughly: a namespace with many is counted less often."""
+RECOUNT_EVERY = 300.0
+UNKNOWN_AGAIN = 30.0  # a kind that is not served may be one day
+PATIENCE = 10.0  # for the list of a kind
+
+
+class ResourceQuotaController(Controller):
+    name = "resourcequota-controller"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._quotas = self.cache.follow(RESOURCE_QUOTAS)
+        self._heard: dict[str, Collection[Any]] = {}  # by kind: those that we hear of
+        for resource in (PODS, PERSISTENT_VOLUME_CLAIMS, SERVICES):
+            self._hear(quota_kind(resource.name), self.cache.follow(resource))
+        self._quotas.subscribe(self._quota_changed)
+
+    # ---- what changes
+
+    def _quota_changed(self, old: ResourceQuota | None, new: ResourceQuota | None) -> None:
+        if new is not None and (old is None or old.uid != new.uid or old.spec != new.spec):
+            self.enqueue(new.key)
+
+    def _hear(self, kind: QuotaKind[Any], collection: Collection[Any]) -> None:
+        if self._heard.get(kind.name) is not collection:
+            self._heard[kind.name] = collection
+            collection.subscribe(partial(self._changed, kind))
+
+    def _changed(self, kind: QuotaKind[Any], old: Any, new: Any) -> None:
+        if not len(self._quotas) or old is None:
+            return
+        if new is None or new.uid != old.uid or kind.counts_anew(old, new, self.context.clock()):
+            for quota in self._quotas.in_namespace(old.namespace):
+                if kind.restricted(quota.spec.hard):
+                    self.enqueue(quota.key, PAUSE + len(self._heard["pods"]) / PODS_PER_SECOND)
+
+    # ---- one quota
+
+    async def sync(self, key: str) -> None:
+        quota = self._quotas.get(key)
+        if quota is None or quota.metadata.deletion_timestamp is not None:
+            return
+        all_known = await self._know_kinds(quota)
+        quota = self._quotas.get(key)
+        if quota is None:
+            return
+        hard, known = quota.spec.hard, quota.status
+        used = only({**known.used, **self._count(quota)}, hard)
+        if not equal(hard, known.hard) or not equal(used, known.used):
+            await self._write(quota, ResourceQuotaStatus(hard, used))
+        self.enqueue(key, RECOUNT_EVERY if all_known else UNKNOWN_AGAIN)
+
+    def _count(self, quota: ResourceQuota) -> dict[str, str]:
+        """What is used of the resources that we know of; zero of those that nobody uses."""
+        now, scopes, total = self.context.clock(), quota.scopes, dict[str, str]()
+        for name, collection in self._heard.items():
+            kind = quota_kind(name)
+            restricted = kind.restricted(quota.spec.hard)
+            if not restricted:
+                continue
+            total = plus(dict.fromkeys(restricted, "0"), total)
+            for obj in collection.in_namespace(quota.namespace):
+                if all(kind.in_scope(scope, obj) for scope in scopes):
+                    total = plus(total, only(kind.usage(obj, now), restricted))
+        return total
+
+    async def _know_kinds(self, quota: ResourceQuota) -> bool:
+        """Hear of all kinds that a quota is about; whether all its resources are known now. That of objects
+        which are only counted follows from the name of the resource."""
+        unknown = self._unknown(quota)
+        if not unknown:
+            return True
+        served = {one.resource.name: one for one in await self.cluster.served_kinds()}
+        for resource in unknown:
+            found = served.get(resource.removeprefix("count/"))
+            if found is None or not found.verbs >= {"list", "watch"}:
+                continue
+            name = found.resource.name
+            collection = self.cache.find(name) or self.cache.follow(found.resource)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PATIENCE):
+                    await self.cache.informer(collection.resource).synced.wait()
+                    self._hear(quota_kind(name), collection)
+        return not self._unknown(quota)
+
+    def _unknown(self, quota: ResourceQuota) -> list[str]:
+        heard = [quota_kind(name) for name in self._heard]
+        return [name for name in quota.spec.hard if not any(kind.uses(name) for kind in heard)]
+
+    async def _write(self, quota: ResourceQuota, status: ResourceQuotaStatus) -> None:
+        seen = {"uid": quota.uid, "resourceVersion": quota.metadata.resource_version}
+        patch = {
+            "hard": {**dict.fromkeys(quota.status.hard), **status.hard},
+            "used": {**dict.fromkeys(quota.status.used), **status.used},
+        }
+        written = await self.cluster.patch(
+            RESOURCE_QUOTAS,
+            quota.name,
+            {"metadata": seen, "status": patch},
+            quota.namespace,
+            subresource="status",
+        )
+        self._quotas.wrote(written)

@@ -1,0 +1,1 @@
+"""ResourceQuotas: what counts against them, for those who admit objects and for those who count them."""
