@@ -14,7 +14,7 @@ from mooring.cluster.cache import Collection
 from mooring.cluster.controller import Context, Controller
 from mooring.cluster.kinds import ApiResource
 from mooring.controllers.kinds import PERSISTENT_VOLUME_CLAIMS, PODS
-from mooring.quota.amounts import equal, only, plus
+from mooring.quota.amounts import Sum, equal, only
 from mooring.quota.kinds import QuotaKind
 from mooring.quota.registry import quota_kind
 from mooring.quota.resource_quota import ResourceQuota, ResourceQuotaStatus
@@ -24,8 +24,9 @@ RESOURCE_QUOTAS = ApiResource("", "v1", "resourcequotas", True, ResourceQuota)
 SERVICES = ApiResource("", "v1", "services", True, Service)
 
 PAUSE = 0.1  # seconds after something is set free: it is seldom alone
-PODS_PER_SECOND = 50_000
-"""How many are counted in a second, roughly: a namespace with many is counted less often."""
+PODS_PER_SECOND = 20_000
+"""A namespace in a cluster of many is counted less often: that takes some time."""
+TURN = 500  # objects before others on the event loop have their turn
 RECOUNT_EVERY = 300.0
 UNKNOWN_AGAIN = 30.0  # a kind that is not served may be one day
 PATIENCE = 10.0  # for the list of a kind
@@ -68,32 +69,33 @@ class ResourceQuotaController(Controller):
         if quota is None or quota.metadata.deletion_timestamp is not None:
             return
         all_known = await self._know_kinds(quota)
-        quota = self._quotas.get(key)
-        if quota is None:
-            return
         hard, known = quota.spec.hard, quota.status
-        used = only({**known.used, **self._count(quota)}, hard)
+        used = only({**known.used, **await self._count(quota)}, hard)
         if not equal(hard, known.hard) or not equal(used, known.used):
             await self._write(quota, ResourceQuotaStatus(hard, used))
         self.enqueue(key, RECOUNT_EVERY if all_known else UNKNOWN_AGAIN)
 
-    def _count(self, quota: ResourceQuota) -> dict[str, str]:
+    async def _count(self, quota: ResourceQuota) -> dict[str, str]:
         """What is used of the resources that we know of; zero of those that nobody uses."""
-        now, scopes, total = self.context.clock(), quota.scopes, dict[str, str]()
-        for name, collection in self._heard.items():
+        now, scopes, used = self.context.clock(), quota.scopes, dict[str, str]()
+        for name, collection in list(self._heard.items()):
             kind = quota_kind(name)
-            restricted = kind.restricted(quota.spec.hard)
-            if not restricted:
+            total = Sum(kind.restricted(quota.spec.hard))
+            if not total:
                 continue
-            total = plus(dict.fromkeys(restricted, "0"), total)
-            for obj in collection.in_namespace(quota.namespace):
+            for number, obj in enumerate(collection.in_namespace(quota.namespace), 1):
                 if all(kind.in_scope(scope, obj) for scope in scopes):
-                    total = plus(total, only(kind.usage(obj, now), restricted))
-        return total
+                    total.add(kind.usage(obj, now))
+                if number % TURN == 0:
+                    await asyncio.sleep(0)
+            used.update(total.texts())
+        return used
 
     async def _know_kinds(self, quota: ResourceQuota) -> bool:
         """Hear of all kinds that a quota is about; whether all its resources are known now. That of objects
         which are only counted follows from the name of the resource."""
+        for name in [name for name, heard in self._heard.items() if self.cache.find(name) is not heard]:
+            del self._heard[name]  # it was served no more for a while
         unknown = self._unknown(quota)
         if not unknown:
             return True
@@ -103,7 +105,9 @@ class ResourceQuotaController(Controller):
             if found is None or not found.verbs >= {"list", "watch"}:
                 continue
             name = found.resource.name
-            collection = self.cache.find(name) or self.cache.follow(found.resource)
+            collection = self.cache.find(name)
+            if collection is None:
+                collection = self.cache.follow(found.resource)
             with suppress(TimeoutError):
                 async with asyncio.timeout(PATIENCE):
                     await self.cache.informer(collection.resource).synced.wait()

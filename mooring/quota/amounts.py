@@ -15,14 +15,34 @@ Amounts = Mapping[str, str]
 ONE = "1"
 
 
+class Sum:
+    """Amounts of some resources, added up; others are passed over."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._nano = dict.fromkeys(names, 0)
+        self._like = dict.fromkeys(self._nano, "")
+
+    def __bool__(self) -> bool:
+        return bool(self._nano)
+
+    def add(self, some: Amounts) -> None:
+        for name, nano in self._nano.items():
+            quantity = some.get(name)
+            if quantity is not None:
+                if not nano:
+                    self._like[name] = quantity
+                self._nano[name] = nano + parse(quantity)
+
+    def texts(self) -> dict[str, str]:
+        return {name: written(nano, self._like[name]) for name, nano in self._nano.items()}
+
+
 def plus(some: Amounts, more: Amounts) -> dict[str, str]:
     """Both together."""
-    total = dict(some)
-    for name, quantity in more.items():
-        present = total.get(name, "0")
-        nano = parse(present)
-        total[name] = written(nano + parse(quantity), like=present if nano else quantity)
-    return total
+    both = Sum((*some, *more))
+    both.add(some)
+    both.add(more)
+    return both.texts()
 
 
 def beyond(some: Amounts, others: Amounts) -> dict[str, str]:
