@@ -18,6 +18,7 @@ from mooring.controllers.pod_gc import PodGC
 from mooring.controllers.provisioner import Provisioner
 from mooring.controllers.replica_set import ReplicaSetController, ReplicationControllerController
 from mooring.controllers.resource_quota import ResourceQuotaController
+from mooring.controllers.role_aggregation import RoleAggregation
 from mooring.controllers.stateful_set import StatefulSetController
 from mooring.controllers.taint_eviction import TaintEviction
 from mooring.controllers.ttl_after_finished import TTLAfterFinishedController
@@ -46,6 +47,7 @@ def controllers(
         VolumeProtection(context),
         EphemeralVolumes(context),
         ResourceQuotaController(context),
+        RoleAggregation(context),
         GarbageCollector(context),
         StatefulSetController(context),
         DaemonSetController(context),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from mooring.embedded.authorization.default_roles import default_roles
+from mooring.embedded.authorization.rbac import GROUP
 from mooring.embedded.kinds.codec import FieldValidation
 from mooring.embedded.objects import Tree
 from mooring.embedded.strategies.services import FIRST_ADDRESS
@@ -32,6 +34,8 @@ def bootstrap(api: Api) -> None:
         body = {"metadata": {"name": name}, "value": value, "description": _DESCRIPTIONS[name]}
         _create(api, "scheduling.k8s.io", "priorityclasses", "", body)
     _create(api, "", "services", "default", _service())
+    for role in default_roles():
+        _create(api, GROUP, f"{role['kind'].lower()}s", role["metadata"].get("namespace", ""), role)
 
 
 def _service() -> Tree:

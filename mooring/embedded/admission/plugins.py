@@ -5,6 +5,7 @@ from __future__ import annotations
 from mooring.embedded.admission.chain import Admission, AdmissionPlugin
 from mooring.embedded.admission.default_storage_class import DefaultStorageClass
 from mooring.embedded.admission.default_toleration_seconds import DefaultTolerationSeconds
+from mooring.embedded.admission.escalation import Escalation
 from mooring.embedded.admission.limit_ranger import LimitRanger
 from mooring.embedded.admission.namespace_lifecycle import NamespaceLifecycle
 from mooring.embedded.admission.pod_topology_labels import PodTopologyLabels
@@ -24,6 +25,7 @@ PLUGINS: tuple[type[AdmissionPlugin], ...] = (
     StorageObjectInUseProtection,
     RuntimeClass,
     PodTopologyLabels,
+    Escalation,
     ResourceQuotas,  # last: what others refuse is not to count
 )
 

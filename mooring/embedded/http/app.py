@@ -10,6 +10,7 @@ from urllib.parse import parse_qs
 
 from mooring.cluster.errors import ApiError
 from mooring.embedded.accounts import user_of
+from mooring.embedded.authorization.gate import acting, check_path, check_request
 from mooring.embedded.discovery import Discovery
 from mooring.embedded.dispatch import handle
 from mooring.embedded.errors import (
@@ -96,6 +97,9 @@ class App:
         exchange.user = user_of(self._api, exchange.token())
         if exchange.user is None:
             raise unauthorized()
+        exchange.user = acting(self._api, exchange.user, exchange.headers)
+        if not path.startswith(("/api/", "/apis/")) or _is_discovery(path):
+            check_path(self._api, exchange.user, exchange.method, path)
         if path == "/version":
             await exchange.json(200, self._version)
         elif path.startswith(("/api/", "/apis/")) or path in ("/api", "/apis"):
@@ -115,8 +119,7 @@ class App:
         return None
 
     async def _answer_api(self, exchange: _Exchange) -> None:
-        depth = len([part for part in exchange.path.split("/") if part])
-        if depth <= (2 if exchange.path.startswith("/api/") or exchange.path == "/api" else 3):
+        if _is_discovery(exchange.path):
             await self._answer_discovery(exchange)
             return
         assert exchange.user is not None
@@ -141,6 +144,7 @@ class App:
             content_type,
             exchange.header(b"user-agent"),
         )
+        check_request(request)
         await self._answer_request(exchange, request)
 
     async def _answer_discovery(self, exchange: _Exchange) -> None:
@@ -201,6 +205,12 @@ class App:
             gone.cancel()
 
 
+def _is_discovery(path: str) -> bool:
+    """Whether a path names what kinds there are, rather than objects of one."""
+    depth = len([part for part in path.split("/") if part])
+    return depth <= (2 if path.startswith("/api/") or path == "/api" else 3)
+
+
 def _readable(body: bytes, content_type: str) -> bytes:
     """A body whose text is UTF-8. What is not is replaced, as Go's JSON does, and not refused."""
     if body.isascii() or content_type.startswith(protobuf.MEDIA_TYPE):
@@ -228,7 +238,7 @@ class _Exchange:
         self.path: str = scope["path"]
         self.user: User | None = None
         self._query: bytes = scope["query_string"]
-        self._headers: Headers = scope["headers"]
+        self.headers: Headers = scope["headers"]
         self._receive = receive
         self._send = send
         self._started = False
@@ -240,7 +250,7 @@ class _Exchange:
             self._warnings.append((b"warning", _warning(text)))
 
     def header(self, name: bytes) -> str:
-        for found, value in self._headers:
+        for found, value in self.headers:
             if found == name:
                 return value.decode("latin-1")
         return ""

@@ -1,11 +1,14 @@
-"""Which question is answered where. Whoever has the token may do everything, and the answers say so."""
+"""Which question is answered where."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from mooring.embedded.accounts import AUDIENCE, user_of
-from mooring.embedded.errors import bad_request
+from mooring.embedded.authorization.rules import Asked
+from mooring.embedded.errors import bad_request, invalid, invalid_value
 from mooring.embedded.objects import Tree, dig
 from mooring.embedded.subresources.binding import bind_named
 from mooring.embedded.verbs.api import User
@@ -42,22 +45,52 @@ def _is_token_good(request: Request) -> Answer:
     return TreeAnswer({**question, "status": status}, 201)
 
 
+def _may_i(request: Request) -> Answer:
+    question = _question(request)
+    return _decided(request, question, request.user)
+
+
 def _may(request: Request) -> Answer:
     question = _question(request)
     spec = question.get("spec") or {}
-    if not spec.get("resourceAttributes") and not spec.get("nonResourceAttributes"):
-        raise bad_request("exactly one of nonResourceAttributes or resourceAttributes must be specified")
-    reason = "everybody with the token may do everything in an embedded cluster"
-    return TreeAnswer({**question, "status": {"allowed": True, "reason": reason}}, 201)
+    if not spec.get("user") and not spec.get("groups"):
+        why = "at least one of user or group must be specified"
+        raise invalid("", "", "", [invalid_value("spec.user", "", why)])
+    return _decided(request, question, User(spec.get("user", ""), tuple(spec.get("groups") or ())))
+
+
+def _decided(request: Request, question: Tree, user: User) -> Answer:
+    spec = question.get("spec") or {}
+    about, path = spec.get("resourceAttributes") or {}, spec.get("nonResourceAttributes") or {}
+    if bool(about) == bool(path):
+        why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        raise invalid("", "", "", [invalid_value("spec.resourceAttributes", about or None, why)])
+    if path:
+        asked = Asked(path.get("verb", ""), path=path.get("path", ""))
+    else:
+        part = about.get("subresource", "")
+        named = f"{about.get('resource', '')}/{part}" if part else about.get("resource", "")
+        names = (about.get(name, "") for name in ("namespace", "name"))
+        asked = Asked(about.get("verb", ""), about.get("group", ""), named, *names)
+    decision = request.api.rbac.decide(user, asked)
+    status: Tree = {"allowed": decision.allowed}
+    if decision.reason:
+        status["reason"] = decision.reason
+    return TreeAnswer({**question, "status": status}, 201)
 
 
 def _what_may_i(request: Request) -> Answer:
     question = _question(request)
-    if not dig(question, "spec", "namespace"):
+    namespace = dig(question, "spec", "namespace")
+    if not namespace:
         raise bad_request("no namespace on request")
+    rules = request.api.rbac.rules(request.user, namespace)
+    paths = [rule for rule in rules if rule.non_resource_urls]
     status = {
-        "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
-        "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+        "resourceRules": [msgspec.to_builtins(rule) for rule in rules if rule.resources],
+        "nonResourceRules": [
+            {"verbs": rule.verbs, "nonResourceURLs": rule.non_resource_urls} for rule in paths
+        ],
         "incomplete": False,
     }
     return TreeAnswer({**question, "status": status}, 201)
@@ -66,7 +99,7 @@ def _what_may_i(request: Request) -> Answer:
 REVIEWS: dict[str, Callable[[Request], Answer]] = {
     "bindings": bind_named,
     "localsubjectaccessreviews.authorization.k8s.io": _may,
-    "selfsubjectaccessreviews.authorization.k8s.io": _may,
+    "selfsubjectaccessreviews.authorization.k8s.io": _may_i,
     "selfsubjectreviews.authentication.k8s.io": _who_am_i,
     "selfsubjectrulesreviews.authorization.k8s.io": _what_may_i,
     "subjectaccessreviews.authorization.k8s.io": _may,

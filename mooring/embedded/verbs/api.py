@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from mooring.api.times import format_time
 from mooring.embedded.admission.chain import Admission
+from mooring.embedded.authorization.rbac import Rbac
 from mooring.embedded.kinds.resource import Registry, Resource
 from mooring.embedded.objects import Tree, decode_record
 from mooring.embedded.store.record import Record, key_of
@@ -43,6 +44,7 @@ class Api:
         self.store = store
         self.registry = registry
         self.admission = admission
+        self.rbac = Rbac(self)
         self.clock = clock
         self.token = token or secrets.token_urlsafe(32)
         """What lets the administrator in, and signs the tokens of service accounts."""
