@@ -39,6 +39,7 @@ class Whole(KubeObject):
     spec: Tree = {}
     status: Tree = {}
     data: Any = None
+    rules: Any = None
     revision: int = 0
     reason: str = ""
     note: str = ""
@@ -63,9 +64,10 @@ _GROUPS = {
     "storage.k8s.io": "storageclasses csinodes csidrivers",
     "coordination.k8s.io": "leases",
     "scheduling.k8s.io": "priorityclasses",
+    "rbac.authorization.k8s.io": "clusterroles",
 }
 _CLUSTER_WIDE = {"nodes", "namespaces", "persistentvolumes", "storageclasses", "csinodes", "csidrivers",
-                 "priorityclasses"}  # fmt: skip
+                 "priorityclasses", "clusterroles"}  # fmt: skip
 
 
 def resource(plural: str) -> ApiResource[Whole]:

@@ -35,6 +35,7 @@ DATA = Path(__file__).parent / "data"
 WATCHED = (
     "deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "pods", "configmaps",
     "poddisruptionbudgets", "persistentvolumes", "persistentvolumeclaims", "resourcequotas",
+    "clusterroles",
 )  # fmt: skip
 QUIET = 1.0  # seconds without a change, after which nothing is expected to happen by itself
 PATIENCE = 60.0
@@ -57,6 +58,7 @@ MODULES: dict[ModuleType, tuple[str, ...]] = {
         "persistentvolume-binder-controller",
         "persistentvolume-protection-controller",
         "persistentvolumeclaim-protection-controller",
+        "clusterrole-aggregation-controller",
     ),
 }
 """Which controllers are to run for the scenes of a module, besides that of ReplicaSets."""

@@ -14,6 +14,7 @@ from mooring.controllers.namespace import NamespaceController
 from mooring.controllers.node_lifecycle import NodeLifecycle
 from mooring.controllers.pod_gc import PodGC
 from mooring.controllers.replica_set import ReplicaSetController
+from mooring.controllers.role_aggregation import RoleAggregation
 from mooring.controllers.taint_eviction import TaintEviction
 from mooring.controllers.volume_protection import VolumeProtection
 from mooring.controllers.volumes import VolumeBinder
@@ -32,6 +33,7 @@ CONTROLLERS = (
     PodGC,
     VolumeBinder,
     VolumeProtection,
+    RoleAggregation,
 )
 
 

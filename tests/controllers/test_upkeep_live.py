@@ -15,7 +15,7 @@ from tests.live.control_plane import ControlPlane
 
 __all__ = ["plane"]
 
-SCENES = ("gc_owners", "gc_deployment", "budgets", "volumes_static")
+SCENES = ("gc_owners", "gc_deployment", "budgets", "volumes_static", "role_aggregation")
 
 
 @pytest.mark.parametrize("name", SCENES)

@@ -47,7 +47,7 @@ class Journal:
 def _is_ours(one: Tree) -> bool:
     """Not what every cluster has, or what other scenes left."""
     name = one["metadata"]["name"]
-    return not (name.startswith("kube") or name in ("default", "first"))
+    return not (name.startswith(("kube", "system:")) or name in ("default", "first"))
 
 
 def _metadata(one: Tree) -> Tree:
@@ -97,7 +97,12 @@ def _claim(one: Tree) -> Tree:
     return {**_metadata(one), **one["status"], "volume": one["spec"].get("volumeName")}
 
 
+def _cluster_role(one: Tree) -> Tree:
+    return {"rules": one.get("rules") or []}
+
+
 _SHAPES: dict[str, Callable[[Tree], Tree]] = {
+    "clusterroles": _cluster_role,
     "configmaps": _metadata,
     "pods": _pod,
     "namespaces": _namespace,
@@ -470,6 +475,43 @@ async def volumes_delayed(stage: Stage) -> Tree:
     )
 
 
+# ---- roles
+
+
+def cluster_role(name: str, labels: Tree, *rules: Tree, **more: Any) -> Tree:
+    made = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "rules": list(rules), **more}
+    return {**made, "metadata": {"name": name, "labels": labels}}
+
+
+async def role_aggregation(stage: Stage) -> Tree:
+    """A role of others, while these come, change and go; and those that every cluster has."""
+    journal = Journal(stage, "clusterroles")
+    read = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
+    write = {"apiGroups": [""], "resources": ["pods"], "verbs": ["update"]}
+    other = {"apiGroups": ["apps"], "resources": ["*"], "verbs": ["list"]}
+    selectors = [
+        {"matchLabels": {"scene/sum": "a"}},
+        {"matchExpressions": [{"key": "b", "operator": "Exists"}]},
+    ]
+    await stage.create(cluster_role("scene-2", {"scene/sum": "a"}, read, write))
+    await stage.create(cluster_role("scene-sum", {}, aggregationRule={"clusterRoleSelectors": selectors}))
+    await journal.note("a role of one other")
+    await stage.create(cluster_role("scene-1", {"scene/sum": "a"}, other, read))
+    await stage.create(
+        cluster_role("scene-0", {"b": "", "rbac.authorization.k8s.io/aggregate-to-view": "true"}, other)
+    )
+    await journal.note("of three")
+    await stage.patch("clusterroles", "scene-1", {"rules": [write]})
+    await stage.patch("clusterroles", "scene-2", {"metadata": {"labels": {"scene/sum": "b"}}})
+    await journal.note("one is changed, one does not count any more")
+    await stage.patch("clusterroles", "scene-sum", {"rules": [other, read]})
+    await journal.note("somebody changes the sum")
+    await stage.delete("clusterroles", "scene-0")
+    await stage.delete("clusterroles", "scene-1")
+    await journal.note("all are gone")
+    return await journal.result()
+
+
 SCENES: dict[str, Callable[[Stage], Awaitable[Tree]]] = {
     "gc_policies": gc_policies,
     "gc_owners": gc_owners,
@@ -481,6 +523,7 @@ SCENES: dict[str, Callable[[Stage], Awaitable[Tree]]] = {
     "node_conditions": node_conditions,
     "volumes_static": volumes_static,
     "volumes_delayed": volumes_delayed,
+    "role_aggregation": role_aggregation,
 }
 
 

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from mooring.embedded.admission.chain import AdmissionPlugin
-from mooring.embedded.authorization.rbac import GROUP, MASTERS, Binding, Role
+from mooring.embedded.authorization.rbac import GROUP, MASTERS, read_binding, read_role
 from mooring.embedded.authorization.rules import Asked, Rule
 from mooring.embedded.errors import forbidden
 from mooring.embedded.objects import Tree, encode_json
@@ -28,9 +28,9 @@ class Escalation(AdmissionPlugin):
         if write.resource.storage in _ROLES:
             unchanged = old is not None and old.get("rules") == obj.get("rules")
             asked = Asked("escalate", GROUP, write.resource.plural, write.namespace, write.name)
-            granted = [] if unchanged else msgspec.convert(obj, Role).rules
+            granted = [] if unchanged else read_role(obj).rules
         else:
-            binding = msgspec.convert(obj, Binding)
+            binding = read_binding(obj)
             ref = binding.role_ref
             asked = Asked("bind", GROUP, f"{ref.kind.lower()}s", write.namespace, ref.name)
             granted = write.api.rbac.rules_of(binding) or []

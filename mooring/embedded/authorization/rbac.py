@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
+from mooring.api.decode import strip_nulls
 from mooring.api.meta import KubeObject, Value
 from mooring.embedded.admission.mirror import Mirror
 from mooring.embedded.authorization.rules import Asked, Rule
 
 if TYPE_CHECKING:
+    from mooring.embedded.objects import Tree
     from mooring.embedded.verbs.api import Api, User
 
 GROUP: Final = "rbac.authorization.k8s.io"
@@ -53,12 +56,9 @@ class Grant(NamedTuple):
     @property
     def told(self) -> str:
         binding, to = self.binding, self.subject
-        name, ref = binding.name, binding.role_ref
-        what = (
-            f'RoleBinding "{name}/{binding.namespace}"'
-            if binding.namespace
-            else f'ClusterRoleBinding "{name}"'
-        )
+        ref, what = binding.role_ref, f'ClusterRoleBinding "{binding.name}"'
+        if binding.namespace:
+            what = f'RoleBinding "{binding.name}/{binding.namespace}"'
         whom = f"{to.name}/{to.namespace}" if to.kind == "ServiceAccount" else to.name
         return f'{what} of {ref.kind} "{ref.name}" to {to.kind} "{whom}"'
 
@@ -73,14 +73,12 @@ class Rbac:
 
     def __init__(self, api: Api) -> None:
         self._api = api
-        self._roles = Mirror(f"roles.{GROUP}", lambda api: _read(api, f"roles.{GROUP}", Role))
-        self._cluster_roles = Mirror(
-            f"clusterroles.{GROUP}", lambda api: _read(api, f"clusterroles.{GROUP}", Role)
-        )
-        self._bindings = Mirror(f"rolebindings.{GROUP}", lambda api: _grants(api, f"rolebindings.{GROUP}"))
-        self._cluster_bindings = Mirror(
-            f"clusterrolebindings.{GROUP}", lambda api: _grants(api, f"clusterrolebindings.{GROUP}")
-        )
+        roles, cluster_roles = f"roles.{GROUP}", f"clusterroles.{GROUP}"
+        bindings, cluster_bindings = f"rolebindings.{GROUP}", f"clusterrolebindings.{GROUP}"
+        self._roles = Mirror(roles, partial(_roles, table=roles))
+        self._cluster_roles = Mirror(cluster_roles, partial(_roles, table=cluster_roles))
+        self._bindings = Mirror(bindings, partial(_grants, table=bindings))
+        self._cluster_bindings = Mirror(cluster_bindings, partial(_grants, table=cluster_bindings))
 
     def decide(self, user: User, asked: Asked) -> Decision:
         """Whether somebody may do something, and by which binding."""
@@ -122,8 +120,16 @@ class Rbac:
                 yield from self._bindings.get(self._api).get((namespace, key), ())
 
 
-def _read(api: Api, table: str, model: type[Role]) -> dict[str, Role]:
-    found = [msgspec.convert(tree, model) for tree in api.read_all(table)]
+def read_role(tree: Tree) -> Role:
+    return msgspec.convert(strip_nulls(tree), Role)
+
+
+def read_binding(tree: Tree) -> Binding:
+    return msgspec.convert(strip_nulls(tree), Binding)
+
+
+def _roles(api: Api, table: str) -> dict[str, Role]:
+    found = map(read_role, api.read_all(table))
     return {role.key: role for role in found}
 
 
@@ -131,7 +137,7 @@ def _grants(api: Api, table: str) -> dict[tuple[str, str], list[Grant]]:
     """By namespace and subject."""
     found: dict[tuple[str, str], list[Grant]] = {}
     for tree in api.read_all(table):
-        binding = msgspec.convert(tree, Binding)
+        binding = read_binding(tree)
         for subject in binding.subjects:
             name = subject.name
             if subject.kind == "ServiceAccount":
