@@ -27,13 +27,17 @@ class RoleAggregation(Controller):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
+        self._aggregated: set[str] = set()
         self._roles = self.cache.follow(CLUSTER_ROLES)
         self._roles.subscribe(self._changed)
 
     def _changed(self, old: ClusterRole | None, new: ClusterRole | None) -> None:
-        for role in self._roles:
-            if role.aggregation_rule is not None:
-                self.enqueue(role.key)
+        if new is not None and new.aggregation_rule is not None:
+            self._aggregated.add(new.name)
+        elif old is not None:
+            self._aggregated.discard(old.name)
+        for name in self._aggregated:
+            self.enqueue(name)
 
     async def sync(self, key: str) -> None:
         role = self._roles.get(key)

@@ -7,7 +7,8 @@ from typing import Final
 from mooring.embedded.authorization.default_roles import default_roles
 from mooring.embedded.authorization.rbac import GROUP
 from mooring.embedded.kinds.codec import FieldValidation
-from mooring.embedded.objects import Tree
+from mooring.embedded.objects import Tree, encode_tail
+from mooring.embedded.store.record import key_of
 from mooring.embedded.strategies.services import FIRST_ADDRESS
 from mooring.embedded.validation.cluster import SYSTEM_CLASSES
 from mooring.embedded.verbs.api import Api, User
@@ -34,8 +35,6 @@ def bootstrap(api: Api) -> None:
         body = {"metadata": {"name": name}, "value": value, "description": _DESCRIPTIONS[name]}
         _create(api, "scheduling.k8s.io", "priorityclasses", "", body)
     _create(api, "", "services", "default", _service())
-    for role in default_roles():
-        _create(api, GROUP, f"{role['kind'].lower()}s", role["metadata"].get("namespace", ""), role)
 
 
 def _service() -> Tree:
@@ -51,6 +50,24 @@ def _service() -> Tree:
             "ports": [{"name": "https", "port": 443, "targetPort": 6443}],
         },
     }
+
+
+def bootstrap_roles(api: Api) -> None:
+    """Create what those go by who come over HTTP; who is in this process may do everything."""
+    for role in default_roles():
+        _put_role(api, role)
+
+
+def _put_role(api: Api, role: Tree) -> None:
+    """Straight into its table: there are many, in the form that they are stored in."""
+    metadata = role["metadata"]
+    resource = api.registry.find(GROUP, "v1", f"{role['kind'].lower()}s")
+    assert resource is not None
+    table, key = api.table(resource), key_of(metadata.get("namespace", ""), metadata["name"])
+    if key not in table.records:
+        made = {**metadata, "uid": api.new_uid(), "creationTimestamp": api.now()}
+        tail = encode_tail({**role, "metadata": made})
+        table.put(key, tail, metadata["labels"], resource.strategy.select(role))
 
 
 def _create(api: Api, group: str, plural: str, namespace: str, body: Tree) -> None:

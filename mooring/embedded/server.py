@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mooring.embedded.admission.plugins import default_admission
-from mooring.embedded.bootstrap import bootstrap
+from mooring.embedded.bootstrap import bootstrap, bootstrap_roles
 from mooring.embedded.builtin import builtin_registry
 from mooring.embedded.custom.serving import serve_definitions
 from mooring.embedded.http.app import App, Page
@@ -73,6 +73,7 @@ class EmbeddedServer:
         self._directory = self._data_dir or Path(tempfile.mkdtemp(prefix="mooring-"))
         try:
             self.open()
+            bootstrap_roles(self.api)
             await self._listen(self._directory)
         except BaseException:
             self._forget()

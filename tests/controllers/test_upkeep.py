@@ -18,7 +18,8 @@ from mooring.controllers.role_aggregation import RoleAggregation
 from mooring.controllers.taint_eviction import TaintEviction
 from mooring.controllers.volume_protection import VolumeProtection
 from mooring.controllers.volumes import VolumeBinder
-from tests.controllers.kit import play
+from mooring.embedded.bootstrap import bootstrap_roles
+from tests.controllers.kit import Embedded, Tree, play
 from tests.controllers.upkeep_scenes import SCENES, play_scene
 
 DATA = Path(__file__).parent / "data"
@@ -40,7 +41,12 @@ CONTROLLERS = (
 @pytest.mark.parametrize("name", SCENES)
 def test_as_recorded(name: str) -> None:
     recorded = json.loads((DATA / f"{name}.json").read_text())
-    found = play(lambda stage: play_scene(name, stage), *CONTROLLERS)
+
+    async def scene(stage: Embedded) -> Tree:
+        bootstrap_roles(stage.server.api)
+        return await play_scene(name, stage)
+
+    found = play(scene, *CONTROLLERS)
     for page, expected in zip(found["pages"], recorded["pages"], strict=True):
         assert page == expected, f"after: {expected['after']}"
     assert found["events"] == recorded["events"]

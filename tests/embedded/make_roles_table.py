@@ -1,5 +1,4 @@
-"""Make mooring/embedded/authorization/roles.txt anew: of the roles that a real API server begins with, those
-that people and components of a cluster without machines go by.
+"""Make mooring/embedded/authorization/roles.txt anew: the roles that a real API server begins with.
 
 KUBEBUILDER_ASSETS=… python -m tests.embedded.make_roles_table
 """
@@ -18,15 +17,6 @@ from tests.live.control_plane import HOW_TO_GET, ControlPlane, assets
 
 TABLE = Path(mooring.embedded.authorization.__file__).parent / "roles.txt"
 KINDS = ("clusterroles", "roles", "clusterrolebindings", "rolebindings")
-WANTED = {
-    "admin", "cluster-admin", "edit", "view", "extension-apiserver-authentication-reader",
-    "system:auth-delegator", "system:aggregate-to-admin", "system:aggregate-to-edit",
-    "system:aggregate-to-view", "system:basic-user",
-    "system:discovery", "system:kube-controller-manager", "system:kube-scheduler", "system:monitoring",
-    "system:public-info-viewer", "system:service-account-issuer-discovery", "system:volume-scheduler",
-    "system::extension-apiserver-authentication-reader", "system::leader-locking-kube-controller-manager",
-    "system::leader-locking-kube-scheduler",
-}  # fmt: skip
 MEMBERS = ("apiGroups", "resources", "nonResourceURLs", "resourceNames", "verbs")
 
 
@@ -34,8 +24,6 @@ def lines(found: dict[str, list[dict[str, Any]]]) -> Iterator[str]:
     for kind in KINDS:
         for one in found[kind]:
             meta = one["metadata"]
-            if meta["name"] not in WANTED:
-                continue
             head = [one["kind"], *filter(None, [meta.get("namespace")]), meta["name"]]
             head += [name for name in meta.get("labels", {}) if "aggregate-to" in name]
             yield " ".join(head)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.cluster.errors import ApiError
-from mooring.embedded.bootstrap import bootstrap
+from mooring.embedded.bootstrap import bootstrap, bootstrap_roles
 from mooring.embedded.strategies.services import ADDRESSES, NODE_PORTS
 from tests.embedded.kit import Direct
 
@@ -34,9 +34,28 @@ def test_a_new_cluster_is_not_empty(direct: Direct) -> None:
     assert service["metadata"]["labels"] == {"component": "apiserver", "provider": "kubernetes"}
 
 
+def test_the_roles_that_those_go_by_who_come_over_http(direct: Direct) -> None:
+    bootstrap_roles(direct.api)
+    group = "rbac.authorization.k8s.io"
+    found = names(direct, "clusterroles", group=group)
+    assert {"admin", "cluster-admin", "edit", "view", "system:kube-scheduler"} <= set(found)
+    role = direct.tree("get", "clusterroles", "system:auth-delegator", group=group)
+    assert role["rules"] == [
+        {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]},
+        {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]},
+    ]
+    for plural in ("clusterrolebindings", "rolebindings"):
+        for binding in direct.tree("list", plural, group=group)["items"]:
+            kind, namespace = binding["roleRef"]["kind"].lower(), binding["metadata"].get("namespace", "")
+            where = "" if kind == "clusterrole" else namespace
+            assert direct.tree("get", f"{kind}s", binding["roleRef"]["name"], group=group, namespace=where)
+
+
 def test_what_is_there_stays_as_it_is(direct: Direct) -> None:
+    bootstrap_roles(direct.api)
     before = direct.store.version
     bootstrap(direct.api)
+    bootstrap_roles(direct.api)
     assert direct.store.version == before
 
 

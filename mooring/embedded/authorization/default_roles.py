@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from importlib.resources import files
 from typing import Final
 
@@ -20,8 +21,13 @@ _METADATA: Final = {
 _AGGREGATED: Final = ("admin", "edit", "view")
 
 
-def default_roles() -> Iterator[Tree]:
-    """Those that bind come after those that are bound."""
+@cache
+def default_roles() -> tuple[Tree, ...]:
+    """Not to be changed."""
+    return tuple(_read())
+
+
+def _read() -> Iterator[Tree]:
     text = (files("mooring.embedded.authorization") / "roles.txt").read_text()
     for block in text.replace("\n  ", "\t").splitlines():
         head, *lines = block.split("\t")

@@ -10,7 +10,6 @@ from urllib.parse import parse_qs
 
 from mooring.cluster.errors import ApiError
 from mooring.embedded.accounts import user_of
-from mooring.embedded.authorization.gate import acting, check_path, check_request
 from mooring.embedded.discovery import Discovery
 from mooring.embedded.dispatch import handle
 from mooring.embedded.errors import (
@@ -21,6 +20,7 @@ from mooring.embedded.errors import (
     too_many_requests,
     unauthorized,
 )
+from mooring.embedded.http.gate import acting, check_path, check_target
 from mooring.embedded.http.negotiation import representation, wants_aggregated_discovery
 from mooring.embedded.http.openapi import openapi_reply
 from mooring.embedded.http.paths import find_target, verb_of
@@ -131,9 +131,11 @@ class App:
         params = exchange.params()
         watch = (params.get("watch") or ["false"])[0].lower() not in ("", "false", "0")
         content_type = exchange.header(b"content-type")
+        verb = verb_of(exchange.method, target, watch)
+        check_target(self._api, exchange.user, verb, target)
         request = Request(
             self._api,
-            verb_of(exchange.method, target, watch),
+            verb,
             target.resource,
             target.namespace,
             target.name,
@@ -144,7 +146,6 @@ class App:
             content_type,
             exchange.header(b"user-agent"),
         )
-        check_request(request)
         await self._answer_request(exchange, request)
 
     async def _answer_discovery(self, exchange: _Exchange) -> None:

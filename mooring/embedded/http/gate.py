@@ -9,20 +9,19 @@ from urllib.parse import unquote
 from mooring.cluster.errors import ApiError
 from mooring.embedded.authorization.rules import Asked
 from mooring.embedded.errors import bad_request, qualified, show
+from mooring.embedded.http.paths import Target
 from mooring.embedded.verbs.api import Api, User
-from mooring.embedded.verbs.request import Request
 
 _AUTHENTICATED: Final = "system:authenticated"
 _ACCOUNT: Final = "system:serviceaccount:"
 
 
-def check_request(request: Request) -> None:
+def check_target(api: Api, user: User, verb: str, target: Target) -> None:
     """Raises 403 where somebody asks for what they may not."""
-    resource, part = request.resource, request.subresource
+    resource, part = target.resource, target.subresource
     named = f"{resource.plural}/{part.name}" if part is not None else resource.plural
-    namespace = request.name if resource.storage == "namespaces" else request.namespace
-    asked = Asked(request.verb, resource.group, named, namespace, request.name)
-    _check(request.api, request.user, asked)
+    namespace = target.name if resource.storage == "namespaces" else target.namespace
+    _check(api, user, Asked(verb, resource.group, named, namespace, target.name))
 
 
 def check_path(api: Api, user: User, method: str, path: str) -> None:
