@@ -10,11 +10,13 @@ import msgspec
 from mooring.embedded.admission.chain import AdmissionPlugin
 from mooring.embedded.authorization.rbac import GROUP, MASTERS, read_binding, read_role
 from mooring.embedded.authorization.rules import Asked, Rule
-from mooring.embedded.errors import forbidden
+from mooring.embedded.errors import forbidden, not_found
 from mooring.embedded.objects import Tree, encode_json
 from mooring.embedded.verbs.write import Write
 
 _ROLES: Final = (f"roles.{GROUP}", f"clusterroles.{GROUP}")
+_EVERYTHING: Final = (Rule(["*"], ["*"], ["*"]), Rule(["*"], non_resource_urls=["*"]))
+_OF_ITS_END: Final = ("finalizers", "ownerReferences", "managedFields", "resourceVersion")
 _BINDINGS: Final = (f"rolebindings.{GROUP}", f"clusterrolebindings.{GROUP}")
 
 
@@ -23,24 +25,54 @@ class Escalation(AdmissionPlugin):
     storages = frozenset((*_ROLES, *_BINDINGS))
 
     def validate(self, write: Write, obj: Tree, old: Tree | None) -> None:
-        if MASTERS in write.user.groups:
+        if MASTERS in write.user.groups or (old is not None and _same_but_for_its_end(obj, old)):
             return
         if write.resource.storage in _ROLES:
-            unchanged = old is not None and old.get("rules") == obj.get("rules")
-            asked = Asked("escalate", GROUP, write.resource.plural, write.namespace, write.name)
-            granted = [] if unchanged else read_role(obj).rules
+            self._check_role(write, obj, old)
         else:
-            binding = read_binding(obj)
-            ref = binding.role_ref
-            asked = Asked("bind", GROUP, f"{ref.kind.lower()}s", write.namespace, ref.name)
-            granted = write.api.rbac.rules_of(binding) or []
-        missing = _missing(write, granted)
-        if missing and not write.api.rbac.decide(write.user, asked).allowed:
-            groups = f"[{' '.join(map(_quoted, write.user.groups))}]"
-            why = f"user {_quoted(write.user.name)} (groups={groups}) is attempting to grant RBAC permissions"
-            told = "\n".join(sorted(map(_compact, missing)))
-            name = write.name
-            raise forbidden(GROUP, write.resource.plural, name, f"{why} not currently held:\n{told}")
+            self._check_binding(write, obj)
+
+    def _check_role(self, write: Write, obj: Tree, old: Tree | None) -> None:
+        asked = Asked("escalate", GROUP, write.resource.plural, write.namespace, write.name)
+        if write.api.rbac.decide(write.user, asked).allowed:
+            return
+        _check_held(write, read_role(obj).rules)
+        if (obj.get("aggregationRule") or (old or {}).get("aggregationRule")) and _missing(
+            write, _EVERYTHING
+        ):
+            why = "must have cluster-admin privileges to use the aggregationRule"
+            raise forbidden(GROUP, write.resource.plural, write.name, why)
+
+    def _check_binding(self, write: Write, obj: Tree) -> None:
+        binding = read_binding(obj)
+        ref = binding.role_ref
+        asked = Asked("bind", GROUP, f"{ref.kind.lower()}s", write.namespace, ref.name)
+        if write.api.rbac.decide(write.user, asked).allowed:
+            return
+        granted = write.api.rbac.rules_of(binding)
+        if granted is None:
+            raise not_found(GROUP, write.resource.plural, ref.name)  # as real servers say it
+        _check_held(write, granted)
+
+
+def _same_but_for_its_end(obj: Tree, old: Tree) -> bool:
+    """Whether nothing is new about an object but what garbage collection goes by."""
+    return _without(obj) == _without(old)
+
+
+def _without(obj: Tree) -> Tree:
+    metadata = {name: value for name, value in obj["metadata"].items() if name not in _OF_ITS_END}
+    return {**obj, "metadata": metadata, "kind": "", "apiVersion": ""}
+
+
+def _check_held(write: Write, granted: Iterable[Rule]) -> None:
+    """Raises 403 where somebody does not have what they would grant."""
+    missing = _missing(write, granted)
+    if missing:
+        groups = f"[{' '.join(map(_quoted, write.user.groups))}]"
+        why = f"user {_quoted(write.user.name)} (groups={groups}) is attempting to grant RBAC permissions"
+        told = "\n".join(sorted(map(_compact, missing)))
+        raise forbidden(GROUP, write.resource.plural, write.name, f"{why} not currently held:\n{told}")
 
 
 def _missing(write: Write, granted: Iterable[Rule]) -> list[Rule]:
