@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Final
 from urllib.parse import unquote
 
-from mooring.cluster.errors import ApiError
+from mooring.embedded.authorization.check import check
 from mooring.embedded.authorization.rules import Asked
-from mooring.embedded.errors import bad_request, qualified, show
+from mooring.embedded.errors import bad_request
 from mooring.embedded.http.paths import Target
 from mooring.embedded.verbs.api import Api, User
 
@@ -21,12 +21,12 @@ def check_target(api: Api, user: User, verb: str, target: Target) -> None:
     resource, part = target.resource, target.subresource
     named = f"{resource.plural}/{part.name}" if part is not None else resource.plural
     namespace = target.name if resource.storage == "namespaces" else target.namespace
-    _check(api, user, Asked(verb, resource.group, named, namespace, target.name))
+    check(api, user, Asked(verb, resource.group, named, namespace, target.name))
 
 
 def check_path(api: Api, user: User, method: str, path: str) -> None:
     """The same for what is no object of the API."""
-    _check(api, user, Asked(method.lower(), path=path))
+    check(api, user, Asked(method.lower(), path=path))
 
 
 def acting(api: Api, user: User, headers: Iterable[tuple[bytes, bytes]]) -> User:
@@ -46,48 +46,18 @@ def acting(api: Api, user: User, headers: Iterable[tuple[bytes, bytes]]) -> User
     name = names[0]
     if name.startswith(_ACCOUNT):
         namespace, _, account = name.removeprefix(_ACCOUNT).partition(":")
-        _check(api, user, Asked("impersonate", "", "serviceaccounts", namespace, account))
+        check(api, user, Asked("impersonate", "", "serviceaccounts", namespace, account))
         groups = groups or ["system:serviceaccounts", f"system:serviceaccounts:{namespace}"]
     else:
-        _check(api, user, Asked("impersonate", "", "users", "", name))
+        check(api, user, Asked("impersonate", "", "users", "", name))
     for group in (value for name, value in given if name == b"group"):
-        _check(api, user, Asked("impersonate", "", "groups", "", group))
+        check(api, user, Asked("impersonate", "", "groups", "", group))
     for kind, value in given:
         if kind == b"uid":
-            _check(api, user, Asked("impersonate", "authentication.k8s.io", "uids", "", value))
+            check(api, user, Asked("impersonate", "authentication.k8s.io", "uids", "", value))
         elif kind.startswith(b"extra-"):
             extra = unquote(kind.removeprefix(b"extra-").decode("latin-1"))
-            _check(api, user, Asked("impersonate", "authentication.k8s.io", f"userextras/{extra}", "", value))
+            check(api, user, Asked("impersonate", "authentication.k8s.io", f"userextras/{extra}", "", value))
     if name != "system:anonymous" and _AUTHENTICATED not in groups:
         groups = [*groups, _AUTHENTICATED]
     return User(name, tuple(groups))
-
-
-def _check(api: Api, user: User, asked: Asked) -> None:
-    decision = api.rbac.decide(user, asked)
-    if not decision.allowed:
-        raise _forbidden(user, asked, decision.reason)
-
-
-def _forbidden(user: User, asked: Asked, reason: str) -> ApiError:
-    if asked.path:
-        told = f"forbidden: User {show(user.name)} cannot {asked.verb} path {show(asked.path)}"
-        return ApiError(403, "Forbidden", _with(told, reason), details={})
-    plural = asked.resource.partition("/")[0]
-    where = f"in the namespace {show(asked.namespace)}" if asked.namespace else "at the cluster scope"
-    what = (
-        f"{qualified(asked.group, plural)} {show(asked.name)}"
-        if asked.name
-        else qualified(asked.group, plural)
-    )
-    told = (
-        f"{what} is forbidden: User {show(user.name)} cannot {asked.verb} resource {show(asked.resource)} "
-        f"in API group {show(asked.group)} {where}"
-    )
-    details = {"name": asked.name, "group": asked.group, "kind": plural}
-    present = {name: value for name, value in details.items() if value}
-    return ApiError(403, "Forbidden", _with(told, reason), details=present)
-
-
-def _with(told: str, reason: str) -> str:
-    return f"{told}: {reason}" if reason else told

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from mooring.embedded.authorization.check import check
+from mooring.embedded.authorization.rules import Asked
 from mooring.embedded.errors import already_exists, bad_request, generated_name_exists, invalid
 from mooring.embedded.fields.tracking import track
 from mooring.embedded.objects import Tree, encode_tail
@@ -10,6 +12,16 @@ from mooring.embedded.verbs.metadata import fill_new, metadata_of, settle_namesp
 from mooring.embedded.verbs.write import Write
 
 _NAME_TRIES = 8
+
+
+def create_instead(write: Write, obj: Tree) -> Record:
+    """Create what was to be changed and is not there, for whoever may. Raises ApiError."""
+    resource = write.resource
+    asked = Asked("create", resource.group, resource.plural, write.namespace, write.name)
+    check(write.api, write.user, asked)
+    write.operation = "CREATE"
+    metadata_of(obj).pop("resourceVersion", None)
+    return create(write, obj)
 
 
 def create(write: Write, obj: Tree) -> Record:

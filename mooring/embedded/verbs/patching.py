@@ -26,7 +26,7 @@ from mooring.embedded.patches.apply_patch import (
 from mooring.embedded.patches.refusals import malformed
 from mooring.embedded.store.record import Record, key_of
 from mooring.embedded.verbs.body import check_kind, read_yaml
-from mooring.embedded.verbs.creating import create
+from mooring.embedded.verbs.creating import create_instead
 from mooring.embedded.verbs.options import WriteOptions, write_options
 from mooring.embedded.verbs.request import Answer, ObjectAnswer, Request
 from mooring.embedded.verbs.status_patches import patch_status
@@ -114,9 +114,7 @@ def _apply(write: Write, config: Any, codec: Codec) -> tuple[Record, bool]:
     if metadata.get("uid"):
         why = f"the provided object specified uid {metadata['uid']}, and no existing object was found"
         raise conflict(resource.group, resource.plural, write.name, f"uid mismatch: {why}")
-    metadata.pop("resourceVersion", None)
-    write.operation = "CREATE"
-    return create(write, obj), True
+    return create_instead(write, obj), True
 
 
 def apply_to_existing(write: Write, config: Any, codec: Codec) -> Record:

@@ -11,7 +11,7 @@ from mooring.embedded.kinds.strategy import keep
 from mooring.embedded.objects import Tree, decode_record, encode_tail
 from mooring.embedded.store.record import Record, key_of
 from mooring.embedded.validation.metadata import validate_metadata_update
-from mooring.embedded.verbs.creating import create, stored
+from mooring.embedded.verbs.creating import create_instead, stored
 from mooring.embedded.verbs.metadata import keep_old, metadata_of, settle_namespace
 from mooring.embedded.verbs.write import Write
 
@@ -26,9 +26,7 @@ def update(write: Write, obj: Tree) -> tuple[Record, bool]:
     if key_of(write.namespace, write.name) not in table.records and not write.subresource:
         if not write.resource.strategy.traits.create_on_update:
             raise not_found(write.resource.group, write.resource.plural, write.name)
-        write.operation = "CREATE"
-        metadata_of(obj).pop("resourceVersion", None)
-        return create(write, obj), True
+        return create_instead(write, obj), True
     return change(write, lambda old: obj), False
 
 
