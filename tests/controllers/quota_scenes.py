@@ -77,6 +77,14 @@ async def quota_pods(stage: Stage) -> Tree:
     await journal.note("others in its place")
     await stage.delete("pods", "third", grace=0)
     await journal.note("one is deleted")
+
+    def resized(requests: str, limits: str) -> Tree:
+        resources = {"requests": {"cpu": requests}, "limits": {"cpu": limits}}
+        return {"spec": {"containers": [{"name": "main", "resources": resources}]}}
+
+    await journal.attempt(stage.patch("pods", "decimal", resized("2", "2"), "resize"))
+    await journal.attempt(stage.patch("pods", "decimal", resized("400m", "900m"), "resize"))
+    await journal.note("one grows")
     await stage.patch("resourcequotas", "compute", {"spec": {"hard": {"pods": "1", "memory": None}}})
     await journal.note("the quota is smaller now than what is used")
     await journal.create(pod("sixth", small, {"cpu": "500m"}))
