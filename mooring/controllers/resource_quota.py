@@ -38,9 +38,11 @@ class ResourceQuotaController(Controller):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._quotas = self.cache.follow(RESOURCE_QUOTAS)
-        self._heard: dict[str, Collection[Any]] = {}  # by kind: those that we hear of
-        for resource in (PODS, PERSISTENT_VOLUME_CLAIMS, SERVICES):
-            self._hear(quota_kind(resource.name), self.cache.follow(resource))
+        self._heard: dict[str, Collection[Any]] = {}
+        """The kinds that quotas are about: of others nothing need be heard."""
+        self._pods = self.cache.follow(PODS)
+        self.cache.follow(PERSISTENT_VOLUME_CLAIMS)
+        self.cache.follow(SERVICES)
         self._quotas.subscribe(self._quota_changed)
 
     # ---- what changes
@@ -55,12 +57,12 @@ class ResourceQuotaController(Controller):
             collection.subscribe(partial(self._changed, kind))
 
     def _changed(self, kind: QuotaKind[Any], old: Any, new: Any) -> None:
-        if not len(self._quotas) or old is None:
+        if old is None or not len(self._quotas):
             return
         if new is None or new.uid != old.uid or kind.counts_anew(old, new, self.context.clock()):
             for quota in self._quotas.in_namespace(old.namespace):
                 if kind.restricted(quota.spec.hard):
-                    self.enqueue(quota.key, PAUSE + len(self._heard["pods"]) / PODS_PER_SECOND)
+                    self.enqueue(quota.key, PAUSE + len(self._pods) / PODS_PER_SECOND)
 
     # ---- one quota
 
@@ -92,27 +94,26 @@ class ResourceQuotaController(Controller):
         return used
 
     async def _know_kinds(self, quota: ResourceQuota) -> bool:
-        """Hear of all kinds that a quota is about; whether all its resources are known now. That of objects
-        which are only counted follows from the name of the resource."""
+        """Hear of all kinds that a quota is about; whether all its resources are known now."""
         for name in [name for name, heard in self._heard.items() if self.cache.find(name) is not heard]:
             del self._heard[name]  # it was served no more for a while
         unknown = self._unknown(quota)
         if not unknown:
             return True
-        served = {one.resource.name: one for one in await self.cluster.served_kinds()}
-        for resource in unknown:
-            found = served.get(resource.removeprefix("count/"))
-            if found is None or not found.verbs >= {"list", "watch"}:
-                continue
-            name = found.resource.name
-            collection = self.cache.find(name)
-            if collection is None:
-                collection = self.cache.follow(found.resource)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(PATIENCE):
-                    await self.cache.informer(collection.resource).synced.wait()
-                    self._hear(quota_kind(name), collection)
+        for one in await self.cluster.served_kinds():
+            kind = quota_kind(one.resource.name)
+            if kind.restricted(unknown) and one.verbs >= {"list", "watch"}:
+                await self._follow(kind, one.resource)
         return not self._unknown(quota)
+
+    async def _follow(self, kind: QuotaKind[Any], resource: ApiResource[Any]) -> None:
+        collection = self.cache.find(kind.name)
+        if collection is None:
+            collection = self.cache.follow(resource)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                await self.cache.informer(collection.resource).synced.wait()
+                self._hear(kind, collection)
 
     def _unknown(self, quota: ResourceQuota) -> list[str]:
         heard = [quota_kind(name) for name in self._heard]
