@@ -132,7 +132,7 @@ class App:
         watch = (params.get("watch") or ["false"])[0].lower() not in ("", "false", "0")
         content_type = exchange.header(b"content-type")
         verb = verb_of(exchange.method, target, watch)
-        check_target(self._api, exchange.user, verb, target)
+        check_target(self._api, exchange.user, verb, target, params)
         request = Request(
             self._api,
             verb,

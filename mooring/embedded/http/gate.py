@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Final
 from urllib.parse import unquote
 
+from mooring.cluster.errors import ApiError
 from mooring.embedded.authorization.check import check
 from mooring.embedded.authorization.rules import Asked
 from mooring.embedded.errors import bad_request
 from mooring.embedded.http.paths import Target
 from mooring.embedded.verbs.api import Api, User
+from mooring.embedded.verbs.selectors import parse_fields
 
 _AUTHENTICATED: Final = "system:authenticated"
 _ACCOUNT: Final = "system:serviceaccount:"
 
 
-def check_target(api: Api, user: User, verb: str, target: Target) -> None:
+def check_target(api: Api, user: User, verb: str, target: Target, params: Mapping[str, list[str]]) -> None:
     """Raises 403 where somebody asks for what they may not."""
     resource, part = target.resource, target.subresource
     named = f"{resource.plural}/{part.name}" if part is not None else resource.plural
     namespace = target.name if resource.storage == "namespaces" else target.namespace
-    check(api, user, Asked(verb, resource.group, named, namespace, target.name))
+    name = target.name
+    if not name and verb in ("list", "watch"):
+        name = _only_name((params.get("fieldSelector") or [""])[0])
+    check(api, user, Asked(verb, resource.group, named, namespace, name))
+
+
+def _only_name(selector: str) -> str:
+    """The name of the only object that a field selector lets through, if it is about that."""
+    with suppress(ApiError):  # told once it is used
+        terms = parse_fields(selector)
+        return next((term.value for term in terms if term.field == "metadata.name" and term.equal), "")
+    return ""
 
 
 def check_path(api: Api, user: User, method: str, path: str) -> None:
