@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from mooring.embedded.authorization.rbac import ACCOUNT
 from mooring.embedded.objects import Tree, dig, encode_json
 from mooring.embedded.verbs.api import Api, User
 
@@ -27,9 +28,12 @@ def user_of(api: Api, token: str) -> User | None:
     if claims is None or not _holds(api, claims):
         return None
     about = claims["kubernetes.io"]
-    namespace, name = about["namespace"], about["serviceaccount"]["name"]
+    return service_account(about["namespace"], about["serviceaccount"]["name"])
+
+
+def service_account(namespace: str, name: str) -> User:
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
-    return User(f"system:serviceaccount:{namespace}:{name}", groups)
+    return User(f"{ACCOUNT}{namespace}:{name}", groups)
 
 
 def issue(api: Api, account: Tree, spec: Tree, bound: tuple[str, Tree] | None) -> str:
@@ -51,7 +55,7 @@ def issue(api: Api, account: Tree, spec: Tree, bound: tuple[str, Tree] | None) -
         "jti": api.new_uid(),
         "kubernetes.io": about,
         "nbf": now,
-        "sub": f"system:serviceaccount:{metadata['namespace']}:{metadata['name']}",
+        "sub": service_account(metadata["namespace"], metadata["name"]).name,
     }
     signed = f"{_encoded(encode_json(_HEADER))}.{_encoded(encode_json(claims))}"
     return f"{signed}.{_signature(api, signed)}"

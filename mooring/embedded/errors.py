@@ -90,7 +90,8 @@ def unauthorized() -> ApiError:
 
 
 def forbidden(group: str, resource: str, name: str, why: str) -> ApiError:
-    message = f"{qualified(group, resource)} {show(name)} is forbidden: {why}"
+    what = qualified(group, resource) + (f" {show(name)}" if name else "")
+    message = f"{what} is forbidden: {why}"
     return ApiError(403, "Forbidden", message, details=_details(group, resource, name))
 
 

@@ -16,6 +16,7 @@ _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 
 class Claims(QuotaKind[PersistentVolumeClaim]):
     model = PersistentVolumeClaim
+    parts = frozenset({"", "status"})
 
     def uses(self, resource: str) -> bool:
         return resource in (self.count, _NUMBER, _STORAGE) or resource.endswith(
@@ -35,7 +36,7 @@ class Claims(QuotaKind[PersistentVolumeClaim]):
         return scope.scope_name == "VolumeAttributesClass" and scope.matches(*_attributes_classes(obj))
 
     def may_need_more(self, old: PersistentVolumeClaim, new: PersistentVolumeClaim, subresource: str) -> bool:
-        return not subresource or (subresource == "status" and self.counts_anew(old, new, 0.0))
+        return not subresource or self.counts_anew(old, new, 0.0)
 
     def counts_anew(self, old: PersistentVolumeClaim, new: PersistentVolumeClaim, now: float) -> bool:
         if _attributes_classes(old) != _attributes_classes(new):

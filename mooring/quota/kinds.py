@@ -19,6 +19,8 @@ class QuotaKind(Generic[Obj]):
     """Objects of one kind. `name` is "pods" or "deployments.apps"."""
 
     model: type[Obj]
+    parts: frozenset[str] = frozenset()
+    """Which writes to an object that is there may use more: by subresource, empty for the object itself."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -43,7 +45,7 @@ class QuotaKind(Generic[Obj]):
         return ""
 
     def may_need_more(self, old: Obj, new: Obj, subresource: str) -> bool:
-        """Whether a write to an object, or to a part of it, may use more of a quota."""
+        """Whether a write to one of its `parts` may use more of a quota."""
         return False
 
     def counts_anew(self, old: Obj, new: Obj, now: float) -> bool:

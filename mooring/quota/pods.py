@@ -26,6 +26,7 @@ _HUGE_PAGES = ("hugepages-", "requests.hugepages-")
 
 class Pods(QuotaKind[Pod]):
     model = Pod
+    parts = frozenset({"", "resize"})
 
     def uses(self, resource: str) -> bool:
         if resource in _USED or resource == self.count or resource.startswith(_HUGE_PAGES):
@@ -70,9 +71,7 @@ class Pods(QuotaKind[Pod]):
         return f"must specify {told}"
 
     def may_need_more(self, old: Pod, new: Pod, subresource: str) -> bool:
-        if not subresource:
-            return _ends_by_itself(old) != _ends_by_itself(new)
-        return subresource == "resize"
+        return subresource == "resize" or _ends_by_itself(old) != _ends_by_itself(new)
 
     def counts_anew(self, old: Pod, new: Pod, now: float) -> bool:
         return (

@@ -28,6 +28,7 @@ _PORTS, _BALANCERS = "services.nodeports", "services.loadbalancers"
 
 class Services(QuotaKind[Service]):
     model = Service
+    parts = frozenset({""})
 
     def uses(self, resource: str) -> bool:
         return resource in (self.count, self.name, _PORTS, _BALANCERS)
@@ -44,7 +45,7 @@ class Services(QuotaKind[Service]):
         return {self.count: ONE, self.name: ONE, _PORTS: str(ports), _BALANCERS: str(balancers)}
 
     def may_need_more(self, old: Service, new: Service, subresource: str) -> bool:
-        return not subresource
+        return True
 
     def counts_anew(self, old: Service, new: Service, now: float) -> bool:
         return old.spec.type != new.spec.type

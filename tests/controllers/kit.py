@@ -109,6 +109,11 @@ class Stage:
         written = await self.cluster.create(kind, manifest, where if kind.namespaced else "")
         return tree_of(written)
 
+    async def enter(self, namespace: str) -> None:
+        """Go on in a new namespace."""
+        self.namespace = namespace
+        await self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+
     async def get(self, plural: str, name: str) -> Tree:
         found = await self.cluster.get(resource(plural), name, self.namespace)
         return tree_of(found)

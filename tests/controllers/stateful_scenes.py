@@ -161,8 +161,7 @@ SCENES = {
 
 async def play_scene(name: str, stage: Stage) -> Tree:
     """What is to be seen of a scene, in a namespace of its own."""
-    stage.namespace = name.replace("_", "-")
-    await stage.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": stage.namespace}})
+    await stage.enter(name.replace("_", "-"))
     journal = Journal(stage, "statefulsets")
     await SCENES[name](stage, journal)
     return await journal.result()

@@ -4,7 +4,6 @@ and nothing near it. (tests/live/test_rbac.py asks the same of a real API server
 from __future__ import annotations
 
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,32 +13,15 @@ import yaml
 
 from mooring.embedded.authorization.rules import Asked
 from mooring.embedded.verbs.api import User
-from tests.deploy.manifests import DEPLOY, render
 from tests.deploy.permissions import CLUSTER_WIDE, FORBIDDEN, LEASE, NEW_LEASE, Permission
+from tests.deploy.rights import NODE, POD, SECOND, scheduler_command
 from tests.embedded.kit import Running, running
 from tests.embedded.kubectl import Kubectl, needs_kubectl
 
 pytestmark = needs_kubectl
 
-SECOND = DEPLOY / "overlays" / "second-scheduler"
 NAME = "system:serviceaccount:mooring:mooring"
 GROUPS = ("system:serviceaccounts", "system:serviceaccounts:mooring", "system:authenticated")
-NODE = {
-    "apiVersion": "v1",
-    "kind": "Node",
-    "metadata": {"name": "rights"},
-    "status": {"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "10"}},
-}
-POD = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"name": "rights", "namespace": "default"},
-    "spec": {
-        "schedulerName": "mooring",
-        "containers": [{"name": "pause", "image": "pause"}],
-        "tolerations": [{"operator": "Exists"}],  # nobody says that the node is ready
-    },
-}
 
 
 @pytest.fixture(scope="module")
@@ -73,19 +55,11 @@ def test_what_is_needed_and_nothing_else(server: Running, kubectl: Kubectl) -> N
 
 def test_the_scheduler_runs_with_these_rights(server: Running, kubectl: Kubectl, tmp_path: Path) -> None:
     """With the arguments and the configuration of the Deployment, a pod is bound and nothing is refused."""
-    manifests = render(SECOND)
-    config = yaml.safe_load(manifests.mounted("/etc/mooring")["scheduler.yaml"])
-    config["clientConnection"] = {"kubeconfig": str(_kubeconfig(server, kubectl, tmp_path))}
-    (tmp_path / "scheduler.yaml").write_text(yaml.safe_dump(config))
-    flags = [
-        flag.replace("/etc/mooring", str(tmp_path)).replace("$(POD_NAMESPACE)", "mooring")
-        for flag in manifests.container()["args"]
-    ]
     log = tmp_path / "log"
+    run = scheduler_command(_kubeconfig(server, kubectl, tmp_path), tmp_path)
     kubectl("create", "-f", "-", stdin=yaml.safe_dump_all([NODE, POD]))
-    command = [sys.executable, "-m", "mooring.cli", *flags, "--secure-port=0"]
     with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output)
+        process = subprocess.Popen(run, stdout=output, stderr=output)
     try:
         kubectl("wait", "pod/rights", "--for=jsonpath={.spec.nodeName}=rights", "--timeout=40s", code=None)
         deadline = time.monotonic() + 10

@@ -7,7 +7,6 @@ import os
 import shutil
 import ssl
 import subprocess
-import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -20,26 +19,12 @@ from mooring.cluster.kinds import WATCHED
 from tests.deploy.manifests import DEPLOY, OVERLAYS, render
 from tests.deploy.page import commands
 from tests.deploy.permissions import CLUSTER_WIDE, FORBIDDEN, LEASE, NEW_LEASE, Permission
+from tests.deploy.rights import NODE, POD, SECOND, scheduler_command
 from tests.live.control_plane import ControlPlane
 
-SECOND = DEPLOY / "overlays" / "second-scheduler"
 INSTEAD = DEPLOY / "overlays" / "instead-of-kube-scheduler"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/mooring/leases"
 REVIEWS = "/apis/authorization.k8s.io/v1"
-
-
-NODE = {
-    "apiVersion": "v1",
-    "kind": "Node",
-    "metadata": {"name": "rights"},
-    "status": {"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "10"}},
-}
-POD = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"name": "rights", "namespace": "default"},
-    "spec": {"schedulerName": "mooring", "containers": [{"name": "pause", "image": "pause"}]},
-}
 
 
 def attributes(permission: Permission, namespace: str = "", name: str = "") -> dict[str, str]:
@@ -130,18 +115,10 @@ def test_the_lease_is_written(plane: ControlPlane, account: Account) -> None:
 
 def test_the_scheduler_runs_with_these_rights(plane: ControlPlane, account: Account, tmp_path: Path) -> None:
     """With the arguments and the configuration of the Deployment, a pod is bound and nothing is refused."""
-    manifests = render(SECOND)
-    config = yaml.safe_load(manifests.mounted("/etc/mooring")["scheduler.yaml"])
-    config["clientConnection"] = {"kubeconfig": str(plane.kubeconfig(token=account.token, name="mooring"))}
-    (tmp_path / "scheduler.yaml").write_text(yaml.safe_dump(config))
-    flags = [
-        flag.replace("/etc/mooring", str(tmp_path)).replace("$(POD_NAMESPACE)", "mooring")
-        for flag in manifests.container()["args"]
-    ]
     log = tmp_path / "log"
+    run = scheduler_command(plane.kubeconfig(token=account.token, name="mooring"), tmp_path)
     with log.open("wb") as output:
-        command = [sys.executable, "-m", "mooring.cli", *flags, "--secure-port=0"]
-        process = subprocess.Popen(command, stdout=output, stderr=output)
+        process = subprocess.Popen(run, stdout=output, stderr=output)
     try:
         plane.kubectl("create", "-f", "-", stdin=yaml.safe_dump_all([NODE, POD]))
         bound = "--for=jsonpath={.spec.nodeName}=rights"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from mooring.embedded.admission.chain import AdmissionPlugin
-from mooring.embedded.admission.mirror import Mirror
+from mooring.embedded.mirror import Mirror
 from mooring.embedded.objects import Tree
 from mooring.embedded.verbs.api import Api
 from mooring.embedded.verbs.write import Write

@@ -9,13 +9,12 @@ import msgspec
 
 from mooring.embedded.admission.chain import AdmissionPlugin
 from mooring.embedded.authorization.rbac import GROUP, MASTERS, read_binding, read_role
-from mooring.embedded.authorization.rules import Asked, Rule
+from mooring.embedded.authorization.rules import EVERYTHING, Asked, Rule
 from mooring.embedded.errors import forbidden, not_found
 from mooring.embedded.objects import Tree, encode_json
 from mooring.embedded.verbs.write import Write
 
 _ROLES: Final = (f"roles.{GROUP}", f"clusterroles.{GROUP}")
-_EVERYTHING: Final = (Rule(["*"], ["*"], ["*"]), Rule(["*"], non_resource_urls=["*"]))
 _OF_ITS_END: Final = ("finalizers", "ownerReferences", "managedFields", "resourceVersion")
 _BINDINGS: Final = (f"rolebindings.{GROUP}", f"clusterrolebindings.{GROUP}")
 
@@ -28,31 +27,32 @@ class Escalation(AdmissionPlugin):
         if MASTERS in write.user.groups or (old is not None and _same_but_for_its_end(obj, old)):
             return
         if write.resource.storage in _ROLES:
-            self._check_role(write, obj, old)
+            _check_role(write, obj, old)
         else:
-            self._check_binding(write, obj)
+            _check_binding(write, obj)
 
-    def _check_role(self, write: Write, obj: Tree, old: Tree | None) -> None:
-        asked = Asked("escalate", GROUP, write.resource.plural, write.namespace, write.name)
-        if write.api.rbac.decide(write.user, asked).allowed:
-            return
-        _check_held(write, read_role(obj).rules)
-        if (obj.get("aggregationRule") or (old or {}).get("aggregationRule")) and _missing(
-            write, _EVERYTHING
-        ):
-            why = "must have cluster-admin privileges to use the aggregationRule"
-            raise forbidden(GROUP, write.resource.plural, write.name, why)
 
-    def _check_binding(self, write: Write, obj: Tree) -> None:
-        binding = read_binding(obj)
-        ref = binding.role_ref
-        asked = Asked("bind", GROUP, f"{ref.kind.lower()}s", write.namespace, ref.name)
-        if write.api.rbac.decide(write.user, asked).allowed:
-            return
-        granted = write.api.rbac.rules_of(binding)
-        if granted is None:
-            raise not_found(GROUP, write.resource.plural, ref.name)  # as real servers say it
-        _check_held(write, granted)
+def _check_role(write: Write, obj: Tree, old: Tree | None) -> None:
+    asked = Asked("escalate", GROUP, write.resource.plural, write.namespace, write.name)
+    if write.api.rbac.decide(write.user, asked).allowed:
+        return
+    _check_held(write, read_role(obj).rules)
+    aggregates = any(one is not None and one.get("aggregationRule") for one in (obj, old))
+    if aggregates and _missing(write, EVERYTHING):
+        why = "must have cluster-admin privileges to use the aggregationRule"
+        raise forbidden(GROUP, write.resource.plural, write.name, why)
+
+
+def _check_binding(write: Write, obj: Tree) -> None:
+    binding = read_binding(obj)
+    ref = binding.role_ref
+    asked = Asked("bind", GROUP, f"{ref.kind.lower()}s", write.namespace, ref.name)
+    if write.api.rbac.decide(write.user, asked).allowed:
+        return
+    granted = write.api.rbac.rules_of(binding)
+    if granted is None:
+        raise not_found(GROUP, write.resource.plural, ref.name)  # as real servers say it
+    _check_held(write, granted)
 
 
 def _same_but_for_its_end(obj: Tree, old: Tree) -> bool:

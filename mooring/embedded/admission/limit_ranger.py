@@ -7,8 +7,8 @@ from typing import Final
 
 from mooring.api.quantity import NANO, parse
 from mooring.embedded.admission.chain import AdmissionPlugin
-from mooring.embedded.admission.mirror import Mirror
 from mooring.embedded.errors import forbidden
+from mooring.embedded.mirror import Mirror
 from mooring.embedded.objects import Tree, dig
 from mooring.embedded.validation.totals import aggregate_texts
 from mooring.embedded.verbs.api import Api

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from mooring.cluster.errors import ApiError
 from mooring.embedded.admission.chain import AdmissionPlugin
-from mooring.embedded.admission.mirror import Mirror
 from mooring.embedded.errors import forbidden
+from mooring.embedded.mirror import Mirror
 from mooring.embedded.objects import Tree
 from mooring.embedded.verbs.api import Api
 from mooring.embedded.verbs.write import Write

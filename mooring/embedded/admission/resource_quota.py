@@ -6,7 +6,7 @@ What is admitted counts at once, in the status of the quotas; a controller count
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
@@ -23,9 +23,6 @@ from mooring.quota.amounts import Amounts, beyond, exceeding, only, plus, told
 from mooring.quota.kinds import QuotaKind
 from mooring.quota.registry import CLAIMS, PODS, SERVICES, quota_kind
 from mooring.quota.resource_quota import ResourceQuota
-
-if TYPE_CHECKING:
-    from mooring.embedded.store.record import Record
 
 _QUOTAS: Final = "resourcequotas"
 _IGNORED: Final = ("events", "events.events.k8s.io")
@@ -52,6 +49,8 @@ class ResourceQuotas(AdmissionPlugin):
         if not write.namespace or not is_limited(write.api, write.namespace):
             return
         kind = quota_kind(write.resource.storage)
+        if old is not None and write.subresource not in kind.parts:
+            return
         new, before = _as(kind, obj), None if old is None else _as(kind, old)
         if before is not None and not kind.may_need_more(before, new, write.subresource):
             return
@@ -112,11 +111,7 @@ def _concerned(write: Write, kind: QuotaKind[Any], obj: KubeObject) -> Sequence[
 
 def _quotas(api: Api, namespace: str) -> list[ResourceQuota]:
     table = api.store.table(_QUOTAS)
-    return [_quota(table.records[key]) for key in table.keys(namespace)]
-
-
-def _quota(record: Record) -> ResourceQuota:
-    return _read(record.body)
+    return [_read(table.records[key].body) for key in table.keys(namespace)]
 
 
 def _refusal(write: Write, why: str) -> Exception:

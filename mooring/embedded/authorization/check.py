@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from mooring.cluster.errors import ApiError
 from mooring.embedded.authorization.rules import Asked
-from mooring.embedded.errors import qualified, show
+from mooring.embedded.errors import forbidden, show
 
 if TYPE_CHECKING:
     from mooring.embedded.verbs.api import Api, User
@@ -20,20 +20,13 @@ def check(api: Api, user: User, asked: Asked) -> None:
 
 
 def _forbidden(user: User, asked: Asked, reason: str) -> ApiError:
+    because = f": {reason}" if reason else ""
     if asked.path:
-        told = f"forbidden: User {show(user.name)} cannot {asked.verb} path {show(asked.path)}"
-        return ApiError(403, "Forbidden", _with(told, reason), details={})
-    plural = asked.resource.partition("/")[0]
+        told = f"forbidden: User {show(user.name)} cannot {asked.verb} path {show(asked.path)}{because}"
+        return ApiError(403, "Forbidden", told, details={})
     where = f"in the namespace {show(asked.namespace)}" if asked.namespace else "at the cluster scope"
-    what = qualified(asked.group, plural) + (f" {show(asked.name)}" if asked.name else "")
-    told = (
-        f"{what} is forbidden: User {show(user.name)} cannot {asked.verb} resource {show(asked.resource)} "
-        f"in API group {show(asked.group)} {where}"
+    why = (
+        f"User {show(user.name)} cannot {asked.verb} resource {show(asked.resource)} "
+        f"in API group {show(asked.group)} {where}{because}"
     )
-    details = {"name": asked.name, "group": asked.group, "kind": plural}
-    present = {name: value for name, value in details.items() if value}
-    return ApiError(403, "Forbidden", _with(told, reason), details=present)
-
-
-def _with(told: str, reason: str) -> str:
-    return f"{told}: {reason}" if reason else told
+    return forbidden(asked.group, asked.resource.partition("/")[0], asked.name, why)

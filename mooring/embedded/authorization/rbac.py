@@ -10,8 +10,8 @@ import msgspec
 
 from mooring.api.decode import strip_nulls
 from mooring.api.meta import KubeObject, Value
-from mooring.embedded.admission.mirror import Mirror
-from mooring.embedded.authorization.rules import Asked, Rule
+from mooring.embedded.authorization.rules import EVERYTHING, Asked, Rule
+from mooring.embedded.mirror import Mirror
 
 if TYPE_CHECKING:
     from mooring.embedded.objects import Tree
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 GROUP: Final = "rbac.authorization.k8s.io"
 MASTERS: Final = "system:masters"
 """Those in this group may do everything, whatever roles say."""
-_ACCOUNT: Final = "system:serviceaccount:"
+ACCOUNT: Final = "system:serviceaccount:"
+"""What the names of service accounts begin with, as users."""
 
 
 class Subject(Value, frozen=True):
@@ -96,7 +97,7 @@ class Rbac:
     def rules(self, user: User, namespace: str) -> list[Rule]:
         """All that somebody may do in a namespace, and in the cluster."""
         if MASTERS in user.groups:
-            return [Rule(["*"], ["*"], ["*"]), Rule(["*"], non_resource_urls=["*"])]
+            return list(EVERYTHING)
         found = (self.rules_of(grant.binding) for grant in self._grants_of(user, namespace))
         return [rule for rules in found if rules is not None for rule in rules]
 
@@ -111,8 +112,8 @@ class Rbac:
 
     def _grants_of(self, user: User, namespace: str) -> Iterator[Grant]:
         keys = [f"User {user.name}", *(f"Group {name}" for name in user.groups)]
-        if user.name.startswith(_ACCOUNT):
-            keys.append(f"ServiceAccount {user.name.removeprefix(_ACCOUNT)}")
+        if user.name.startswith(ACCOUNT):
+            keys.append(f"ServiceAccount {user.name.removeprefix(ACCOUNT)}")
         for key in keys:
             yield from self._cluster_bindings.get(self._api).get(("", key), ())
         if namespace:
@@ -142,9 +143,8 @@ def _grants(api: Api, table: str) -> dict[tuple[str, str], list[Grant]]:
             name = subject.name
             if subject.kind == "ServiceAccount":
                 name = f"{subject.namespace or binding.namespace}:{name}"
-            found.setdefault((binding.namespace, f"{subject.kind} {name}"), []).append(
-                Grant(binding, subject)
-            )
+            key = binding.namespace, f"{subject.kind} {name}"
+            found.setdefault(key, []).append(Grant(binding, subject))
     return found
 
 

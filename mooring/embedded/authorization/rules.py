@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -70,6 +70,9 @@ class Rule(Value, frozen=True):
             and self._names(part.resources[0])
             and (not self.resource_names or set(part.resource_names or [""]) <= set(self.resource_names))
         )
+
+
+EVERYTHING: Final = (Rule([ALL], [ALL], [ALL]), Rule([ALL], non_resource_urls=[ALL]))
 
 
 def _matches_path(pattern: str, path: str) -> bool:

@@ -98,12 +98,14 @@ class App:
         if exchange.user is None:
             raise unauthorized()
         exchange.user = acting(self._api, exchange.user, exchange.headers)
-        if not path.startswith(("/api/", "/apis/")) or _is_discovery(path):
-            check_path(self._api, exchange.user, exchange.method, path)
+        if _names_objects(path):
+            await self._answer_api(exchange)
+            return
+        check_path(self._api, exchange.user, exchange.method, path)
         if path == "/version":
             await exchange.json(200, self._version)
         elif path.startswith(("/api/", "/apis/")) or path in ("/api", "/apis"):
-            await self._answer_api(exchange)
+            await self._answer_discovery(exchange)
         elif path.startswith("/openapi/"):
             await self._answer_openapi(exchange)
         elif (page := self._page(path)) is not None and exchange.method == "GET":
@@ -119,9 +121,6 @@ class App:
         return None
 
     async def _answer_api(self, exchange: _Exchange) -> None:
-        if _is_discovery(exchange.path):
-            await self._answer_discovery(exchange)
-            return
         assert exchange.user is not None
         target = find_target(self._api.registry, exchange.path)
         if target is None:
@@ -206,10 +205,12 @@ class App:
             gone.cancel()
 
 
-def _is_discovery(path: str) -> bool:
-    """Whether a path names what kinds there are, rather than objects of one."""
+def _names_objects(path: str) -> bool:
+    """Whether a path is below a version of the API; those above tell what kinds there are."""
+    if not path.startswith(("/api/", "/apis/")):
+        return False
     depth = len([part for part in path.split("/") if part])
-    return depth <= (2 if path.startswith("/api/") or path == "/api" else 3)
+    return depth > (2 if path.startswith("/api/") else 3)
 
 
 def _readable(body: bytes, content_type: str) -> bytes:

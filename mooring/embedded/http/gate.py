@@ -8,7 +8,9 @@ from typing import Final
 from urllib.parse import unquote
 
 from mooring.cluster.errors import ApiError
+from mooring.embedded.accounts import service_account
 from mooring.embedded.authorization.check import check
+from mooring.embedded.authorization.rbac import ACCOUNT
 from mooring.embedded.authorization.rules import Asked
 from mooring.embedded.errors import bad_request
 from mooring.embedded.http.paths import Target
@@ -16,7 +18,6 @@ from mooring.embedded.verbs.api import Api, User
 from mooring.embedded.verbs.selectors import parse_fields
 
 _AUTHENTICATED: Final = "system:authenticated"
-_ACCOUNT: Final = "system:serviceaccount:"
 
 
 def check_target(api: Api, user: User, verb: str, target: Target, params: Mapping[str, list[str]]) -> None:
@@ -58,10 +59,10 @@ def acting(api: Api, user: User, headers: Iterable[tuple[bytes, bytes]]) -> User
     if not names:
         raise bad_request("requested to impersonate without a user: the header Impersonate-User is missing")
     name = names[0]
-    if name.startswith(_ACCOUNT):
-        namespace, _, account = name.removeprefix(_ACCOUNT).partition(":")
+    if name.startswith(ACCOUNT):
+        namespace, _, account = name.removeprefix(ACCOUNT).partition(":")
         check(api, user, Asked("impersonate", "", "serviceaccounts", namespace, account))
-        groups = groups or ["system:serviceaccounts", f"system:serviceaccounts:{namespace}"]
+        groups = groups or list(service_account(namespace, account).groups)
     else:
         check(api, user, Asked("impersonate", "", "users", "", name))
     for group in (value for name, value in given if name == b"group"):

@@ -85,12 +85,9 @@ def _what_may_i(request: Request) -> Answer:
     if not namespace:
         raise bad_request("no namespace on request")
     rules = request.api.rbac.rules(request.user, namespace)
-    paths = [rule for rule in rules if rule.non_resource_urls]
     status = {
         "resourceRules": [msgspec.to_builtins(rule) for rule in rules if rule.resources],
-        "nonResourceRules": [
-            {"verbs": rule.verbs, "nonResourceURLs": rule.non_resource_urls} for rule in paths
-        ],
+        "nonResourceRules": [msgspec.to_builtins(rule) for rule in rules if rule.non_resource_urls],
         "incomplete": False,
     }
     return TreeAnswer({**question, "status": status}, 201)
