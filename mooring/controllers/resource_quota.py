@@ -28,6 +28,9 @@ PODS_PER_SECOND = 20_000
 """A namespace in a cluster of many is counted less often: that takes some time."""
 TURN = 500  # objects before others on the event loop have their turn
 RECOUNT_EVERY = 300.0
+CHECKED_AFTER = 1.0
+"""What was written is counted once more: news of quotas and of what uses them come by different ways, and an
+object that was admitted may not have been heard of yet."""
 UNKNOWN_AGAIN = 30.0  # a kind that is not served may be one day
 PATIENCE = 10.0  # for the list of a kind
 
@@ -73,9 +76,11 @@ class ResourceQuotaController(Controller):
         all_known = await self._know_kinds(quota)
         hard, known = quota.spec.hard, quota.status
         used = only({**known.used, **await self._count(quota)}, hard)
+        again = RECOUNT_EVERY if all_known else UNKNOWN_AGAIN
         if not equal(hard, known.hard) or not equal(used, known.used):
             await self._write(quota, ResourceQuotaStatus(hard, used))
-        self.enqueue(key, RECOUNT_EVERY if all_known else UNKNOWN_AGAIN)
+            again = CHECKED_AFTER
+        self.enqueue(key, again)
 
     async def _count(self, quota: ResourceQuota) -> dict[str, str]:
         """What is used of the resources that we know of; zero of those that nobody uses."""

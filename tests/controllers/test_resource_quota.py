@@ -15,10 +15,11 @@ from mooring.api.quantity import parse
 from mooring.cluster.errors import ApiError
 from mooring.controllers.deployment import DeploymentController
 from mooring.controllers.garbage_collector import GarbageCollector
+from mooring.controllers.kinds import PODS
 from mooring.controllers.replica_set import ReplicaSetController
 from mooring.controllers.resource_quota import ResourceQuotaController
 from mooring.quota.amounts import equal, exceeding
-from tests.controllers.kit import Stage, Tree, play
+from tests.controllers.kit import Embedded, Stage, Tree, play
 from tests.controllers.quota_scenes import SCENES, play_scene, pod, quota
 
 DATA = Path(__file__).parent / "data"
@@ -78,3 +79,21 @@ def _used_by(pods: list[Tree]) -> Tree:
     cpu, memory = (sum(parse(each[name]) for each in requests) for name in ("cpu", "memory"))
     counts = {"pods": str(len(active)), "count/pods": str(len(pods))}
     return {**counts, "requests.cpu": f"{cpu}n", "memory": f"{memory}n"}
+
+
+def test_a_pod_of_which_nothing_was_heard_yet_is_counted_soon() -> None:
+    async def scene(stage: Embedded) -> list[str]:
+        await stage.create(pod("late", {"cpu": "1"}))
+        await stage.create(quota("q", {"pods": "3"}))
+        await stage.advance(5)
+        pods = stage.context.cache.follow(PODS)
+        late = pods.get("default/late")
+        assert late is not None
+        pods.delete(late)  # as it is before the news of it
+        await stage.advance(0.5)
+        used = [(await stage.get("resourcequotas", "q"))["status"]["used"]["pods"]]
+        pods.apply(late)
+        await stage.advance(2)
+        return [*used, (await stage.get("resourcequotas", "q"))["status"]["used"]["pods"]]
+
+    assert play(scene, ResourceQuotaController) == ["0", "1"]
