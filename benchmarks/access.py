@@ -8,7 +8,7 @@ from pathlib import Path
 
 import aiohttp
 
-from mooring.cluster.credentials import load_credentials
+from mooring.client.credentials import load_credentials
 
 
 @asynccontextmanager

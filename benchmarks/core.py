@@ -28,7 +28,7 @@ from benchmarks import workloads
 from mooring.api.decode import from_dict
 from mooring.api.meta import KubeObject
 from mooring.cli.process import relax_collector
-from mooring.cluster.memory import MemoryCluster
+from mooring.core.memory import MemoryCluster
 from mooring.core.scheduler import Scheduler
 
 

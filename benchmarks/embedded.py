@@ -18,12 +18,12 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from mooring.cli.process import relax_collector
-from mooring.cluster.api_server import ApiServer
-from mooring.cluster.credentials import load_credentials
-from mooring.cluster.kinds import NODES, PODS
-from mooring.cluster.leader_election import LEASES
-from mooring.embedded import EmbeddedServer
-from mooring.embedded.port import EmbeddedCluster
+from mooring.client.api_server import ApiServer
+from mooring.client.credentials import load_credentials
+from mooring.client.kinds import NODES, PODS
+from mooring.client.leader_election import LEASES
+from mooring.sandbox.apiserver import EmbeddedServer
+from mooring.sandbox.apiserver.port import EmbeddedCluster
 
 AT_ONCE = 32
 Create = Callable[[int], Awaitable[object]]

@@ -17,16 +17,16 @@ import msgspec
 
 from benchmarks.extender_serving import Case, median, served, share
 from mooring.api.decode import from_dict
-from mooring.cluster.memory import MemoryCluster
-from mooring.cluster.parallel import Threads
+from mooring.client.parallel import Threads
 from mooring.config import from_object
+from mooring.core.memory import MemoryCluster
 from mooring.core.scheduler import Scheduler
 from mooring.extender.calling.extender import HttpExtender
 from mooring.extender.calling.make import make_extenders
 from mooring.extender.calling.originals import Originals
-from mooring.framework.extender import Filtered
 from mooring.framework.nodes import IntArray, Nodes
 from mooring.framework.pod import PodInfo
+from mooring.runtime.extender import Filtered
 
 Tree = dict[str, Any]
 

@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from mooring.cluster.kinds import NODES
-from mooring.embedded.server import EmbeddedServer
+from mooring.client.kinds import NODES
+from mooring.sandbox.apiserver.server import EmbeddedServer
 
 LABEL = "priority.lixueduan.com"
 EXAMPLE = Path(__file__).parent.parent / "examples" / "extender" / "priority.py"

@@ -15,13 +15,13 @@ from contextlib import suppress
 from typing import Any
 
 from mooring.cli.process import relax_collector
-from mooring.cluster.cache import Cache
-from mooring.cluster.controller import Context
-from mooring.cluster.events import EventRecorder
-from mooring.controllers.kinds import LEASES, PODS
-from mooring.embedded.port import EmbeddedCluster
-from mooring.embedded.server import EmbeddedServer
-from mooring.nodes import FakeNodes, make_nodes
+from mooring.client.cache import Cache
+from mooring.client.controller import Context
+from mooring.client.events import EventRecorder
+from mooring.sandbox.apiserver.port import EmbeddedCluster
+from mooring.sandbox.apiserver.server import EmbeddedServer
+from mooring.sandbox.controllers.kinds import LEASES, PODS
+from mooring.sandbox.kubelet import FakeNodes, make_nodes
 
 PODS_PER_SECOND, NODES_PER_SECOND = 5000, 1000  # the goals
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
 
 # A usual run tries the same examples every time, so that it fails for what changed and not by chance;
@@ -14,3 +17,14 @@ if not os.environ.get("HYPOTHESIS_PROFILE"):
 
 # Many tests start commands of their own: compiling Mooring once is enough for all of them.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+@pytest.fixture(autouse=True)
+def _restored_logging() -> Iterator[None]:
+    """Undo what a command that configures logging leaves behind."""
+    loggers = (logging.getLogger(), logging.getLogger("mooring"))
+    before = [(logger, logger.level, list(logger.handlers)) for logger in loggers]
+    yield
+    for logger, level, handlers in before:
+        logger.setLevel(level)
+        logger.handlers[:] = handlers

@@ -10,12 +10,12 @@ import time
 
 from sticky import GROUP, STICKY_JOBS
 
-from mooring.cluster.api_server import ApiServer
-from mooring.cluster.cache import Cache
-from mooring.cluster.controller import Context, Controller
-from mooring.cluster.credentials import load_user_credentials
-from mooring.cluster.events import EventRecorder
-from mooring.controllers.kinds import PODS
+from mooring.client.api_server import ApiServer
+from mooring.client.cache import Cache
+from mooring.client.controller import Context, Controller
+from mooring.client.credentials import load_user_credentials
+from mooring.client.events import EventRecorder
+from mooring.sandbox.controllers.kinds import PODS
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 

@@ -16,8 +16,8 @@ from mooring.api.objects import Pod
 from mooring.cli.manifests import apply_all, filename_option, make_scheduler, read_manifests
 from mooring.cli.plugins import plugin_option
 from mooring.cli.reach import Endpoint, RefusedError, UnknownPodError, ask_endpoint, list_cluster
-from mooring.cluster.credentials import Credentials, CredentialsError, load_user_credentials
-from mooring.cluster.errors import ClusterError
+from mooring.client.credentials import Credentials, CredentialsError, load_user_credentials
+from mooring.client.errors import ClusterError
 from mooring.core.scheduler import Scheduler
 from mooring.explain.explain import explain_objects
 from mooring.explain.explanation import Explanation

@@ -12,19 +12,19 @@ import click
 from mooring.cli.event_loop import fastest_loop
 from mooring.cli.flags import group, text
 from mooring.cli.plugins import registry_for
-from mooring.cluster.credentials import Credentials, CredentialsError, load_credentials
-from mooring.cluster.credentials.loading import in_cluster
-from mooring.cluster.port import Cluster
+from mooring.client.credentials import Credentials, CredentialsError, load_credentials
+from mooring.client.credentials.loading import in_cluster
+from mooring.client.port import Cluster
 from mooring.config import ConfigError, load
-from mooring.endpoints.settings import EndpointError, EndpointSettings
 from mooring.extender.serving.handlers import HandlerError
 from mooring.extender.serving.loading import LoadingError, load_handlers
 from mooring.extender.serving.offer import Served
 from mooring.extender.serving.process import Settings, run
-from mooring.framework.registry import RegistrationError
-from mooring.framework.runners import PluginError
-from mooring.live import logs
-from mooring.live.client import LiveClient
+from mooring.process import logs
+from mooring.process.client import LiveClient
+from mooring.runtime.registry import RegistrationError
+from mooring.runtime.runners import PluginError
+from mooring.serving.settings import EndpointError, EndpointSettings
 
 _what = group(
     click.argument("sources", nargs=-1, metavar="[FILE.py | MODULE]..."),

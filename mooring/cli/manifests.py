@@ -17,13 +17,13 @@ from mooring.api.errors import MalformedObject, ObjectError
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Pod
 from mooring.cli.plugins import registry_for
-from mooring.cluster.parallel import Threads
+from mooring.client.parallel import Threads
 from mooring.config import ConfigError, LoadedConfig, default_config, load
-from mooring.controllers.first_pods import FirstPods, is_workload, workload_of
 from mooring.core.scheduler import Scheduler
 from mooring.extender.calling.make import make_extenders
-from mooring.framework.registry import RegistrationError
-from mooring.framework.runners import PluginError
+from mooring.runtime.registry import RegistrationError
+from mooring.runtime.runners import PluginError
+from mooring.sandbox.controllers.first_pods import FirstPods, is_workload, workload_of
 
 SUFFIXES = (".yaml", ".yml", ".json")
 

@@ -11,11 +11,11 @@ import click
 
 from mooring.api.objects import Node
 from mooring.cli.reach import USER_AGENT
-from mooring.cluster.api_server import ApiServer
-from mooring.cluster.credentials import Credentials, CredentialsError, load_user_credentials
-from mooring.cluster.errors import ApiError, ClusterError
-from mooring.cluster.kinds import NODES
-from mooring.nodes.machines import FAILED, has_failed
+from mooring.client.api_server import ApiServer
+from mooring.client.credentials import Credentials, CredentialsError, load_user_credentials
+from mooring.client.errors import ApiError, ClusterError
+from mooring.client.kinds import NODES
+from mooring.sandbox.kubelet.machines import FAILED, has_failed
 
 NO_SUCH_NODE, WRONG_USE, UNREACHABLE = 1, 2, 3
 MOST_HINTS = 5

@@ -13,7 +13,7 @@ from mooring.config import ConfigError, LoadedConfig, default_config, load, reso
 from mooring.core.build import registry_with
 from mooring.framework.extension_points import EXTENSION_POINTS
 from mooring.framework.plugin import Plugin
-from mooring.framework.registry import RegistrationError, Registry
+from mooring.runtime.registry import RegistrationError, Registry
 
 plugin_option = click.option(
     "--plugin",

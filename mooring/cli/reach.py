@@ -12,11 +12,11 @@ import msgspec
 
 from mooring import __version__
 from mooring.api.meta import KubeObject
-from mooring.cluster.api_server import ApiServer
-from mooring.cluster.credentials import Credentials
-from mooring.cluster.errors import ApiError
-from mooring.cluster.informers import NOT_TERMINAL
-from mooring.cluster.kinds import NODES, PODS, WATCHED, ApiResource
+from mooring.client.api_server import ApiServer
+from mooring.client.credentials import Credentials
+from mooring.client.errors import ApiError
+from mooring.client.informers import NOT_TERMINAL
+from mooring.client.kinds import NODES, PODS, WATCHED, ApiResource
 from mooring.explain.explanation import Explanation, Outlines
 
 Answer = TypeVar("Answer")

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from mooring.cli.plugins import registry_for
 from mooring.config import LoadedConfig, from_object, load
-from mooring.framework.registry import Registry
+from mooring.runtime.registry import Registry
 from mooring.testing.configuration import config_with
 
 Stamp = tuple[int, int]

@@ -15,7 +15,7 @@ from rich.table import Table
 from mooring.api.objects import Node, Pod
 from mooring.cli.manifests import apply_all, filename_option, make_scheduler, read_manifests
 from mooring.cli.plugins import plugin_option
-from mooring.cluster.memory import MemoryCluster
+from mooring.core.memory import MemoryCluster
 from mooring.core.scheduler import Scheduler
 from mooring.explain.explain import decisions
 from mooring.explain.outcomes import EVICTED, PENDING, SCHEDULED, Attempts, Outcome

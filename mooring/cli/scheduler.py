@@ -15,7 +15,7 @@ from mooring.cli.event_loop import fastest_loop
 from mooring.cli.flags import duration, flag, group, text, without_effect
 from mooring.cli.plugins import plugin_option, registry_for
 from mooring.cli.serving import endpoint_settings, serving_flags
-from mooring.cluster.credentials import CredentialsError
+from mooring.client.credentials import CredentialsError
 from mooring.config import (
     ConfigError,
     KubeSchedulerConfiguration,
@@ -25,12 +25,12 @@ from mooring.config import (
     load,
     to_yaml,
 )
-from mooring.endpoints.settings import EndpointError
 from mooring.explain.log import Recording
-from mooring.framework.registry import RegistrationError
-from mooring.framework.runners import PluginError
-from mooring.live import logs
-from mooring.live.process import Settings, run
+from mooring.process import logs
+from mooring.process.process import Settings, run
+from mooring.runtime.registry import RegistrationError
+from mooring.runtime.runners import PluginError
+from mooring.serving.settings import EndpointError
 
 _cluster_flags = group(
     click.option("--config", "config_file", metavar="FILE", help="A KubeSchedulerConfiguration."),

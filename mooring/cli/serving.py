@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from mooring.cli.flags import comma_separated, duration, flag, group, text
-from mooring.endpoints.settings import ALWAYS_ALLOWED, EndpointSettings
+from mooring.serving.settings import ALWAYS_ALLOWED, EndpointSettings
 
 serving_flags = group(
     text("--bind-address", "Where to serve; 0.0.0.0 and :: stand for everywhere.", "0.0.0.0", "IP"),

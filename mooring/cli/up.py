@@ -22,14 +22,14 @@ from mooring.cli.manifests import filename_option, read_sources
 from mooring.cli.plugins import plugin_option
 from mooring.cli.reloading import Setup, Sources
 from mooring.config import ConfigError
-from mooring.controllers.kinds import NODES, PODS
-from mooring.embedded.http.kubeconfig import is_ours, write_private
-from mooring.framework.registry import RegistrationError
-from mooring.framework.runners import PluginError
-from mooring.local.applying import ManifestError, Tree, read_trees
-from mooring.local.live_view import PERIOD, PlainView, Tally, TerminalView, View
-from mooring.local.local_cluster import LocalCluster
-from mooring.nodes import NodesFileError, load_nodes, make_nodes
+from mooring.runtime.registry import RegistrationError
+from mooring.runtime.runners import PluginError
+from mooring.sandbox.apiserver.http.kubeconfig import is_ours, write_private
+from mooring.sandbox.cluster.applying import ManifestError, Tree, read_trees
+from mooring.sandbox.cluster.live_view import PERIOD, PlainView, Tally, TerminalView, View
+from mooring.sandbox.cluster.local_cluster import LocalCluster
+from mooring.sandbox.controllers.kinds import NODES, PODS
+from mooring.sandbox.kubelet import NodesFileError, load_nodes, make_nodes
 
 WRONG = (ConfigError, RegistrationError, PluginError)
 TELL_AGAIN_AFTER = 30.0  # seconds in which the same trouble is not worth a second line

@@ -18,16 +18,16 @@ from mooring.core.crowding import Crowding
 from mooring.core.diagnosis import Diagnosis
 from mooring.core.extenders import Extenders, ExtenderScores
 from mooring.core.nominator import Nominator
-from mooring.framework.changes import Changes
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.extender import ExtenderCallError
 from mooring.framework.nodes import BoolArray, IntArray, Nodes
 from mooring.framework.pod import PodInfo
-from mooring.framework.profile import Profile, ShapeMemory
-from mooring.framework.scoring import Scoring
 from mooring.framework.status import SUCCESS, Code, Status
-from mooring.framework.totals import BestRows
-from mooring.framework.watch import Watch
+from mooring.runtime.changes import Changes
+from mooring.runtime.extender import ExtenderCallError
+from mooring.runtime.profile import Profile, ShapeMemory
+from mooring.runtime.scoring import Scoring
+from mooring.runtime.totals import BestRows
+from mooring.runtime.watch import Watch
 from mooring.state.cluster import ClusterState
 
 NO_REFUSALS: Mapping[int, Status] = {}

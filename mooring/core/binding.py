@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.extender import Extender, ExtenderCallError
-from mooring.framework.observer import Laps
 from mooring.framework.pod import PodInfo
-from mooring.framework.profile import Profile
-from mooring.framework.runners import raised
 from mooring.framework.status import SUCCESS, Code, Status
+from mooring.runtime.extender import Extender, ExtenderCallError
+from mooring.runtime.observer import Laps
+from mooring.runtime.profile import Profile
+from mooring.runtime.runners import raised
 
 
 class BindingCycle:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from mooring.config.resolve import ResolvedProfile
 from mooring.core.handle import ProfileHandle
-from mooring.framework.observer import Observer
 from mooring.framework.plugin import Plugin
-from mooring.framework.profile import Profile, instantiate
-from mooring.framework.registry import Registry
-from mooring.framework.watch import Watch
 from mooring.plugins import IN_TREE
+from mooring.runtime.observer import Observer
+from mooring.runtime.profile import Profile, instantiate
+from mooring.runtime.registry import Registry
+from mooring.runtime.watch import Watch
 
 if TYPE_CHECKING:
     from mooring.core.scheduler import Scheduler

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from mooring.core.nominator import Nominator
-from mooring.framework.changes import Changes
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.filtering import Answer
 from mooring.framework.nodes import Nodes
 from mooring.framework.pod import PodInfo
-from mooring.framework.profile import Profile
 from mooring.framework.status import Status
+from mooring.runtime.changes import Changes
+from mooring.runtime.filtering import Answer
+from mooring.runtime.profile import Profile
 
 
 class Crowding:

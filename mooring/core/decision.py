@@ -16,7 +16,7 @@ from mooring.core.diagnosis import Diagnosis
 from mooring.framework.plugin import PostFilterResult
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status
-from mooring.framework.totals import BestRows
+from mooring.runtime.totals import BestRows
 
 
 class Refusal(msgspec.Struct, frozen=True):

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from mooring.core.event_map import EXTENDER
-from mooring.framework.extender import SIGNED
-from mooring.framework.filtering import Filtering
 from mooring.framework.nodes import BoolArray, NodeStatuses
 from mooring.framework.status import Code, Status
+from mooring.runtime.extender import SIGNED
+from mooring.runtime.filtering import Filtering
 
 
 class DiagnosedStatuses(NodeStatuses):

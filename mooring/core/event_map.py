@@ -13,7 +13,7 @@ from mooring.api.quantity import QuantityError, parse
 from mooring.framework.events import Action, ClusterEvent, EventHint, Resource
 from mooring.framework.plugin import Plugin, overrides
 from mooring.framework.pod import PodInfo
-from mooring.framework.runners import PluginError, raised
+from mooring.runtime.runners import PluginError, raised
 
 ASSIGNED_POD_ADD = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD)
 ASSIGNED_POD_DELETE = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)

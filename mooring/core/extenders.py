@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mooring.core.diagnosis import Diagnosis
-from mooring.framework.extender import SCALE, Extender, ExtenderCallError, Filtered, signature
 from mooring.framework.nodes import BoolArray, IntArray, Nodes
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Code, Status
+from mooring.runtime.extender import SCALE, Extender, ExtenderCallError, Filtered, signature
 
 Parallelize = Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]
 

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, TypeVar
 from mooring.core.effects import EmitEvent
 from mooring.core.waiting import HeldPod
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.extender import Extender
-from mooring.framework.filtering import Answer
 from mooring.framework.handle import Client
 from mooring.framework.nodes import Nodes
 from mooring.framework.pod import PodInfo
+from mooring.runtime.extender import Extender
+from mooring.runtime.filtering import Answer
 from mooring.state.cluster import ClusterState
 from mooring.state.store import ObjectStore
 
 if TYPE_CHECKING:
     from mooring.core.scheduler import Scheduler
-    from mooring.framework.profile import Profile
+    from mooring.runtime.profile import Profile
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -29,16 +29,16 @@ from mooring.core.queue import Place, QueuedPodInfo, SchedulingQueue, sort_key_o
 from mooring.core.queue.hints import watch_for
 from mooring.core.waiting import HeldPod, WaitingPods
 from mooring.framework.cycle_state import PODS_TO_ACTIVATE
-from mooring.framework.extender import Extender
 from mooring.framework.handle import Client
-from mooring.framework.observer import Observer
 from mooring.framework.plugin import Plugin, PostFilterResult
 from mooring.framework.pod import PodInfo
-from mooring.framework.profile import Profile
-from mooring.framework.registry import Registry
-from mooring.framework.runners import PluginError
 from mooring.framework.status import Code, Status
-from mooring.framework.watch import Watch
+from mooring.runtime.extender import Extender
+from mooring.runtime.observer import Observer
+from mooring.runtime.profile import Profile
+from mooring.runtime.registry import Registry
+from mooring.runtime.runners import PluginError
+from mooring.runtime.watch import Watch
 from mooring.state.cluster import ClusterState
 from mooring.state.store import ObjectStore
 

@@ -10,9 +10,9 @@ import msgspec
 
 from mooring.api.times import format_time
 from mooring.demo.examples import read
-from mooring.embedded.printing.ages import Ages
-from mooring.embedded.printing.table import printer_of
-from mooring.local.applying import Tree, read_trees
+from mooring.sandbox.apiserver.printing.ages import Ages
+from mooring.sandbox.apiserver.printing.table import printer_of
+from mooring.sandbox.cluster.applying import Tree, read_trees
 from mooring.testing.whole_cluster import WholeCluster
 
 WIDTH = 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mooring.api.running import Pod
-from mooring.cluster.controller import Context, Controller
+from mooring.client.controller import Context, Controller
 from mooring.demo.examples import load, read
 from mooring.demo.stage import Stage
 from mooring.testing.whole_cluster import WholeCluster

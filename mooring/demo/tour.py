@@ -10,16 +10,16 @@ from rich.console import Console
 
 from mooring.api.running import Pod
 from mooring.config import LoadedConfig, default_config
-from mooring.controllers.kinds import NODES, PODS
 from mooring.core.build import registry_with
 from mooring.demo.examples import EXAMPLES, read
 from mooring.demo.stage import StoryError
 from mooring.explain.explain import decisions
 from mooring.explain.report import report
-from mooring.local.applying import read_trees
-from mooring.local.live_view import PERIOD, PlainView, Tally, TerminalView, View
-from mooring.local.local_cluster import LocalCluster
-from mooring.nodes import load_nodes
+from mooring.sandbox.cluster.applying import read_trees
+from mooring.sandbox.cluster.live_view import PERIOD, PlainView, Tally, TerminalView, View
+from mooring.sandbox.cluster.local_cluster import LocalCluster
+from mooring.sandbox.controllers.kinds import NODES, PODS
+from mooring.sandbox.kubelet import load_nodes
 
 EXAMPLE = "tour"
 PATIENCE = 12.0  # seconds until all has happened that will

@@ -13,11 +13,11 @@ from mooring.explain import words
 from mooring.explain.explanation import Change
 from mooring.explain.refusing import Rows
 from mooring.explain.rehearsal import Rehearsal
-from mooring.framework.filtering import Answer
 from mooring.framework.nodes import NodeInfo
 from mooring.framework.pod import PodInfo
-from mooring.framework.runners import PluginError
 from mooring.plugins.topology_spread.constraints import HOSTNAME, ZONE, own_constraints
+from mooring.runtime.filtering import Answer
+from mooring.runtime.runners import PluginError
 
 MOST_KINDS = 32  # of nodes that are tried
 _REGION = "topology.kubernetes.io/region"

@@ -12,7 +12,7 @@ from mooring.explain.explanation import Now
 from mooring.explain.preemption import higher_priority, preemption
 from mooring.explain.rehearsal import Rehearsal
 from mooring.framework.pod import PodInfo
-from mooring.framework.runners import PluginError
+from mooring.runtime.runners import PluginError
 
 MOST_RANKED = 5
 

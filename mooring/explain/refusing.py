@@ -11,12 +11,12 @@ import numpy.typing as npt
 from mooring.core.algorithm import Choice
 from mooring.core.decision import RefusedNodes
 from mooring.explain.explanation import Closest, Reasons
-from mooring.framework.extender import SIGNED
-from mooring.framework.filtering import FilterColumn
 from mooring.framework.nodes import BoolArray, Depends, Nodes
 from mooring.framework.pod import PodInfo
-from mooring.framework.runners import PluginError
 from mooring.framework.status import Status
+from mooring.runtime.extender import SIGNED
+from mooring.runtime.filtering import FilterColumn
+from mooring.runtime.runners import PluginError
 
 EXAMPLES = 3  # nodes that are named of a group
 MOST_GROUPS = 8

@@ -12,8 +12,8 @@ from mooring.core.scheduler import Scheduler
 from mooring.explain.refusing import Refusing
 from mooring.framework.nodes import BoolArray
 from mooring.framework.pod import PodInfo, Shape
-from mooring.framework.profile import Profile
-from mooring.framework.runners import PluginError
+from mooring.runtime.profile import Profile
+from mooring.runtime.runners import PluginError
 
 MOST_TRIALS = 200  # each takes about a millisecond for 5,000 nodes
 

@@ -21,8 +21,8 @@ from mooring.framework.nodes import (
 )
 from mooring.framework.plugin import Plugin, PostFilterResult, PreFilterResult, QueuedPod
 from mooring.framework.pod import PodInfo, Resources, Shape
-from mooring.framework.registry import RegistrationError, Registry, plugin
 from mooring.framework.status import Code, Status, error, pending, skip, unresolvable, unschedulable, wait
+from mooring.runtime.registry import RegistrationError, Registry, plugin
 
 __all__ = [
     "Action",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from mooring.framework.watch import PluginWatch
+    from mooring.runtime.watch import PluginWatch
 
 T = TypeVar("T")
 

@@ -13,8 +13,8 @@ from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status
 
 if TYPE_CHECKING:
-    from mooring.framework.extender import Extender
-    from mooring.framework.filtering import Answer
+    from mooring.runtime.extender import Extender
+    from mooring.runtime.filtering import Answer
 
 Obj = TypeVar("Obj", bound=KubeObject)
 Item = TypeVar("Item")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from mooring.framework.observer import Points
-from mooring.framework.profile import Profile
+from mooring.runtime.observer import Points
+from mooring.runtime.profile import Profile
 
 _EVALUATED = {"PreFilter": "preFilter", "Filter": "filter", "PreScore": "preScore", "Score": "score"}
 

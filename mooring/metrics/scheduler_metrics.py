@@ -11,11 +11,11 @@ from prometheus_client.core import Metric
 
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import ClusterEvent
-from mooring.framework.observer import Laps, Observer, Points, Record, Scheduled
 from mooring.framework.status import Code
 from mooring.metrics import catalogue
 from mooring.metrics.evaluations import Evaluations
 from mooring.metrics.families import Counters, Floats, Histogram, Histograms, Ints
+from mooring.runtime.observer import Laps, Observer, Points, Record, Scheduled
 
 PENDING = 512  # observations that are kept before they are counted together
 _MOST_ATTEMPTS = 15  # from here on attempts share a label

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from mooring.api.workloads import PodDisruptionBudget
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, EventHint, Hint, Resource, on
-from mooring.framework.extender import ExtenderCallError
 from mooring.framework.nodes import Mark, NodeInfo, NodeStatuses
 from mooring.framework.plugin import Plugin, PostFilterResult
 from mooring.framework.pod import PodInfo
@@ -17,6 +16,7 @@ from mooring.framework.status import Code, Status, error, unresolvable, unschedu
 from mooring.plugins.args import DefaultPreemptionArgs
 from mooring.plugins.extended_preemption import ask_extenders
 from mooring.plugins.preemption import Candidate, DryRun, try_rows
+from mooring.runtime.extender import ExtenderCallError
 
 
 class PreemptionDetail(NamedTuple):

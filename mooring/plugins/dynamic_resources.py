@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from mooring.framework.arithmetic import default_normalize
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import EventHint
 from mooring.framework.nodes import Depends, IntArray, Nodes, Verdicts
@@ -14,6 +13,7 @@ from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status, error, skip, unresolvable, unschedulable
 from mooring.plugins.args import DynamicResourcesArgs
+from mooring.plugins.arithmetic import default_normalize
 
 
 class DynamicResources(Plugin):

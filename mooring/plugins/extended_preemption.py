@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mooring.framework.extender import ExtenderCallError, VictimsOnNode
 from mooring.framework.handle import Handle
 from mooring.framework.pod import PodInfo
 from mooring.plugins.preemption import Candidate, badness_of, importance
+from mooring.runtime.extender import ExtenderCallError, VictimsOnNode
 
 
 def ask_extenders(handle: Handle, pod: PodInfo, candidates: list[Candidate]) -> list[Candidate]:

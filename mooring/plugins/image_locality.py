@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from mooring.api.objects import Container, PodSpec
-from mooring.framework.arithmetic import MAX_SCORE
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import Depends, IntArray, Nodes
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
+from mooring.plugins.arithmetic import MAX_SCORE
 
 MEBIBYTE = 1024 * 1024
 MIN_THRESHOLD = 23 * MEBIBYTE

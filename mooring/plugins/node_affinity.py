@@ -18,16 +18,16 @@ from mooring.api.selectors import (
     parse_node_term,
     parse_problem,
 )
-from mooring.framework.arithmetic import default_normalize
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, EventHint, Hint, Resource, on
 from mooring.framework.handle import Handle
-from mooring.framework.matching import match_any, match_compiled, match_required
 from mooring.framework.nodes import Depends, IntArray, Nodes, Verdicts
 from mooring.framework.plugin import Plugin, PreFilterResult
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status, error, skip, unresolvable
 from mooring.plugins.args import NodeAffinityArgs
+from mooring.plugins.arithmetic import default_normalize
+from mooring.plugins.matching import match_any, match_compiled, match_required
 
 
 class Preference(NamedTuple):

@@ -9,12 +9,12 @@ import numpy as np
 from mooring.api.objects import Node, PodSpec
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, EventHint, Hint, Resource, on
-from mooring.framework.matching import spread
 from mooring.framework.nodes import Depends, Nodes, Verdicts, refuse
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
-from mooring.framework.runners import PluginError
 from mooring.framework.status import Status, skip, unresolvable
+from mooring.plugins.matching import spread
+from mooring.runtime.runners import PluginError
 
 RESTART_ALL = "RestartAllContainersOnContainerExits"
 USER_NAMESPACES = "UserNamespacesHostNetworkSupport"

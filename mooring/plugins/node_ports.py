@@ -10,8 +10,8 @@ from mooring.framework.events import Action, EventHint, Hint, Resource, on
 from mooring.framework.nodes import Depends, Nodes, Verdicts, refuse
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo, Shape
-from mooring.framework.runners import PluginError
 from mooring.framework.status import Status, skip, unschedulable
+from mooring.runtime.runners import PluginError
 
 ANY_IP = "0.0.0.0"
 

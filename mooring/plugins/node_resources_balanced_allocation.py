@@ -8,13 +8,13 @@ from math import sqrt
 import numpy as np
 import numpy.typing as npt
 
-from mooring.framework.arithmetic import MAX_SCORE
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import Depends, IntArray, NodeInfo, Nodes
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status, skip
 from mooring.plugins.args import NodeResourcesBalancedAllocationArgs
+from mooring.plugins.arithmetic import MAX_SCORE
 from mooring.plugins.resource_columns import ScoredResources
 
 UNCHANGED = 3 * MAX_SCORE // 2  # twice the score of a node that the pod fills neither more nor less evenly

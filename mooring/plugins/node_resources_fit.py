@@ -11,7 +11,6 @@ import numpy as np
 from mooring.api import resources
 from mooring.api.objects import Node
 from mooring.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended
-from mooring.framework.amounts import ALLOWED_PODS, pods_line
 from mooring.framework.args import Args
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, EventHint, Hint, Resource, on
@@ -19,11 +18,12 @@ from mooring.framework.handle import Handle
 from mooring.framework.nodes import Depends, IntArray, NodeInfo, Nodes, Verdicts
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
-from mooring.framework.runners import PluginError
 from mooring.framework.status import Status, unresolvable, unschedulable
 from mooring.plugins.args import NodeResourcesFitArgs
 from mooring.plugins.resource_columns import ScoredResources, is_tracked, lines_of
 from mooring.plugins.scoring_strategies import Strategy
+from mooring.runtime.amounts import ALLOWED_PODS, pods_line
+from mooring.runtime.runners import PluginError
 
 _SCORED = "NodeResourcesFit/scored"
 

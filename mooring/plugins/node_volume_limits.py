@@ -18,7 +18,6 @@ from mooring.framework.handle import Handle
 from mooring.framework.nodes import BoolArray, IntArray, Nodes, Verdicts, refuse
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
-from mooring.framework.runners import PluginError
 from mooring.framework.status import Status, skip, unresolvable, unschedulable
 from mooring.plugins.volumes.attachments import (
     Attachment,
@@ -30,6 +29,7 @@ from mooring.plugins.volumes.claims import VolumeError, claims_of
 from mooring.plugins.volumes.csi_nodes import NO_LIMIT, CSINodes
 from mooring.plugins.volumes.migration import plugin_of
 from mooring.plugins.volumes.usage import VolumeUsage
+from mooring.runtime.runners import PluginError
 
 Limits = Mapping[str, IntArray]  # by driver: one number for each row of the whole table
 

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mooring.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar
-from mooring.framework.amounts import lines_for, pods_line
 from mooring.framework.nodes import IntArray, Nodes
 from mooring.plugins.args import ResourceSpec
+from mooring.runtime.amounts import lines_for, pods_line
 
 Lines = slice | npt.NDArray[np.intp]
 

@@ -7,9 +7,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from mooring.framework.arithmetic import MAX_SCORE, broken_linear
 from mooring.framework.nodes import IntArray, Nodes
 from mooring.plugins.args import ScoringStrategy
+from mooring.plugins.arithmetic import MAX_SCORE, broken_linear
 from mooring.plugins.resource_columns import ScoredResources
 
 N = TypeVar("N", int, IntArray)

@@ -8,15 +8,15 @@ import numpy as np
 
 from mooring.api.objects import Node, Taint, Toleration
 from mooring.api.tolerations import PREFER_NO_SCHEDULE, find_untolerated, tolerates
-from mooring.framework.arithmetic import default_normalize
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, EventHint, Hint, Resource, on
-from mooring.framework.matching import spread
 from mooring.framework.nodes import Depends, IntArray, Nodes, Verdicts, refuse
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
-from mooring.framework.runners import PluginError
 from mooring.framework.status import Status, unresolvable
+from mooring.plugins.arithmetic import default_normalize
+from mooring.plugins.matching import spread
+from mooring.runtime.runners import PluginError
 
 
 class TaintToleration(Plugin):

@@ -22,7 +22,6 @@ from mooring.framework.handle import Client, Handle, MaybeAwaitable
 from mooring.framework.nodes import IntArray, Nodes, Verdicts
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
-from mooring.framework.runners import PluginError
 from mooring.framework.status import Status, error, skip, unresolvable
 from mooring.plugins.args import VolumeBindingArgs
 from mooring.plugins.volumes.assumed import Assumed
@@ -41,6 +40,7 @@ from mooring.plugins.volumes.claims import (
 from mooring.plugins.volumes.finding import Conflict, Found, PodClaims, VolumeFinder
 from mooring.plugins.volumes.migration import MIGRATED_PLUGINS
 from mooring.plugins.volumes.provisioning import volume_limit
+from mooring.runtime.runners import PluginError
 
 # What is read to find volumes, besides the nodes, the pod's claims and what is assumed.
 _READ = (PersistentVolume, StorageClass, CSINode, CSIDriver, CSIStorageCapacity)

@@ -14,9 +14,9 @@ from mooring.framework.events import Action, EventHint, Hint, Resource, on
 from mooring.framework.nodes import IntArray, Nodes, Verdicts
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo, Shape
-from mooring.framework.runners import PluginError
 from mooring.framework.status import Status, skip, unresolvable, unschedulable
 from mooring.plugins.volumes.claims import CLAIM_KIND, direct_claims_of, not_found
+from mooring.runtime.runners import PluginError
 
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 

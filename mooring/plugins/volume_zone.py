@@ -11,11 +11,11 @@ from mooring.api.selectors import EXISTS, IN, requirement
 from mooring.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, EventHint, Hint, Resource, on
-from mooring.framework.matching import match_requirement
 from mooring.framework.nodes import BoolArray, Nodes, Verdicts, refuse
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status, skip, unresolvable
+from mooring.plugins.matching import match_requirement
 from mooring.plugins.volumes.claims import (
     CLAIM_KIND,
     CLASS_KIND,

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mooring.api.objects import Node, Taint
-from mooring.framework.amounts import ALLOWED_PODS, NONZERO, pods_line
 from mooring.framework.pod import PodInfo, Resources
+from mooring.runtime.amounts import ALLOWED_PODS, NONZERO, pods_line
 
 if TYPE_CHECKING:
     from mooring.state.table import NodeTable

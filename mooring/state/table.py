@@ -16,9 +16,9 @@ import numpy.typing as npt
 from mooring.api import resources as amounts
 from mooring.api.objects import Node, Taint
 from mooring.framework.affinity import AffinityTerm
-from mooring.framework.amounts import ALLOWED_PODS, NONZERO, lines_for, pods_line
 from mooring.framework.nodes import BoolArray, IntArray, PodPredicate
 from mooring.framework.pod import PodInfo, Shape
+from mooring.runtime.amounts import ALLOWED_PODS, NONZERO, lines_for, pods_line
 from mooring.state.columns import ChangeLog, Column
 from mooring.state.counters import Counter, Counters, TableDomainSums, TableRowCounts
 from mooring.state.interning import Images, InternedColumn

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from mooring.api.objects import Taint
 from mooring.framework.affinity import AffinityTerm
-from mooring.framework.amounts import ALLOWED_PODS, NONZERO, pods_line
 from mooring.framework.nodes import BoolArray, Ids, IntArray, Mark, NodeInfo, PodPredicate
 from mooring.framework.pod import PodInfo, Shape
+from mooring.runtime.amounts import ALLOWED_PODS, NONZERO, pods_line
 from mooring.state.counters import TableDomainSums, TableRowCounts
 from mooring.state.node_info import HypotheticalNode
 from mooring.state.table import NodeTable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mooring.cluster.virtual_time import START as START
+from mooring.client.virtual_time import START as START
 
 
 class VirtualClock:

@@ -15,10 +15,10 @@ from weakref import finalize
 
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Pod
-from mooring.cluster.memory import MemoryCluster
 from mooring.config import KubeSchedulerConfiguration, LoadedConfig, from_object, loads
 from mooring.core.decision import Decision
 from mooring.core.effects import EmitEvent
+from mooring.core.memory import MemoryCluster
 from mooring.core.scheduler import Scheduler
 from mooring.extender.calling.make import make_extenders
 from mooring.framework.plugin import Plugin

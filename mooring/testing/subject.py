@@ -17,10 +17,10 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import Groups, IntArray, NodeInfo, Nodes, Verdicts
 from mooring.framework.plugin import Plugin, PreFilterResult, overrides
 from mooring.framework.pod import PodInfo
-from mooring.framework.registry import Registry
-from mooring.framework.runners import FilterRunner, PluginError
 from mooring.framework.status import Code, Status
 from mooring.plugins import IN_TREE
+from mooring.runtime.registry import Registry
+from mooring.runtime.runners import FilterRunner, PluginError
 from mooring.testing.answers import Place, check_pre_filter, check_status
 from mooring.testing.clock import START, VirtualClock
 from mooring.testing.cluster import Cluster

@@ -21,23 +21,23 @@ from mooring.api.meta import KubeObject
 from mooring.api.objects import Node
 from mooring.api.running import Pod
 from mooring.api.selectors import matches
-from mooring.cluster.controller import Context, Controller
-from mooring.cluster.kinds import ApiResource
-from mooring.cluster.port import PatchType
-from mooring.cluster.virtual_time import START, VirtualTimeLoop
-from mooring.controllers.kinds import PODS
+from mooring.client.controller import Context, Controller
+from mooring.client.kinds import ApiResource
+from mooring.client.port import PatchType
+from mooring.client.virtual_time import START, VirtualTimeLoop
 from mooring.core.build import registry_with
 from mooring.core.decision import Decision
 from mooring.core.scheduler import Scheduler
-from mooring.embedded.kinds.resource import Resource
 from mooring.explain.explain import decisions as explained
 from mooring.explain.log import Recording
 from mooring.explain.report import report
 from mooring.framework.plugin import Plugin
-from mooring.local.applying import Tree, read_trees, tree_of
-from mooring.local.local_cluster import LocalCluster
-from mooring.nodes import make_nodes
-from mooring.nodes.machines import FAILED
+from mooring.sandbox.apiserver.kinds.resource import Resource
+from mooring.sandbox.cluster.applying import Tree, read_trees, tree_of
+from mooring.sandbox.cluster.local_cluster import LocalCluster
+from mooring.sandbox.controllers.kinds import PODS
+from mooring.sandbox.kubelet import make_nodes
+from mooring.sandbox.kubelet.machines import FAILED
 from mooring.testing.cluster import Config, loaded
 from mooring.testing.configuration import PluginArgs, config_with
 from mooring.testing.selectors import label_selector

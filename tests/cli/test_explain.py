@@ -20,12 +20,12 @@ import pytest
 import yaml
 
 from mooring.api.decode import from_dict
-from mooring.cluster.memory import MemoryCluster
+from mooring.core.memory import MemoryCluster
 from mooring.core.scheduler import Scheduler
 from mooring.explain.explain import decisions, recent
 from mooring.explain.log import DecisionLog
 from tests.cli.test_schedule import QUICKSTART, manifests, mooring, node, pod
-from tests.cluster.certificates import authority, loopback
+from tests.client.certificates import authority, loopback
 
 TOKEN = "an-open-secret"
 Answer = Callable[[str, str], tuple[int, Any]]

@@ -8,12 +8,12 @@ import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from mooring.cluster.cache import Cache
-from mooring.cluster.controller import Context
-from mooring.cluster.events import EventRecorder
-from mooring.cluster.kinds import NODES
-from mooring.embedded.server import EmbeddedServer
-from mooring.nodes import FakeNodes, make_nodes
+from mooring.client.cache import Cache
+from mooring.client.controller import Context
+from mooring.client.events import EventRecorder
+from mooring.client.kinds import NODES
+from mooring.sandbox.apiserver.server import EmbeddedServer
+from mooring.sandbox.kubelet import FakeNodes, make_nodes
 
 
 async def mooring(*args: str, home: Path) -> tuple[int, str, str]:

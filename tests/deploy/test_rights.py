@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mooring.embedded.authorization.rules import Asked
-from mooring.embedded.verbs.api import User
+from mooring.sandbox.apiserver.authorization.rules import Asked
+from mooring.sandbox.apiserver.verbs.api import User
 from tests.deploy.permissions import CLUSTER_WIDE, FORBIDDEN, LEASE, NEW_LEASE, Permission
 from tests.deploy.rights import NODE, POD, SECOND, scheduler_command
-from tests.embedded.kit import Running, running
-from tests.embedded.kubectl import Kubectl, needs_kubectl
+from tests.sandbox.apiserver.kit import Running, running
+from tests.sandbox.apiserver.kubectl import Kubectl, needs_kubectl
 
 pytestmark = needs_kubectl
 

@@ -20,8 +20,8 @@ from mooring.config import loads
 from mooring.framework.extension_points import EXTENSION_POINTS
 from mooring.framework.nodes import Depends
 from mooring.framework.plugin import Plugin
-from mooring.framework.registry import ENTRY_POINT_GROUP
 from mooring.framework.status import Code
+from mooring.runtime.registry import ENTRY_POINT_GROUP
 from mooring.testing import check_plugin
 from mooring.testing.answers import ALLOWED
 

@@ -17,10 +17,10 @@ import yaml
 from mooring.config import load
 from mooring.extender.serving.handlers import handlers_of
 from mooring.extender.serving.loading import load_handlers
-from tests.embedded.kubectl import Kubectl, needs_kubectl
 from tests.examples.extender_story import EXAMPLE, LABEL, Story
 from tests.extender.serving_kit import extender, node, pod
 from tests.live.replica import wait_for
+from tests.sandbox.apiserver.kubectl import Kubectl, needs_kubectl
 
 DOCS = Path(__file__).parents[2] / "docs" / "extenders.md"
 _BLOCK = re.compile(r"(?:<!-- file: (\S+) -->\n)?```(\w+)\n(.*?)```", re.DOTALL)

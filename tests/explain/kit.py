@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 from mooring.api.meta import KubeObject
-from mooring.cluster.memory import MemoryCluster
 from mooring.config import from_object
 from mooring.core.decision import Recorder
+from mooring.core.memory import MemoryCluster
 from mooring.core.scheduler import Scheduler
 from mooring.framework.plugin import Plugin
 from mooring.testing import VirtualClock, config_with

@@ -20,8 +20,8 @@ from mooring.explain.now import now
 from mooring.explain.report import report
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
-from mooring.framework.runners import PluginError
 from mooring.framework.status import Status
+from mooring.runtime.runners import PluginError
 from mooring.testing import make_node, make_pod
 from tests.explain.kit import Setting
 from tests.state.histories import HISTORIES, THEMES, History

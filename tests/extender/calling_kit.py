@@ -14,10 +14,10 @@ from typing import Any
 
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Pod
-from mooring.cluster.memory import MemoryCluster
-from mooring.cluster.parallel import Threads
+from mooring.client.parallel import Threads
 from mooring.config import from_object
 from mooring.core.decision import Decision
+from mooring.core.memory import MemoryCluster
 from mooring.core.scheduler import Scheduler
 from mooring.extender.calling.extender import HttpExtender
 from mooring.extender.calling.make import make_extenders

@@ -12,15 +12,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mooring.cluster.credentials import load_credentials
+from mooring.client.credentials import load_credentials
 from mooring.config import LoadedConfig, loads
 from mooring.core.build import registry_with
-from mooring.endpoints.settings import EndpointSettings
 from mooring.extender.serving.handlers import handlers_of
 from mooring.extender.serving.offer import Served
 from mooring.extender.serving.process import ExtenderProcess, Settings
 from mooring.framework.plugin import Plugin
-from mooring.live.client import LiveClient
+from mooring.process.client import LiveClient
+from mooring.serving.settings import EndpointSettings
 
 Tree = dict[str, Any]
 

@@ -15,7 +15,7 @@ from mooring.config import ConfigError, from_object
 from mooring.extender.calling import connections
 from mooring.extender.calling.connections import Connections, ExchangeError
 from mooring.extender.calling.make import make_extenders
-from tests.cluster.certificates import Authority
+from tests.client.certificates import Authority
 from tests.extender.calling_kit import MADE, Setting, nodes, passing, pod, serving
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"

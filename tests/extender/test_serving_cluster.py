@@ -12,9 +12,9 @@ from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Node, Pod
 from mooring.framework import CycleState, NodeInfo, Plugin, PodInfo, Status, unschedulable
-from tests.embedded.kit import Running, running
 from tests.extender.serving_kit import Asked, extender, pod
 from tests.live.replica import wait_for
+from tests.sandbox.apiserver.kit import Running, running
 
 PODS = "/api/v1/namespaces/default/pods"
 COLOUR = "colour"

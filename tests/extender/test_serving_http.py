@@ -16,12 +16,12 @@ import pytest
 
 from mooring import extender as ext
 from mooring.api.objects import Node
-from mooring.endpoints.certificates import KeyPair
-from mooring.endpoints.settings import EndpointError, EndpointSettings
 from mooring.extender.serving import app
 from mooring.extender.serving.process import open_to_others
-from tests.endpoints.certificates import ClientAuthority, showing
+from mooring.serving.certificates import KeyPair
+from mooring.serving.settings import EndpointError, EndpointSettings
 from tests.extender.serving_kit import Asked, extender, node, pod
+from tests.serving.certificates import ClientAuthority, showing
 
 JSON = {"Content-Type": "application/json"}
 

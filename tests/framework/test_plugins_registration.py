@@ -13,9 +13,9 @@ from mooring.config import ConfigError
 from mooring.core.build import registry_with
 from mooring.core.scheduler import Scheduler
 from mooring.framework import Args, Plugin, RegistrationError, Registry, plugin
-from mooring.framework import registry as registry_module
-from mooring.framework.registry import check_class
-from mooring.framework.runners import PluginError
+from mooring.runtime import registry as registry_module
+from mooring.runtime.registry import check_class
+from mooring.runtime.runners import PluginError
 from mooring.testing import VirtualClock, config_with, make_cluster, make_node, make_pod
 from tests.framework.kit import probe
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from mooring.cluster.credentials import load_credentials
+from mooring.client.credentials import load_credentials
 
 Object = dict[str, Any]
 

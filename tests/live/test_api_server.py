@@ -12,14 +12,14 @@ import pytest
 import yaml
 
 from mooring.api.objects import Pod
-from mooring.cluster.api_server import ApiServer
-from mooring.cluster.credentials import Credentials, load_credentials
-from mooring.cluster.credentials.trust import Trust
-from mooring.cluster.errors import ApiError, Unreachable
-from mooring.cluster.kinds import EVENTS, NAMESPACES, NODES, PODS, ApiResource
-from mooring.cluster.port import Change, PatchType
-from tests.cluster.api_kit import run
-from tests.cluster.certificates import Authority
+from mooring.client.api_server import ApiServer
+from mooring.client.credentials import Credentials, load_credentials
+from mooring.client.credentials.trust import Trust
+from mooring.client.errors import ApiError, Unreachable
+from mooring.client.kinds import EVENTS, NAMESPACES, NODES, PODS, ApiResource
+from mooring.client.port import Change, PatchType
+from tests.client.api_kit import run
+from tests.client.certificates import Authority
 from tests.live.control_plane import ControlPlane
 
 NAMESPACE = "adapter"

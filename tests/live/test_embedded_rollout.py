@@ -13,10 +13,10 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from tests.embedded.kit import Running, running
-from tests.embedded.kubectl import Kubectl, needs_kubectl
 from tests.live.control_plane import assets, free_port
 from tests.live.replica import wait_for
+from tests.sandbox.apiserver.kit import Running, running
+from tests.sandbox.apiserver.kubectl import Kubectl, needs_kubectl
 
 pytestmark = needs_kubectl
 

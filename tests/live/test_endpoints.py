@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from tests.endpoints.certificates import ClientAuthority, showing
-from tests.endpoints.kit import Reply, ask
 from tests.live.accounts import GROUP, RBAC, Account
 from tests.live.cluster import TestCluster
 from tests.live.control_plane import ControlPlane, free_port
 from tests.live.replica import LEADS, Replica, configuration, wait_for
 from tests.live.scene import Scene
+from tests.serving.certificates import ClientAuthority, showing
+from tests.serving.kit import Reply, ask
 
 ENDPOINTS = "mooring-endpoints"
 

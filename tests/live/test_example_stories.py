@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from mooring.cluster.api_server import ApiServer
-from mooring.cluster.cache import Cache
-from mooring.cluster.controller import Context
-from mooring.cluster.credentials import load_credentials
-from mooring.cluster.events import EventRecorder
-from mooring.nodes import FakeNodes, make_nodes
+from mooring.client.api_server import ApiServer
+from mooring.client.cache import Cache
+from mooring.client.controller import Context
+from mooring.client.credentials import load_credentials
+from mooring.client.events import EventRecorder
+from mooring.sandbox.kubelet import FakeNodes, make_nodes
 from tests.examples.stories import STORIES, Teller
 from tests.live.control_plane import ControlPlane
 from tests.live.replica import wait_for

@@ -15,11 +15,11 @@ from urllib.error import HTTPError
 
 import pytest
 
-from mooring.embedded.http.certificates import make_certificates
-from tests.endpoints.certificates import ClientAuthority
+from mooring.sandbox.apiserver.http.certificates import make_certificates
 from tests.examples.extender_story import EXAMPLE, NODES, Extender, Story, Tree
 from tests.live.control_plane import ControlPlane
 from tests.live.replica import wait_for
+from tests.serving.certificates import ClientAuthority
 
 MANIFEST = EXAMPLE / "deploy" / "manifest.yaml"
 

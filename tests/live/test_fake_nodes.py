@@ -12,17 +12,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.cluster.api_server import ApiServer
-from mooring.cluster.cache import Cache
-from mooring.cluster.controller import Context
-from mooring.cluster.credentials import load_credentials
-from mooring.cluster.events import EventRecorder
-from mooring.cluster.port import Cluster
-from mooring.embedded.server import EmbeddedServer
-from mooring.nodes import FakeNodes
-from tests.controllers.kit import resource, tree_of
+from mooring.client.api_server import ApiServer
+from mooring.client.cache import Cache
+from mooring.client.controller import Context
+from mooring.client.credentials import load_credentials
+from mooring.client.events import EventRecorder
+from mooring.client.port import Cluster
+from mooring.sandbox.apiserver.server import EmbeddedServer
+from mooring.sandbox.kubelet import FakeNodes
 from tests.live.control_plane import HOW_TO_GET, ControlPlane, assets
-from tests.nodes.kit import Tree, node, pod
+from tests.sandbox.controllers.kit import resource, tree_of
+from tests.sandbox.kubelet.kit import Tree, node, pod
 
 PODS: list[Tree] = [
     pod("runs"),

@@ -14,17 +14,17 @@ import pytest
 
 from mooring.api.meta import ObjectMeta
 from mooring.api.objects import Pod
-from mooring.cluster.api_server import ApiServer
-from mooring.cluster.credentials import load_credentials
-from mooring.cluster.events import EventRecorder
-from mooring.cluster.informers import NOT_TERMINAL, Informer, Informers
-from mooring.cluster.kinds import NAMESPACES, NODES, PODS
-from mooring.cluster.leader_election import LEASES, LeaderElector, LeadershipLostError
+from mooring.client.api_server import ApiServer
+from mooring.client.credentials import load_credentials
+from mooring.client.events import EventRecorder
+from mooring.client.informers import NOT_TERMINAL, Informer, Informers
+from mooring.client.kinds import NAMESPACES, NODES, PODS
+from mooring.client.leader_election import LEASES, LeaderElector, LeadershipLostError
 from mooring.config.types import LeaderElection
 from mooring.core.effects import EmitEvent
 from mooring.framework.pod import PodInfo, Shapes
 from mooring.plugins.args import Duration
-from tests.cluster.informer_kit import Recorded, running
+from tests.client.informer_kit import Recorded, running
 from tests.live.control_plane import ControlPlane
 from tests.live.cut_proxy import CutProxy
 

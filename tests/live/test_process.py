@@ -11,10 +11,10 @@ import pytest
 
 from mooring.config import LoadedConfig, default_config
 from mooring.core.build import registry_with
-from mooring.endpoints.settings import EndpointError, EndpointSettings
-from mooring.live.process import SchedulerProcess, Settings
-from tests.endpoints.kit import Reply, ask, run
+from mooring.process.process import SchedulerProcess, Settings
+from mooring.serving.settings import EndpointError, EndpointSettings
 from tests.live.control_plane import free_port
+from tests.serving.kit import Reply, ask, run
 
 KUBECONFIG = """
 apiVersion: v1

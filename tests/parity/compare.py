@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mooring.core.decision import Decision, Refusal
-from mooring.framework.profile import Profile
+from mooring.runtime.profile import Profile
 from tests.parity.replay import Attempt
 
 Difference = tuple[str, Any, Any]  # what, expected, found

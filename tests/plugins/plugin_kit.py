@@ -19,8 +19,8 @@ from mooring.framework.handle import Handle
 from mooring.framework.nodes import Nodes
 from mooring.framework.plugin import Plugin, overrides
 from mooring.framework.pod import PodInfo
-from mooring.framework.runners import FilterRunner, ScoreRunner
 from mooring.framework.status import Code, Status
+from mooring.runtime.runners import FilterRunner, ScoreRunner
 from mooring.state.cluster import ClusterState
 
 P = TypeVar("P", bound=Plugin)

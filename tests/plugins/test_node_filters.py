@@ -8,12 +8,12 @@ import pytest
 
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, Resource
-from mooring.framework.runners import FilterRunner, PluginError, ScoreRunner
 from mooring.framework.status import Code, unresolvable
 from mooring.plugins.node_declared_features import RESTART_ALL, USER_NAMESPACES, NodeDeclaredFeatures
 from mooring.plugins.node_name import NodeName
 from mooring.plugins.node_unschedulable import NodeUnschedulable
 from mooring.plugins.taint_toleration import TaintToleration
+from mooring.runtime.runners import FilterRunner, PluginError, ScoreRunner
 from tests.plugins.plugin_kit import Cluster, hint, make, make_node, make_pod
 
 NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)

@@ -9,9 +9,9 @@ import pytest
 from mooring.api.objects import Pod
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, Resource
-from mooring.framework.runners import FilterRunner, PluginError
 from mooring.framework.status import Code, unschedulable
 from mooring.plugins.node_ports import NodePorts
+from mooring.runtime.runners import FilterRunner, PluginError
 from tests.plugins.plugin_kit import Cluster, hint, make, make_node, make_pod
 
 DELETE = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)

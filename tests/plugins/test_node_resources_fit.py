@@ -9,7 +9,6 @@ import pytest
 from mooring.api.objects import Pod
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, Resource
-from mooring.framework.runners import FilterRunner, PluginError
 from mooring.framework.status import unresolvable, unschedulable
 from mooring.plugins.args import (
     RequestedToCapacityRatioParam,
@@ -18,6 +17,7 @@ from mooring.plugins.args import (
     UtilizationShapePoint,
 )
 from mooring.plugins.node_resources_fit import NodeResourcesFit
+from mooring.runtime.runners import FilterRunner, PluginError
 from tests.plugins.plugin_kit import Cluster, hint, make, make_node, make_pod
 
 GPU = "example.com/gpu"

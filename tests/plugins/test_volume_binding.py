@@ -13,9 +13,9 @@ from mooring.api.objects import Pod
 from mooring.api.storage import CSIDriver, PersistentVolume, PersistentVolumeClaim
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, Resource
-from mooring.framework.runners import FilterRunner, PluginError
 from mooring.framework.status import Code, Status, unresolvable
 from mooring.plugins.volume_binding import VolumeBinding
+from mooring.runtime.runners import FilterRunner, PluginError
 from tests.plugins.plugin_kit import hint, make_node, make_pod
 from tests.plugins.volume_kit import (
     HOST,

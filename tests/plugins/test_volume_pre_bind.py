@@ -11,12 +11,12 @@ import pytest
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Pod
 from mooring.api.storage import PersistentVolume, PersistentVolumeClaim
-from mooring.cluster.memory import MemoryCluster
+from mooring.core.memory import MemoryCluster
 from mooring.core.scheduler import Scheduler
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.runners import FilterRunner
 from mooring.framework.status import Code, Status
 from mooring.plugins.volume_binding import VolumeBinding
+from mooring.runtime.runners import FilterRunner
 from tests.plugins.plugin_kit import make_node, make_pod
 from tests.plugins.volume_kit import (
     HOST,

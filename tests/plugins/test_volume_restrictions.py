@@ -10,9 +10,9 @@ import pytest
 from mooring.api.objects import Pod
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, Resource
-from mooring.framework.runners import FilterRunner, PluginError
 from mooring.framework.status import Code, Status, unresolvable, unschedulable
 from mooring.plugins.volume_restrictions import VolumeRestrictions
+from mooring.runtime.runners import FilterRunner, PluginError
 from tests.plugins.plugin_kit import hint, make_node, make_pod
 from tests.plugins.volume_kit import VolumeCluster, claim, using
 

@@ -11,8 +11,8 @@ from mooring.api import quantity
 from mooring.api.objects import Node
 from mooring.api.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.runners import FilterRunner
 from mooring.plugins.volume_binding import VolumeBinding
+from mooring.runtime.runners import FilterRunner
 from tests.plugins.plugin_kit import make_node, make_pod
 from tests.plugins.volume_kit import HOST, ZONE, VolumeCluster, claim, storage_class, using, volume
 

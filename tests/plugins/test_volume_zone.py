@@ -9,9 +9,9 @@ import pytest
 from mooring.api.meta import KubeObject
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, Resource
-from mooring.framework.runners import FilterRunner
 from mooring.framework.status import Code, Status, unresolvable
 from mooring.plugins.volume_zone import VolumeZone
+from mooring.runtime.runners import FilterRunner
 from tests.plugins.plugin_kit import hint, make_node, make_pod
 from tests.plugins.volume_kit import VolumeCluster, claim, csi_volume, storage_class, using
 

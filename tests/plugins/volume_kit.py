@@ -23,8 +23,8 @@ from mooring.api.storage import (
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.handle import Handle
 from mooring.framework.plugin import Plugin
-from mooring.framework.runners import FilterRunner
 from mooring.framework.status import Status
+from mooring.runtime.runners import FilterRunner
 from mooring.state.store import ObjectStore
 from tests.plugins.plugin_kit import Cluster
 

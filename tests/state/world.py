@@ -16,10 +16,10 @@ from mooring.api.decode import from_dict
 from mooring.api.meta import KubeObject
 from mooring.api.objects import ContainerStatus, Node, Pod, ResourceRequirements
 from mooring.api.times import format_time
-from mooring.cluster.memory import MemoryCluster
 from mooring.config import LoadedConfig
 from mooring.core.decision import Decision
 from mooring.core.effects import Bind, Effect, Evict
+from mooring.core.memory import MemoryCluster
 from mooring.core.scheduler import Scheduler
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo

@@ -33,9 +33,9 @@ from mooring.framework import (
     unschedulable,
     wait,
 )
-from mooring.framework import registry as registry_module
 from mooring.framework.events import ClusterEvent
 from mooring.plugins import IN_TREE
+from mooring.runtime import registry as registry_module
 from mooring.testing import check_plugin, make_node, make_pod
 
 NO = unschedulable("no")

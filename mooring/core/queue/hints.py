@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from mooring.core.event_map import with_node_taint
 from mooring.core.queue.queued_pod import QueuedPodInfo
 from mooring.framework.events import ClusterEvent, EventHint, Hint, QueueingHint
-from mooring.framework.observer import Observer
 from mooring.framework.pod import PodInfo
+from mooring.runtime.observer import Observer
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from mooring.framework.plugin import Plugin, QueuedPod
 from mooring.framework.pod import PodInfo
-from mooring.framework.runners import raised
+from mooring.runtime.runners import raised
 
 SortKey = Callable[[QueuedPod], Any]
 

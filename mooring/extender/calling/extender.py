@@ -18,9 +18,9 @@ from mooring.extender import wire
 from mooring.extender.calling.connections import Connections, ExchangeError
 from mooring.extender.calling.originals import Originals
 from mooring.extender.calling.rolls import Roll, Rolls
-from mooring.framework.extender import SCALE, ExtenderCallError, Filtered, PodsOn, VictimsOnNode
 from mooring.framework.nodes import IntArray, Nodes
 from mooring.framework.pod import PodInfo
+from mooring.runtime.extender import SCALE, ExtenderCallError, Filtered, PodsOn, VictimsOnNode
 
 log = logging.getLogger("mooring.extender")
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject
-from mooring.cluster.informers import Informer, Informers, Sink
-from mooring.cluster.kinds import WATCHED
-from mooring.cluster.port import Cluster
+from mooring.client.informers import Informer, Informers, Sink
+from mooring.client.kinds import WATCHED
+from mooring.client.port import Cluster
 from mooring.config import LoadedConfig
 from mooring.extender.calling.make import make_extenders
 from mooring.extender.calling.originals import ForgettingSink, Originals

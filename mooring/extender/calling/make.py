@@ -6,9 +6,9 @@ import ssl
 from pathlib import Path as FilePath
 from urllib.parse import urlsplit
 
-from mooring.cluster.credentials import CredentialsError
-from mooring.cluster.credentials.identity import Proof, content_of
-from mooring.cluster.credentials.trust import Trust, tls_context
+from mooring.client.credentials import CredentialsError
+from mooring.client.credentials.identity import Proof, content_of
+from mooring.client.credentials.trust import Trust, tls_context
 from mooring.config import Extender as Settings
 from mooring.config import ExtenderTLSConfig, LoadedConfig
 from mooring.config.findings import Path, Report, format_path

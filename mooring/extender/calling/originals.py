@@ -10,8 +10,8 @@ from msgspec import Raw
 from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Node, Pod
-from mooring.cluster.informers import Sink
-from mooring.cluster.kinds import WATCHED
+from mooring.client.informers import Sink
+from mooring.client.kinds import WATCHED
 from mooring.config import Extender
 
 _members = msgspec.json.Decoder(dict[str, Raw]).decode

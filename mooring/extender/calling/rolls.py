@@ -7,8 +7,8 @@ from functools import cached_property
 import msgspec
 
 from mooring.extender.calling.originals import Originals
-from mooring.framework.extender import Filtered
 from mooring.framework.nodes import IntArray, Nodes
+from mooring.runtime.extender import Filtered
 
 MOST_KEPT = 4  # a pod's attempt asks about at most a few sets of nodes
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 
-from mooring.endpoints.health import Check, HealthRecord, health_routes
-from mooring.endpoints.messages import JSON, NO_SNIFFING, Answer, Handler, Request
 from mooring.extender.serving.metrics import ExtenderMetrics
 from mooring.extender.serving.questions import BadRequestError
 from mooring.extender.serving.verbs import Verb
 from mooring.metrics import encode
+from mooring.serving.health import Check, HealthRecord, health_routes
+from mooring.serving.messages import JSON, NO_SNIFFING, Answer, Handler, Request
 
 log = logging.getLogger("mooring.extender")
 

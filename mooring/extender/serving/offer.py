@@ -10,10 +10,10 @@ import msgspec
 from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject, ObjectMeta
 from mooring.api.objects import Pod
-from mooring.cluster.errors import ClusterError
-from mooring.cluster.informers import Sink
-from mooring.cluster.kinds import NODES, PODS, WATCHED
-from mooring.cluster.port import Cluster
+from mooring.client.errors import ClusterError
+from mooring.client.informers import Sink
+from mooring.client.kinds import NODES, PODS, WATCHED
+from mooring.client.port import Cluster
 from mooring.config import LoadedConfig
 from mooring.core.intake import kinds_of_plugins
 from mooring.extender.serving.handler_verbs import HandlerVerbs, KnownObjects
@@ -26,7 +26,7 @@ from mooring.extender.serving.verbs import BindVerb, FilterVerb, PreemptVerb, Pr
 from mooring.extender.wire import ExtenderBindingArgs
 from mooring.framework.handle import Client
 from mooring.framework.pod import PodInfo, Shape
-from mooring.framework.registry import Registry
+from mooring.runtime.registry import Registry
 
 FILTERING = frozenset({"preFilter", "filter"})
 BINDING = frozenset({"preBind", "bind", "postBind"})

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from mooring.config import LoadedConfig, PluginRef, Plugins, PluginSet, Profile, default_config
 from mooring.core.scheduler import Scheduler
-from mooring.framework.registry import Registry
+from mooring.runtime.registry import Registry
 
 PROFILE = "mooring extender"
 """No pod can have a scheduler of this name, so that none is ever queued here."""

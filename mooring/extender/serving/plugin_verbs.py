@@ -23,13 +23,13 @@ from mooring.extender.serving.plugin_profile import PROFILE
 from mooring.extender.serving.questions import Question
 from mooring.extender.serving.verbs import Preemption
 from mooring.extender.wire import MAX_EXTENDER_PRIORITY
-from mooring.framework.changes import Changes
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.filtering import Answer
 from mooring.framework.nodes import BoolArray, IntArray, NodeStatuses
 from mooring.framework.pod import PodInfo
-from mooring.framework.profile import PreFilterOutcome, ShapeMemory
 from mooring.framework.status import SUCCESS, Code, Status, unresolvable, unschedulable
+from mooring.runtime.changes import Changes
+from mooring.runtime.filtering import Answer
+from mooring.runtime.profile import PreFilterOutcome, ShapeMemory
 
 CANDIDATE = unschedulable("the scheduler found victims here")
 NO_CANDIDATE = unresolvable("the scheduler found no victims here")

@@ -11,17 +11,17 @@ from collections.abc import Callable
 import msgspec
 
 from mooring import __version__
-from mooring.cluster.api_server import ApiServer
-from mooring.cluster.credentials import Credentials
-from mooring.cluster.informers import Informers
-from mooring.cluster.port import Cluster
-from mooring.endpoints.identity import ServingIdentity
-from mooring.endpoints.server import EndpointServer, Identity
-from mooring.endpoints.settings import EndpointError, EndpointSettings, parse_address
+from mooring.client.api_server import ApiServer
+from mooring.client.credentials import Credentials
+from mooring.client.informers import Informers
+from mooring.client.port import Cluster
 from mooring.extender.serving.app import App
 from mooring.extender.serving.metrics import ExtenderMetrics
 from mooring.extender.serving.offer import Offer, Reach, Served
 from mooring.framework.handle import Client
+from mooring.serving.identity import ServingIdentity
+from mooring.serving.server import EndpointServer, Identity
+from mooring.serving.settings import EndpointError, EndpointSettings, parse_address
 
 log = logging.getLogger("mooring.extender")
 

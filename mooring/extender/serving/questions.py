@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from mooring.api.errors import ObjectError
 from mooring.api.objects import Node, Pod
-from mooring.cluster.decoding import reader_of
+from mooring.client.decoding import reader_of
 from mooring.extender.wire import NULL, ExtenderArgs, NodeList, T, is_null, read, read_nodes
 
 _node = reader_of(Node).object

@@ -30,8 +30,8 @@ from mooring.extender.wire import (
     NodeList,
     write,
 )
-from mooring.framework.runners import PluginError
 from mooring.framework.status import Code, Status
+from mooring.runtime.runners import PluginError
 
 log = logging.getLogger("mooring.extender")
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from mooring.framework.arithmetic import MAX_SCORE
 from mooring.framework.nodes import IntArray, Nodes, PodPredicate
+from mooring.plugins.arithmetic import MAX_SCORE
 from mooring.plugins.pod_affinity.terms import Concerns, Tallies, Tally
 from mooring.plugins.predicates import CarriesTerm
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mooring.framework.arithmetic import MAX_SCORE, round_half_away, round_one
 from mooring.framework.nodes import BoolArray, IntArray
+from mooring.plugins.arithmetic import MAX_SCORE, round_half_away, round_one
 from mooring.plugins.topology_spread.contributions import Contribution, Rows
 
 UNSCORED = 0  # the cell of rows that lack a topology key they must have

@@ -8,9 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from mooring.api.tolerations import find_untolerated
-from mooring.framework.matching import match_required
 from mooring.framework.nodes import BoolArray, Nodes
 from mooring.framework.pod import Shape
+from mooring.plugins.matching import match_required
 from mooring.plugins.topology_spread.constraints import Constraint
 
 

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from mooring.api.objects import NodeSelector
 from mooring.api.selectors import IN, NOTHING, Selector, compile_node_term
 from mooring.api.storage import VolumeNodeAffinity
-from mooring.framework.matching import match_selector
 from mooring.framework.nodes import BoolArray, Nodes
+from mooring.plugins.matching import match_selector
 
 Rows = npt.NDArray[np.intp]
 Selectors = tuple[Selector, ...]  # alternatives: a row that matches any of them matches

@@ -1,0 +1,278 @@
+"""What an API server holds of some kinds, kept up to date in memory: client-go's shared informers.
+
+Those who write through the port tell the cache what they wrote, so that they never act on a state older than
+their own last word. (client-go's controllers keep expectations for that.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Generic, Literal, cast
+
+import msgspec
+
+from mooring.api.meta import KubeObject
+from mooring.client.informers import Informer
+from mooring.client.kinds import ApiResource
+from mooring.client.port import Cluster, Obj
+from mooring.client.troubles import Troubles
+
+Handler = Callable[[Obj | None, Obj | None], None]
+"""Called with the object before and after a change; None where there was, or is, none."""
+
+Dependence = Literal["identity", "owners", "anything"]
+"""What of an object the keys of an index depend on: nothing that changes while it lives, its owner
+references, or whatever else."""
+
+MOST_GONE = 1000  # objects whose end is remembered: writes that are under way are fewer
+
+
+class Collection(Generic[Obj]):
+    """The objects of one kind. Objects are values: a change puts another object in the place of the old."""
+
+    def __init__(self, resource: ApiResource[Obj]) -> None:
+        self.resource = resource
+        self.kind = resource.model.__name__  # models are named for their kinds
+        self._objects: dict[str, Obj] = {}
+        self._gone: dict[str, None] = {}  # the uids of the last objects that went
+        self._handlers: list[Handler[Obj]] = []
+        self._updated: list[Handler[Obj]] = []  # those of them that are told of updates
+        self._owning: dict[str, list[Handler[Obj]]] = {}  # by the kind of the controllers
+        self._indexes: dict[str, _Index[Obj]] = {}
+        self.index("namespace", _namespace, depends_on="identity")
+        self.index("controller", _controller, depends_on="owners")
+
+    def subscribe(self, handler: Handler[Obj], *, updates: bool = True) -> None:
+        """Have changes told, and at once what is here already; without `updates` only that objects come and
+        go. That another object is found in the place of one counts as both."""
+        self._handlers.append(handler)
+        if updates:
+            self._updated.append(handler)
+        for obj in list(self._objects.values()):
+            handler(None, obj)
+
+    def subscribe_owner(self, kind: str, handler: Handler[Obj]) -> None:
+        """The same for those who control objects: the changes of what they control or might adopt, which is
+        all but the objects that have a controller of another kind."""
+        self._owning.setdefault(kind, []).append(handler)
+        for obj in list(self._objects.values()):
+            if controller_kind(obj) in (None, kind):
+                handler(None, obj)
+
+    def index(
+        self, name: str, keys: Callable[[Obj], tuple[str, ...]], *, depends_on: Dependence = "anything"
+    ) -> None:
+        """Find objects by something else than their name, too; an index that is there already stays."""
+        if name not in self._indexes:
+            index = self._indexes[name] = _Index(keys, depends_on, self._objects)
+            for obj in self._objects.values():
+                index.put(obj.key, None, obj)
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def __iter__(self) -> Iterator[Obj]:
+        return iter(list(self._objects.values()))
+
+    def get(self, key: str) -> Obj | None:
+        """An object by "namespace/name", or "name"."""
+        return self._objects.get(key)
+
+    def by(self, index: str, key: str) -> list[Obj]:
+        """The objects that an index has under a key."""
+        return self._indexes[index].find(key)
+
+    def in_namespace(self, namespace: str) -> list[Obj]:
+        return self.by("namespace", namespace)
+
+    def controlled_by(self, uid: str) -> list[Obj]:
+        """The objects whose controller has this uid."""
+        return self.by("controller", uid)
+
+    # ---- what is known first here
+
+    def wrote(self, obj: Obj) -> None:
+        """An API server answered a write with this object. The answer may come after the news of its end."""
+        if obj.metadata.uid not in self._gone:
+            self.apply(obj)
+
+    def deleting(self, obj: Obj, now: str) -> None:
+        """An API server accepted that this object be deleted; it may take its time."""
+        known = self._objects.get(obj.key)
+        if known is not None and known.uid == obj.uid and known.metadata.deletion_timestamp is None:
+            metadata = msgspec.structs.replace(known.metadata, deletion_timestamp=now)
+            self._put(known, msgspec.structs.replace(known, metadata=metadata))
+
+    # ---- the sink of an informer
+
+    def apply(self, obj: KubeObject) -> None:
+        new = cast("Obj", obj)
+        old = self._objects.get(new.key)
+        # else `wrote` told it before
+        if old is None or old.metadata.uid != new.metadata.uid or _is_older(old, new):
+            self._put(old, new)
+
+    def delete(self, obj: KubeObject) -> None:
+        """The object is gone; to be told by whoever finds out first."""
+        old = self._objects.get(obj.key)
+        if old is not None and old.uid == obj.uid:
+            del self._objects[old.key]
+            self._gone[old.uid] = None
+            if len(self._gone) > MOST_GONE:
+                del self._gone[next(iter(self._gone))]
+            self._tell(old.key, old, None)
+
+    def _put(self, old: Obj | None, new: Obj) -> None:
+        key = new.key
+        self._objects[key] = new
+        self._tell(key, old, new)
+
+    def _tell(self, key: str, old: Obj | None, new: Obj | None) -> None:
+        indexes = self._indexes.values()
+        if old is None or new is None or old.metadata.uid != new.metadata.uid:
+            owned_alike, handlers = False, self._handlers
+            for index in indexes:
+                index.put(key, old, new)
+        else:
+            owned_alike = old.metadata.owner_references == new.metadata.owner_references
+            handlers = self._updated
+            for index in indexes:
+                if index.depends_on == "anything" or (index.depends_on == "owners" and not owned_alike):
+                    index.put(key, old, new)
+        for handler in handlers:
+            handler(old, new)
+        if self._owning:
+            self._tell_owners(old, new, owned_alike)
+
+    def _tell_owners(self, old: Obj | None, new: Obj | None, owned_alike: bool) -> None:
+        after = controller_kind(old if new is None else new)
+        before = after if owned_alike or old is None else controller_kind(old)
+        if before is None or after is None:
+            kinds: Iterable[str] = list(self._owning)
+        else:
+            kinds = (after,) if before == after else (after, before)
+        for kind in kinds:
+            for handler in self._owning.get(kind, ()):
+                handler(old, new)
+
+
+class _Index(Generic[Obj]):
+    """The names of objects by other keys, which change rarely."""
+
+    def __init__(
+        self, keys: Callable[[Obj], tuple[str, ...]], depends_on: Dependence, objects: Mapping[str, Obj]
+    ) -> None:
+        self.depends_on = depends_on
+        self._keys = keys
+        self._objects = objects
+        self._found: dict[str, dict[str, None]] = {}
+
+    def put(self, name: str, old: Obj | None, new: Obj | None) -> None:
+        """Take note of a change of the object with this name."""
+        found = self._found
+        before = () if old is None else self._keys(old)
+        after = () if new is None else self._keys(new)
+        if before == after:  # as nearly always
+            return
+        for key in before:
+            if key not in after:
+                bucket = found[key]
+                del bucket[name]
+                if not bucket:
+                    del found[key]
+        for key in after:
+            found.setdefault(key, {})[name] = None
+
+    def find(self, key: str) -> list[Obj]:
+        objects = self._objects
+        return [objects[name] for name in self._found.get(key, ())]
+
+
+class Cache:
+    """Collections and their informers, one for each kind however many ask for it."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.synced = asyncio.Event()
+        self._cluster = cluster
+        self._troubles = Troubles()
+        self._collections: dict[str, Collection[Any]] = {}
+        self._informers: dict[str, Informer[Any]] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._group: asyncio.TaskGroup | None = None
+
+    def find(self, name: str) -> Collection[Any] | None:
+        """The collection of a kind that is followed, whatever model it is read by; "replicasets.apps"."""
+        return self._collections.get(name)
+
+    def forget(self, name: str) -> None:
+        """Follow a kind no more, since it is served no more: its objects are gone."""
+        collection = self._collections.pop(name)
+        del self._informers[name]
+        task = self._tasks.pop(name, None)
+        if task is not None:
+            task.cancel()
+        for obj in collection:
+            collection.delete(obj)
+
+    def follow(self, resource: ApiResource[Obj]) -> Collection[Obj]:
+        """The collection of a kind, which is followed from now on. Whoever comes first says by which model
+        its objects are read."""
+        found = self._collections.get(resource.name)
+        if found is None:
+            found = self._collections[resource.name] = Collection(resource)
+            informer = Informer(self._cluster, resource, found, optional=True, troubles=self._troubles)
+            self._informers[resource.name] = informer
+            if self._group is not None:
+                self._begin(self._group, informer)
+        elif found.resource.model is not resource.model:
+            raise TypeError(
+                f"{resource.name} are read as {found.resource.model.__name__} already, "
+                f"not as {resource.model.__name__}"
+            )
+        return found
+
+    def informer(self, resource: ApiResource[Obj]) -> Informer[Obj]:
+        """Who follows a kind for this cache, to be shared."""
+        self.follow(resource)
+        return self._informers[resource.name]
+
+    async def run(self) -> None:
+        """Follow all kinds until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            for informer in self._informers.values():
+                self._begin(group, informer)
+            await self.caught_up()
+            self.synced.set()
+
+    async def caught_up(self) -> None:
+        """Wait for the first list of every kind that is followed by now."""
+        for informer in list(self._informers.values()):
+            await informer.synced.wait()
+
+    def _begin(self, group: asyncio.TaskGroup, informer: Informer[Any]) -> None:
+        name = informer.resource.name
+        self._tasks[name] = group.create_task(informer.run(), name=f"informer of {name}")
+
+
+def _is_older(one: KubeObject, other: KubeObject) -> bool:
+    """Resource versions of one server can be compared as numbers, since v1.35 by its word; and numbers of as
+    many digits as texts."""
+    version, than = one.metadata.resource_version, other.metadata.resource_version
+    return version < than if len(version) == len(than) else len(version) < len(than)
+
+
+def controller_kind(obj: KubeObject | None) -> str | None:
+    """The kind of an object's controller; None where it has none."""
+    owner = None if obj is None else obj.metadata.controller()
+    return None if owner is None else owner.kind
+
+
+def _namespace(obj: KubeObject) -> tuple[str, ...]:
+    return (obj.metadata.namespace,)
+
+
+def _controller(obj: KubeObject) -> tuple[str, ...]:
+    owner = obj.metadata.controller()
+    return () if owner is None else (owner.uid,)

@@ -1,0 +1,57 @@
+"""What goes wrong with lists and watches, said once in words that tell what to do."""
+
+from __future__ import annotations
+
+import logging
+
+from mooring.client.errors import ApiError
+from mooring.client.kinds import ApiResource
+from mooring.client.port import Obj
+
+log = logging.getLogger("mooring.informers")
+
+_MOST_CAUSES = 100  # per kind; a server that words each refusal differently must not fill the memory
+
+
+class Troubles:
+    """Each cause is told once until it is over, however many kinds it concerns and how often it is met."""
+
+    def __init__(self) -> None:
+        self._causes: dict[str, set[str]] = {}  # by kind
+
+    def tell(self, kind: str, cause: str) -> None:
+        new = not any(cause in causes for causes in self._causes.values())
+        causes = self._causes.setdefault(kind, set())
+        if len(causes) < _MOST_CAUSES:
+            causes.add(cause)
+            if new:
+                log.warning("%s; trying again", cause)
+
+    def settle(self, kind: str) -> None:
+        """This kind is well again."""
+        if kind in self._causes:
+            del self._causes[kind]
+            log.info("following %s again", kind)
+
+
+def in_words(refusal: ApiError, verb: str, resource: ApiResource[Obj]) -> str:
+    """Why the API server does not let us list or watch a kind, and what would help.
+
+    What concerns the server as a whole does not name the kind, so that it is told once for all of them.
+    """
+    if refusal.code == 401:
+        return f"the API server does not accept the credentials ({refusal.message}): they have to be renewed"
+    if refusal.code == 403:
+        group = f' in API group "{resource.group}"'
+        return (
+            f"not allowed to {verb} {resource.name}: {refusal.message}; "
+            f'grant the user or ServiceAccount the verb "{verb}" on "{resource.plural}"{group}'
+        )
+    if refusal.not_found:
+        return (
+            f"the API server does not serve {resource.plural} of {resource.api_version}: {refusal.message}; "
+            "it may be of an older version, or have this API switched off"
+        )
+    if refusal.transient:
+        return f"the API server answers {refusal.code} {refusal.reason}: {refusal.message}"
+    return f"cannot {verb} {resource.name}: {refusal}"

@@ -1,0 +1,292 @@
+"""The loop that drives a scheduler on a live cluster.
+
+Everything happens on one event loop: informers hand in what changed, the loop makes attempts in short turns
+so that nothing else waits long, and effects become requests. Scheduling runs ahead of the binding requests by
+a bounded number of pods: an API server that is slow, or away, slows the scheduler down instead of making it
+promise ever more. Where extenders are configured, for which attempts have to wait, the core works in a thread
+of its own, and what happens meanwhile is held back until an attempt is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import TypeVar
+
+from mooring.api.meta import KubeObject
+from mooring.client.backoff import Backoff
+from mooring.client.errors import ApiError, ClusterError
+from mooring.client.events import EventRecorder
+from mooring.client.kinds import PODS
+from mooring.client.port import Cluster
+from mooring.core.binding import BindingCycle
+from mooring.core.decision import Decision
+from mooring.core.effects import Bind, Effect, EmitEvent, Evict, PatchPodStatus
+from mooring.core.intake import kinds_of_plugins
+from mooring.core.scheduler import Scheduler
+from mooring.framework.pod import PodInfo
+from mooring.framework.status import Code, Status
+from mooring.process.aside import Aside
+from mooring.process.client import LiveClient
+from mooring.process.logs import failed, verbose
+from mooring.process.status_writer import StatusWriter
+
+log = logging.getLogger("mooring.scheduler")
+
+T = TypeVar("T")
+
+AHEAD = 128  # pods that may be on their way to the API server
+TURN = 0.004  # seconds of scheduling before others get a word in
+BUG_PAUSE = 1.0  # seconds after a bug, lest it fill the log
+GRACE = 15.0  # seconds for what is on its way when the driver is stopped
+
+
+class Wake:
+    """Something to wait for, with a time limit, at little cost."""
+
+    def __init__(self) -> None:
+        self._waiter: asyncio.Future[None] | None = None
+        self._due = False
+
+    def set(self) -> None:
+        self._due = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def wait(self, timeout: float | None) -> None:
+        if not self._due:
+            loop = asyncio.get_running_loop()
+            self._waiter = loop.create_future()
+            timer = None if timeout is None else loop.call_later(timeout, self.set)
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+                if timer is not None:
+                    timer.cancel()
+        self._due = False
+
+
+class Driver:
+    """Carries events in and, while it runs, effects out: a standby only watches. `may_bind` is asked right
+    before each binding request; where the answer is no, nothing else is done either."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        cluster: Cluster,
+        recorder: EventRecorder,
+        *,
+        may_bind: Callable[[], bool] = lambda: True,
+        on_decision: Callable[[Decision], None] | None = None,
+        turn: float = TURN,
+    ) -> None:
+        self.scheduler = scheduler
+        self.cluster = cluster
+        self.client = LiveClient(cluster, may_bind, kinds_of_plugins(scheduler))
+        self._may_bind = may_bind
+        scheduler.client = self.client
+        self._recorder = recorder
+        self.statuses = StatusWriter(
+            cluster, scheduler.clock, lambda uid: scheduler.cluster.placed(uid) is None
+        )
+        self._on_decision = on_decision
+        self._seconds = turn
+        self._wake = Wake()
+        self._cycles: set[asyncio.Task[None]] = set()
+        self._evictions: set[asyncio.Task[None]] = set()
+        self._eviction_backoff = Backoff(first=1.0, limit=10.0)
+        self._stopping = False
+        self._aside = Aside() if scheduler.extenders else None
+
+    # ---- events in: the sink of the informers
+
+    def apply(self, obj: KubeObject) -> None:
+        if self._aside is None:
+            self.scheduler.apply(obj)
+        else:
+            self._aside.do(partial(self.scheduler.apply, obj))
+        self._wake.set()
+
+    def delete(self, obj: KubeObject) -> None:
+        self._do(partial(self.scheduler.delete, obj))
+        self._wake.set()
+
+    def _do(self, change: Callable[[], None]) -> None:
+        """Change the core, when it is at rest."""
+        if self._aside is None:
+            change()
+        else:
+            self._aside.do(change)
+
+    async def ask(self, question: Callable[[], T]) -> T:
+        """Have something found out from the core that must not change meanwhile, or that asks extenders."""
+        return question() if self._aside is None else await self._aside.run(question)
+
+    # ---- the loop
+
+    async def run(self) -> None:
+        """Schedule until stopped, and then until what is on its way has arrived."""
+        try:
+            while not self._stopping:
+                try:
+                    if self._turn() if self._aside is None else await self._turn_aside(self._aside):
+                        await asyncio.sleep(0)
+                    else:
+                        await self._wake.wait(self._patience())
+                except Exception as bug:  # the pods that it does not concern have to be scheduled on
+                    log.error("while scheduling", exc_info=bug)
+                    await asyncio.sleep(BUG_PAUSE)
+            await self._finish()
+        finally:
+            for task in self._tasks():
+                task.cancel()
+            if self._aside is not None:
+                self._aside.close()
+
+    def stop(self) -> None:
+        """Take no more pods."""
+        self._stopping = True
+        self._wake.set()
+
+    async def _finish(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GRACE):
+                while tasks := self._tasks():
+                    await asyncio.wait(tasks)
+                    self._do(self._carry_out_all)
+                await self.statuses.flush()
+
+    def _tasks(self) -> set[asyncio.Task[None]]:
+        return self._cycles | self._evictions
+
+    def _turn(self) -> bool:
+        """Make attempts for a short while; whether there may be more to do at once."""
+        scheduler = self.scheduler
+        scheduler.tick()
+        end = time.perf_counter() + self._seconds
+        decision: Decision | None = None
+        while self._ahead() < AHEAD:
+            decision = scheduler.schedule_one()
+            if scheduler.effects:
+                self._carry_out(scheduler.take_effects())
+            if decision is None:
+                return False
+            self._tell(decision)
+            if time.perf_counter() >= end:
+                return True
+        if scheduler.effects:
+            self._carry_out(scheduler.take_effects())
+        return False
+
+    async def _turn_aside(self, aside: Aside) -> bool:
+        """Make one attempt in the core's thread; whether there may be more to do at once."""
+        decision = await aside.run(self._attempt) if self._ahead() < AHEAD else None
+        aside.do(self._carry_out_all)
+        if decision is not None:
+            self._tell(decision)
+        return decision is not None
+
+    def _attempt(self) -> Decision | None:
+        self.scheduler.tick()
+        return self.scheduler.schedule_one()
+
+    def _carry_out_all(self) -> None:
+        if self.scheduler.effects:
+            self._carry_out(self.scheduler.take_effects())
+
+    def _ahead(self) -> int:
+        return len(self._cycles) - self.client.waiting
+
+    def _patience(self) -> float | None:
+        wake = self.scheduler.next_wake()
+        return None if wake is None else max(0.0, wake - self.scheduler.clock())
+
+    def _tell(self, decision: Decision) -> None:
+        if self._on_decision is not None:
+            self._on_decision(decision)
+        if decision.result == "scheduled":
+            return
+        verbose(
+            log, 2, "Unable to schedule pod", pod=decision.pod, reason=decision.reason, err=decision.message
+        )
+
+    # ---- effects out
+
+    def _carry_out(self, effects: list[Effect]) -> None:
+        if not self._may_bind():
+            return  # another may know better already what becomes of these pods
+        for effect in effects:
+            if isinstance(effect, Bind):
+                task = asyncio.create_task(self._bind(effect.cycle))
+                self._cycles.add(task)
+                task.add_done_callback(self._task_done)
+            elif isinstance(effect, EmitEvent):
+                self._recorder.record(effect)
+            elif isinstance(effect, PatchPodStatus):
+                self.statuses.put(effect)
+            else:
+                eviction = asyncio.create_task(self._evict(effect))
+                self._evictions.add(eviction)
+                eviction.add_done_callback(self._task_done)
+
+    def _task_done(self, task: asyncio.Task[None]) -> None:
+        self._cycles.discard(task)
+        self._evictions.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("while binding or evicting", exc_info=task.exception())
+        self._wake.set()
+
+    async def _bind(self, cycle: BindingCycle) -> None:
+        try:
+            await self.statuses.settled(cycle.pod.uid)  # lest an older failure be told after it is bound
+            status = await cycle.run()
+        except asyncio.CancelledError:
+            stopping = Status(Code.ERROR, "the scheduler is stopping")
+            self._do(partial(self.scheduler.binding_finished, cycle, stopping))
+            raise
+        self._do(partial(self.scheduler.binding_finished, cycle, status))
+        pod, node_name = cycle.pod.key, cycle.node_name
+        if status.ok:
+            verbose(
+                log,
+                2,
+                "Successfully bound pod to node",
+                pod=pod,
+                node=node_name,
+                evaluatedNodes=cycle.evaluated_nodes,
+                feasibleNodes=cycle.feasible_nodes,
+            )
+        elif _told_before(cycle.pod, status.message):
+            verbose(log, 2, "Failed to bind pod again", pod=pod, node=node_name, err=status.message)
+        else:
+            failed(log, "Failed to bind pod", pod=pod, node=node_name, err=status.message)
+
+    async def _evict(self, effect: Evict) -> None:
+        """Mark the victim, then delete it. That it is gone, or going, comes back as an event."""
+        victim = effect.victim
+        try:
+            await self.statuses.write(PatchPodStatus(victim, effect.condition))
+            await self.cluster.delete(PODS, victim.name, victim.namespace, uid=victim.uid)
+        except ClusterError as failure:
+            if isinstance(failure, ApiError) and (failure.not_found or failure.conflict):
+                self._do(partial(self.scheduler.eviction_done, victim.uid))
+            else:
+                preemptor = effect.preemptor
+                failed(log, "Failed to preempt pod", pod=victim.key, preemptor=preemptor.key, err=failure)
+                asyncio.get_running_loop().call_later(
+                    self._eviction_backoff.wait(), self._eviction_failed, preemptor
+                )
+
+    def _eviction_failed(self, preemptor: PodInfo) -> None:
+        self._do(partial(self.scheduler.eviction_failed, preemptor))
+        self._wake.set()
+
+
+def _told_before(pod: PodInfo, message: str) -> bool:
+    """Whether the pod's last attempt ended in the same words."""
+    return any(c.type == "PodScheduled" and c.message == message for c in pod.status.conditions)

@@ -1,0 +1,241 @@
+"""The scheduler as a process: everything it is made of, started, watched over, and ended in order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import signal
+import time
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from mooring import __version__
+from mooring.client.api_server import ApiServer
+from mooring.client.credentials import load_credentials
+from mooring.client.events import EventRecorder
+from mooring.client.leader_election import LeaderElector, LeadershipLostError, new_identity
+from mooring.client.parallel import Threads
+from mooring.config import KubeSchedulerConfiguration, LoadedConfig
+from mooring.core.intake import kinds_of_plugins
+from mooring.core.scheduler import Scheduler
+from mooring.explain.log import DecisionLog, Recording
+from mooring.extender.calling.live import LiveExtenders
+from mooring.metrics import SchedulerMetrics, make_registry
+from mooring.process.driver import GRACE, Driver
+from mooring.process.dump import dump
+from mooring.process.process_metrics import ProcessMetrics
+from mooring.process.routes import scheduler_routes
+from mooring.runtime.registry import Registry
+from mooring.serving.app import App
+from mooring.serving.gate import Gate
+from mooring.serving.health import Check
+from mooring.serving.identity import ServingIdentity
+from mooring.serving.server import EndpointServer
+from mooring.serving.settings import EndpointSettings
+
+log = logging.getLogger("mooring")
+
+USER_AGENT = f"mooring/{__version__}"
+REVIEWS_AT_ONCE = 4  # connections for asking who may ask
+
+
+class Settings(msgspec.Struct, kw_only=True):
+    """What the command line says, beside the configuration file."""
+
+    config: LoadedConfig
+    registry: Registry
+    kubeconfig: str = ""
+    master: str = ""
+    pod_max_in_unschedulable_seconds: float = 300.0
+    endpoints: EndpointSettings = EndpointSettings()
+    decisions: Recording = Recording.SUMMARY
+    decisions_sample: int = 100
+
+
+async def run(settings: Settings) -> int:
+    """Schedule until told to end; the exit code."""
+    process = SchedulerProcess(settings)
+    loop = asyncio.get_running_loop()
+    for sign in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(sign, process.end, sign.name)
+    loop.add_signal_handler(signal.SIGUSR2, process.dump)
+    try:
+        return await process.run()
+    finally:
+        for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2):
+            loop.remove_signal_handler(sign)
+
+
+class SchedulerProcess:
+    """One replica: watches from the start, schedules while it leads.
+
+    Leases, events and everything else have clients of their own, so that none waits behind the others.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        config = settings.config.config
+        connection = config.client_connection
+        credentials = load_credentials(connection.kubeconfig or settings.kubeconfig, settings.master)
+        connect = partial(
+            ApiServer,
+            credentials,
+            qps=connection.qps,
+            burst=connection.burst,
+            user_agent=USER_AGENT,
+        )
+        self._clients = [connect(), connect(), connect(connections=8)]
+        writes, events, aside = self._clients
+        self.decisions = (
+            None
+            if settings.decisions is Recording.OFF
+            else DecisionLog(settings.decisions, sample=settings.decisions_sample)
+        )
+        self.metrics = SchedulerMetrics()
+        self._extenders = LiveExtenders(settings.config)
+        self.scheduler = Scheduler(
+            settings.config,
+            clock=time.time,
+            pick=random.Random().randrange,
+            registry=settings.registry,
+            extenders=self._extenders.extenders,
+            log=self.decisions,
+            observer=self.metrics,
+            pod_max_in_unschedulable_pods_duration=settings.pod_max_in_unschedulable_seconds,
+            parallelize=Threads(config.parallelism),
+        )
+        self.recorder = EventRecorder(events, list(self.scheduler.profiles))
+        election = config.leader_election
+        self.elector = (
+            LeaderElector(aside, election, new_identity(), recorder=self.recorder)
+            if election.leader_elect
+            else None
+        )
+        self.driver = Driver(self.scheduler, writes, self.recorder, may_bind=self._may_bind)
+        self.informers = self._extenders.informers(writes, self.driver, kinds_of_plugins(self.scheduler))
+        self._ended = asyncio.Event()
+        self._identity: ServingIdentity | None = None
+        self.endpoints: EndpointServer | None = None
+        if settings.endpoints.secure_port:
+            self._make_endpoints(settings.endpoints, config, connect)
+
+    def _make_endpoints(
+        self,
+        settings: EndpointSettings,
+        config: KubeSchedulerConfiguration,
+        connect: Callable[..., ApiServer],
+    ) -> None:
+        """Reviews have a client of their own: however often the endpoints are asked, the lease is safe."""
+        own = connect(connections=REVIEWS_AT_ONCE)
+        reviews = [own, own]
+        for i, path in enumerate((settings.authentication_kubeconfig, settings.authorization_kubeconfig)):
+            if path:
+                reviews[i] = ApiServer(
+                    load_credentials(path), user_agent=USER_AGENT, connections=REVIEWS_AT_ONCE
+                )
+        self._clients += {own, *reviews}
+        election = [Check("leaderElection", self.elector.check)] if self.elector is not None else []
+        registry = make_registry(self.metrics, self.scheduler)
+        lease = config.leader_election.resource_name if self.elector is not None else None
+        registry.register(ProcessMetrics(self._may_bind, lease))
+        routes = scheduler_routes(
+            self.scheduler,
+            config,
+            registry,
+            self.decisions,
+            leads=self._may_bind,
+            ask=self.driver.ask,
+            healthy=election,
+            ready=[
+                *election,
+                Check("shutdown", lambda: "process is shutting down" if self._ended.is_set() else ""),
+                Check("sched-handler-sync", self._not_synced),
+            ],
+        )
+        self._identity = ServingIdentity(settings, lookup=reviews[0])
+        self.endpoints = EndpointServer(settings, App(Gate(settings, *reviews), routes), self._identity)
+
+    def _not_synced(self) -> str:
+        missing = self.informers.not_synced()
+        return f"handlers are not fully synchronized: {', '.join(missing)}" if missing else ""
+
+    def _may_bind(self) -> bool:
+        return self.elector is None or self.elector.leading
+
+    def end(self, why: str) -> None:
+        """Ask the process to end in order."""
+        log.info("ending: %s", why)
+        self._ended.set()
+
+    def dump(self) -> None:
+        """Tell the log all that is in memory."""
+        self._dumping = asyncio.create_task(self._dump())
+
+    async def _dump(self) -> None:
+        for part in await self.driver.ask(lambda: list(dump(self.scheduler))):
+            log.info("%s", part)
+
+    async def run(self) -> int:
+        try:
+            if self._identity is not None:
+                await self._identity.prepare()
+            return await self._work()
+        finally:
+            if self.endpoints is not None:
+                self.endpoints.close()
+            for client in self._clients:
+                await client.close()
+            self._extenders.close()
+
+    async def _work(self) -> int:
+        works: dict[str, Coroutine[Any, Any, None]] = {
+            "informers": self.informers.run(),
+            "events": self.recorder.run(),
+            "statuses": self.driver.statuses.run(),
+        }
+        if self.endpoints is not None:
+            works["endpoints"] = self.endpoints.run()
+        parts = {asyncio.create_task(work, name=name) for name, work in works.items()}
+        scheduling = asyncio.create_task(self._schedule(), name="scheduling")
+        asked = asyncio.create_task(self._ended.wait())
+        try:
+            await asyncio.wait({scheduling, asked, *parts}, return_when=asyncio.FIRST_COMPLETED)
+            return await self._finish(scheduling, parts)
+        finally:
+            tasks = {scheduling, asked, *parts}
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _schedule(self) -> None:
+        await self.informers.synced.wait()
+        log.info("caches are synced; profiles: %s", ", ".join(self.scheduler.profiles))
+        if self.elector is None:
+            await self.driver.run()
+        else:
+            await self.elector.run(self.driver.run)
+
+    async def _finish(self, scheduling: asyncio.Task[None], parts: set[asyncio.Task[None]]) -> int:
+        """Bring what was begun to its end; the exit code."""
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + GRACE
+        code = 0
+        for part in parts:
+            if part.done():  # none of them ever ends by itself: a bug
+                log.critical("%s ended", part.get_name(), exc_info=part.exception())
+                code = 1
+        self.driver.stop()
+        if not (self.informers.synced.is_set() and self._may_bind()):  # nothing was begun
+            scheduling.cancel()
+        try:
+            await scheduling
+        except asyncio.CancelledError:
+            pass
+        except LeadershipLostError as lost:
+            log.error("%s", lost)
+            code = 1
+        await self.recorder.close(max(1.0, 0.0 if code else deadline - clock()))
+        return code

@@ -1,0 +1,99 @@
+"""What there is to be asked: every path, and who answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
+
+from mooring.config import KubeSchedulerConfiguration, to_object
+from mooring.core.scheduler import Scheduler
+from mooring.explain.explain import decisions, recent
+from mooring.explain.log import DecisionLog
+from mooring.metrics import encode
+from mooring.process.pod_resources import pod_resources
+from mooring.process.version import version_info
+from mooring.serving.health import Check, HealthRecord, health_routes
+from mooring.serving.messages import Answer, Handler, Request, as_json, failure
+
+DECISIONS = "/debug/decisions"
+LONGEST_NUMBER = 9  # digits
+
+Ask = Callable[[Callable[[], Any]], Awaitable[Any]]
+
+
+async def at_once(question: Callable[[], Any]) -> Any:
+    """Where the scheduler works on this thread, it is at rest whenever it is asked."""
+    return question()
+
+
+def scheduler_routes(
+    scheduler: Scheduler,
+    config: KubeSchedulerConfiguration,
+    registry: CollectorRegistry,
+    log: DecisionLog | None,
+    *,
+    leads: Callable[[], bool],
+    ask: Ask = at_once,
+    healthy: Sequence[Check] = (),
+    ready: Sequence[Check] = (),
+) -> dict[str, Handler]:
+    """Everything that kube-scheduler serves, and the decisions. `ask` puts a question to the scheduler when
+    nothing changes in it."""
+    record = HealthRecord()
+    return {
+        **health_routes("healthz", healthy, record),
+        **health_routes("livez", (), record),
+        **health_routes("readyz", ready, record),
+        "/metrics": _metrics(registry.collect, ask),
+        "/metrics/slis": _metrics(record.collect, at_once),
+        "/metrics/resources": pod_resources(scheduler, leads),
+        "/configz": _constant({"componentconfig": to_object(config)}),
+        "/version": _constant(version_info()),
+        **decision_routes(scheduler, log, ask),
+    }
+
+
+def decision_routes(scheduler: Scheduler, log: DecisionLog | None, ask: Ask) -> dict[str, Handler]:
+    """What was decided of late, and all about single pods."""
+    return {DECISIONS: _recent(scheduler, log, ask), f"{DECISIONS}/": _decisions(scheduler, log, ask)}
+
+
+def _constant(value: Any) -> Handler:
+    async def handle(request: Request) -> Answer:
+        return as_json(value)
+
+    return handle
+
+
+def _metrics(collect: Callable[[], Iterable[Metric]], ask: Ask) -> Handler:
+    async def handle(request: Request) -> Answer:
+        families = await ask(lambda: list(collect()))
+        body, content_type = await asyncio.to_thread(encode, families, request.header(b"accept"))
+        return Answer(body=body, content_type=content_type)
+
+    return handle
+
+
+def _recent(scheduler: Scheduler, log: DecisionLog | None, ask: Ask) -> Handler:
+    async def handle(request: Request) -> Answer:
+        asked = request.query.get("limit", ["100"])[0]
+        if not asked.isdecimal() or len(asked) > LONGEST_NUMBER:
+            return failure(400, "BadRequest", f'limit: found "{asked[:100]}", expected a number')
+        return as_json(await ask(lambda: recent(scheduler, log, int(asked))))
+
+    return handle
+
+
+def _decisions(scheduler: Scheduler, log: DecisionLog | None, ask: Ask) -> Handler:
+    async def handle(request: Request) -> Answer:
+        namespace, _, pod = request.path.removeprefix(f"{DECISIONS}/").partition("/")
+        found = await ask(lambda: decisions(scheduler, log, namespace, pod))
+        if found is None:
+            return failure(404, "NotFound", f'pods "{namespace}/{pod}" is not known to this scheduler')
+        return as_json(found)
+
+    return handle

@@ -1,0 +1,144 @@
+"""Pod statuses on their way to the API server: conditions, nominations, and marks of preemption."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from mooring.api.meta import Condition
+from mooring.api.times import format_time
+from mooring.client.backoff import Backoff
+from mooring.client.errors import ApiError, ClusterError
+from mooring.client.kinds import PODS
+from mooring.client.port import Cluster, PatchType
+from mooring.core.effects import PatchPodStatus
+from mooring.framework.pod import PodInfo
+from mooring.process.logs import failed
+
+log = logging.getLogger("mooring.status")
+
+WORKERS = 8
+TRIES = 8  # over about two minutes, as for events
+
+
+def status_patch(
+    pod: PodInfo, condition: Condition | None, nominated_node: str | None, now: float
+) -> dict[str, Any]:
+    """A strategic merge patch. Naming the UID keeps it off a pod created anew under the same name."""
+    status: dict[str, Any] = {}
+    if condition is not None:
+        told = msgspec.to_builtins(condition)
+        known = next((c for c in pod.status.conditions if c.type == condition.type), None)
+        if known is None or known.status != condition.status:
+            told["lastTransitionTime"] = format_time(now)
+        status["conditions"] = [told]
+    if nominated_node is not None:
+        status["nominatedNodeName"] = nominated_node or None
+    return {"metadata": {"uid": pod.uid}, "status": status}
+
+
+class StatusWriter:
+    """Writes the newest state of each pod, in order; what was overtaken before it was sent is never sent.
+
+    `is_pending(uid)` tells whether a pod still waits for a node. Of one that does not, nothing is said any
+    more: that it failed to be scheduled is no longer true.
+    """
+
+    def __init__(
+        self, cluster: Cluster, clock: Callable[[], float], is_pending: Callable[[str], bool]
+    ) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._is_pending = is_pending
+        self._pending: dict[str, PatchPodStatus] = {}
+        self._arrived = asyncio.Event()
+        self._busy: set[str] = set()  # those that a worker cares for
+        self._on_their_way: set[str] = set()  # those of them that the server was asked to write
+        self._out_of_reach = False
+
+    def put(self, effect: PatchPodStatus) -> None:
+        uid = effect.pod.uid
+        earlier = self._pending.pop(uid, None)
+        self._pending[uid] = effect if earlier is None else _merged(earlier, effect)
+        self._arrived.set()
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as workers:
+            for _ in range(WORKERS):
+                workers.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            uid = next((uid for uid in self._pending if uid not in self._busy), None)
+            if uid is None:
+                self._arrived.clear()
+                await self._arrived.wait()
+                continue
+            self._busy.add(uid)
+            try:
+                await self._write_newest(uid)
+            finally:
+                self._busy.discard(uid)
+                self._arrived.set()
+
+    async def _write_newest(self, uid: str) -> None:
+        """Write what waits for a pod, with patience where the server is away; news that come meanwhile are
+        taken along."""
+        backoff = Backoff(clock=asyncio.get_running_loop().time)
+        for _ in range(TRIES):
+            effect = self._pending.pop(uid)
+            if not self._is_pending(uid):
+                return
+            try:
+                await self.write(effect)
+                self._out_of_reach = False
+                return
+            except ClusterError as failure:
+                if not self._may_heal(effect, failure):
+                    return
+            newer = self._pending.get(uid)
+            self._pending[uid] = effect if newer is None else _merged(effect, newer)
+            await asyncio.sleep(backoff.wait())
+        del self._pending[uid]  # a later attempt will have something to say again
+
+    async def write(self, effect: PatchPodStatus) -> None:
+        pod = effect.pod
+        patch = status_patch(pod, effect.condition, effect.nominated_node, self._clock())
+        self._on_their_way.add(pod.uid)
+        try:
+            await self._cluster.patch(
+                PODS, pod.name, patch, pod.namespace, subresource="status", kind=PatchType.STRATEGIC
+            )
+        finally:
+            self._on_their_way.discard(pod.uid)
+
+    def _may_heal(self, effect: PatchPodStatus, failure: ClusterError) -> bool:
+        """Say what is wrong; whether the same request may succeed a little later."""
+        if isinstance(failure, ApiError) and not failure.transient:
+            if not (failure.not_found or failure.conflict):  # else it is gone, or another has its name
+                failed(log, "Failed to update pod status", pod=effect.pod.key, err=failure)
+            return False
+        if not self._out_of_reach:
+            self._out_of_reach = True
+            log.warning("cannot write pods' statuses: %s; trying again", failure)
+        return True
+
+    async def settled(self, uid: str) -> None:
+        """Until no request about a pod is on its way."""
+        while uid in self._on_their_way:
+            await asyncio.sleep(0.01)
+
+    async def flush(self) -> None:
+        """Until all that was put has been sent."""
+        while self._pending or self._busy:
+            await asyncio.sleep(0.01)
+
+
+def _merged(earlier: PatchPodStatus, later: PatchPodStatus) -> PatchPodStatus:
+    """The later one, with the parts of the earlier that it says nothing about."""
+    nominated = earlier.nominated_node if later.nominated_node is None else later.nominated_node
+    return PatchPodStatus(later.pod, later.condition or earlier.condition, nominated)

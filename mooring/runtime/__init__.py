@@ -1,0 +1,1 @@
+"""Running a profile: the engine behind the plugin contract."""

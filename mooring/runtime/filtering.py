@@ -1,0 +1,289 @@
+"""What the filters say about every node: kept for a pod shape, or asked once about any view."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.nodes import BoolArray, Depends, Mark, Nodes, Verdicts
+from mooring.framework.pod import PodInfo
+from mooring.framework.status import Code, Status
+from mooring.runtime.changes import EVERY, ByAmounts, Changes, Rows, pick
+from mooring.runtime.runners import FilterRunner, same_statuses
+
+
+class FilterColumn:
+    """One filter's verdict on each row."""
+
+    __slots__ = ("codes", "latest", "refusing", "runner", "statuses")
+
+    def __init__(self, runner: FilterRunner, length: int) -> None:
+        self.runner = runner
+        self.codes: npt.NDArray[np.int32] = np.zeros(length, np.int32)
+        self.refusing = False  # whether any code may be other than 0
+        self.statuses: Mapping[int, Status] = {}
+        self.latest: Verdicts | None = None  # of the last time all rows were asked about
+
+    def put(self, rows: Rows, verdicts: Verdicts | None) -> bool:
+        """Take over verdicts on some rows; whether any of them is new."""
+        codes = self.codes
+        if verdicts is None:
+            if not self.refusing:
+                return False
+            codes[rows] = 0
+            self.refusing = bool(codes.any())
+            return True
+        codes[rows] = self._fitting(rows, verdicts).codes
+        self.refusing = True
+        return True
+
+    def put_one(self, row: int, verdicts: Verdicts | None) -> bool:
+        """`put` for one row."""
+        if verdicts is None and not self.refusing:
+            return False
+        old = self.codes.item(row)
+        if verdicts is None or not verdicts.codes.item(0):
+            self.codes[row] = 0
+            return bool(old)
+        new = self._fitting(slice(row, row + 1), verdicts).codes.item(0)
+        self.codes[row] = new
+        self.refusing = True
+        return bool(new != old)
+
+    def _fitting(self, rows: Rows, verdicts: Verdicts) -> Verdicts:
+        """The verdicts in codes that mean the same on all rows of this column."""
+        if same_statuses(verdicts.statuses, self.statuses) or not verdicts.codes.any():
+            return verdicts
+        if rows is not EVERY and self.refusing:
+            return self._translated(verdicts)
+        self.statuses = verdicts.statuses
+        return verdicts
+
+    def _translated(self, verdicts: Verdicts) -> Verdicts:
+        """The verdicts in the codes that this column already uses."""
+        known = {status: code for code, status in self.statuses.items()}
+        statuses = dict(self.statuses)
+        codes = np.zeros_like(verdicts.codes)
+        for code in np.unique(verdicts.codes[verdicts.codes != 0]).tolist():
+            status = verdicts.statuses[code]
+            mine = known.setdefault(status, max(statuses, default=0) + 1)
+            statuses[mine] = status
+            codes[verdicts.codes == code] = mine
+        self.statuses = statuses
+        return Verdicts(codes, statuses)
+
+
+class Filtering:
+    """The filters of a profile over the whole table, for one pod shape."""
+
+    def __init__(self, runners: Iterable[FilterRunner]) -> None:
+        self._runners = tuple(runners)
+        self._skipped: frozenset[str] | None = None
+        self._mark: Mark | None = None
+        self.columns: list[FilterColumn] = []
+        self.first: npt.NDArray[np.int16] = np.zeros(
+            0, np.int16
+        )  # 1 + index of the refusing column; 0 passes
+        self.feasible: BoolArray = np.zeros(0, np.bool_)
+        self.version = 0  # changes whenever `feasible` does
+        self._by_node: list[FilterColumn] = []
+        self._by_nodes: list[FilterColumn] = []
+        self._by_amounts: list[FilterColumn] = []
+        self._by_pods: list[FilterColumn] = []
+        self._by_anything: list[tuple[int, FilterColumn]] = []
+        self._known: ByAmounts[list[Verdicts | None]] = ByAmounts()  # what those by amounts said
+        self._candidates: tuple[int, Nodes] | None = None
+
+    def refresh(
+        self, state: CycleState, pod: PodInfo, nodes: Nodes, allowed: BoolArray | None = None
+    ) -> Changes:
+        """Bring the verdicts up to date, and tell what had changed. After an exception all is asked anew."""
+        changes = Changes(nodes, self._mark)
+        self._mark = None
+        skipped = state.skip_filter
+        if changes.any is EVERY or (skipped is not self._skipped and skipped != self._skipped):
+            self._start(skipped, len(nodes))
+            changes.everything()
+        stale = None if changes.any is None else self._ask_changed(changes, state, pod, changes.any)
+        for index, column in self._by_anything:
+            runner = column.runner
+            alive = self._alive(index, allowed) if runner.by_node else None
+            verdicts = runner.run(state, pod, nodes, alive)
+            if verdicts is not column.latest:  # a new column starts with None and all rows passing
+                column.latest = verdicts
+                column.put(EVERY, verdicts)
+                stale = EVERY
+        if stale is not None:
+            self._combine(stale)
+        self._mark = changes.until
+        return changes
+
+    def _start(self, skipped: frozenset[str], length: int) -> None:
+        self._skipped = skipped
+        runners = [r for r in self._runners if r.name not in skipped]
+        self.columns = [FilterColumn(r, length) for r in runners]
+        self._by_node = [c for c in self.columns if c.runner.depends is Depends.NODE]
+        self._by_nodes = [c for c in self.columns if c.runner.depends is Depends.NODES]
+        self._by_amounts = [c for c in self.columns if c.runner.depends is Depends.AMOUNTS]
+        self._by_pods = [c for c in self.columns if c.runner.depends is Depends.PODS]
+        self._by_anything = [
+            (i, c) for i, c in enumerate(self.columns) if c.runner.depends is Depends.ANYTHING
+        ]
+        self._known = ByAmounts()
+        self.first = np.zeros(length, np.int16)
+        self.feasible = np.ones(length, np.bool_)
+        self.version += 1
+
+    def _ask_changed(self, changes: Changes, state: CycleState, pod: PodInfo, rows: Rows) -> Rows | None:
+        """Ask plugins again about what changed, all of which `rows` are; the rows if any verdict is new."""
+        stale = everywhere = False
+        if changes.node is not None:
+            stale = self._ask(self._by_node, changes.node, changes, state, pod)
+            everywhere = self._ask(self._by_nodes, EVERY, changes, state, pod)
+        if self._by_pods:
+            stale |= self._ask(self._by_pods, rows, changes, state, pod)
+        if not isinstance(rows, list):
+            stale |= self._ask(self._by_amounts, rows, changes, state, pod)
+        elif self._by_amounts:
+            stale |= self._ask_by_amounts(rows, changes, state, pod)
+        return EVERY if everywhere else rows if stale else None
+
+    def _ask(
+        self, columns: list[FilterColumn], rows: Rows, changes: Changes, state: CycleState, pod: PodInfo
+    ) -> bool:
+        """Ask plugins about rows again; whether any verdict is new."""
+        stale = False
+        if columns and isinstance(rows, list) and len(rows) == 1:
+            row, view = rows[0], changes.view(rows)
+            for column in columns:
+                stale |= column.put_one(row, column.runner.run_one(state, pod, view[0], view))
+        elif columns:
+            view = changes.view(rows)
+            for column in columns:
+                verdicts = column.runner.run(state, pod, view)
+                if verdicts is not None or column.refusing:
+                    stale |= column.put(rows, verdicts)
+        return stale
+
+    def _ask_by_amounts(self, rows: list[int], changes: Changes, state: CycleState, pod: PodInfo) -> bool:
+        """`_ask` where an answer is known for nodes that are equally large and full."""
+        stale = False
+        columns, known = self._by_amounts, self._known
+        for row, amounts in zip(rows, changes.amounts(rows), strict=True):
+            verdicts = known.get(amounts)
+            if verdicts is None:
+                view = changes.nodes.take(slice(row, row + 1))
+                answers = [column.runner.run_one(state, pod, view[0], view) for column in columns]
+                verdicts = known.keep(amounts, answers)
+            for column, verdict in zip(columns, verdicts, strict=True):
+                stale |= column.put_one(row, verdict)
+        return stale
+
+    def _alive(self, index: int, allowed: BoolArray | None) -> BoolArray:
+        """The rows that earlier filters let pass: kube-scheduler asks no further about the others."""
+        alive = np.ones(len(self.first), np.bool_) if allowed is None else allowed.copy()
+        for column in self.columns[:index]:
+            alive &= column.codes == 0
+        return alive
+
+    def _combine(self, rows: Rows) -> None:
+        if isinstance(rows, list):
+            for row in rows:
+                self._combine_one(row)
+            return
+        before = pick(self.feasible, rows)
+        merged = np.zeros(len(before), np.int16)
+        for index, column in reversed(list(enumerate(self.columns))):
+            if column.refusing:
+                merged[pick(column.codes, rows) != 0] = index + 1
+        self.first[rows] = merged
+        after = merged == 0
+        if not np.array_equal(before, after):
+            self.feasible = self.feasible.copy()
+            self.feasible[rows] = after
+            self.version += 1
+
+    def _combine_one(self, row: int) -> None:
+        refused = 0
+        for index, column in enumerate(self.columns):
+            if column.codes.item(row):
+                refused = index + 1
+                break
+        self.first[row] = refused
+        if self.feasible.item(row) != (refused == 0):
+            self.feasible = self.feasible.copy()
+            self.feasible[row] = refused == 0
+            self.version += 1
+
+    def candidates(self, nodes: Nodes) -> Nodes:
+        """The feasible rows as a view."""
+        if self._candidates is None or self._candidates[0] != self.version:
+            self._candidates = (self.version, nodes.where(self.feasible))
+        return self._candidates[1]
+
+    def status(self, row: int) -> Status | None:
+        """Why a row was refused, by the first filter that did."""
+        index = int(self.first[row])
+        if index == 0:
+            return None
+        column = self.columns[index - 1]
+        return column.runner.signed(column.statuses[column.codes.item(row)])
+
+    def with_code(self, code: Code) -> BoolArray:
+        """The rows whose refusal has a code."""
+        found = np.zeros(len(self.first), np.bool_)
+        for index, refused in enumerate(np.bincount(self.first, minlength=1)[1:].tolist()):
+            if not refused:
+                continue
+            column, rows = self.columns[index], self.first == index + 1
+            for mine in np.unique(column.codes[rows]).tolist():
+                if column.statuses[mine].code is code:
+                    found |= rows & (column.codes == mine)
+        return found
+
+    def refusals(self, among: BoolArray | None = None) -> Iterator[tuple[Status, int]]:
+        """Each distinct refusal and how many rows have it."""
+        refusing = self.first if among is None else self.first[among]
+        for index, refused in enumerate(np.bincount(refusing, minlength=1)[1:].tolist()):
+            if not refused:
+                continue
+            column = self.columns[index]
+            codes = (column.codes if among is None else column.codes[among])[refusing == index + 1]
+            found, counts = np.unique(codes, return_counts=True)
+            for code, count in zip(found.tolist(), counts.tolist(), strict=True):
+                yield column.runner.signed(column.statuses[code]), count
+
+
+class Answer:
+    """What the filters say about the rows of one view, asked once."""
+
+    __slots__ = ("_asked", "first")
+
+    def __init__(
+        self, runners: Iterable[FilterRunner], state: CycleState, pod: PodInfo, nodes: Nodes
+    ) -> None:
+        self._asked: list[tuple[FilterRunner, Verdicts]] = []
+        self.first: npt.NDArray[np.int16] = np.zeros(len(nodes), np.int16)
+        for runner in runners:
+            if runner.name in state.skip_filter:
+                continue
+            alive = self.first == 0
+            verdicts = runner.run(state, pod, nodes, alive)
+            if verdicts is not None:
+                self._asked.append((runner, verdicts))
+                self.first[alive & (verdicts.codes != 0)] = len(self._asked)
+
+    @property
+    def passed(self) -> BoolArray:
+        passed: BoolArray = self.first == 0
+        return passed
+
+    def status(self, i: int) -> Status | None:
+        index = self.first.item(i)
+        if index == 0:
+            return None
+        runner, verdicts = self._asked[index - 1]
+        return runner.signed(verdicts.statuses[verdicts.codes.item(i)])

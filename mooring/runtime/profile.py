@@ -1,0 +1,350 @@
+"""A profile at work: its plugins, and running each extension point with kube-scheduler's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
+from math import isnan
+from typing import Any, cast
+
+import msgspec
+
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.handle import Handle
+from mooring.framework.nodes import Depends, Nodes, NodeStatuses
+from mooring.framework.plugin import Plugin, PostFilterResult, PreFilterResult, overrides
+from mooring.framework.pod import PodInfo, Shape
+from mooring.framework.status import SUCCESS, Code, Status
+from mooring.runtime.filtering import Filtering
+from mooring.runtime.preparation import Preparation, Preparing
+from mooring.runtime.runners import FilterRunner, PluginError, ScoreRunner, raised
+from mooring.runtime.scoring import Scoring
+from mooring.runtime.watch import Watch
+
+PREEMPTION = "DefaultPreemption"
+
+Bound = tuple[str, Callable[..., Any]]
+
+
+class PreFilterOutcome(msgspec.Struct):
+    """What the pre_filter plugins said together."""
+
+    status: Status = SUCCESS  # or the rejection of the pod as a whole
+    node_names: frozenset[str] | None = None  # the only nodes the pod may go to; None: all
+    restricting: list[str] = []  # the plugins that restricted them
+
+    def take(self, name: str, answer: object) -> bool:
+        """Take one plugin's answer into account; whether the next is to be asked."""
+        if isinstance(answer, PreFilterResult):
+            return self._restrict(name, answer.node_names)
+        if not isinstance(answer, Status):
+            raise PluginError(
+                name,
+                f'running PreFilter plugin "{name}": answered {answer!r}; '
+                "expected None, a Status or a PreFilterResult",
+            )
+        if answer.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            self.status = answer.by(name)
+            return False
+        if answer.code is Code.UNSCHEDULABLE:  # preemption may help, and needs all plugins' state
+            self.status = answer.by(name)
+        elif not answer.ok:
+            raise PluginError(name, f'running PreFilter plugin "{name}": {answer.message}')
+        return True
+
+    def _restrict(self, name: str, node_names: frozenset[str]) -> bool:
+        if not isinstance(node_names, Set) or not all(isinstance(each, str) for each in node_names):
+            raise PluginError(
+                name,
+                f'running PreFilter plugin "{name}": restricted the nodes to {node_names!r}; '
+                "expected a set of node names",
+            )
+        plugins = self.restricting
+        plugins.append(name)
+        wanted = frozenset(node_names)
+        self.node_names = wanted if self.node_names is None else self.node_names & wanted
+        if self.node_names:
+            return True
+        if len(plugins) == 1:
+            reason = f"node(s) didn't satisfy plugin {name}"
+        else:
+            reason = f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}] simultaneously"
+        self.status = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reason)
+        return False
+
+
+class ShapeMemory:
+    """What a profile keeps for pods of one shape between their cycles."""
+
+    __slots__ = ("filtering", "memory", "pre_filter", "pre_score", "scoring")
+
+    def __init__(self, profile: Profile) -> None:
+        self.memory: dict[Hashable, Any] = {}
+        self.pre_filter = Preparation("PreFilter", profile.pre_filters)
+        self.filtering = Filtering(profile.filters)
+        self.pre_score = Preparation("PreScore", profile.pre_scores)
+        self.scoring = Scoring(profile.scores)
+
+
+class Profile:
+    """One scheduler name with its plugins at each extension point, in execution order.
+
+    With `reuse` off nothing is kept between cycles: slower, and the same answers. `watch` is for an observer.
+    """
+
+    MEMORY_BYTES = 256 << 20  # for shape memories, estimated at BYTES_PER_ROW for each row of the table
+    BYTES_PER_ROW = 160
+
+    def __init__(
+        self,
+        scheduler_name: str,
+        plugins: Mapping[str, Plugin],
+        points: Mapping[str, Sequence[str]],
+        weights: Mapping[str, int],
+        percentage_of_nodes_to_score: int | None = None,
+        reuse: bool = True,
+        watch: Watch | None = None,
+    ) -> None:
+        self.watch = watch
+        self.scheduler_name = scheduler_name
+        self.plugins = dict(plugins)
+        self.points = {point: tuple(names) for point, names in points.items()}
+        self.weights = dict(weights)
+        self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
+        self.reuse = reuse
+        self.filters = [FilterRunner(p) for p in self.at("filter")]
+        self.filters_about_pods = [r for r in self.filters if r.depends is not Depends.NODE]
+        self._wide_filters = {r.name for r in self.filters if r.depends is Depends.ANYTHING}
+        self.scores = [ScoreRunner(p, self.weights.get(p.name) or 1) for p in self.at("score")]
+        self._pre_enqueues = self._bound("preEnqueue", "pre_enqueue")
+        self.pre_filters = self._preparing("preFilter", "pre_filter")
+        self._post_filters = self._bound("postFilter", "post_filter")
+        self.pre_scores = self._preparing("preScore", "pre_score")
+        self._reserves = self._bound("reserve", "reserve")
+        self._unreserves = self._bound("reserve", "unreserve")[::-1]
+        self._permits = self._bound("permit", "permit")
+        self.pre_binds = self._bound("preBind", "pre_bind")
+        self.binds = self._bound("bind", "bind")
+        self.post_binds = self._bound("postBind", "post_bind")
+        self._memories: dict[Shape, ShapeMemory] = {}
+
+    def at(self, point: str) -> list[Plugin]:
+        """The plugins of an extension point, in execution order."""
+        return [self.plugins[name] for name in self.points.get(point, ())]
+
+    def _bound(self, point: str, method: str) -> list[Bound]:
+        """A method of each plugin of an extension point; reserve plugins may lack one of their two."""
+        plugins = [plugin for plugin in self.at(point) if overrides(type(plugin), method)]
+        return [(plugin.name, getattr(plugin, method)) for plugin in plugins]
+
+    def _preparing(self, point: str, method: str) -> list[Preparing]:
+        return [
+            Preparing(name, ask, self.plugins[name].depends is not Depends.ANYTHING)
+            for name, ask in self._bound(point, method)
+        ]
+
+    def memory_of(self, shape: Shape, rows: int) -> ShapeMemory:
+        """The memory for a shape, most recently used last; the oldest make room."""
+        memories = self._memories
+        memory = memories.pop(shape, None)
+        if memory is not None:
+            memories[shape] = memory
+            return memory
+        memory = ShapeMemory(self)
+        if self.reuse:
+            memories[shape] = memory
+            room = max(16, self.MEMORY_BYTES // (self.BYTES_PER_ROW * max(rows, 1)))
+            while len(memories) > room:
+                del memories[next(iter(memories))]
+        return memory
+
+    def forget(self, shape: Shape) -> None:
+        """Keep nothing of what was computed for a shape."""
+        self._memories.pop(shape, None)
+
+    def filters_are_local(self, state: CycleState) -> bool:
+        """Whether every filter of this cycle looks at the node and its pods only."""
+        return not self._wide_filters - state.skip_filter
+
+    # ---- queue
+
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        """The first refusal, or success."""
+        watch = self.watch
+        if watch is None:
+            return _first_refusal(self._pre_enqueues, "PreEnqueue", pod)
+        began = watch.timer()
+        asks = self._pre_enqueues
+        plugins = watch.pre_enqueue_samples.next()
+        if plugins is not None:
+            asks = [(name, plugins.timed(name, "PreEnqueue", ask)) for name, ask in asks]
+        status = _first_refusal(asks, "PreEnqueue", pod)
+        watch.pre_enqueue(status.code, watch.timer() - began)
+        return status
+
+    # ---- scheduling cycle
+
+    def pre_filter(
+        self, memory: ShapeMemory, state: CycleState, pod: PodInfo, nodes: Nodes
+    ) -> PreFilterOutcome:
+        """Run pre_filter; raises PluginError where one fails."""
+        outcome = PreFilterOutcome()
+        state.skip_filter = memory.pre_filter.run(state, pod, nodes, outcome.take)
+        if outcome.status.plugin:  # it rejected the pod: what others would have restricted is of no interest
+            outcome.node_names, outcome.restricting = None, []
+        return outcome
+
+    def pre_score(self, memory: ShapeMemory, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
+        """Run pre_score on the feasible nodes; raises PluginError where one does not succeed."""
+        state.skip_score = memory.pre_score.run(state, pod, nodes, _must_succeed)
+
+    def post_filter(self, state: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
+        """Run post_filter until one succeeds; otherwise the reasons of all that refused."""
+        if self.watch is None:
+            return self._run_post_filter(state, pod, statuses)
+        began = self.watch.timer()
+        result = self._run_post_filter(state, pod, statuses)
+        self.watch.post_filter((result.status or SUCCESS).code, self.watch.timer() - began)
+        return result
+
+    def _run_post_filter(self, state: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
+        reasons: list[str] = []
+        last = PostFilterResult()
+        for name, ask in self._post_filters:
+            result = self._post_filter_one(name, ask, state, pod, statuses)
+            status = result.status or SUCCESS
+            if status.code in (Code.SUCCESS, Code.ERROR, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
+                return result
+            if not status.rejected:
+                message = f'running PostFilter plugin "{name}": unexpected status {status.code.text}'
+                return PostFilterResult(None, Status(Code.ERROR, message, plugin=name))
+            reasons += status.reasons
+            if result.nominated_node is not None:
+                last = result
+        return last._replace(status=Status(Code.UNSCHEDULABLE, *reasons))
+
+    def _post_filter_one(
+        self,
+        name: str,
+        ask: Callable[..., Any],
+        state: CycleState,
+        pod: PodInfo,
+        statuses: NodeStatuses,
+    ) -> PostFilterResult:
+        if state.sampling is not None:
+            ask = state.sampling.timed(name, "PostFilter", ask)
+        if self.watch is not None and name == PREEMPTION:
+            self.watch.observer.preemption_attempted()
+        try:
+            answer = ask(state, pod, statuses)
+        except Exception as exc:
+            message = f'running PostFilter plugin "{name}": {raised(name, "post_filter", exc)}'
+            return PostFilterResult(None, Status(Code.ERROR, message, plugin=name, exception=exc))
+        if isinstance(answer, PostFilterResult):
+            problem = _post_filter_problem(answer)
+            if problem is None:
+                return answer
+            message = f'running PostFilter plugin "{name}": {problem}'
+            return PostFilterResult(None, Status(Code.ERROR, message, plugin=name))
+        return PostFilterResult(None, _checked(name, answer))
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Reserve in order; the caller unreserves when this fails."""
+        asks = self._reserves
+        if state.sampling is not None:
+            asks = [(name, state.sampling.timed(name, "Reserve", ask)) for name, ask in asks]
+        status = _first_refusal(asks, "Reserve", state, pod, node_name)
+        return status if status.ok else _failure(status, f'running Reserve plugin "{status.plugin}": ')
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Give back in reverse order, whatever was reserved."""
+        began = 0.0 if self.watch is None else self.watch.timer()
+        for name, ask in self._unreserves:
+            if state.sampling is not None:
+                ask = state.sampling.timed(name, "Unreserve", ask)
+            _answer(name, "Unreserve", ask, state, pod, node_name)
+        if self.watch is not None:
+            self.watch.unreserve(Code.SUCCESS, self.watch.timer() - began)
+
+    def permit(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> tuple[Status, dict[str, tuple[float, Status]]]:
+        """The first refusal or success, and the plugins that want to wait with their timeouts."""
+        waits: dict[str, tuple[float, Status]] = {}
+        for name, ask in self._permits:
+            if state.sampling is not None:
+                ask = state.sampling.timed(name, "Permit", ask)
+            status = _answer(name, "Permit", ask, state, pod, node_name)
+            if status.code is Code.WAIT:
+                timeout = status.timeout
+                if not isinstance(timeout, int | float) or isnan(timeout):
+                    message = f'running Permit plugin "{name}": wait({timeout!r}): expected seconds'
+                    return Status(Code.ERROR, message, plugin=name), {}
+                waits[name] = (min(timeout, 15 * 60), status)
+            elif not status.ok:
+                return _failure(status, f'running Permit plugin "{name}": '), {}
+        return SUCCESS, waits
+
+
+def _first_refusal(asks: Sequence[Bound], point: str, *args: Any) -> Status:
+    """The first answer that is not success, signed by its plugin; success where there is none."""
+    for name, ask in asks:
+        try:
+            answer = ask(*args)
+        except Exception as exc:
+            return Status(Code.ERROR, str(raised(name, point, exc)), plugin=name, exception=exc)
+        if answer is not None:
+            status = _checked(name, answer)
+            if not status.ok:
+                return status
+    return SUCCESS
+
+
+def _answer(name: str, point: str, ask: Callable[..., Any], *args: Any) -> Status:
+    """One plugin's answer as a signed status, whatever it did."""
+    try:
+        answer = ask(*args)
+    except Exception as exc:
+        return Status(Code.ERROR, str(raised(name, point, exc)), plugin=name, exception=exc)
+    return SUCCESS if answer is None else _checked(name, answer)
+
+
+def _must_succeed(name: str, answer: object) -> bool:
+    status = _checked(name, answer)
+    if not status.ok:
+        raise PluginError(name, f'running PreScore plugin "{name}": {status.message}')
+    return True
+
+
+def _checked(name: str, answer: object) -> Status:
+    if answer is None:
+        return SUCCESS
+    if not isinstance(answer, Status):
+        return Status(Code.ERROR, f"answered {answer!r}; expected None or a Status", plugin=name)
+    return answer.by(name)
+
+
+def _post_filter_problem(result: PostFilterResult) -> str | None:
+    """What is wrong with a result that a plugin made."""
+    nominated, status, victims, _ = (cast(Any, part) for part in result)
+    if not isinstance(nominated, str | None):
+        return f"nominated node {nominated!r}; expected a node name or None"
+    if not isinstance(status, Status | None):
+        return f"status {status!r}; expected a Status or None"
+    odd = [victim for victim in victims if not isinstance(victim, PodInfo)]
+    return f"victim {odd[0]!r}; expected a PodInfo" if odd else None
+
+
+def _failure(status: Status, prefix: str) -> Status:
+    """A rejection as it is; anything else as an error that says where it happened."""
+    if status.rejected:
+        return status
+    message = status.message or f"unexpected status {status.code.text}"
+    return Status(Code.ERROR, prefix + message, plugin=status.plugin, exception=status.exception)
+
+
+def instantiate(cls: type[Plugin], args: Any, handle: Handle) -> Plugin:
+    """Make a plugin; an exception in its constructor names it."""
+    try:
+        return cls(args, handle)
+    except Exception as exc:
+        raise PluginError(cls.name, f'initializing plugin "{cls.name}": {exc}') from exc

@@ -1,0 +1,94 @@
+"""Whom a token belongs to: the administrator, or a service account that somebody asked a token for."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from typing import Any, Final
+
+import msgspec
+
+from mooring.sandbox.apiserver.authorization.rbac import ACCOUNT
+from mooring.sandbox.apiserver.objects import Tree, dig, encode_json
+from mooring.sandbox.apiserver.verbs.api import Api, User
+
+ADMIN: Final = User("mooring-admin", ("system:masters", "system:authenticated"))
+AUDIENCE: Final = "https://kubernetes.default.svc.cluster.local"
+_HEADER: Final = {"alg": "HS256", "typ": "JWT"}
+BOUND_TO: Final = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
+"""Kinds of objects with which a token may end, and their tables."""
+
+
+def user_of(api: Api, token: str) -> User | None:
+    """Who has this token; None where nobody has."""
+    if hmac.compare_digest(token.encode("utf-8", "replace"), api.token.encode()):
+        return ADMIN
+    claims = _claims(api, token)
+    if claims is None or not _holds(api, claims):
+        return None
+    about = claims["kubernetes.io"]
+    return service_account(about["namespace"], about["serviceaccount"]["name"])
+
+
+def service_account(namespace: str, name: str) -> User:
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
+    return User(f"{ACCOUNT}{namespace}:{name}", groups)
+
+
+def issue(api: Api, account: Tree, spec: Tree, bound: tuple[str, Tree] | None) -> str:
+    """A token of a service account, for the audiences and the time that a TokenRequest's spec names; `bound`
+    is the kind and the object without which it is worth nothing."""
+    now, metadata = int(api.clock()), account["metadata"]
+    about: Tree = {
+        "namespace": metadata["namespace"],
+        "serviceaccount": {"name": metadata["name"], "uid": metadata["uid"]},
+    }
+    if bound is not None:
+        kind, obj = bound
+        about[kind.lower()] = {"name": obj["metadata"]["name"], "uid": obj["metadata"]["uid"]}
+    claims = {
+        "aud": spec["audiences"],
+        "exp": now + spec["expirationSeconds"],
+        "iat": now,
+        "iss": AUDIENCE,
+        "jti": api.new_uid(),
+        "kubernetes.io": about,
+        "nbf": now,
+        "sub": service_account(metadata["namespace"], metadata["name"]).name,
+    }
+    signed = f"{_encoded(encode_json(_HEADER))}.{_encoded(encode_json(claims))}"
+    return f"{signed}.{_signature(api, signed)}"
+
+
+def _claims(api: Api, token: str) -> Tree | None:
+    """What a token says, if we signed it."""
+    signed, _, signature = token.rpartition(".")
+    if not hmac.compare_digest(signature.encode("utf-8", "replace"), _signature(api, signed).encode()):
+        return None
+    part = signed.partition(".")[2]
+    claims: Tree = msgspec.json.decode(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+    return claims
+
+
+def _holds(api: Api, claims: Tree) -> bool:
+    """Whether a token is for us and its time is not over, and those whom it speaks of are still the same."""
+    if AUDIENCE not in claims["aud"] or not claims["nbf"] <= api.clock() < claims["exp"]:
+        return False
+    about = claims["kubernetes.io"]
+    named = [("serviceaccounts", about["serviceaccount"])]
+    named += [(table, about[kind.lower()]) for kind, table in BOUND_TO.items() if kind.lower() in about]
+    return all(_uid(api, table, one["name"], about["namespace"]) == one["uid"] for table, one in named)
+
+
+def _uid(api: Api, table: str, name: str, namespace: str) -> Any:
+    return dig(api.read(table, name, "" if table == "nodes" else namespace) or {}, "metadata", "uid")
+
+
+def _signature(api: Api, text: str) -> str:
+    """The key is that of the administrator: whoever has it may do everything anyway."""
+    return _encoded(hmac.digest(api.token.encode(), text.encode("utf-8", "replace"), hashlib.sha256))
+
+
+def _encoded(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()

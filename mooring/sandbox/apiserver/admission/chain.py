@@ -1,0 +1,69 @@
+"""The chain of admission plugins, run around every write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mooring.sandbox.apiserver.objects import Tree
+
+if TYPE_CHECKING:
+    from mooring.sandbox.apiserver.verbs.write import Write
+
+
+class AdmissionPlugin:
+    """Base class. `operations` and `storages` say what a plugin wants to see; no storages means all.
+
+    Writes to subresources are shown only to plugins that set `subresources`.
+    """
+
+    operations: frozenset[str] = frozenset({"CREATE"})
+    storages: frozenset[str] = frozenset()
+    subresources: bool = False
+
+    def admit(self, write: Write, obj: Tree, old: Tree | None) -> None:
+        """Change the object, or raise ApiError; before the strategy prepares and validates it."""
+
+    def validate(self, write: Write, obj: Tree, old: Tree | None) -> None:
+        """Raise ApiError; the object is as it would be stored. For DELETE, `obj` is what goes."""
+
+    def handles(self, operation: str, storage: str, subresource: bool) -> bool:
+        return (
+            operation in self.operations
+            and (not self.storages or storage in self.storages)
+            and (self.subresources or not subresource)
+        )
+
+
+class Admission:
+    """Plugins in the order in which they run."""
+
+    def __init__(self, plugins: Sequence[AdmissionPlugin]) -> None:
+        self._plugins = tuple(plugins)
+        self._admitting: dict[tuple[str, str, bool], list[AdmissionPlugin]] = {}
+        self._validating: dict[tuple[str, str, bool], list[AdmissionPlugin]] = {}
+
+    def admit(self, write: Write, obj: Tree, old: Tree | None) -> None:
+        key = (write.operation, write.resource.storage, bool(write.subresource))
+        chosen = self._admitting.get(key)
+        if chosen is None:
+            chosen = self._admitting[key] = self._chosen("admit", *key)
+        for plugin in chosen:
+            plugin.admit(write, obj, old)
+
+    def validate(self, write: Write, obj: Tree, old: Tree | None) -> None:
+        key = (write.operation, write.resource.storage, bool(write.subresource))
+        chosen = self._validating.get(key)
+        if chosen is None:
+            chosen = self._validating[key] = self._chosen("validate", *key)
+        for plugin in chosen:
+            plugin.validate(write, obj, old)
+
+    def _chosen(self, method: str, operation: str, storage: str, subresource: bool) -> list[AdmissionPlugin]:
+        """The plugins that have something to do with such writes."""
+        return [
+            plugin
+            for plugin in self._plugins
+            if getattr(type(plugin), method) is not getattr(AdmissionPlugin, method)
+            and plugin.handles(operation, storage, subresource)
+        ]

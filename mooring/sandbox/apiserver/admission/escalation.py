@@ -1,0 +1,104 @@
+"""Nobody grants what they do not have themselves, unless they may "escalate" roles or "bind" them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from mooring.sandbox.apiserver.admission.chain import AdmissionPlugin
+from mooring.sandbox.apiserver.authorization.rbac import GROUP, MASTERS, read_binding, read_role
+from mooring.sandbox.apiserver.authorization.rules import EVERYTHING, Asked, Rule
+from mooring.sandbox.apiserver.errors import forbidden, not_found
+from mooring.sandbox.apiserver.objects import Tree, encode_json
+from mooring.sandbox.apiserver.verbs.write import Write
+
+_ROLES: Final = (f"roles.{GROUP}", f"clusterroles.{GROUP}")
+_OF_ITS_END: Final = ("finalizers", "ownerReferences", "managedFields", "resourceVersion")
+_BINDINGS: Final = (f"rolebindings.{GROUP}", f"clusterrolebindings.{GROUP}")
+
+
+class Escalation(AdmissionPlugin):
+    operations = frozenset({"CREATE", "UPDATE"})
+    storages = frozenset((*_ROLES, *_BINDINGS))
+
+    def validate(self, write: Write, obj: Tree, old: Tree | None) -> None:
+        if MASTERS in write.user.groups or (old is not None and _same_but_for_its_end(obj, old)):
+            return
+        if write.resource.storage in _ROLES:
+            _check_role(write, obj, old)
+        else:
+            _check_binding(write, obj)
+
+
+def _check_role(write: Write, obj: Tree, old: Tree | None) -> None:
+    asked = Asked("escalate", GROUP, write.resource.plural, write.namespace, write.name)
+    if write.api.rbac.decide(write.user, asked).allowed:
+        return
+    _check_held(write, read_role(obj).rules)
+    aggregates = any(one is not None and one.get("aggregationRule") for one in (obj, old))
+    if aggregates and _missing(write, EVERYTHING):
+        why = "must have cluster-admin privileges to use the aggregationRule"
+        raise forbidden(GROUP, write.resource.plural, write.name, why)
+
+
+def _check_binding(write: Write, obj: Tree) -> None:
+    binding = read_binding(obj)
+    ref = binding.role_ref
+    asked = Asked("bind", GROUP, f"{ref.kind.lower()}s", write.namespace, ref.name)
+    if write.api.rbac.decide(write.user, asked).allowed:
+        return
+    granted = write.api.rbac.rules_of(binding)
+    if granted is None:
+        raise not_found(GROUP, write.resource.plural, ref.name)  # as real servers say it
+    _check_held(write, granted)
+
+
+def _same_but_for_its_end(obj: Tree, old: Tree) -> bool:
+    """Whether nothing is new about an object but what garbage collection goes by."""
+    return _without(obj) == _without(old)
+
+
+def _without(obj: Tree) -> Tree:
+    metadata = {name: value for name, value in obj["metadata"].items() if name not in _OF_ITS_END}
+    return {**obj, "metadata": metadata, "kind": "", "apiVersion": ""}
+
+
+def _check_held(write: Write, granted: Iterable[Rule]) -> None:
+    """Raises 403 where somebody does not have what they would grant."""
+    missing = _missing(write, granted)
+    if missing:
+        groups = f"[{' '.join(map(_quoted, write.user.groups))}]"
+        why = f"user {_quoted(write.user.name)} (groups={groups}) is attempting to grant RBAC permissions"
+        told = "\n".join(sorted(map(_compact, missing)))
+        raise forbidden(GROUP, write.resource.plural, write.name, f"{why} not currently held:\n{told}")
+
+
+def _missing(write: Write, granted: Iterable[Rule]) -> list[Rule]:
+    """What of it somebody does not have, those of one resource together."""
+    held = write.api.rbac.rules(write.user, write.namespace)
+    parts = [part for rule in granted for part in rule.parts() if not any(one.covers(part) for one in held)]
+    found: dict[str, Rule] = {}
+    for part in parts:
+        whole = part.non_resource_urls  # these are told one by one
+        about = _compact(part if whole else msgspec.structs.replace(part, verbs=[]))
+        verbs = found[about].verbs if about in found else []
+        found[about] = msgspec.structs.replace(part, verbs=[*verbs, *part.verbs])
+    return list(found.values())
+
+
+def _compact(rule: Rule) -> str:
+    members = {
+        "APIGroups": rule.api_groups,
+        "Resources": rule.resources,
+        "NonResourceURLs": rule.non_resource_urls,
+        "ResourceNames": rule.resource_names,
+        "Verbs": rule.verbs,
+    }
+    shown = [f"{name}:[{' '.join(map(_quoted, values))}]" for name, values in members.items() if values]
+    return f"{{{', '.join(shown)}}}"
+
+
+def _quoted(text: str) -> str:
+    return encode_json(text).decode()

@@ -1,0 +1,173 @@
+"""LimitRanger: what containers ask for by default in a namespace, and what they may ask for at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from mooring.api.quantity import NANO, parse
+from mooring.sandbox.apiserver.admission.chain import AdmissionPlugin
+from mooring.sandbox.apiserver.errors import forbidden
+from mooring.sandbox.apiserver.mirror import Mirror
+from mooring.sandbox.apiserver.objects import Tree, dig
+from mooring.sandbox.apiserver.validation.totals import aggregate_texts
+from mooring.sandbox.apiserver.verbs.api import Api
+from mooring.sandbox.apiserver.verbs.write import Write
+
+Quantities = Mapping[str, str]
+
+_ANNOTATION: Final = "kubernetes.io/limit-ranger"
+_POD_LEVEL: Final = ("cpu", "memory")
+
+
+def _read(api: Api) -> dict[str, list[list[Tree]]]:
+    """By namespace, the limits of each LimitRange."""
+    found: dict[str, list[list[Tree]]] = {}
+    for tree in api.read_all("limitranges"):
+        limits = dig(tree, "spec", "limits") or []
+        found.setdefault(tree["metadata"]["namespace"], []).append(limits)
+    return found
+
+
+class LimitRanger(AdmissionPlugin):
+    operations = frozenset({"CREATE", "UPDATE"})
+    storages = frozenset({"pods", "persistentvolumeclaims"})
+    subresources = True
+
+    def __init__(self) -> None:
+        self._ranges = Mirror("limitranges", _read)
+
+    def _limits(self, write: Write, old: Tree | None) -> list[list[Tree]]:
+        """The ranges that have a say in this write."""
+        ranges = self._ranges.get(write.api).get(write.namespace)
+        if not ranges or (old is not None and "deletionTimestamp" in old["metadata"]):
+            return []
+        if write.resource.storage == "pods":
+            matters = write.subresource == "resize" if old is not None else not write.subresource
+        else:
+            matters = not write.subresource
+        return ranges if matters else []
+
+    def admit(self, write: Write, obj: Tree, old: Tree | None) -> None:
+        if write.resource.storage == "pods":
+            for limits in self._limits(write, old):
+                _set_defaults(obj, limits)
+
+    def validate(self, write: Write, obj: Tree, old: Tree | None) -> None:
+        for limits in self._limits(write, old):
+            found = _claim_problems if write.resource.storage == "persistentvolumeclaims" else _pod_problems
+            problems = list(dict.fromkeys(found(obj, limits)))
+            if problems:
+                why = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
+                raise forbidden("", write.resource.plural, write.name, why)
+
+
+# ---- defaults -------------------------------------------------------------------------------------
+
+
+def _set_defaults(pod: Tree, limits: list[Tree]) -> None:
+    requests: dict[str, str] = {}
+    most: dict[str, str] = {}
+    for limit in limits:
+        if limit.get("type") == "Container":
+            requests.update(limit.get("defaultRequest") or {})
+            most.update(limit.get("default") or {})
+    told: list[str] = []
+    for member, name in (("containers", "container"), ("initContainers", "init container")):
+        for container in pod["spec"].get(member) or ():
+            told += _fill(container, "requests", requests, f"request for {name}")
+            told += _fill(container, "limits", most, f"limit for {name}")
+    if told:
+        annotations = pod["metadata"].setdefault("annotations", {})
+        annotations[_ANNOTATION] = f"LimitRanger plugin set: {'; '.join(told)}"
+
+
+def _fill(container: Tree, member: str, defaults: Quantities, what: str) -> list[str]:
+    resources = container.setdefault("resources", {})
+    present = resources.get(member) or {}
+    missing = sorted(name for name in defaults if name not in present)
+    if not missing:
+        return []
+    resources[member] = {**present, **{name: defaults[name] for name in missing}}
+    return [f"{', '.join(missing)} {what} {container.get('name', '')}"]
+
+
+# ---- bounds ---------------------------------------------------------------------------------------
+
+
+def _pod_problems(pod: Tree, limits: list[Tree]) -> Iterator[str]:
+    spec = pod["spec"]
+    for limit in limits:
+        kind = limit.get("type", "")
+        if kind == "Container":
+            for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+                resources = container.get("resources") or {}
+                requests, most = resources.get("requests") or {}, resources.get("limits") or {}
+                yield from _problems(kind, limit, requests, most)
+        elif kind == "Pod":
+            yield from _problems(kind, limit, _of_pod(spec, "requests"), _of_pod(spec, "limits"))
+
+
+def _of_pod(spec: Tree, member: str) -> Quantities:
+    own = (spec.get("resources") or {}).get(member) or {}
+    return {
+        **aggregate_texts(spec, member),
+        **{name: quantity for name, quantity in own.items() if name in _POD_LEVEL},
+    }
+
+
+def _claim_problems(claim: Tree, limits: list[Tree]) -> Iterator[str]:
+    requests = dig(claim, "spec", "resources", "requests") or {}
+    for limit in limits:
+        if limit.get("type") == "PersistentVolumeClaim":
+            for name, least in (limit.get("min") or {}).items():
+                yield from _minimum("PersistentVolumeClaim", name, least, requests, {})
+            for name, most in (limit.get("max") or {}).items():
+                yield from _maximum("PersistentVolumeClaim", name, most, {}, requests, told="request")
+
+
+Bound = Callable[[str, str, str, Quantities, Quantities], Iterator[str]]
+
+
+def _problems(kind: str, limit: Tree, requests: Quantities, limits: Quantities) -> Iterator[str]:
+    bounds: tuple[tuple[str, Bound], ...] = (
+        ("min", _minimum),
+        ("max", _maximum),
+        ("maxLimitRequestRatio", _ratio),
+    )
+    for member, bound in bounds:
+        for name, quantity in (limit.get(member) or {}).items():
+            yield from bound(kind, name, quantity, requests, limits)
+
+
+def _minimum(kind: str, name: str, least: str, requests: Quantities, limits: Quantities) -> Iterator[str]:
+    usage = f"minimum {name} usage per {kind} is {least}"
+    if name not in requests:
+        yield f"{usage}.  No request is specified"
+    elif parse(requests[name]) < parse(least):
+        yield f"{usage}, but request is {requests[name]}"
+    elif name in limits and parse(limits[name]) < parse(least):
+        yield f"{usage}, but limit is {limits[name]}"
+
+
+def _maximum(
+    kind: str, name: str, most: str, requests: Quantities, limits: Quantities, told: str = "limit"
+) -> Iterator[str]:
+    usage = f"maximum {name} usage per {kind} is {most}"
+    if name not in limits:
+        yield f"{usage}.  No {told} is specified"
+    elif parse(limits[name]) > parse(most):
+        yield f"{usage}, but {told} is {limits[name]}"
+    elif name in requests and parse(requests[name]) > parse(most):
+        yield f"{usage}, but request is {requests[name]}"
+
+
+def _ratio(kind: str, name: str, most: str, requests: Quantities, limits: Quantities) -> Iterator[str]:
+    usage = f"{name} max limit to request ratio per {kind} is {most}"
+    request, limit = parse(requests.get(name, "0")), parse(limits.get(name, "0"))
+    if request == 0:
+        yield f"{usage}, but no request is specified or request is 0"
+    elif limit == 0:
+        yield f"{usage}, but no limit is specified or limit is 0"
+    elif limit * NANO > parse(most) * request:
+        yield f"{usage}, but provided ratio is {limit / request:f}"

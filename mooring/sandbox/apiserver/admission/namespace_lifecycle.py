@@ -1,0 +1,49 @@
+"""NamespaceLifecycle: nothing is created in a namespace that is not there or is going away."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mooring.sandbox.apiserver.admission.chain import AdmissionPlugin
+from mooring.sandbox.apiserver.errors import forbidden, not_found
+from mooring.sandbox.apiserver.objects import Tree
+from mooring.sandbox.apiserver.verbs.api import Api
+from mooring.sandbox.apiserver.verbs.write import Write
+
+IMMORTAL: Final = ("default", "kube-system", "kube-public")
+_PHASE = 0  # of the selectable fields of namespaces
+
+
+def takes_new_objects(api: Api, name: str) -> bool:
+    namespace = api.record("namespaces", name)
+    return namespace is not None and namespace.fields[_PHASE] != "Terminating"
+
+
+class NamespaceLifecycle(AdmissionPlugin):
+    operations = frozenset({"CREATE", "DELETE"})
+
+    def admit(self, write: Write, obj: Tree, old: Tree | None) -> None:
+        if write.operation != "CREATE" or not write.namespace:
+            return
+        resource = write.resource
+        namespace = write.api.record("namespaces", write.namespace)
+        if namespace is None:
+            raise not_found("", "namespaces", write.namespace)
+        if namespace.fields[_PHASE] == "Terminating":
+            error = forbidden(
+                resource.group,
+                resource.plural,
+                write.name,
+                f"unable to create new content in namespace {write.namespace} because it is being terminated",
+            )
+            cause = {
+                "reason": "NamespaceTerminating",
+                "message": f"namespace {write.namespace} is being terminated",
+                "field": "metadata.namespace",
+            }
+            error.details["causes"] = [cause]
+            raise error
+
+    def validate(self, write: Write, obj: Tree, old: Tree | None) -> None:
+        if write.operation == "DELETE" and write.resource.storage == "namespaces" and write.name in IMMORTAL:
+            raise forbidden("", "namespaces", write.name, "this namespace may not be deleted")

@@ -1,0 +1,34 @@
+"""Which admission plugins run, in which order."""
+
+from __future__ import annotations
+
+from mooring.sandbox.apiserver.admission.chain import Admission, AdmissionPlugin
+from mooring.sandbox.apiserver.admission.default_storage_class import DefaultStorageClass
+from mooring.sandbox.apiserver.admission.default_toleration_seconds import DefaultTolerationSeconds
+from mooring.sandbox.apiserver.admission.escalation import Escalation
+from mooring.sandbox.apiserver.admission.limit_ranger import LimitRanger
+from mooring.sandbox.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
+from mooring.sandbox.apiserver.admission.pod_topology_labels import PodTopologyLabels
+from mooring.sandbox.apiserver.admission.priority import Priority
+from mooring.sandbox.apiserver.admission.resource_quota import ResourceQuotas
+from mooring.sandbox.apiserver.admission.runtime_class import RuntimeClass
+from mooring.sandbox.apiserver.admission.storage_object_in_use_protection import StorageObjectInUseProtection
+from mooring.sandbox.apiserver.admission.taint_nodes_by_condition import TaintNodesByCondition
+
+PLUGINS: tuple[type[AdmissionPlugin], ...] = (
+    NamespaceLifecycle,
+    LimitRanger,
+    TaintNodesByCondition,
+    Priority,
+    DefaultTolerationSeconds,
+    DefaultStorageClass,
+    StorageObjectInUseProtection,
+    RuntimeClass,
+    PodTopologyLabels,
+    Escalation,
+    ResourceQuotas,  # last: what others refuse is not to count
+)
+
+
+def default_admission() -> Admission:
+    return Admission([plugin() for plugin in PLUGINS])

@@ -1,0 +1,30 @@
+"""PodTopologyLabels: a pod that gets a node also gets the labels of its zone and region."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mooring.sandbox.apiserver.admission.chain import AdmissionPlugin
+from mooring.sandbox.apiserver.objects import Tree, dig
+from mooring.sandbox.apiserver.verbs.write import Write
+
+_LABELS: Final = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
+
+
+class PodTopologyLabels(AdmissionPlugin):
+    storages = frozenset({"pods"})
+    subresources = True
+
+    def admit(self, write: Write, obj: Tree, old: Tree | None) -> None:
+        if write.subresource == "binding":
+            node = dig(obj, "target", "name") if dig(obj, "target", "kind") == "Node" else None
+        elif write.subresource:
+            return
+        else:
+            node = obj["spec"].get("nodeName")
+        record = write.api.record("nodes", node) if node else None
+        if record is None:
+            return
+        found = {key: record.labels[key] for key in _LABELS if key in record.labels}
+        if found:
+            obj.setdefault("metadata", {}).setdefault("labels", {}).update(found)

@@ -1,0 +1,94 @@
+"""Priority: pods get the number and the preemption policy of their priority class."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from mooring.client.errors import ApiError
+from mooring.sandbox.apiserver.admission.chain import AdmissionPlugin
+from mooring.sandbox.apiserver.errors import forbidden
+from mooring.sandbox.apiserver.mirror import Mirror
+from mooring.sandbox.apiserver.objects import Tree
+from mooring.sandbox.apiserver.verbs.api import Api
+from mooring.sandbox.apiserver.verbs.write import Write
+
+_CLASSES = "priorityclasses.scheduling.k8s.io"
+
+
+class PriorityClass(NamedTuple):
+    name: str = ""
+    value: int = 0
+    preemption_policy: str = "PreemptLowerPriority"
+
+
+class _Classes(NamedTuple):
+    by_name: dict[str, PriorityClass]
+    default: PriorityClass
+
+
+def _read(api: Api) -> _Classes:
+    by_name, default = {}, None
+    for tree in api.read_all(_CLASSES):
+        found = PriorityClass(
+            tree["metadata"]["name"],
+            tree.get("value", 0),
+            tree.get("preemptionPolicy", "PreemptLowerPriority"),
+        )
+        by_name[found.name] = found
+        if tree.get("globalDefault") and (default is None or found.value < default.value):
+            default = found
+    return _Classes(by_name, default or PriorityClass())
+
+
+def _not_for_clients(write: Write, given: str, computed: object) -> ApiError:
+    why = (
+        f"{given} must not be provided in pod spec; priority admission controller computed {computed} "
+        "from the given PriorityClass name"
+    )
+    return forbidden("", "pods", write.name, why)
+
+
+class Priority(AdmissionPlugin):
+    operations = frozenset({"CREATE", "UPDATE"})
+    storages = frozenset({"pods", _CLASSES})
+
+    def __init__(self) -> None:
+        self._classes = Mirror(_CLASSES, _read)
+
+    def admit(self, write: Write, obj: Tree, old: Tree | None) -> None:
+        if write.resource.storage != "pods":
+            return
+        spec = obj["spec"]
+        if old is not None:  # who updates need not repeat what was found out
+            for name in ("priority", "preemptionPolicy"):
+                if name not in spec and name in old["spec"]:
+                    spec[name] = old["spec"][name]
+            return
+        found = self._class_of(write, spec.get("priorityClassName", ""))
+        if spec.setdefault("priority", found.value) != found.value:
+            given = f"the integer value of priority ({spec['priority']})"
+            raise _not_for_clients(write, given, found.value)
+        policy = found.preemption_policy
+        if spec.setdefault("preemptionPolicy", policy) != policy:
+            given = f"the string value of PreemptionPolicy ({spec['preemptionPolicy']})"
+            raise _not_for_clients(write, given, policy)
+        if found.name:
+            spec["priorityClassName"] = found.name
+
+    def _class_of(self, write: Write, name: str) -> PriorityClass:
+        classes = self._classes.get(write.api)
+        if not name:
+            return classes.default
+        found = classes.by_name.get(name)
+        if found is None:
+            raise forbidden("", "pods", write.name, f"no PriorityClass with name {name} was found")
+        return found
+
+    def validate(self, write: Write, obj: Tree, old: Tree | None) -> None:
+        """Only one class is everybody's who names none."""
+        if write.resource.storage != _CLASSES or not obj.get("globalDefault"):
+            return
+        default = self._classes.get(write.api).default.name
+        if default and (old is None or default != write.name):
+            why = f"PriorityClass {default} is already marked as default. Only one default can exist"
+            raise forbidden("scheduling.k8s.io", "priorityclasses", write.name, why)

@@ -1,0 +1,127 @@
+"""ResourceQuota: nobody gets more than their namespace has left.
+
+What is admitted counts at once, in the status of the quotas; a controller counts again what was set free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from mooring.api.decode import strip_nulls
+from mooring.api.meta import KubeObject
+from mooring.sandbox.apiserver.admission.chain import AdmissionPlugin
+from mooring.sandbox.apiserver.errors import forbidden
+from mooring.sandbox.apiserver.objects import Tree
+from mooring.sandbox.apiserver.verbs.api import Api, User
+from mooring.sandbox.apiserver.verbs.options import WriteOptions
+from mooring.sandbox.apiserver.verbs.updating import change
+from mooring.sandbox.apiserver.verbs.write import Write
+from mooring.sandbox.quota.amounts import Amounts, beyond, exceeding, only, plus, told
+from mooring.sandbox.quota.kinds import QuotaKind
+from mooring.sandbox.quota.registry import CLAIMS, PODS, SERVICES, quota_kind
+from mooring.sandbox.quota.resource_quota import ResourceQuota
+
+_QUOTAS: Final = "resourcequotas"
+_IGNORED: Final = ("events", "events.events.k8s.io")
+_SERVER: Final = User("system:apiserver", ("system:masters",))
+_read = msgspec.json.Decoder(ResourceQuota).decode
+
+
+def is_limited(api: Api, namespace: str) -> bool:
+    """Whether a namespace has quotas."""
+    table = api.store.table(_QUOTAS)
+    return bool(table.records) and bool(table.keys(namespace))
+
+
+class ResourceQuotas(AdmissionPlugin):
+    operations = frozenset({"CREATE", "UPDATE"})
+    subresources = True
+
+    def handles(self, operation: str, storage: str, subresource: bool) -> bool:
+        if operation == "UPDATE":
+            return storage in (PODS.name, CLAIMS.name, SERVICES.name)
+        return operation == "CREATE" and not subresource and storage not in _IGNORED
+
+    def validate(self, write: Write, obj: Tree, old: Tree | None) -> None:
+        if not write.namespace or not is_limited(write.api, write.namespace):
+            return
+        kind = quota_kind(write.resource.storage)
+        if old is not None and write.subresource not in kind.parts:
+            return
+        new, before = _as(kind, obj), None if old is None else _as(kind, old)
+        if before is not None and not kind.may_need_more(before, new, write.subresource):
+            return
+        for quota, used in _charged(write, kind, new, before):
+            if not write.options.dry_run:
+                _write_used(write, quota, used)
+
+
+def _as(kind: QuotaKind[Any], tree: Tree) -> KubeObject:
+    found: KubeObject = msgspec.convert(strip_nulls(tree), kind.model)
+    return found
+
+
+def _charged(
+    write: Write, kind: QuotaKind[Any], new: KubeObject, old: KubeObject | None
+) -> list[tuple[ResourceQuota, Amounts]]:
+    """The quotas that an object needs more of, and what is used of each with it. Raises 403."""
+    now = write.api.clock()
+    concerned = _concerned(write, kind, new)
+    usage = kind.usage(new, now)
+    more = usage if old is None else beyond(usage, kind.usage(old, now))
+    charged: list[tuple[ResourceQuota, Amounts]] = []
+    for quota in concerned:
+        counted = old is not None and all(kind.in_scope(scope, old) for scope in quota.scopes)
+        needed = only(more if counted else usage, quota.status.hard)
+        needed = {name: quantity for name, quantity in needed.items() if quantity != "0"}
+        if not needed:
+            continue
+        used = plus(quota.status.used, needed)
+        too_much = exceeding(only(used, needed), quota.status.hard)
+        if too_much and write.subresource != "status":
+            raise _refusal(
+                write,
+                f"exceeded quota: {quota.name}, requested: {told(only(needed, too_much))}, "
+                f"used: {told(only(quota.status.used, too_much))}, "
+                f"limited: {told(only(quota.status.hard, too_much))}",
+            )
+        charged.append((quota, used))
+    return charged
+
+
+def _concerned(write: Write, kind: QuotaKind[Any], obj: KubeObject) -> Sequence[ResourceQuota]:
+    """The quotas that have a say in an object. Raises 403 where it lacks what they want to know."""
+    concerned = []
+    for quota in _quotas(write.api, write.namespace):
+        restricted = kind.restricted(quota.status.hard)
+        if not restricted or not all(kind.in_scope(scope, obj) for scope in quota.scopes):
+            continue
+        missing = kind.missing(restricted, obj)
+        if missing:
+            raise _refusal(write, f"failed quota: {quota.name}: {missing}")
+        if any(name not in quota.status.used for name in restricted):
+            names = ",".join(sorted(restricted))
+            raise _refusal(write, f"status unknown for quota: {quota.name}, resources: {names}")
+        concerned.append(quota)
+    return concerned
+
+
+def _quotas(api: Api, namespace: str) -> list[ResourceQuota]:
+    table = api.store.table(_QUOTAS)
+    return [_read(table.records[key].body) for key in table.keys(namespace)]
+
+
+def _refusal(write: Write, why: str) -> Exception:
+    return forbidden(write.resource.group, write.resource.plural, write.name, why)
+
+
+def _write_used(write: Write, quota: ResourceQuota, used: Amounts) -> None:
+    api = write.api
+    resource = api.registry.find("", "v1", _QUOTAS)
+    assert resource is not None
+    options = WriteOptions(field_manager="kube-apiserver")
+    charge = Write(api, resource, quota.namespace, quota.name, _SERVER, options, "UPDATE", "status")
+    change(charge, lambda old: {**old, "status": {**old["status"], "used": dict(used)}})

@@ -1,0 +1,27 @@
+"""StorageObjectInUseProtection: claims and volumes do not go while they are in use.
+
+They are made with a finalizer, which the controller of volume protection takes off.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mooring.sandbox.apiserver.admission.chain import AdmissionPlugin
+from mooring.sandbox.apiserver.objects import Tree
+from mooring.sandbox.apiserver.verbs.write import Write
+
+_FINALIZERS: Final = {
+    "persistentvolumeclaims": "kubernetes.io/pvc-protection",
+    "persistentvolumes": "kubernetes.io/pv-protection",
+}
+
+
+class StorageObjectInUseProtection(AdmissionPlugin):
+    storages = frozenset(_FINALIZERS)
+
+    def admit(self, write: Write, obj: Tree, old: Tree | None) -> None:
+        finalizer, metadata = _FINALIZERS[write.resource.storage], obj["metadata"]
+        present = metadata.get("finalizers") or []
+        if finalizer not in present:
+            metadata["finalizers"] = [*present, finalizer]

@@ -1,0 +1,159 @@
+"""RBAC: what roles and bindings say that somebody may do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from mooring.api.decode import strip_nulls
+from mooring.api.meta import KubeObject, Value
+from mooring.sandbox.apiserver.authorization.rules import EVERYTHING, Asked, Rule
+from mooring.sandbox.apiserver.mirror import Mirror
+
+if TYPE_CHECKING:
+    from mooring.sandbox.apiserver.objects import Tree
+    from mooring.sandbox.apiserver.verbs.api import Api, User
+
+GROUP: Final = "rbac.authorization.k8s.io"
+MASTERS: Final = "system:masters"
+"""Those in this group may do everything, whatever roles say."""
+ACCOUNT: Final = "system:serviceaccount:"
+"""What the names of service accounts begin with, as users."""
+
+
+class Subject(Value, frozen=True):
+    kind: str = ""
+    name: str = ""
+    namespace: str = ""
+
+
+class RoleRef(Value, frozen=True):
+    kind: str = ""
+    name: str = ""
+
+
+class Role(KubeObject):
+    """A Role or a ClusterRole."""
+
+    rules: list[Rule] = []
+
+
+class Binding(KubeObject):
+    """A RoleBinding or a ClusterRoleBinding."""
+
+    subjects: list[Subject] = []
+    role_ref: RoleRef = RoleRef()
+
+
+class Grant(NamedTuple):
+    """A binding as far as one subject is concerned."""
+
+    binding: Binding
+    subject: Subject
+
+    @property
+    def told(self) -> str:
+        binding, to = self.binding, self.subject
+        ref, what = binding.role_ref, f'ClusterRoleBinding "{binding.name}"'
+        if binding.namespace:
+            what = f'RoleBinding "{binding.name}/{binding.namespace}"'
+        whom = f"{to.name}/{to.namespace}" if to.kind == "ServiceAccount" else to.name
+        return f'{what} of {ref.kind} "{ref.name}" to {to.kind} "{whom}"'
+
+
+class Decision(NamedTuple):
+    allowed: bool
+    reason: str = ""
+
+
+class Rbac:
+    """Roles and bindings of one API, read anew once they have changed."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        roles, cluster_roles = f"roles.{GROUP}", f"clusterroles.{GROUP}"
+        bindings, cluster_bindings = f"rolebindings.{GROUP}", f"clusterrolebindings.{GROUP}"
+        self._roles = Mirror(roles, partial(_roles, table=roles))
+        self._cluster_roles = Mirror(cluster_roles, partial(_roles, table=cluster_roles))
+        self._bindings = Mirror(bindings, partial(_grants, table=bindings))
+        self._cluster_bindings = Mirror(cluster_bindings, partial(_grants, table=cluster_bindings))
+
+    def decide(self, user: User, asked: Asked) -> Decision:
+        """Whether somebody may do something, and by which binding."""
+        if MASTERS in user.groups:
+            return Decision(True)
+        problems: dict[str, None] = {}
+        for grant in self._grants_of(user, asked.namespace):
+            rules = self.rules_of(grant.binding)
+            if rules is None:
+                problems[_missing(grant.binding)] = None
+            elif any(rule.allows(asked) for rule in rules):
+                return Decision(True, f"RBAC: allowed by {grant.told}")
+        return Decision(False, _told(list(problems)))
+
+    def rules(self, user: User, namespace: str) -> list[Rule]:
+        """All that somebody may do in a namespace, and in the cluster."""
+        if MASTERS in user.groups:
+            return list(EVERYTHING)
+        found = (self.rules_of(grant.binding) for grant in self._grants_of(user, namespace))
+        return [rule for rules in found if rules is not None for rule in rules]
+
+    def rules_of(self, binding: Binding) -> list[Rule] | None:
+        """What a binding grants; None where its role is missing."""
+        ref = binding.role_ref
+        if ref.kind == "ClusterRole":
+            role = self._cluster_roles.get(self._api).get(ref.name)
+        else:
+            role = self._roles.get(self._api).get(f"{binding.namespace}/{ref.name}")
+        return None if role is None else role.rules
+
+    def _grants_of(self, user: User, namespace: str) -> Iterator[Grant]:
+        keys = [f"User {user.name}", *(f"Group {name}" for name in user.groups)]
+        if user.name.startswith(ACCOUNT):
+            keys.append(f"ServiceAccount {user.name.removeprefix(ACCOUNT)}")
+        for key in keys:
+            yield from self._cluster_bindings.get(self._api).get(("", key), ())
+        if namespace:
+            for key in keys:
+                yield from self._bindings.get(self._api).get((namespace, key), ())
+
+
+def read_role(tree: Tree) -> Role:
+    return msgspec.convert(strip_nulls(tree), Role)
+
+
+def read_binding(tree: Tree) -> Binding:
+    return msgspec.convert(strip_nulls(tree), Binding)
+
+
+def _roles(api: Api, table: str) -> dict[str, Role]:
+    found = map(read_role, api.read_all(table))
+    return {role.key: role for role in found}
+
+
+def _grants(api: Api, table: str) -> dict[tuple[str, str], list[Grant]]:
+    """By namespace and subject."""
+    found: dict[tuple[str, str], list[Grant]] = {}
+    for tree in api.read_all(table):
+        binding = read_binding(tree)
+        for subject in binding.subjects:
+            name = subject.name
+            if subject.kind == "ServiceAccount":
+                name = f"{subject.namespace or binding.namespace}:{name}"
+            key = binding.namespace, f"{subject.kind} {name}"
+            found.setdefault(key, []).append(Grant(binding, subject))
+    return found
+
+
+def _missing(binding: Binding) -> str:
+    ref = binding.role_ref
+    return f'{ref.kind.lower()}.{GROUP} "{ref.name}" not found'
+
+
+def _told(problems: list[str]) -> str:
+    if not problems:
+        return ""
+    return f"RBAC: {problems[0] if len(problems) == 1 else '[' + ', '.join(problems) + ']'}"

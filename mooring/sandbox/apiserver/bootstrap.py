@@ -1,0 +1,78 @@
+"""What is in a new cluster."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mooring.sandbox.apiserver.authorization.default_roles import default_roles
+from mooring.sandbox.apiserver.authorization.rbac import GROUP
+from mooring.sandbox.apiserver.kinds.codec import FieldValidation
+from mooring.sandbox.apiserver.objects import Tree, encode_tail
+from mooring.sandbox.apiserver.store.record import key_of
+from mooring.sandbox.apiserver.strategies.services import FIRST_ADDRESS
+from mooring.sandbox.apiserver.validation.cluster import SYSTEM_CLASSES
+from mooring.sandbox.apiserver.verbs.api import Api, User
+from mooring.sandbox.apiserver.verbs.creating import create
+from mooring.sandbox.apiserver.verbs.options import DEFAULT_WRITE
+from mooring.sandbox.apiserver.verbs.write import Write
+
+_SYSTEM: Final = User("system:apiserver", ("system:masters",))
+_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
+_DESCRIPTIONS: Final = {
+    "system-cluster-critical": (
+        "Used for system critical pods that must run in the cluster, but can be moved to another node if "
+        "necessary."
+    ),
+    "system-node-critical": ("Used for system critical pods that must not be moved from their current node."),
+}
+
+
+def bootstrap(api: Api) -> None:
+    """Create what every cluster has; what is there already stays as it is."""
+    for name in _NAMESPACES:
+        _create(api, "", "namespaces", "", {"metadata": {"name": name}})
+    for name, value in SYSTEM_CLASSES.items():
+        body = {"metadata": {"name": name}, "value": value, "description": _DESCRIPTIONS[name]}
+        _create(api, "scheduling.k8s.io", "priorityclasses", "", body)
+    _create(api, "", "services", "default", _service())
+
+
+def _service() -> Tree:
+    """The address under which pods find the API."""
+    return {
+        "metadata": {
+            "name": "kubernetes",
+            "labels": {"component": "apiserver", "provider": "kubernetes"},
+        },
+        "spec": {
+            "type": "ClusterIP",
+            "clusterIP": FIRST_ADDRESS,
+            "ports": [{"name": "https", "port": 443, "targetPort": 6443}],
+        },
+    }
+
+
+def bootstrap_roles(api: Api) -> None:
+    """Create what those go by who come over HTTP; who is in this process may do everything."""
+    for role in default_roles():
+        _put_role(api, role)
+
+
+def _put_role(api: Api, role: Tree) -> None:
+    """Straight into its table: there are many, in the form that they are stored in."""
+    metadata = role["metadata"]
+    resource = api.registry.find(GROUP, "v1", f"{role['kind'].lower()}s")
+    assert resource is not None
+    table, key = api.table(resource), key_of(metadata.get("namespace", ""), metadata["name"])
+    if key not in table.records:
+        made = {**metadata, "uid": api.new_uid(), "creationTimestamp": api.now()}
+        tail = encode_tail({**role, "metadata": made})
+        table.put(key, tail, metadata["labels"], resource.strategy.select(role))
+
+
+def _create(api: Api, group: str, plural: str, namespace: str, body: Tree) -> None:
+    resource = api.registry.find(group, "v1", plural)
+    assert resource is not None
+    if api.record(resource.storage, body["metadata"]["name"], namespace) is None:
+        obj = resource.codec.sift(body, FieldValidation.STRICT).tree
+        create(Write(api, resource, namespace, "", _SYSTEM, DEFAULT_WRITE, "CREATE"), obj)

@@ -1,0 +1,89 @@
+"""The built-in resources, from lightkube-models: all stable versions of all kinds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from mooring.sandbox.apiserver.conversions import CONVERSIONS, FIELD_ALIASES, STORED_ELSEWHERE
+from mooring.sandbox.apiserver.kinds import models
+from mooring.sandbox.apiserver.kinds.codec import BuiltinCodec
+from mooring.sandbox.apiserver.kinds.names import SHORT_NAMES, categories
+from mooring.sandbox.apiserver.kinds.resource import GroupVersionKind, Registry, Resource, Subresource
+from mooring.sandbox.apiserver.kinds.types import object_type
+from mooring.sandbox.apiserver.strategies.table import strategy_of
+
+_STABLE = re.compile(r".*_v\d+")
+_NOT_YET = frozenset(  # stable since 1.37 only
+    {
+        "clustertrustbundles", "csinodes/status", "devicetaintrules", "podcertificaterequests",
+        "storageversionmigrations",
+    }
+)  # fmt: skip
+_CONNECTIONS = {
+    "attach": "PodAttachOptions",
+    "exec": "PodExecOptions",
+    "portforward": "PodPortForwardOptions",
+}
+"""Parts of pods that are no objects, and that lightkube-models leaves out."""
+_VERBS = {"post": "create", "put": "update", "global_list": "list", "global_watch": "watch"}
+
+
+def builtin_registry() -> Registry:
+    """A registry of everything that a real API server serves by default."""
+    return Registry(resource for name in resource_modules() for resource in _resources(name))
+
+
+def resource_modules() -> list[str]:
+    return [name for name in models.resource_modules() if _STABLE.fullmatch(name)]
+
+
+def _resources(module: str) -> Iterator[Resource]:
+    """The resources of one group and version, with their subresources."""
+    found: list[type] = [
+        member for member in vars(models.resource_module(module)).values() if hasattr(member, "_api_info")
+    ]
+    parts: dict[models.ResourceDef, list[Subresource]] = {}
+    for member in found:
+        info: models.ApiInfo = vars(member)["_api_info"]
+        if info.parent is not None and info.action and f"{info.plural}/{info.action}" not in _NOT_YET:
+            kind = GroupVersionKind(*info.resource)
+            codec = BuiltinCodec(kind.api_version, kind.kind, object_type(*models.model_of(member)))
+            sub = Subresource(info.action, kind, _verbs(info), codec)
+            parts.setdefault(info.parent, []).append(sub)
+    for member in found:
+        info = vars(member)["_api_info"]
+        if info.parent is None and info.plural not in _NOT_YET:
+            yield _resource(member, info, parts.get(info.resource, []))
+
+
+def _verbs(info: models.ApiInfo) -> tuple[str, ...]:
+    return tuple(sorted({_VERBS.get(verb, verb) for verb in info.verbs}))
+
+
+def _resource(member: type, info: models.ApiInfo, subresources: list[Subresource]) -> Resource:
+    gvk, plural = GroupVersionKind(*info.resource), info.plural
+    type = object_type(*models.model_of(member))
+    own = f"{plural}.{gvk.group}" if gvk.group else plural
+    storage = STORED_ELSEWHERE.get(own, own)
+    codec = BuiltinCodec(gvk.api_version, gvk.kind, type)
+    if own == "pods":
+        subresources += [
+            Subresource(name, GroupVersionKind("", "v1", kind), ("create", "get"), codec)
+            for name, kind in _CONNECTIONS.items()
+        ]
+    return Resource(
+        gvk,
+        plural,
+        namespaced=issubclass(member, models.Namespaced),
+        verbs=_verbs(info),
+        codec=codec,
+        strategy=strategy_of(storage, type, status=any(sub.name == "status" for sub in subresources)),
+        short_names=SHORT_NAMES.get(plural, ()),
+        categories=categories(gvk.group, plural),
+        subresources=subresources,
+        storage=storage,
+        conversion=CONVERSIONS.get(gvk),
+        field_aliases=FIELD_ALIASES.get(gvk),
+        type=type,
+    )

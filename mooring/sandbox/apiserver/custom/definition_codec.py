@@ -1,0 +1,68 @@
+"""How definitions are read: their schemas contain schemas, so that their types are looked at one by one."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from mooring.api.errors import child
+from mooring.sandbox.apiserver.kinds.codec import BuiltinCodec, Decoded, FieldValidation
+from mooring.sandbox.apiserver.kinds.complaints import mismatch
+from mooring.sandbox.apiserver.kinds.types import object_type
+from mooring.sandbox.apiserver.objects import Tree, dig
+
+_DEFINITION: Final = object_type("apiextensions_v1", "CustomResourceDefinition")
+_SCHEMA: Final = object_type("apiextensions_v1", "JSONSchemaProps")
+_MAPS: Final = ("definitions", "patternProperties", "properties")
+_LISTS: Final = ("allOf", "anyOf", "oneOf")
+_MIXED: Final = ("additionalItems", "additionalProperties", "items")
+"""Members that hold a schema or something else."""
+_DEEPEST: Final = 100
+
+
+class DefinitionCodec(BuiltinCodec):
+    """Reads CustomResourceDefinitions."""
+
+    def __init__(self) -> None:
+        super().__init__("apiextensions.k8s.io/v1", "CustomResourceDefinition", _DEFINITION)
+
+    def decode(self, data: bytes, validation: FieldValidation) -> Decoded:
+        return self._tidied(super().decode(data, validation), validation)
+
+    def sift(self, tree: Tree, validation: FieldValidation) -> Decoded:
+        return self._tidied(super().sift(tree, validation), validation)
+
+    def _tidied(self, decoded: Decoded, validation: FieldValidation) -> Decoded:
+        unknown: list[str] = []
+        for index, version in enumerate(dig(decoded.tree, "spec", "versions") or ()):
+            schema = dig(version, "schema", "openAPIV3Schema")
+            if schema is not None:
+                self._tidy(schema, f"spec.versions[{index}].schema.openAPIV3Schema", unknown, 0)
+        if validation is FieldValidation.IGNORE:
+            return Decoded(decoded.tree)
+        told = dict.fromkeys([*decoded.warnings, *(f'unknown field "{path}"' for path in unknown)])
+        return self._judged(decoded.tree, list(told), validation)
+
+    def _tidy(self, schema: Any, path: str, unknown: list[str], depth: int) -> None:
+        """Drop what no schema has, here and below. Raises 400 for values of wrong types."""
+        problem = mismatch(_SCHEMA, schema) if depth <= _DEEPEST else "the schema nests too deeply"
+        if problem is None and not isinstance(schema, dict):
+            problem = "json: cannot unmarshal null into Go value of type v1.JSONSchemaProps"
+        if problem is not None:
+            raise self._cannot_handle(problem)
+        for name in list(schema):
+            if name not in _SCHEMA.fields:
+                unknown.append(child(path, name))
+            elif schema[name] is not None:
+                self._tidy_below(name, schema[name], child(path, name), unknown, depth + 1)
+                continue
+            del schema[name]
+
+    def _tidy_below(self, name: str, held: Any, path: str, unknown: list[str], depth: int) -> None:
+        if name in _MAPS:
+            for key, one in held.items():
+                self._tidy(one, child(path, key), unknown, depth)
+        elif name in _LISTS or (name == "items" and isinstance(held, list)):
+            for index, one in enumerate(held):
+                self._tidy(one, f"{path}[{index}]", unknown, depth)
+        elif name == "not" or (name in _MIXED and not isinstance(held, bool)):
+            self._tidy(held, path, unknown, depth)

@@ -1,0 +1,144 @@
+"""What is particular to CustomResourceDefinitions themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from mooring.sandbox.apiserver.custom.formats import is_known
+from mooring.sandbox.apiserver.custom.names import Acceptance
+from mooring.sandbox.apiserver.custom.validating import check_definition, check_definition_update, condition
+from mooring.sandbox.apiserver.errors import Cause
+from mooring.sandbox.apiserver.kinds.strategy import Strategy
+from mooring.sandbox.apiserver.objects import Tree, dig
+from mooring.sandbox.apiserver.verbs.write import Write
+
+STORAGE: Final = "customresourcedefinitions.apiextensions.k8s.io"
+CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
+"""The finalizer that holds a definition until its objects are gone."""
+
+
+class DefinitionStrategy(Strategy):
+    """Definitions get the names that they leave out, and go only after their objects."""
+
+    def default(self, obj: Tree) -> None:
+        spec = obj.setdefault("spec", {})
+        names, kind = spec.setdefault("names", {}), dig(spec, "names", "kind") or ""
+        if kind:
+            names.setdefault("singular", kind.lower())
+            names.setdefault("listKind", f"{kind}List")
+        if not spec.get("conversion"):
+            spec["conversion"] = {"strategy": "None"}
+
+    def prepare_create(self, write: Write, obj: Tree) -> None:
+        super().prepare_create(write, obj)
+        obj["status"] = {
+            "conditions": None,
+            "acceptedNames": {"plural": "", "kind": ""},
+            "storedVersions": _storage_version(obj) or None,
+        }
+        write.warnings += _warnings(obj)
+
+    def prepare_update(self, write: Write, obj: Tree, old: Tree) -> None:
+        super().prepare_update(write, obj, old)
+        status = obj["status"] = dict(obj.get("status") or {})
+        stored = status.get("storedVersions") or []
+        status["storedVersions"] = [
+            *stored,
+            *(name for name in _storage_version(obj) if name not in stored),
+        ]
+        told = set(_warnings(old))
+        write.warnings += [warning for warning in _warnings(obj) if warning not in told]
+
+    def validate_create(self, obj: Tree) -> list[Cause]:
+        return super().validate_create(obj) + check_definition(obj)
+
+    def validate_update(self, obj: Tree, old: Tree) -> list[Cause]:
+        return check_definition_update(obj, old)
+
+    def held(self, obj: Tree) -> bool:
+        """A definition never goes at once: its objects go first."""
+        return super().held(obj) or "deletionTimestamp" not in obj["metadata"]
+
+    def mark_deleted(self, obj: Tree) -> None:
+        metadata = obj["metadata"]
+        metadata.pop("deletionGracePeriodSeconds", None)
+        finalizers = metadata.setdefault("finalizers", [])
+        if CLEANUP not in finalizers:
+            metadata["generation"] -= 1  # this is no change of what it defines
+            finalizers.append(CLEANUP)
+            why = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+            now = metadata["deletionTimestamp"]
+            set_condition(obj, "Terminating", "True", "InstanceDeletionPending", why, now)
+
+
+def _storage_version(obj: Tree) -> list[str]:
+    versions = dig(obj, "spec", "versions") or []
+    return [version.get("name", "") for version in versions if version.get("storage")][:1]
+
+
+def set_condition(obj: Tree, type: str, status: str, reason: str, message: str, now: str) -> None:
+    """Set a condition of a definition; its time changes with its status only."""
+    present: list[Tree] = dig(obj, "status", "conditions") or []
+    since = now
+    for one in present:
+        if one["type"] == type and one["status"] == status:
+            since = one["lastTransitionTime"]
+    fresh = {
+        "type": type,
+        "status": status,
+        "lastTransitionTime": since,
+        "reason": reason,
+        "message": message,
+    }
+    replaced = [fresh if one["type"] == type else one for one in present]
+    obj["status"]["conditions"] = replaced if fresh in replaced else [*present, fresh]
+
+
+def settle_names(obj: Tree, acceptance: Acceptance, now: str) -> None:
+    """Write into the status which names a definition has got, and whether it is served."""
+    obj["status"]["acceptedNames"] = acceptance.names
+    accepted = "True" if acceptance.complete else "False"
+    set_condition(obj, "NamesAccepted", accepted, acceptance.reason, acceptance.message, now)
+    if acceptance.complete:
+        why = "the initial names have been accepted"
+        if condition(obj, "Established") != "True":
+            set_condition(obj, "Established", "True", "InitialNamesAccepted", why, now)
+    elif not condition(obj, "Established"):
+        set_condition(obj, "Established", "False", "NotAccepted", "not all names are accepted", now)
+
+
+# ---- warnings -------------------------------------------------------------------------------------
+
+
+def _warnings(obj: Tree) -> list[str]:
+    """What a definition asks for in vain."""
+    told = []
+    if dig(obj, "spec", "conversion", "strategy") == "Webhook":
+        told.append("spec.conversion.strategy: the webhook is not called, versions differ in apiVersion only")
+    for index, version in enumerate(dig(obj, "spec", "versions") or ()):
+        schema = dig(version, "schema", "openAPIV3Schema") or {}
+        for node in _nodes(schema):
+            name = node.get("format")
+            if name and not is_known(name, node.get("type") or ""):
+                told.append(f'unrecognized format "{name}"')
+        if any(node.get("x-kubernetes-validations") for node in _nodes(schema)):
+            path = f"spec.versions[{index}].schema.openAPIV3Schema"
+            told.append(f"{path}: x-kubernetes-validations are kept and not evaluated")
+    return told
+
+
+def _nodes(schema: Tree) -> Iterator[Tree]:
+    """A schema and all that stand in it."""
+    yield schema
+    below = [
+        *(schema.get("properties") or {}).values(),
+        schema.get("items"),
+        schema.get("additionalProperties"),
+    ]
+    below += [schema.get("not")]
+    for junctor in ("allOf", "anyOf", "oneOf"):
+        below += schema.get(junctor) or []
+    for one in below:
+        if isinstance(one, dict):
+            yield from _nodes(one)

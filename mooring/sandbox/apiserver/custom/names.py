@@ -1,0 +1,117 @@
+"""The names of custom kinds: their form, and who may have them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from mooring.sandbox.apiserver.errors import Cause, invalid_value, required
+from mooring.sandbox.apiserver.objects import Tree
+
+_LABEL: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?", re.ASCII)
+_LABEL_FORM: Final = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
+    "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for "
+    "validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+)
+
+
+def dns_1035_label(text: str) -> Sequence[str]:
+    problems = [] if len(text) <= 63 else ["must be no more than 63 characters"]
+    return problems if _LABEL.fullmatch(text) else [*problems, _LABEL_FORM]
+
+
+def check_label(path: str, text: str) -> Iterator[Cause]:
+    problems = dns_1035_label(text)
+    if problems:
+        yield invalid_value(path, text, ",".join(problems))
+
+
+def check_names(names: Tree, path: str) -> Iterator[Cause]:
+    """What is wrong with the names that a definition asks for."""
+    for name in ("plural", "singular", "kind", "listKind"):
+        if not names.get(name):
+            yield required(f"{path}.{name}")
+    for name in ("plural", "singular"):
+        if names.get(name):
+            yield from check_label(f"{path}.{name}", names[name])
+    for name in ("kind", "listKind"):
+        found = names.get(name) or ""
+        problems = dns_1035_label(found.lower()) if found else ()
+        if problems:
+            why = f"may have mixed case, but should otherwise match: {','.join(problems)}"
+            yield invalid_value(f"{path}.{name}", found, why)
+    for index, name in enumerate(names.get("shortNames") or ()):
+        yield from check_label(f"{path}.shortNames[{index}]", name)
+    if names.get("kind") and names.get("kind") == names.get("listKind"):
+        yield invalid_value(f"{path}.listKind", names["listKind"], "kind and listKind may not be the same")
+    for index, name in enumerate(names.get("categories") or ()):
+        yield from check_label(f"{path}.categories[{index}]", name)
+
+
+# ---- who may have them ----------------------------------------------------------------------------
+
+
+class Acceptance(NamedTuple):
+    """The names that a definition has got, and why it has not got others."""
+
+    names: Tree
+    reason: str = "NoConflicts"
+    message: str = "no conflicts found"
+
+    @property
+    def complete(self) -> bool:
+        return self.reason == "NoConflicts"
+
+
+_ORDER: Final = ("plural", "singular", "shortNames", "kind", "listKind", "categories")
+_CONFLICTS: Final = {
+    "plural": "PluralConflict",
+    "singular": "SingularConflict",
+    "shortNames": "ShortNamesConflict",
+    "kind": "KindConflict",
+    "listKind": "ListKindConflict",
+}
+
+
+def accept_names(asked: Tree, accepted: Tree, others: Iterable[Tree]) -> Acceptance:
+    """Give a definition the names it asks for, unless `others` of its group have them already."""
+    resources, kinds = _taken(others)
+    found, reason, message = dict(accepted), "NoConflicts", "no conflicts found"
+    for name, conflict in _CONFLICTS.items():
+        wanted, present = _listed(asked.get(name)), _listed(accepted.get(name))
+        taken = kinds if name in ("kind", "listKind") else resources
+        refused = [one for one in wanted if one not in present and one in taken]
+        if refused:
+            reason, message = conflict, _refusal(refused)
+        elif name in asked:
+            found[name] = asked[name]
+        else:
+            found.pop(name, None)
+    if asked.get("categories"):
+        found["categories"] = asked["categories"]
+    else:
+        found.pop("categories", None)
+    ordered: Tree = {name: found[name] for name in _ORDER if name in found}
+    return Acceptance({"plural": "", "kind": "", **ordered}, reason, message)
+
+
+def _taken(others: Iterable[Tree]) -> tuple[set[str], set[str]]:
+    resources: set[str] = set()
+    kinds: set[str] = set()
+    for names in others:
+        for name in _CONFLICTS:
+            (kinds if name in ("kind", "listKind") else resources).update(_listed(names.get(name)))
+    return resources - {""}, kinds - {""}
+
+
+def _listed(value: object) -> list[str]:
+    if isinstance(value, list):
+        return value
+    return [value] if isinstance(value, str) and value else []
+
+
+def _refusal(names: list[str]) -> str:
+    told = [f'"{name}" is already in use' for name in names]
+    return told[0] if len(told) == 1 else f"[{', '.join(told)}]"

@@ -1,0 +1,89 @@
+"""What a schema makes of a value before anybody looks at it: unknown members go, nulls go, defaults come."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any, Final
+
+from mooring.api.errors import child
+from mooring.sandbox.apiserver.custom.schema import ABSENT, Schema
+from mooring.sandbox.apiserver.errors import bad_request
+
+META: Final = frozenset({"apiVersion", "kind", "metadata"})
+"""Members that every resource has, whatever its schema says."""
+_DEEPEST: Final = 100
+
+
+def prune(value: Any, schema: Schema | None, path: str = "", *, resource: bool = False) -> list[str]:
+    """Remove members that the schema does not name; the paths of those removed."""
+    unknown: list[str] = []
+    _prune(value, schema, path, resource, unknown)
+    return unknown
+
+
+def _prune(value: Any, schema: Schema | None, path: str, resource: bool, unknown: list[str]) -> None:
+    if isinstance(value, dict):
+        _prune_members(value, schema, path, resource or (schema is not None and schema.embedded), unknown)
+    elif isinstance(value, list):
+        items = None if schema is None else schema.items
+        if items is None and schema is not None and schema.preserve:
+            return
+        for index, item in enumerate(value):
+            _prune(item, items, f"{path}[{index}]", False, unknown)
+
+
+def _prune_members(
+    value: dict[str, Any], schema: Schema | None, path: str, resource: bool, unknown: list[str]
+) -> None:
+    for name in list(value):
+        if resource and name in META:
+            continue
+        known = None if schema is None else schema.member(name)
+        if known is not None or (schema is not None and schema.open):
+            if isinstance(value[name], dict | list):
+                _prune(value[name], known, child(path, name), False, unknown)
+        elif schema is None or not schema.preserve:
+            del value[name]
+            unknown.append(child(path, name))
+
+
+def drop_nulls(value: Any, schema: Schema | None, depth: int = 0) -> None:
+    """Remove members that are null though the schema knows them and neither allows null nor has a default.
+
+    Raises 400 for what nests too deeply: this goes everywhere, so that others need not look after that.
+    """
+    if depth > _DEEPEST:
+        raise bad_request(f"the object nests too deeply: more than {_DEEPEST} levels")
+    if isinstance(value, dict):
+        for name in list(value):
+            known = None if schema is None else schema.member(name)
+            member = value[name]
+            if member is None and known is not None and not known.nullable and known.default is ABSENT:
+                del value[name]
+            elif isinstance(member, dict | list):
+                drop_nulls(member, known, depth + 1)
+    elif isinstance(value, list):
+        for item in value:
+            drop_nulls(item, None if schema is None else schema.items, depth + 1)
+
+
+def fill_in(value: Any, schema: Schema) -> None:
+    """Set what is absent, or null against the schema, to its default."""
+    if isinstance(value, dict):
+        for name, known in schema.properties.items():
+            if known.default is not ABSENT and (
+                name not in value or (value[name] is None and not known.nullable)
+            ):
+                value[name] = deepcopy(known.default)
+        for name, member in value.items():
+            held = schema.member(name)
+            if held is not None:
+                if member is None and not held.nullable and held.default is not ABSENT:
+                    value[name] = member = deepcopy(held.default)
+                if isinstance(member, dict | list):
+                    fill_in(member, held)
+    elif isinstance(value, list) and schema.items is not None:
+        for index, item in enumerate(value):
+            if item is None and not schema.items.nullable and schema.items.default is not ABSENT:
+                value[index] = item = deepcopy(schema.items.default)
+            fill_in(item, schema.items)

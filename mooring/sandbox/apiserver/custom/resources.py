@@ -1,0 +1,158 @@
+"""From a definition to the resources it defines: one for each version that is served."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Final
+
+from mooring.sandbox.apiserver.custom.codec import CustomCodec
+from mooring.sandbox.apiserver.custom.pruning import prune
+from mooring.sandbox.apiserver.custom.schema import Schema
+from mooring.sandbox.apiserver.custom.strategy import CustomStrategy
+from mooring.sandbox.apiserver.custom.validating import condition
+from mooring.sandbox.apiserver.discovery import version_priority
+from mooring.sandbox.apiserver.kinds.codec import BuiltinCodec
+from mooring.sandbox.apiserver.kinds.resource import Conversion, GroupVersionKind, Resource, Subresource
+from mooring.sandbox.apiserver.kinds.traits import ScalePaths, Traits
+from mooring.sandbox.apiserver.kinds.types import object_type
+from mooring.sandbox.apiserver.objects import Tree, dig
+from mooring.sandbox.apiserver.printing.columns import Printer
+from mooring.sandbox.apiserver.printing.custom import custom_printer
+from mooring.sandbox.apiserver.printing.jsonpath import JSONPathError
+
+_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+_PART_VERBS: Final = ("get", "patch", "update")
+_SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
+_SCALE_CODEC: Final = BuiltinCodec(_SCALE.api_version, _SCALE.kind, object_type("autoscaling_v1", "Scale"))
+
+
+def resources_of(definition: Tree) -> Iterator[Resource]:
+    """The resources of a definition that is established; none of one that is not."""
+    if condition(definition, "Established") != "True":
+        return
+    versions: list[Tree] = definition["spec"]["versions"]
+    for version in versions:
+        if version.get("served"):
+            yield _resource(definition, version)
+
+
+def stored_resource(definition: Tree) -> Resource:
+    """The resource of the version in which objects are stored, whether it is served or not."""
+    return _resource(definition, _stored_version(definition["spec"]["versions"]))
+
+
+def stored_schema(definition: Tree) -> Schema:
+    return _schema(_stored_version(definition["spec"]["versions"]))
+
+
+def _stored_version(versions: list[Tree]) -> Tree:
+    return next(version for version in versions if version.get("storage"))
+
+
+def _schema(version: Tree) -> Schema:
+    return Schema(version["schema"]["openAPIV3Schema"])
+
+
+def _resource(definition: Tree, version: Tree) -> Resource:
+    spec, names = definition["spec"], definition["status"]["acceptedNames"]
+    kind = GroupVersionKind(spec["group"], version["name"], names["kind"])
+    tree = version["schema"]["openAPIV3Schema"]
+    schema = Schema(tree)
+    codec = CustomCodec(kind, tree, schema)
+    parts = version.get("subresources") or {}
+    traits = Traits(
+        status=parts.get("status") is not None,
+        generation=True,
+        unconditional_update=False,
+        selectable=_selectable(spec["versions"]),
+        scale=_scale_paths(parts.get("scale")),
+        any_finalizer=True,
+    )
+    terminating = condition(definition, "Terminating") == "True"
+    return Resource(
+        kind,
+        names["plural"],
+        namespaced=spec["scope"] == "Namespaced",
+        verbs=_VERBS,
+        codec=codec,
+        strategy=CustomStrategy(traits, schema, terminating=terminating),
+        singular=names.get("singular", ""),
+        list_kind=names.get("listKind", ""),
+        short_names=names.get("shortNames") or (),
+        categories=names.get("categories") or (),
+        subresources=_subresources(kind, codec, parts),
+        conversion=_conversion(spec["versions"], schema),
+        custom=True,
+        printer=_printer(version),
+        schema=tree,
+        deprecation=_deprecation(kind, version, spec["versions"]),
+    )
+
+
+def _subresources(kind: GroupVersionKind, codec: CustomCodec, parts: Tree) -> Iterator[Subresource]:
+    if parts.get("status") is not None:
+        yield Subresource("status", kind, _PART_VERBS, codec)
+    if parts.get("scale") is not None:
+        yield Subresource("scale", _SCALE, _PART_VERBS, _SCALE_CODEC)
+
+
+def _scale_paths(scale: Tree | None) -> ScalePaths:
+    if scale is None:
+        return ScalePaths()
+    selector = scale.get("labelSelectorPath") or ""
+    return ScalePaths(
+        _path(scale["specReplicasPath"]),
+        _path(scale["statusReplicasPath"]),
+        _path(selector) if selector else (),
+        custom=True,
+    )
+
+
+def _path(text: str) -> tuple[str, ...]:
+    return tuple(text.removeprefix(".").split("."))
+
+
+def _selectable(versions: list[Tree]) -> tuple[str, ...]:
+    """The selectable fields of all versions: what is stored for one of them serves the others, too."""
+    paths = [field["jsonPath"] for version in versions for field in version.get("selectableFields") or ()]
+    return tuple(dict.fromkeys(path.removeprefix(".") for path in paths))
+
+
+def _conversion(versions: list[Tree], schema: Schema) -> Conversion | None:
+    """Versions differ in their apiVersion only, but each has just the fields that it knows."""
+    trees = [dig(version, "schema", "openAPIV3Schema") for version in versions]
+    if all(tree == trees[0] for tree in trees):
+        return None
+    stored = _schema(_stored_version(versions))
+    return Conversion(to_storage=partial(_keep_known, stored), from_storage=partial(_keep_known, schema))
+
+
+def _keep_known(schema: Schema, tree: Tree) -> None:
+    prune(tree, schema, resource=True)
+
+
+def _deprecation(kind: GroupVersionKind, version: Tree, versions: list[Tree]) -> str | None:
+    """The warning about a deprecated version; without one of its own it tells of the best that is not."""
+    if not version.get("deprecated"):
+        return None
+    if version.get("deprecationWarning") is not None:
+        return str(version["deprecationWarning"])
+    rank = version_priority(kind.version)
+    better = [
+        one["name"]
+        for one in versions
+        if one.get("served") and not one.get("deprecated") and version_priority(one["name"]) > rank
+    ]
+    told = f"{kind.api_version} {kind.kind} is deprecated"
+    if not better:
+        return told
+    return f"{told}; use {kind.group}/{max(better, key=version_priority)} {kind.kind}"
+
+
+def _printer(version: Tree) -> Printer:
+    """The columns of a version. Kubernetes shows the age alone where a path cannot be read."""
+    try:
+        return custom_printer(version.get("additionalPrinterColumns") or ())
+    except JSONPathError:
+        return custom_printer(())

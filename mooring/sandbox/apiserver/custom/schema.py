@@ -1,0 +1,104 @@
+"""The schema of a custom kind, read once per version so that every write may walk it quickly."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from mooring.sandbox.apiserver.custom.formats import Format, format_of
+from mooring.sandbox.apiserver.objects import Tree
+
+ABSENT: Final = object()
+"""In the place of a default where there is none: null may be one."""
+
+_TOKEN: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|\[:\w+:\]|[^\]\\])*\]|\$", re.DOTALL)
+_PLAIN: Final = {"string": str, "boolean": bool}
+_NO_DEMANDS: Final = frozenset({"default", "description", "nullable", "title", "type"})
+_INT_OR_STRING: Final = ("integer", "string")
+
+
+class Schema:
+    """One node of a schema: the structure of a value, and what else is demanded of it."""
+
+    __slots__ = (
+        "additional", "all_of", "any_of", "default", "embedded", "enum", "exclusive_maximum",
+        "exclusive_minimum", "format", "items", "list_type", "map_keys", "max_items", "max_length",
+        "max_properties", "maximum", "min_items", "min_length", "min_properties", "minimum", "multiple_of",
+        "not_", "nullable", "one_of", "open", "pattern", "pattern_text", "plain", "preserve", "properties",
+        "required", "resources", "types",
+    )  # fmt: skip
+
+    def __init__(self, tree: Mapping[str, Any]) -> None:
+        kind = tree.get("type") or ""
+        int_or_string = bool(tree.get("x-kubernetes-int-or-string"))
+        self.types: tuple[str, ...] = (
+            _INT_OR_STRING if int_or_string and not kind else (kind,) if kind else ()
+        )
+        self.nullable = bool(tree.get("nullable"))
+        self.default: Any = tree["default"] if tree.get("default") is not None else ABSENT
+        self.preserve = bool(tree.get("x-kubernetes-preserve-unknown-fields"))
+        self.embedded = bool(tree.get("x-kubernetes-embedded-resource"))
+        self.properties: dict[str, Schema] = {
+            name: Schema(held) for name, held in (tree.get("properties") or {}).items()
+        }
+        additional = tree.get("additionalProperties")
+        self.additional = Schema(additional) if isinstance(additional, dict) else None
+        self.open = additional is True
+        """Whether it may have any members, of which nothing else is known."""
+        items = tree.get("items")
+        self.items = Schema(items) if isinstance(items, dict) else None
+        self.list_type: str = tree.get("x-kubernetes-list-type") or "atomic"
+        self.map_keys: tuple[str, ...] = tuple(tree.get("x-kubernetes-list-map-keys") or ())
+        self.resources: bool = self.embedded or any(one.resources for one in self._held())
+        """Whether there may be embedded resources, with metadata of their own, at or below this node."""
+        self._read_demands(tree, kind)
+
+    def _held(self) -> Iterator[Schema]:
+        yield from self.properties.values()
+        yield from (one for one in (self.additional, self.items) if one is not None)
+
+    def _read_demands(self, tree: Mapping[str, Any], kind: str) -> None:
+        self.enum: list[Any] | None = tree.get("enum") or None
+        self.format: Format | None = format_of(tree.get("format") or "", kind)
+        self.pattern_text: str = tree.get("pattern") or ""
+        self.pattern = go_pattern(self.pattern_text) if self.pattern_text else None
+        self.min_length: int | None = tree.get("minLength")
+        self.max_length: int | None = tree.get("maxLength")
+        self.minimum: float | None = tree.get("minimum")
+        self.maximum: float | None = tree.get("maximum")
+        self.exclusive_minimum = bool(tree.get("exclusiveMinimum"))
+        self.exclusive_maximum = bool(tree.get("exclusiveMaximum"))
+        self.multiple_of: float | None = tree.get("multipleOf")
+        self.min_items: int | None = tree.get("minItems")
+        self.max_items: int | None = tree.get("maxItems")
+        self.min_properties: int | None = tree.get("minProperties")
+        self.max_properties: int | None = tree.get("maxProperties")
+        self.required: list[str] = tree.get("required") or []
+        self.all_of = _schemas(tree.get("allOf"))
+        self.any_of = _schemas(tree.get("anyOf"))
+        self.one_of = _schemas(tree.get("oneOf"))
+        not_ = tree.get("not")
+        self.not_ = Schema(not_) if isinstance(not_, dict) else None
+        self.plain = _PLAIN.get(kind) if set(tree) <= _NO_DEMANDS else None
+        """The class of values of which nothing else is demanded: most values by far."""
+
+    def member(self, name: str) -> Schema | None:
+        """The schema of a member; None where nothing is said about it."""
+        return self.properties.get(name) or self.additional
+
+
+def _schemas(trees: Iterable[Tree] | None) -> list[Schema]:
+    return [Schema(tree) for tree in trees or ()]
+
+
+def go_pattern(text: str) -> re.Pattern[str]:
+    """A regular expression of Go's: the end is the very end, and classes such as \\d are of ASCII.
+
+    Raises re.error.
+    """
+    return re.compile(_TOKEN.sub(_translated, text), re.ASCII)
+
+
+def _translated(token: re.Match[str]) -> str:
+    return r"\Z" if token[0] in ("$", r"\z") else token[0]

@@ -1,0 +1,184 @@
+"""What is served, as clients ask for it: /api, /apis, and both in one (aggregated discovery)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from mooring.sandbox.apiserver.kinds.resource import GroupVersionKind, Registry, Resource
+from mooring.sandbox.apiserver.objects import Tree, encode_json
+
+_VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
+_STAGES = {None: 2, "beta": 1, "alpha": 0}
+
+
+class Document(NamedTuple):
+    """An encoded answer and its entity tag."""
+
+    body: bytes
+    etag: str
+
+
+class Discovery:
+    """Documents of discovery, made when they are first asked for and kept until the registry changes."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._made: dict[str, Document | None] = {}
+        self._generation = -1
+
+    def document(self, path: str, address: str, *, aggregated: bool = False) -> Document | None:
+        """The answer to /api, /apis, /api/v1, /apis/GROUP or /apis/GROUP/VERSION; None for anything else."""
+        if self._generation != self._registry.generation:
+            self._made.clear()
+            self._generation = self._registry.generation
+        key = f"{path} {address} {aggregated}"
+        if key not in self._made:
+            tree = self._aggregated(path) if aggregated else self._tree(path, address)
+            self._made[key] = None if tree is None else _encoded(tree)
+        return self._made[key]
+
+    def _tree(self, path: str, address: str) -> Tree | None:
+        parts = path.strip("/").split("/")
+        if parts == ["api"]:
+            cidrs = [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}]
+            return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": cidrs}
+        if parts == ["apis"]:
+            groups = [_group(name, versions) for name, versions in self._groups().items() if name]
+            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+        if len(parts) == 2 and parts[0] == "apis":
+            versions = self._groups().get(parts[1])
+            return (
+                None
+                if versions is None
+                else {"kind": "APIGroup", "apiVersion": "v1", **_group(parts[1], versions)}
+            )
+        group, version = ("", parts[1]) if parts[0] == "api" else (parts[1], parts[2])
+        if not self._registry.serves(group, version):
+            return None
+        return _resource_list(group, version, self._of(group, version))
+
+    def _aggregated(self, path: str) -> Tree:
+        core = path.strip("/") == "api"
+        items = [
+            self._group_discovery(name, versions)
+            for name, versions in self._groups().items()
+            if (name == "") == core
+        ]
+        return {
+            "kind": "APIGroupDiscoveryList",
+            "apiVersion": "apidiscovery.k8s.io/v2",
+            "metadata": {},
+            "items": items,
+        }
+
+    def _groups(self) -> dict[str, list[str]]:
+        """The versions of each group, preferred ones first."""
+        found: dict[str, set[str]] = {}
+        for resource in self._registry:
+            found.setdefault(resource.group, set()).add(resource.version)
+        return {
+            name: sorted(versions, key=version_priority, reverse=True) for name, versions in found.items()
+        }
+
+    def _of(self, group: str, version: str) -> list[Resource]:
+        served = (one for one in self._registry if (one.group, one.version) == (group, version))
+        return sorted(served, key=lambda resource: resource.plural)
+
+    def _group_discovery(self, name: str, versions: list[str]) -> Tree:
+        found = [
+            {
+                "version": version,
+                "resources": [_aggregated_resource(one) for one in self._of(name, version)],
+                "freshness": "Current",
+            }
+            for version in versions
+        ]
+        return {"metadata": {"name": name} if name else {}, "versions": found}
+
+
+def _encoded(tree: Tree) -> Document:
+    body = encode_json(tree)
+    return Document(body, f'"{hashlib.sha256(body).hexdigest().upper()}"')
+
+
+def version_priority(version: str) -> tuple[int, int, int]:
+    """Stable before beta before alpha, later before earlier."""
+    match = _VERSION.fullmatch(version)
+    if match is None:
+        return (-1, 0, 0)
+    major, stage, minor = match.groups()
+    return (_STAGES[stage], int(major), int(minor or 0))
+
+
+def _group(name: str, versions: list[str]) -> Tree:
+    named = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
+    return {"name": name, "versions": named, "preferredVersion": named[0]}
+
+
+def _resource_list(group: str, version: str, resources: Iterable[Resource]) -> Tree:
+    found: list[Tree] = []
+    for resource in resources:
+        found.append(_resource(resource))
+        for sub in resource.subresources.values():
+            entry: Tree = {
+                "name": f"{resource.plural}/{sub.name}",
+                "singularName": "",
+                "namespaced": resource.namespaced,
+                "kind": sub.kind.kind,
+                "verbs": list(sub.verbs),
+            }
+            if (sub.kind.group, sub.kind.version) != (group, version):
+                entry |= {"group": sub.kind.group, "version": sub.kind.version}
+            found.append(entry)
+    api_version = f"{group}/{version}" if group else version
+    tree: Tree = {"kind": "APIResourceList", "groupVersion": api_version, "resources": found}
+    return {"kind": tree["kind"], "apiVersion": "v1", **tree} if group else tree
+
+
+def _resource(resource: Resource) -> Tree:
+    entry: Tree = {
+        "name": resource.plural,
+        "singularName": resource.singular,
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": list(resource.verbs),
+    }
+    if resource.short_names:
+        entry["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        entry["categories"] = list(resource.categories)
+    if "list" in resource.verbs:
+        digest = hashlib.sha256(f"{resource.group}/{resource.version}/{resource.kind}".encode()).digest()
+        entry["storageVersionHash"] = base64.b64encode(digest[:8]).decode()
+    return entry
+
+
+def _aggregated_resource(resource: Resource) -> Tree:
+    entry: Tree = {
+        "resource": resource.plural,
+        "responseKind": _kind(resource, resource.gvk),
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "singularResource": resource.singular,
+        "verbs": list(resource.verbs),
+    }
+    if resource.short_names:
+        entry["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        entry["categories"] = list(resource.categories)
+    if resource.subresources:
+        entry["subresources"] = [
+            {"subresource": sub.name, "responseKind": _kind(resource, sub.kind), "verbs": list(sub.verbs)}
+            for sub in resource.subresources.values()
+        ]
+    return entry
+
+
+def _kind(resource: Resource, kind: GroupVersionKind) -> Tree:
+    """The kind of answers; group and version are left empty where they are those of the resource."""
+    if (kind.group, kind.version) == (resource.group, resource.version):
+        return {"group": "", "version": "", "kind": kind.kind}
+    return {"group": kind.group, "version": kind.version, "kind": kind.kind}

@@ -1,0 +1,169 @@
+"""From a request to its answer: which function does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from mooring.sandbox.apiserver.errors import bad_request, method_not_allowed
+from mooring.sandbox.apiserver.kinds.codec import Codec
+from mooring.sandbox.apiserver.kinds.types import object_type
+from mooring.sandbox.apiserver.objects import Tree
+from mooring.sandbox.apiserver.reviews.table import REVIEWS
+from mooring.sandbox.apiserver.subresources.table import SUBRESOURCES
+from mooring.sandbox.apiserver.verbs.body import read_object, to_json
+from mooring.sandbox.apiserver.verbs.creating import create
+from mooring.sandbox.apiserver.verbs.deleting import Deleted, delete, delete_collection
+from mooring.sandbox.apiserver.verbs.options import WriteOptions, delete_options, list_options
+from mooring.sandbox.apiserver.verbs.patching import patch
+from mooring.sandbox.apiserver.verbs.reading import get, list_objects, reached_version
+from mooring.sandbox.apiserver.verbs.request import (
+    Answer,
+    ListAnswer,
+    ObjectAnswer,
+    Request,
+    TreeAnswer,
+    WatchAnswer,
+)
+from mooring.sandbox.apiserver.verbs.updating import update
+from mooring.sandbox.apiserver.verbs.watching import watch_objects
+
+_DELETE_OPTIONS = object_type("meta_v1", "DeleteOptions")
+
+
+def handle(request: Request) -> Answer:
+    """Answer a request. Raises ApiError. Nothing waits here: a write is whole before anything else."""
+    if request.subresource is not None:
+        return _handle_subresource(request)
+    if request.verb not in request.resource.verbs:
+        raise method_not_allowed()
+    review = REVIEWS.get(request.resource.storage)
+    if review is not None:
+        return review(request)
+    return _VERBS[request.verb](request)
+
+
+def _handle_subresource(request: Request) -> Answer:
+    subresource = request.subresource
+    assert subresource is not None
+    if request.verb not in subresource.verbs:
+        raise method_not_allowed()
+    own = SUBRESOURCES.get((request.resource.storage, subresource.name)) or SUBRESOURCES.get(
+        ("*", subresource.name)
+    )
+    handler = own.get(request.verb) if own is not None else None
+    if handler is not None:
+        return handler(request)
+    if subresource.kind.kind != request.resource.kind:
+        raise method_not_allowed()
+    return _VERBS[request.verb](request)  # status and the like: the same verbs on a part of the object
+
+
+def _get(request: Request) -> Answer:
+    reached_version(request.api, (request.params.get("resourceVersion") or [""])[0])
+    record = get(request.api, request.resource, request.namespace, request.name)
+    return ObjectAnswer(record, request.resource)
+
+
+def _list(request: Request) -> Answer:
+    options = list_options(request.params)
+    listing = list_objects(request.api, request.resource, request.namespace, options)
+    return ListAnswer(listing, request.resource)
+
+
+def _watch(request: Request) -> Answer:
+    options = list_options({**request.params, "watch": ["true"]})
+    if request.name:  # a watch of one object is a watch of the list with a field selector
+        fields = ",".join(filter(None, (options.field_selector, f"metadata.name={request.name}")))
+        options = msgspec.structs.replace(options, field_selector=fields)
+    watching = watch_objects(request.api, request.resource, request.namespace, options)
+    return WatchAnswer(watching, request.resource)
+
+
+def _codec(request: Request) -> Codec:
+    return request.subresource.codec if request.subresource is not None else request.resource.codec
+
+
+def _create(request: Request) -> Answer:
+    write = request.write("CREATE")
+    resource = request.resource
+    replicas = resource.strategy.replicas
+    replica = None if replicas is None or request.content_type else replicas.read(write, request.body)
+    if replicas is not None and replica is not None:
+        made = replicas.create(write, replica)
+        if made is not None:
+            return ObjectAnswer(made, resource, 201)
+    obj = read_object(write, request.body, request.content_type, resource.codec, resource.gvk)
+    record = create(write, obj)
+    if replicas is not None and replica is not None:
+        replicas.remember(write, replica, record)
+    return ObjectAnswer(record, resource, 201, write.warnings)
+
+
+def _update(request: Request) -> Answer:
+    write = request.write("UPDATE")
+    resource = request.resource
+    obj = read_object(write, request.body, request.content_type, _codec(request), resource.gvk)
+    record, created = update(write, obj)
+    return ObjectAnswer(record, resource, 201 if created else 200, write.warnings)
+
+
+def _delete_body(request: Request) -> Tree | None:
+    """The DeleteOptions that a delete may carry."""
+    if not request.body:
+        return None
+    try:
+        body = msgspec.json.decode(
+            to_json(request.body, request.content_type, "DeleteOptions", _DELETE_OPTIONS)
+        )
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise bad_request(f"couldn't get version/kind; json parse error: {error}") from None
+    if not isinstance(body, dict):
+        raise bad_request("couldn't get version/kind; json parse error: expected an object")
+    return body
+
+
+def _delete(request: Request) -> Answer:
+    options = delete_options(request.params, _delete_body(request))
+    write = request.write("DELETE", WriteOptions(dry_run=options.dry_run))
+    deleted = delete(write, options)
+    if not deleted.gone or request.resource.strategy.traits.return_deleted:
+        hurried = not deleted.gone and options.orphan_dependents is False
+        return ObjectAnswer(deleted.record, request.resource, 202 if hurried else 200)
+    return TreeAnswer(_deleted_status(request, deleted))
+
+
+def _deleted_status(request: Request, deleted: Deleted) -> Tree:
+    resource = request.resource
+    details = {
+        "name": request.name,
+        "group": resource.group,
+        "kind": resource.plural,
+        "uid": deleted.uid,
+    }
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": {name: value for name, value in details.items() if value},
+    }
+
+
+def _delete_collection(request: Request) -> Answer:
+    options = delete_options(request.params, _delete_body(request))
+    write = request.write("DELETE", WriteOptions(dry_run=options.dry_run))
+    return ListAnswer(delete_collection(write, options, list_options(request.params)), request.resource)
+
+
+_VERBS: dict[str, Callable[[Request], Answer]] = {
+    "get": _get,
+    "list": _list,
+    "watch": _watch,
+    "create": _create,
+    "update": _update,
+    "patch": patch,
+    "delete": _delete,
+    "deletecollection": _delete_collection,
+}

@@ -1,0 +1,234 @@
+"""The API server's refusals, in its own words. HTTP writes them as Status objects; the port raises them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from mooring.client.errors import ApiError
+
+
+class Cause(NamedTuple):
+    """What is wrong with one field."""
+
+    reason: str
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}"
+
+
+def show(value: object) -> str:
+    """A value as Kubernetes quotes it in messages: strings in quotes, trees as JSON."""
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "null"
+    if isinstance(value, int | float):
+        return str(value)
+    return msgspec.json.encode(value).decode()
+
+
+# ---- causes ---------------------------------------------------------------------------------------
+
+
+def required(field: str, detail: str = "") -> Cause:
+    return Cause("FieldValueRequired", field, f"Required value: {detail}" if detail else "Required value")
+
+
+def invalid_value(field: str, value: object, detail: str) -> Cause:
+    return Cause("FieldValueInvalid", field, f"Invalid value: {show(value)}: {detail}")
+
+
+def not_supported(field: str, value: object, supported: Iterable[str]) -> Cause:
+    values = ", ".join(show(one) for one in supported)
+    return Cause(
+        "FieldValueNotSupported", field, f"Unsupported value: {show(value)}: supported values: {values}"
+    )
+
+
+def forbidden_value(field: str, detail: str) -> Cause:
+    return Cause("FieldValueForbidden", field, f"Forbidden: {detail}")
+
+
+def duplicate(field: str, value: object) -> Cause:
+    return Cause("FieldValueDuplicate", field, f"Duplicate value: {show(value)}")
+
+
+def not_found_value(field: str, value: object) -> Cause:
+    return Cause("FieldValueNotFound", field, f"Not found: {show(value)}")
+
+
+def too_long(field: str, limit: int) -> Cause:
+    return Cause("FieldValueTooLong", field, f"Too long: may not be more than {limit} bytes")
+
+
+# ---- refusals -------------------------------------------------------------------------------------
+
+
+def qualified(group: str, name: str) -> str:
+    """A resource or kind with its group, as messages name it."""
+    return f"{name}.{group}" if group else name
+
+
+def _details(group: str, kind: str, name: str = "", **more: Any) -> dict[str, Any]:
+    details = {"name": name, "group": group, "kind": kind, **more}
+    return {key: value for key, value in details.items() if value}
+
+
+def bad_request(message: str) -> ApiError:
+    return ApiError(400, "BadRequest", message)
+
+
+def unauthorized() -> ApiError:
+    return ApiError(401, "Unauthorized", "Unauthorized")
+
+
+def forbidden(group: str, resource: str, name: str, why: str) -> ApiError:
+    what = qualified(group, resource) + (f" {show(name)}" if name else "")
+    message = f"{what} is forbidden: {why}"
+    return ApiError(403, "Forbidden", message, details=_details(group, resource, name))
+
+
+def not_found(group: str, resource: str, name: str) -> ApiError:
+    message = f"{qualified(group, resource)} {show(name)} not found"
+    return ApiError(404, "NotFound", message, details=_details(group, resource, name))
+
+
+def no_such_resource() -> ApiError:
+    return ApiError(404, "NotFound", "the server could not find the requested resource")
+
+
+def method_not_allowed() -> ApiError:
+    return ApiError(
+        405, "MethodNotAllowed", "the server does not allow this method on the requested resource"
+    )
+
+
+def method_not_supported(group: str, resource: str, action: str) -> ApiError:
+    message = f"{action} is not supported on resources of kind {show(qualified(group, resource))}"
+    return ApiError(405, "MethodNotAllowed", message, details=_details(group, resource))
+
+
+def already_exists(group: str, resource: str, name: str) -> ApiError:
+    message = f"{qualified(group, resource)} {show(name)} already exists"
+    return ApiError(409, "AlreadyExists", message, details=_details(group, resource, name))
+
+
+def generated_name_exists(group: str, resource: str, name: str) -> ApiError:
+    message = (
+        f"{qualified(group, resource)} {show(name)} already exists, "
+        "the server was not able to generate a unique name for the object"
+    )
+    return ApiError(
+        409, "AlreadyExists", message, details=_details(group, resource, name, retryAfterSeconds=1)
+    )
+
+
+def conflict(group: str, resource: str, name: str, why: str) -> ApiError:
+    message = f"Operation cannot be fulfilled on {qualified(group, resource)} {show(name)}: {why}"
+    return ApiError(409, "Conflict", message, details=_details(group, resource, name))
+
+
+MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+def expired(message: str) -> ApiError:
+    return ApiError(410, "Expired", message)
+
+
+class ContinueExpiredError(ApiError):
+    """A list cannot be continued at its moment; `continue_token` goes on with the present instead."""
+
+    def __init__(self, continue_token: str) -> None:
+        super().__init__(
+            410,
+            "Expired",
+            "The provided continue parameter is too old to display a consistent list result. You can start "
+            "a new list without the continue parameter, or use the continue token in this response to "
+            "retrieve the remainder of the results. Continuing with the provided token results in an "
+            "inconsistent list - objects that were created, modified, or deleted between the time the first "
+            "chunk was returned and now may show up in the list.",
+        )
+        self.continue_token = continue_token
+
+
+def too_large_version(asked: int, current: int) -> ApiError:
+    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    message = f"Timeout: Too large resource version: {asked}, current: {current}"
+    return ApiError(
+        504, "Timeout", message, details={"causes": [cause], "retryAfterSeconds": 1}, retry_after=1
+    )
+
+
+_MOST_CAUSES = 1000  # a body may be wrong in a hundred thousand places
+
+
+def invalid(group: str, kind: str, name: str, causes: list[Cause]) -> ApiError:
+    """422 with all causes at once; several are told as a list, one by itself."""
+    told = [str(cause) for cause in dict.fromkeys(causes[:_MOST_CAUSES])]
+    problem = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+    shown = [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes[:_MOST_CAUSES]]
+    message = f"{qualified(group, kind)} {show(name)} is invalid: {problem}"
+    return ApiError(422, "Invalid", message, details=_details(group, kind, name, causes=shown))
+
+
+def too_many_requests(message: str, retry_after: int, causes: list[dict[str, str]] | None = None) -> ApiError:
+    details: dict[str, Any] = {"causes": causes} if causes else {}
+    if retry_after:
+        details["retryAfterSeconds"] = retry_after
+    return ApiError(429, "TooManyRequests", message, details=details, retry_after=retry_after or None)
+
+
+def unsupported_media_type(accepted: Iterable[str]) -> ApiError:
+    types = ", ".join(accepted)
+    message = f"the body of the request was in an unknown format - accepted media types include: {types}"
+    return ApiError(415, "UnsupportedMediaType", message)
+
+
+def not_acceptable(accepted: Iterable[str]) -> ApiError:
+    message = f"only the following media types are accepted: {', '.join(accepted)}"
+    return ApiError(406, "NotAcceptable", message)
+
+
+def request_timeout(seconds: float) -> ApiError:
+    return ApiError(408, "Timeout", f"the request did not arrive as a whole within {seconds:g} seconds")
+
+
+def too_large_body(limit: int) -> ApiError:
+    return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}")
+
+
+def too_large_head(limit: int) -> ApiError:
+    why = f"the URL and the headers of a request may have {limit} bytes together"
+    return ApiError(431, "RequestHeaderFieldsTooLarge", f"Request header fields too large: {why}")
+
+
+def internal(message: str) -> ApiError:
+    return ApiError(
+        500,
+        "InternalError",
+        f"Internal error occurred: {message}",
+        details={"causes": [{"message": message}]},
+    )
+
+
+def status_tree(error: ApiError) -> dict[str, Any]:
+    """The Status object of a refusal."""
+    tree: dict[str, Any] = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {"continue": error.continue_token} if isinstance(error, ContinueExpiredError) else {},
+        "status": "Failure",
+        "message": error.message,
+        "reason": error.reason,
+    }
+    if error.details or error.code in (404, 405):
+        tree["details"] = error.details
+    tree["code"] = error.code
+    return tree

@@ -1,0 +1,83 @@
+"""Who owns what after an object changed."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import msgspec
+
+from mooring.sandbox.apiserver.fields.managers import Managed, Manager
+from mooring.sandbox.apiserver.fields.sets import Fields, difference, intersection, union
+from mooring.sandbox.apiserver.fields.shapes import Changes, Struct
+from mooring.sandbox.apiserver.fields.versions import Versions
+from mooring.sandbox.apiserver.objects import Tree, encode_json
+
+_LONGEST_REMEMBERED: Final = 16 * 1024  # bytes of an object without its metadata
+
+
+def fields_of_new(shape: Struct, obj: Tree) -> Fields:
+    """All fields of a new object. Those beside its metadata are remembered: most objects are made by the
+    dozen."""
+    rest = obj.copy()
+    metadata = rest.pop("metadata")
+    content = encode_json(rest)
+    look = _fields_of_content if len(content) <= _LONGEST_REMEMBERED else _fields_of_content.__wrapped__
+    fields, member = look(shape, content), shape.members["metadata"].shape
+    if isinstance(member, Struct) and member.silent.issuperset(metadata):
+        return fields
+    return union(fields, written(shape.difference({}, {"metadata": metadata})))
+
+
+@lru_cache(maxsize=1024)
+def _fields_of_content(shape: Struct, content: bytes) -> Fields:
+    return written(shape.difference({}, msgspec.json.decode(content)))
+
+
+def written(changes: Changes) -> Fields:
+    """What is as the writer wants it to be."""
+    return union(changes.modified, changes.added)
+
+
+class Outcome(NamedTuple):
+    """What a change leaves to the managers, and which fields it takes from whom."""
+
+    left: Managed
+    taken: dict[Manager, Fields]
+
+
+class Change:
+    """An object before and after, compared in the versions of its managers as they come up."""
+
+    def __init__(self, versions: Versions, old: Tree, new: Tree, form: str) -> None:
+        self._versions = versions
+        self._old = old
+        self._new = new
+        self._form = form
+        self._known: dict[str, Changes | None] = {}
+
+    def seen_in(self, api_version: str) -> Changes | None:
+        """What changed, in a version; None where it is not served any more."""
+        if api_version not in self._known:
+            found = self._versions.compare(self._old, self._new, self._form, api_version)
+            self._known[api_version] = found
+        return self._known[api_version]
+
+    def outcome(self, managed: Managed, writer: Manager | None = None) -> Outcome:
+        """Take what changed from everybody but the writer. Managers without fields are not kept."""
+        left: Managed = {}
+        taken: dict[Manager, Fields] = {}
+        for manager, owned in managed.items():
+            if manager == writer:
+                left[manager] = owned
+                continue
+            changes = self.seen_in(owned.api_version)
+            if changes is None:
+                continue
+            lost = intersection(owned.fields, written(changes))
+            if lost:
+                taken[manager] = lost
+            fields = difference(difference(owned.fields, lost), changes.removed)
+            if fields:
+                left[manager] = owned._replace(fields=fields)
+        return Outcome(left, taken)

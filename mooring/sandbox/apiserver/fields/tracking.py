@@ -1,0 +1,109 @@
+"""Keeping managedFields up to date on writes that are not applies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mooring.sandbox.apiserver.fields.managers import (
+    Managed,
+    Manager,
+    Owned,
+    cap,
+    decode,
+    decode_foreign,
+    encode,
+    updater,
+)
+from mooring.sandbox.apiserver.fields.ownership import Change, fields_of_new, written
+from mooring.sandbox.apiserver.fields.sets import union
+from mooring.sandbox.apiserver.fields.versions import STORED, Versions
+from mooring.sandbox.apiserver.objects import Tree
+
+if TYPE_CHECKING:
+    from mooring.sandbox.apiserver.verbs.write import Write
+
+
+def track(write: Write, obj: Tree, old: Tree | None) -> None:
+    """Record that this write's manager owns what it changed; `obj` and `old` are as they are stored.
+
+    As in Kubernetes, an object whose managers are not known stays so until somebody applies to it.
+    """
+    if write.ownership == "settled":
+        return
+    metadata = obj["metadata"]
+    sent = metadata.pop("managedFields", None)
+    known = _known(sent, old, write.subresource)
+    if write.ownership == "track" and old is None and not known:
+        known = _first(write, obj)
+    elif write.ownership == "track" and known:
+        known = _tracked(write, known, obj, old or {})
+    if known:
+        metadata["managedFields"] = encode(known)
+
+
+def _known(sent: Any, old: Tree | None, subresource: str) -> Managed:
+    """Who manages what so far: as the client says, if it says something that makes sense, else as it was.
+
+    Clients that do not know the field shall not destroy it by sending an object without; a list without
+    managers, or with one that has no name, is how they forget all managers on purpose.
+    """
+    present: list[Tree] = [] if old is None else old["metadata"].get("managedFields") or []
+    if subresource or sent is None or sent == present:
+        return decode(present)
+    if not sent or sent == [{}]:
+        return {}
+    return decode_foreign(sent) or decode(present)
+
+
+def _first(write: Write, obj: Tree) -> Managed:
+    """Who manages a new object: whoever makes it."""
+    version = write.resource.api_version
+    versions = Versions(write.api.registry, write.resource, write.subresource)
+    shape = versions.shape(version)
+    assert shape is not None
+    fields = versions.reset(fields_of_new(shape, versions.convert(obj, STORED, version)))
+    return {_manager(write): Owned(version, fields, _time(write, None))} if fields else {}
+
+
+def _tracked(write: Write, known: Managed, obj: Tree, old: Tree) -> Managed:
+    """Who manages what once this write is done."""
+    version = write.resource.api_version
+    change = Change(Versions(write.api.registry, write.resource, write.subresource), old, obj, STORED)
+    changes = change.seen_in(version)
+    assert changes is not None
+    if not any(changes):
+        return known
+    managed, taken = change.outcome(known)
+    if write.part and not taken:  # parts are tracked only where somebody owns them already
+        return managed
+    fields, manager = written(changes), _manager(write)
+    if fields:
+        before = managed.get(manager)
+        if before is not None:
+            fields = union(fields, before.fields)
+        managed[manager] = Owned(version, fields, _time(write, before))
+    return cap(managed)
+
+
+def _manager(write: Write) -> Manager:
+    return updater(write.options.field_manager, write.resource.api_version, write.part or write.subresource)
+
+
+def _time(write: Write, before: Owned | None) -> str:
+    """When a manager wrote last. Kubernetes forgets the time of what is written through a part."""
+    if not write.part:
+        return write.api.now()
+    return before.time if before is not None else ""
+
+
+def same_but_for_times(obj: Tree, old: Tree) -> bool:
+    """Whether nothing changed but the times at which managers wrote: that alone makes no new version."""
+    now, before = obj["metadata"].get("managedFields") or [], old["metadata"].get("managedFields") or []
+    if len(now) != len(before) or not all(map(_same_entry, now, before)):
+        return False
+    metadata = {**obj["metadata"], "managedFields": before}
+    return {**obj, "metadata": metadata} == old if now else obj == old
+
+
+def _same_entry(one: Tree, other: Tree) -> bool:
+    return one is other or {**one, "time": ""} == {**other, "time": ""}

@@ -1,0 +1,62 @@
+"""An object in the versions in which its managers wrote it, and what changes in each of them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from mooring.sandbox.apiserver.fields.resets import reset_of
+from mooring.sandbox.apiserver.fields.shape_of import shape_of
+from mooring.sandbox.apiserver.fields.shapes import Changes, Struct
+from mooring.sandbox.apiserver.kinds.resource import Registry, Resource
+from mooring.sandbox.apiserver.objects import Tree, encode_json
+
+STORED: Final = ""
+"""In the place of a version: an object as it is stored."""
+
+
+class Versions:
+    """The versions of one resource, for a write to it or to a subresource."""
+
+    def __init__(self, registry: Registry, resource: Resource, subresource: str) -> None:
+        self._registry = registry
+        self._resource = resource
+        self.reset = reset_of(resource, subresource)
+
+    def _served(self, api_version: str) -> Resource | None:
+        """A version of the resource. Other groups do not count, even where they serve the same objects."""
+        if api_version == self._resource.api_version:
+            return self._resource
+        found = self._registry.of_kind(api_version, self._resource.kind)
+        return found if found is not None and found.group == self._resource.group else None
+
+    def shape(self, api_version: str) -> Struct | None:
+        """The shape of objects in a version; None where it is not served any more."""
+        served = self._served(api_version)
+        return None if served is None else shape_of(served)
+
+    def convert(self, tree: Tree, source: str, target: str) -> Tree:
+        """A tree in another version; the tree itself is not changed."""
+        if source == target:
+            return tree
+        before, after = self._served(source), self._served(target)
+        leave = None if before is None else before.conversion
+        enter = None if after is None else after.conversion
+        if leave is None and enter is None:
+            return tree
+        tree = msgspec.json.decode(encode_json(tree))
+        if leave is not None:
+            leave.to_storage(tree)
+        if enter is not None:
+            enter.from_storage(tree)
+        return tree
+
+    def compare(self, old: Tree, new: Tree, form: str, api_version: str) -> Changes | None:
+        """How an object changes, seen in a version; None where that is not served. `form` is what the trees
+        are in."""
+        shape = self.shape(api_version)
+        if shape is None:
+            return None
+        before, after = self.convert(old, form, api_version), self.convert(new, form, api_version)
+        return Changes(*map(self.reset, shape.difference(before, after)))

@@ -1,0 +1,78 @@
+"""The gate for requests over HTTP: in whose name they are made, and whether they may be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Final
+from urllib.parse import unquote
+
+from mooring.client.errors import ApiError
+from mooring.sandbox.apiserver.accounts import service_account
+from mooring.sandbox.apiserver.authorization.check import check
+from mooring.sandbox.apiserver.authorization.rbac import ACCOUNT
+from mooring.sandbox.apiserver.authorization.rules import Asked
+from mooring.sandbox.apiserver.errors import bad_request
+from mooring.sandbox.apiserver.http.paths import Target
+from mooring.sandbox.apiserver.verbs.api import Api, User
+from mooring.sandbox.apiserver.verbs.selectors import parse_fields
+
+_AUTHENTICATED: Final = "system:authenticated"
+
+
+def check_target(api: Api, user: User, verb: str, target: Target, params: Mapping[str, list[str]]) -> None:
+    """Raises 403 where somebody asks for what they may not."""
+    resource, part = target.resource, target.subresource
+    named = f"{resource.plural}/{part.name}" if part is not None else resource.plural
+    namespace = target.name if resource.storage == "namespaces" else target.namespace
+    name = target.name
+    if not name and verb in ("list", "watch"):
+        name = _only_name((params.get("fieldSelector") or [""])[0])
+    check(api, user, Asked(verb, resource.group, named, namespace, name))
+
+
+def _only_name(selector: str) -> str:
+    """The name of the only object that a field selector lets through, if it is about that."""
+    with suppress(ApiError):  # told once it is used
+        terms = parse_fields(selector)
+        return next((term.value for term in terms if term.field == "metadata.name" and term.equal), "")
+    return ""
+
+
+def check_path(api: Api, user: User, method: str, path: str) -> None:
+    """The same for what is no object of the API."""
+    check(api, user, Asked(method.lower(), path=path))
+
+
+def acting(api: Api, user: User, headers: Iterable[tuple[bytes, bytes]]) -> User:
+    """In whose name somebody acts: their own, or that of another if they may. Raises 403."""
+    prefix = b"impersonate-"
+    given = [
+        (name.removeprefix(prefix), value.decode("latin-1"))
+        for name, value in headers
+        if name.startswith(prefix)
+    ]
+    if not given:
+        return user
+    names = [value for name, value in given if name == b"user"]
+    groups = [value for name, value in given if name == b"group"]
+    if not names:
+        raise bad_request("requested to impersonate without a user: the header Impersonate-User is missing")
+    name = names[0]
+    if name.startswith(ACCOUNT):
+        namespace, _, account = name.removeprefix(ACCOUNT).partition(":")
+        check(api, user, Asked("impersonate", "", "serviceaccounts", namespace, account))
+        groups = groups or list(service_account(namespace, account).groups)
+    else:
+        check(api, user, Asked("impersonate", "", "users", "", name))
+    for group in (value for name, value in given if name == b"group"):
+        check(api, user, Asked("impersonate", "", "groups", "", group))
+    for kind, value in given:
+        if kind == b"uid":
+            check(api, user, Asked("impersonate", "authentication.k8s.io", "uids", "", value))
+        elif kind.startswith(b"extra-"):
+            extra = unquote(kind.removeprefix(b"extra-").decode("latin-1"))
+            check(api, user, Asked("impersonate", "authentication.k8s.io", f"userextras/{extra}", "", value))
+    if name != "system:anonymous" and _AUTHENTICATED not in groups:
+        groups = [*groups, _AUTHENTICATED]
+    return User(name, tuple(groups))

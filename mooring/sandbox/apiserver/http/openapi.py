@@ -1,0 +1,75 @@
+"""/openapi: which document is asked for, in what form, and how long clients may keep it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from email.utils import formatdate
+from typing import Final, NamedTuple
+
+from mooring.sandbox.apiserver.http.negotiation import accepts_json
+from mooring.sandbox.apiserver.openapi.documents import OpenAPI
+from mooring.sandbox.apiserver.openapi.protobuf import MEDIA_TYPE as PROTOBUF_V2
+
+Headers = list[tuple[bytes, bytes]]
+
+_YEAR: Final = 365 * 86400
+_ACCEPTED_V2: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+_NOT_KEPT: Final = (b"cache-control", b"no-cache, private")
+_JSON: Final = (b"content-type", b"application/json")
+_VARY: Final = (b"vary", b"Accept")
+
+
+class Reply(NamedTuple):
+    code: int
+    headers: Headers
+    body: bytes = b""
+
+
+_NOT_FOUND: Final = Reply(404, [_NOT_KEPT])
+_NOT_ACCEPTABLE: Final = Reply(406, [_NOT_KEPT, _VARY])
+
+
+def openapi_reply(
+    openapi: OpenAPI, path: str, params: Mapping[str, list[str]], accept: str, known: str, now: float
+) -> Reply:
+    """The answer to a path below /openapi; `known` is the entity tag of what the client has."""
+    if path == "/openapi/v2":
+        return _v2(openapi, accept, known)
+    if path.rstrip("/") == "/openapi/v3":
+        return Reply(200, [_JSON, _NOT_KEPT], openapi.index())
+    if path.startswith("/openapi/v3/"):
+        hash = (params.get("hash") or [""])[0]
+        return _v3(openapi, path.removeprefix("/openapi/v3/"), hash, accept, known, now)
+    return _NOT_FOUND
+
+
+def _v2(openapi: OpenAPI, accept: str, known: str) -> Reply:
+    if _ACCEPTED_V2 in accept:
+        document, media = openapi.v2(protobuf=True), PROTOBUF_V2
+    elif accepts_json(accept):
+        document, media = openapi.v2(protobuf=False), "application/json"
+    else:
+        return _NOT_ACCEPTABLE
+    etag = f'"{document.hash}"'
+    headers = [(b"content-type", media.encode()), (b"etag", etag.encode()), _VARY, _NOT_KEPT]
+    return Reply(304, headers) if known == etag else Reply(200, headers, document.body)
+
+
+def _v3(openapi: OpenAPI, path: str, hash: str, accept: str, known: str, now: float) -> Reply:
+    """An address with a hash always means the same document, so clients may keep it for good."""
+    document = openapi.v3(path)
+    if document is None:
+        return _NOT_FOUND
+    if not accepts_json(accept):
+        return _NOT_ACCEPTABLE
+    etag = f'"{document.hash}"'
+    headers = [_JSON, (b"etag", etag.encode()), _VARY]
+    if hash and hash != document.hash:
+        location = f"/openapi/v3/{path}?hash={document.hash}"
+        return Reply(301, [*headers, _NOT_KEPT, (b"location", location.encode())])
+    if hash:
+        expires = formatdate(now + _YEAR, usegmt=True).encode()
+        headers += [(b"cache-control", b"public, immutable"), (b"expires", expires)]
+    else:
+        headers.append(_NOT_KEPT)
+    return Reply(304, headers) if known == etag else Reply(200, headers, document.body)

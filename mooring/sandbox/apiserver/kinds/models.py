@@ -1,0 +1,107 @@
+"""lightkube-models, read without lightkube.
+
+The package holds every kind of Kubernetes as generated Python: resources with their verbs, models with their
+types and descriptions. Importing it needs lightkube, an HTTP client that we have no use for. So its modules
+are imported under a name of our own, beside the few names of lightkube that they mention.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+import sys
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+_ALIAS = "mooring.sandbox.apiserver.kinds._lightkube"
+
+
+class ResourceDef(NamedTuple):
+    group: str
+    version: str
+    kind: str
+
+
+class ApiInfo(NamedTuple):
+    """How a resource or subresource is served; `parent` and `action` stand for subresources only."""
+
+    resource: ResourceDef
+    plural: str
+    verbs: list[str]
+    parent: ResourceDef | None = None
+    action: str | None = None
+
+
+class FieldInfo(NamedTuple):
+    """A member whose name in JSON is no name in Python, such as `continue`."""
+
+    metadata: dict[str, str]
+    default: Any = ...
+
+
+class Global:
+    """The base of resources without namespace."""
+
+
+class Namespaced:
+    """The base of resources in namespaces."""
+
+
+def _decorated(model: type) -> type:
+    return model
+
+
+def _module(name: str, **members: object) -> ModuleType:
+    module = ModuleType(name)
+    module.__dict__.update(members)
+    sys.modules[name] = module
+    return module
+
+
+@cache
+def _root() -> Path:
+    """Where lightkube-models lies; its package is prepared for being imported under our name."""
+    spec = importlib.util.find_spec("lightkube")
+    places = [Path(place) for place in (spec.submodule_search_locations if spec else None) or ()]
+    root = next((place for place in places if (place / "models" / "core_v1.py").exists()), None)
+    if root is None:
+        raise ImportError("the embedded API server needs lightkube-models: pip install lightkube-models")
+    _module(_ALIAS, __path__=[str(root)])
+    _module(f"{_ALIAS}.core", __path__=[])
+    resource = _module(
+        f"{_ALIAS}.core.resource",
+        ApiInfo=ApiInfo,
+        ResourceDef=ResourceDef,
+        GlobalResource=Global,
+        GlobalSubResource=Global,
+        NamespacedResource=Namespaced,
+        NamespacedResourceG=Namespaced,
+        NamespacedSubResource=Namespaced,
+    )
+    sys.modules[f"{_ALIAS}.core"].__dict__["resource"] = resource
+    _module(f"{_ALIAS}.models._schema", dataclass=_decorated, field=FieldInfo, DictMixin=object)
+    return root
+
+
+def resource_modules() -> list[str]:
+    """The names of the modules of resources, such as "core_v1"."""
+    return [module.name for module in pkgutil.iter_modules([str(_root() / "resources")])]
+
+
+def resource_module(name: str) -> ModuleType:
+    _root()
+    return importlib.import_module(f"{_ALIAS}.resources.{name}")
+
+
+def model_module(name: str) -> ModuleType:
+    _root()
+    return importlib.import_module(f"{_ALIAS}.models.{name}")
+
+
+def model_of(resource: type) -> tuple[str, str]:
+    """The module and the class of the model that a resource's class extends."""
+    model = resource.__mro__[2]
+    return model.__module__.removeprefix(f"{_ALIAS}.models."), model.__name__

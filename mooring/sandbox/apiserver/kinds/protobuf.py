@@ -1,0 +1,207 @@
+"""Bodies in protobuf, which clients in Go prefer to send. They are turned into trees; answers are JSON.
+
+The numbers of fields are in `wire.py`, the types come from lightkube-models.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+import msgspec
+
+from mooring.api.times import format_time
+from mooring.sandbox.apiserver.kinds.types import ListOf, MapOf, ObjectType, Scalar, Type
+from mooring.sandbox.apiserver.kinds.wire import WireField, Zero, wire_fields
+from mooring.sandbox.apiserver.objects import Tree
+
+MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
+_MAGIC = b"k8s\x00"
+_DEEPEST = 64
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+
+
+class ProtobufError(ValueError):
+    """The bytes are not the message that they should be."""
+
+
+class Envelope(NamedTuple):
+    api_version: str
+    kind: str
+    raw: bytes
+
+
+def open_envelope(data: bytes) -> Envelope:
+    """What the message is, and the message itself. Raises ProtobufError."""
+    if not data.startswith(_MAGIC):
+        raise ProtobufError("does not start with the mark of Kubernetes' protobuf")
+    kind = api_version = ""
+    raw = b""
+    for number, wire, value in _fields(data[len(_MAGIC) :]):
+        if number == 1 and wire == _BYTES:
+            named = {n: v for n, w, v in _fields(value) if w == _BYTES}
+            api_version, kind = _utf8(named.get(1, b"")), _utf8(named.get(2, b""))
+        elif number == 2 and wire == _BYTES:
+            raw = value
+    return Envelope(api_version, kind, raw)
+
+
+def decode(type: ObjectType, data: bytes) -> Tree:
+    """A message of a type, as a tree. Raises ProtobufError."""
+    return _message(type, f"{type.module}.{type.name}", data, 0)
+
+
+# ---- the wire -------------------------------------------------------------------------------------
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    result = shift = 0
+    while True:
+        if at >= len(data) or shift > 63:
+            raise ProtobufError("ends in the middle of a number")
+        byte = data[at]
+        at += 1
+        result |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return result, at
+        shift += 7
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, int, Any]]:
+    """Number, wire type and value of each field: an int, or bytes."""
+    at, end = 0, len(data)
+    while at < end:
+        key, at = _varint(data, at)
+        wire = key & 7
+        value: int | bytes
+        if wire == _VARINT:
+            value, at = _varint(data, at)
+        else:
+            if wire == _BYTES:
+                size, at = _varint(data, at)
+            elif wire in (_FIXED64, _FIXED32):
+                size = 8 if wire == _FIXED64 else 4
+            else:
+                raise ProtobufError(f"has a field of the unknown wire type {wire}")
+            if at + size > end:
+                raise ProtobufError("ends in the middle of a field")
+            value = data[at : at + size]
+            at += size
+        yield key >> 3, wire, value
+
+
+def _utf8(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise ProtobufError("has a string that is not UTF-8") from None
+
+
+# ---- messages -------------------------------------------------------------------------------------
+
+
+@cache
+def _by_number(message: str) -> dict[int, WireField]:
+    fields = wire_fields(message)
+    if fields is None:
+        raise ProtobufError(f"is a {message}, of which only JSON is understood here")
+    return {field.number: field for field in fields}
+
+
+def _message(type: ObjectType, message: str, data: bytes, depth: int) -> Tree:
+    if depth > _DEEPEST:
+        raise ProtobufError("is nested too deeply")
+    tree: Tree = {}
+    known = _by_number(message)
+    for number, wire, value in _fields(data):
+        field = known.get(number)
+        if field is None:
+            continue
+        if field.part:
+            tree.update(_message(type, field.part, value, depth + 1))
+            continue
+        declared = type.fields.get(field.name)
+        if declared is not None:
+            _put(tree, field, declared.type, wire, value, depth)
+    return tree
+
+
+def _put(tree: Tree, field: WireField, type: Type, wire: int, value: Any, depth: int) -> None:
+    if field.zero is Zero.BYTES:
+        if value:
+            tree[field.name] = base64.b64encode(value).decode()
+    elif isinstance(type, ListOf):
+        tree.setdefault(field.name, []).append(_value(type.item, wire, value, depth))
+    elif isinstance(type, MapOf):
+        key, member = _entry(type.value, value, depth)
+        tree.setdefault(field.name, {})[key] = member
+    else:
+        found = _value(type, wire, value, depth)
+        if found is not None and (field.zero is not Zero.LEFT_OUT or found not in ("", 0, False)):
+            tree[field.name] = found
+
+
+def _entry(type: Type, data: bytes, depth: int) -> tuple[str, Any]:
+    key, found = "", None
+    for number, wire, value in _fields(data):
+        if number == 1:
+            key = _utf8(value)
+        elif number == 2:
+            found = _value(type, wire, value, depth)
+    return key, "" if found is None and type is Scalar.STRING else found
+
+
+def _value(type: Type, wire: int, value: Any, depth: int) -> Any:
+    """A value as JSON has it; None for what protobuf writes in the place of nothing."""
+    if isinstance(type, ObjectType):
+        return _message(type, f"{type.module}.{type.name}", _bytes(wire, value), depth + 1)
+    if isinstance(type, ListOf):  # a list inside of a map has a message of its own
+        return [_value(type.item, w, v, depth) for _, w, v in _fields(_bytes(wire, value))]
+    if isinstance(type, MapOf):
+        raise ProtobufError("has a map where none is expected")
+    if type is Scalar.STRING:
+        return _utf8(_bytes(wire, value))
+    if type in (Scalar.INTEGER, Scalar.BOOLEAN):
+        if wire != _VARINT:
+            raise ProtobufError("has no number where one is expected")
+        return bool(value) if type is Scalar.BOOLEAN else value - (1 << 64) if value >> 63 else value
+    if type is Scalar.BYTES:
+        return base64.b64encode(_bytes(wire, value)).decode()
+    return _special(type, _bytes(wire, value))
+
+
+def _bytes(wire: int, value: Any) -> bytes:
+    if wire != _BYTES:
+        raise ProtobufError("has a number where something else is expected")
+    found: bytes = value
+    return found
+
+
+def _special(type: Scalar, data: bytes) -> Any:
+    """Types that are messages in protobuf and texts or trees in JSON."""
+    parts = {number: value for number, _, value in _fields(data)}
+    if type is Scalar.QUANTITY:
+        return _utf8(parts.get(1, b"0"))
+    if type in (Scalar.TIME, Scalar.MICRO_TIME):
+        if not parts:
+            return None
+        seconds, nanos = parts.get(1, 0), parts.get(2, 0)
+        seconds = seconds - (1 << 64) if seconds >> 63 else seconds
+        try:
+            return format_time(seconds + nanos / 1e9, micro=type is Scalar.MICRO_TIME)
+        except OverflowError:
+            raise ProtobufError("has a time out of range") from None
+    if type is Scalar.INT_OR_STRING:
+        if parts.get(1, 0) == 1:
+            return _utf8(parts.get(3, b""))
+        number = parts.get(2, 0)
+        return number - (1 << 64) if number >> 63 else number
+    raw = parts.get(1, b"")
+    if not raw:
+        return None
+    try:
+        return msgspec.json.decode(raw)
+    except msgspec.DecodeError:
+        raise ProtobufError("has an extension that is not JSON") from None

@@ -1,0 +1,157 @@
+"""What is particular to a kind, as the verbs ask for it. This base class suffices for most kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from mooring.sandbox.apiserver.errors import Cause
+from mooring.sandbox.apiserver.kinds.traits import Traits
+from mooring.sandbox.apiserver.objects import Tree
+from mooring.sandbox.apiserver.validation.metadata import validate_metadata
+
+if TYPE_CHECKING:
+    from mooring.sandbox.apiserver.verbs.replicas import Replicas
+    from mooring.sandbox.apiserver.verbs.write import Write
+
+
+def _anything(obj: Tree, old: Tree) -> Iterable[Cause]:
+    return ()
+
+
+class Rules(NamedTuple):
+    """What is wrong with an object of some kind: a new one, one that was another before, and its status."""
+
+    create: Callable[[Tree], Iterable[Cause]]
+    update: Callable[[Tree, Tree], Iterable[Cause]]
+    status: Callable[[Tree, Tree], Iterable[Cause]] = _anything
+
+
+class Strategy:
+    """Hooks around the writes of one kind. Objects are trees that may be changed in place, except `old`.
+
+    Subclasses stand in `mooring.sandbox.apiserver.strategies`, which says which kind has which.
+    """
+
+    def __init__(
+        self,
+        traits: Traits,
+        default: Callable[[Tree], None] | None = None,
+        rules: Rules | None = None,
+        empty_status: Callable[[], Tree] | None = None,
+    ) -> None:
+        self.traits = traits
+        self._default = default
+        self._rules = rules
+        self._empty_status = empty_status
+        self.replicas: Replicas | None = None
+        """The short way for kinds of which many are made alike."""
+        self._selectable = [path.split(".") for path in traits.selectable]
+
+    def default(self, obj: Tree) -> None:
+        """Fill in what the client left out."""
+        if self._default is not None:
+            self._default(obj)
+
+    def default_status(self, obj: Tree) -> None:
+        """The same for a stored object of which only the status is new."""
+        self.default(obj)
+
+    def prepare_create(self, write: Write, obj: Tree) -> None:
+        """Before validation of a new object: reset what clients may not set."""
+        self.reset_status(obj)
+        if self.traits.generation:
+            obj["metadata"]["generation"] = 1
+
+    def reset_status(self, obj: Tree) -> None:
+        """Clients do not say in which status an object begins."""
+        if self._empty_status is not None:
+            obj["status"] = self._empty_status()
+        elif self.traits.status:
+            obj.pop("status", None)
+
+    def prepare_update(self, write: Write, obj: Tree, old: Tree) -> None:
+        """Before validation of an update: keep what this write may not change, and count generations."""
+        if self.traits.status:
+            keep(obj, old, "status")
+        if self.traits.generation and self.spec_of(obj) != self.spec_of(old):
+            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+    def prepare_status(self, write: Write, obj: Tree, old: Tree) -> None:
+        """Before validation of a write to the status subresource: everything but the status stays."""
+        for name in set(obj) | set(old):
+            if name not in ("metadata", "status"):
+                keep(obj, old, name)
+        for name in self.traits.status_keeps:
+            keep(obj["metadata"], old["metadata"], name)
+        self.settle_status(write, obj, old)
+
+    def settle_status(self, write: Write, obj: Tree, old: Tree) -> None:
+        """What a kind keeps of its status, or adds to it."""
+
+    def prepare_subresource(self, write: Write, obj: Tree, old: Tree) -> None:
+        """The same for other subresources that are written like the object: `write.subresource` names it."""
+
+    def validate_create(self, obj: Tree) -> list[Cause]:
+        causes = validate_metadata(obj["metadata"], self.traits.name, any_finalizer=self.traits.any_finalizer)
+        return causes if self._rules is None else [*causes, *self._rules.create(obj)]
+
+    def repeats(self, obj: Tree) -> bool:
+        """Whether the stored object, but for its metadata, follows from the spec that was sent alone: then
+        another of this spec will be the same."""
+        return False
+
+    def validate_replica(self, metadata: Tree) -> list[Cause]:
+        """For an object whose spec is known to be good."""
+        return validate_metadata(metadata, self.traits.name, any_finalizer=self.traits.any_finalizer)
+
+    def validate_update(self, obj: Tree, old: Tree) -> list[Cause]:
+        """The metadata is looked after; so it is with the following ones."""
+        return [] if self._rules is None else list(self._rules.update(obj, old))
+
+    def validate_status(self, obj: Tree, old: Tree) -> list[Cause]:
+        return [] if self._rules is None else list(self._rules.status(obj, old))
+
+    def validate_subresource(self, subresource: str, obj: Tree, old: Tree) -> list[Cause]:
+        return []
+
+    def grace_period(self, obj: Tree, asked: int | None) -> int | None:
+        """The seconds that a deleted object stays around; None where this kind knows no such thing."""
+        return None
+
+    def held(self, obj: Tree) -> bool:
+        """Whether a deleted object must stay, since somebody has still to finalize it."""
+        return bool(obj["metadata"].get("finalizers"))
+
+    def mark_deleted(self, obj: Tree) -> None:
+        """A deleted object stays because it is held; its metadata says so already."""
+
+    def spec_of(self, obj: Tree) -> object:
+        """What a generation counts the changes of."""
+        return {name: value for name, value in obj.items() if name not in ("metadata", "status")}
+
+    def select(self, obj: Tree) -> tuple[str, ...]:
+        """The values of the selectable fields as texts, empty where a field is absent."""
+        found = []
+        for head, *rest in self._selectable:  # with every write: no calls but for what is no text
+            value = obj.get(head)
+            for name in rest:
+                value = value.get(name) if isinstance(value, dict) else None
+            found.append(value if type(value) is str else as_text(value))
+        return tuple(found)
+
+
+def as_text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def keep(obj: Tree, old: Tree, name: str) -> None:
+    """Set a member to what it was before, or remove it where it was not there."""
+    if name in old:
+        obj[name] = old[name]
+    else:
+        obj.pop(name, None)

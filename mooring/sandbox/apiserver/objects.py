@@ -1,0 +1,52 @@
+"""Objects at work: plain trees, and how they go in and out of the store's bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from mooring.sandbox.apiserver.store.record import OPENING, Record
+
+Tree = dict[str, Any]
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder()
+
+encode_json = _encoder.encode
+
+
+def encode_tail(obj: Tree) -> bytes:
+    """The part of an object's JSON that a record keeps: no kind, no apiVersion, no resourceVersion.
+
+    The metadata must hold something else than its version; every stored object has a name.
+    """
+    ordered = {"metadata": None, **obj}
+    if "resourceVersion" in obj["metadata"]:
+        metadata = ordered["metadata"] = obj["metadata"].copy()
+        del metadata["resourceVersion"]
+    ordered.pop("kind", None)
+    ordered.pop("apiVersion", None)
+    return _encoder.encode(ordered)[len(OPENING) :]
+
+
+def decode_record(record: Record, api_version: str, kind: str) -> Tree:
+    """The object of a record, as a tree of its own that may be changed."""
+    return {"kind": kind, "apiVersion": api_version, **_decoder.decode(record.body)}
+
+
+def dig(tree: Any, *path: str) -> Any:
+    """The value at a path of members, or None where there is none."""
+    for name in path:
+        if not isinstance(tree, dict):
+            return None
+        tree = tree.get(name)
+    return tree
+
+
+def set_or_drop(tree: Tree, name: str, value: Any) -> None:
+    """Set a member, or remove it where the value is empty: Kubernetes writes no empty lists and maps."""
+    if value:
+        tree[name] = value
+    else:
+        tree.pop(name, None)

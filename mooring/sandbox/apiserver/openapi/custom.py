@@ -1,0 +1,112 @@
+"""Schemas of custom resources: what their definition says, and what all objects have."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from mooring.sandbox.apiserver.kinds.documentation import documentation_of
+from mooring.sandbox.apiserver.kinds.resource import Resource
+from mooring.sandbox.apiserver.kinds.types import object_type
+from mooring.sandbox.apiserver.objects import Tree
+from mooring.sandbox.apiserver.openapi.names import custom_name
+from mooring.sandbox.apiserver.openapi.schemas import Schemas
+
+_OBJECT_META: Final = object_type("meta_v1", "ObjectMeta")
+_LIST_META: Final = object_type("meta_v1", "ListMeta")
+_POD: Final = object_type("core_v1", "Pod")
+_PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
+_EMBEDDED: Final = "x-kubernetes-embedded-resource"
+_ONLY_V3: Final = ("oneOf", "anyOf", "allOf", "not", "nullable")
+"""What kubectl does not understand in a v2 document."""
+
+
+def custom_schema(schemas: Schemas, schema: Tree | None) -> Tree:
+    """The definition of a custom kind; `schema` is the `openAPIV3Schema` of its version.
+
+    One that is nested too deeply to be told must not keep the document from all others.
+    """
+    try:
+        return _published(schemas, schema)
+    except RecursionError:
+        return {"type": "object"}
+
+
+def _published(schemas: Schemas, schema: Tree | None) -> Tree:
+    if schema is None:
+        return {"type": "object"}
+    if schemas.dialect.version == 2:
+        if schema.get(_PRESERVE):
+            return {"type": "object"}  # members that are named would be the only ones allowed
+        schema = _in_v2(schema)
+    return {**_embedding(schemas, schema), "properties": _object_members(schemas, schema)}
+
+
+def custom_list_schema(schemas: Schemas, resource: Resource) -> Tree:
+    kind = resource.kind
+    items = schemas.dialect.named(custom_name(*resource.gvk))
+    return {
+        "description": f"{resource.list_kind} is a list of {kind}",
+        "type": "object",
+        "required": ["items"],
+        "properties": {
+            **_type_members(),
+            "items": {"description": f"List of {resource.plural}.", "type": "array", "items": items},
+            "metadata": schemas.dialect.named(schemas.add(_LIST_META)),
+        },
+    }
+
+
+def _about(member: str) -> str:
+    """What a member means that all objects have, such as pods."""
+    return documentation_of(_POD).members[member]
+
+
+def _type_members() -> Tree:
+    return {name: {"description": _about(name), "type": "string"} for name in ("apiVersion", "kind")}
+
+
+def _object_members(schemas: Schemas, schema: Tree) -> Tree:
+    own = _embedding(schemas, schema).get("properties") or {}
+    metadata = schemas.dialect.named(schemas.add(_OBJECT_META), description=_about("metadata"))
+    return dict(sorted({**own, **_type_members(), "metadata": metadata}.items()))
+
+
+def _embedding(schemas: Schemas, schema: Tree) -> Tree:
+    """A schema whose parts that are objects of their own have the members of such."""
+    found = dict(schema)
+    if "properties" in found:
+        found["properties"] = {name: _part(schemas, member) for name, member in found["properties"].items()}
+    for name in ("items", "additionalProperties"):
+        if isinstance(found.get(name), dict):
+            found[name] = _part(schemas, found[name])
+    return found
+
+
+def _part(schemas: Schemas, schema: Tree) -> Tree:
+    found = _embedding(schemas, schema)
+    if schema.get(_EMBEDDED):
+        found["properties"] = _object_members(schemas, schema)
+    return found
+
+
+def _in_v2(schema: Tree) -> Tree:
+    """A schema that says no more than kubectl understands, and nothing that it takes for something else."""
+    found: dict[str, Any] = {name: value for name, value in schema.items() if name not in _ONLY_V3}
+    if schema.get("nullable") or schema.get(_PRESERVE):
+        for name in ("items", "properties"):
+            found.pop(name, None)
+    if schema.get("nullable") or (schema.get(_PRESERVE) and found.get("type") == "object"):
+        found.pop("type", None)
+    if found.get("type") == "array" and "items" not in found:
+        del found["type"]
+    if "properties" in found:
+        members = found["properties"]
+        found["properties"] = {name: _in_v2(member) for name, member in members.items()}
+        nullable = {name for name, member in members.items() if member.get("nullable")}
+        required = [name for name in found.pop("required", ()) if name not in nullable]
+        if required:
+            found["required"] = required
+    for name in ("items", "additionalProperties"):
+        if isinstance(found.get(name), dict):
+            found[name] = _in_v2(found[name])
+    return found

@@ -1,0 +1,91 @@
+"""The documents that are served, made when they are first asked for and kept while they are right."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import NamedTuple
+
+from mooring.sandbox.apiserver.kinds.resource import Registry, Resource
+from mooring.sandbox.apiserver.objects import encode_json
+from mooring.sandbox.apiserver.openapi.protobuf import encode_document
+from mooring.sandbox.apiserver.openapi.v2 import BuilderV2
+from mooring.sandbox.apiserver.openapi.v3 import BuilderV3
+
+
+class Document(NamedTuple):
+    """An encoded document, and a hash of what it says."""
+
+    body: bytes
+    hash: str
+
+
+class _Made(NamedTuple):
+    resources: tuple[Resource, ...]
+    document: Document
+
+
+class _Swagger(NamedTuple):
+    generation: int
+    """Of the registry that it describes."""
+    json: Document
+    protobuf: Document
+
+
+class OpenAPI:
+    """Describes what a registry holds at the moment."""
+
+    def __init__(self, registry: Registry, version: str) -> None:
+        self._registry = registry
+        self._version = version
+        self._made: dict[str, _Made] = {}
+        """Documents of v3 by their paths, and the resources that they describe."""
+        self._swagger: _Swagger | None = None
+
+    def index(self) -> bytes:
+        """Which documents of v3 there are; their addresses change with what they say."""
+        paths = {
+            path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={self._document(path, resources).hash}"}
+            for path, resources in sorted(self._by_path().items())
+        }
+        return encode_json({"paths": paths})
+
+    def v3(self, path: str) -> Document | None:
+        """The document of "api/v1" or "apis/GROUP/VERSION"; None where no such is served."""
+        resources = self._by_path().get(path)
+        return None if resources is None else self._document(path, resources)
+
+    def v2(self, *, protobuf: bool) -> Document:
+        """The document of everything."""
+        if self._swagger is None or self._swagger.generation != self._registry.generation:
+            builder = BuilderV2()
+            for resource in self._registry:
+                builder.add(resource)
+            tree = builder.document(self._version)
+            body = encode_json(tree)
+            self._swagger = _Swagger(
+                self._registry.generation,
+                Document(body, _hash(body)),
+                Document(encode_document(tree), _hash(body)),
+            )
+        return self._swagger.protobuf if protobuf else self._swagger.json
+
+    def _by_path(self) -> dict[str, tuple[Resource, ...]]:
+        found: dict[str, list[Resource]] = {}
+        for resource in self._registry:
+            path = f"apis/{resource.api_version}" if resource.group else f"api/{resource.version}"
+            found.setdefault(path, []).append(resource)
+        return {path: tuple(resources) for path, resources in found.items()}
+
+    def _document(self, path: str, resources: tuple[Resource, ...]) -> Document:
+        made = self._made.get(path)
+        if made is None or made.resources != resources:
+            builder = BuilderV3()
+            for resource in resources:
+                builder.add(resource)
+            body = encode_json(builder.document(self._version))
+            made = self._made[path] = _Made(resources, Document(body, _hash(body)))
+        return made.document
+
+
+def _hash(body: bytes) -> str:
+    return hashlib.sha512(body).hexdigest().upper()

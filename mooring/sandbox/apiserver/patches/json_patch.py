@@ -1,0 +1,162 @@
+"""JSON patches (RFC 6902), with the peculiarities of the implementation that Kubernetes uses.
+
+Paths are those of RFC 6901. Beyond the RFC, negative indices count from the end of a list, `replace` of a
+member that is not there adds it, and `test` for null succeeds where there is nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from mooring.sandbox.apiserver.fields.go_text import json_name
+from mooring.sandbox.apiserver.kinds.codec import FieldValidation
+from mooring.sandbox.apiserver.patches.refusals import too_many_operations, unprocessable, wrong_type
+
+MOST_OPERATIONS: Final = 10_000
+_MOST_COPIED: Final = 3 * 1024 * 1024  # bytes that the copy operations of one patch may add
+_MEMBERS: Final = frozenset({"op", "path", "from", "value"})
+_INDEX: Final = re.compile(r"[+-]?[0-9]{1,9}")
+
+_canonical = msgspec.json.Encoder(order="deterministic").encode
+
+
+class _DoesNotApplyError(Exception):
+    """Told to clients without the reason, as Kubernetes does it."""
+
+
+def read_json_patch(patch: Any, validation: FieldValidation) -> tuple[list[dict[str, Any]], list[str]]:
+    """The operations of a patch, and what is to be said about it. Raises ApiError."""
+    if not isinstance(patch, list):
+        raise wrong_type(json_name(patch), "[]handlers.jsonPatchOp", "error decoding patch: ")
+    for operation in patch:
+        if not isinstance(operation, dict | None):
+            raise wrong_type(json_name(operation), "handlers.jsonPatchOp", "error decoding patch: ")
+    if len(patch) > MOST_OPERATIONS:
+        raise too_many_operations(len(patch), MOST_OPERATIONS)
+    operations = [operation or {} for operation in patch]
+    if validation is FieldValidation.IGNORE:
+        return operations, []
+    return operations, [
+        f'json patch unknown field "[{index}].{name}"'
+        for index, operation in enumerate(operations)
+        for name in operation
+        if name not in _MEMBERS
+    ]
+
+
+def apply_json_patch(operations: Sequence[dict[str, Any]], tree: Any) -> Any:
+    """The tree with the patch applied; the tree is changed. Raises 422 where the patch does not apply."""
+    document, copied = [tree], 0
+    try:
+        for operation in operations:
+            name, path = operation.get("op"), operation.get("path")
+            if not isinstance(path, str):
+                raise _DoesNotApplyError
+            if name in ("move", "copy"):
+                copied += _transfer(document, operation, path)
+            elif name in _OPERATIONS:
+                _OPERATIONS[name](document, path, operation.get("value"))
+            else:
+                raise _DoesNotApplyError
+            if copied > _MOST_COPIED:
+                raise _DoesNotApplyError
+    except _DoesNotApplyError:
+        raise unprocessable() from None
+    return document[0]
+
+
+def _find(document: list[Any], path: str) -> tuple[Any, str]:
+    """The object or list that holds what a path names, and its name there."""
+    parts = path.split("/")
+    if len(parts) < 2:
+        raise _DoesNotApplyError
+    place = document[0]
+    for part in parts[1:-1]:
+        place = _get(place, _unescaped(part))
+        if not isinstance(place, dict | list):
+            raise _DoesNotApplyError
+    return place, _unescaped(parts[-1])
+
+
+def _unescaped(part: str) -> str:
+    return part.replace("~1", "/").replace("~0", "~")
+
+
+def _index(name: str, length: int) -> int:
+    """A place in a list of `length` items. Raises where there is no such place."""
+    if not _INDEX.fullmatch(name):
+        raise _DoesNotApplyError
+    index = int(name)
+    index += length if index < 0 else 0
+    if not 0 <= index < length:
+        raise _DoesNotApplyError
+    return index
+
+
+def _get(place: Any, name: str) -> Any:
+    """What stands there; None for a member that is not there."""
+    return place.get(name) if isinstance(place, dict) else place[_index(name, len(place))]
+
+
+def _put(place: Any, name: str, value: Any) -> None:
+    if isinstance(place, dict):
+        place[name] = value
+    elif name == "-":
+        place.append(value)
+    else:
+        place.insert(_index(name, len(place) + 1), value)
+
+
+def _add(document: list[Any], path: str, value: Any) -> None:
+    place, name = _find(document, path)
+    _put(place, name, value)
+
+
+def _drop(document: list[Any], path: str, value: Any = None) -> Any:
+    place, name = _find(document, path)
+    if isinstance(place, list):
+        return place.pop(_index(name, len(place)))
+    if name not in place:
+        raise _DoesNotApplyError
+    return place.pop(name)
+
+
+def _replace(document: list[Any], path: str, value: Any) -> None:
+    if not path:
+        if not isinstance(value, dict | list):
+            raise _DoesNotApplyError
+        document[0] = value
+        return
+    place, name = _find(document, path)
+    place[name if isinstance(place, dict) else _index(name, len(place))] = value
+
+
+def _test(document: list[Any], path: str, value: Any) -> None:
+    if path:
+        place, name = _find(document, path)
+        found = _get(place, name)
+    else:
+        found = document[0]
+    if _canonical(found) != _canonical(value):  # unlike ==, this tells true from 1
+        raise _DoesNotApplyError
+
+
+def _transfer(document: list[Any], operation: dict[str, Any], path: str) -> int:
+    """Move or copy a value; the size of what was copied."""
+    source = operation.get("from")
+    if not isinstance(source, str):
+        raise _DoesNotApplyError
+    if operation["op"] == "move":
+        _add(document, path, _drop(document, source))
+        return 0
+    place, name = _find(document, source)
+    encoded = _canonical(_get(place, name))
+    _add(document, path, msgspec.json.decode(encoded))
+    return len(encoded)
+
+
+_OPERATIONS: Final = {"add": _add, "remove": _drop, "replace": _replace, "test": _test}

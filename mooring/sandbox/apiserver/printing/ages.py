@@ -1,0 +1,62 @@
+"""How long ago something was, as people read it."""
+
+from __future__ import annotations
+
+from mooring.api.times import parse_time
+from mooring.sandbox.apiserver.objects import Tree
+
+_MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365 * 86400
+
+
+def human_duration(seconds: float) -> str:
+    """Seconds in the two or three figures that matter, as apimachinery's HumanDuration writes them.
+
+    Clocks differ: a second or two before the present counts as now.
+    """
+    whole = int(seconds)
+    if whole < -1:
+        return "<invalid>"
+    if whole < 2 * _MINUTE:
+        return f"{max(whole, 0)}s"
+    if whole < 10 * _MINUTE:
+        return _two(whole, _MINUTE, "m", 1, "s")
+    if whole < 3 * _HOUR:
+        return f"{whole // _MINUTE}m"
+    if whole < 8 * _HOUR:
+        return _two(whole, _HOUR, "h", _MINUTE, "m")
+    if whole < 2 * _DAY:
+        return f"{whole // _HOUR}h"
+    if whole < 8 * _DAY:
+        return _two(whole, _DAY, "d", _HOUR, "h")
+    if whole < 2 * _YEAR:
+        return f"{whole // _DAY}d"
+    if whole < 8 * _YEAR:
+        return _two(whole, _YEAR, "y", _DAY, "d")
+    return f"{whole // _YEAR}y"
+
+
+def _two(whole: int, unit: int, name: str, small_unit: int, small_name: str) -> str:
+    count, rest = divmod(whole, unit)
+    rest //= small_unit
+    return f"{count}{name}{rest}{small_name}" if rest else f"{count}{name}"
+
+
+class Ages:
+    """Ages at one moment, the same for all rows of a table."""
+
+    def __init__(self, now: float) -> None:
+        self._now = now
+        self._known: dict[str, str] = {}  # many objects were made in the same second
+
+    def since(self, time: str | None) -> str:
+        """The time that has passed since an RFC 3339 time."""
+        if not time:
+            return "<unknown>"
+        found = self._known.get(time)
+        if found is None:
+            found = self._known[time] = human_duration(self._now - parse_time(time))
+        return found
+
+    def of(self, obj: Tree) -> str:
+        """The age of an object."""
+        return self.since(obj["metadata"].get("creationTimestamp"))

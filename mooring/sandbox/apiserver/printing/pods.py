@@ -1,0 +1,193 @@
+"""Pods: what became of their containers, in a few words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from mooring.sandbox.apiserver.objects import Tree, dig
+from mooring.sandbox.apiserver.printing.ages import Ages
+from mooring.sandbox.apiserver.printing.columns import AGE, NAME, Cell, Column, Printer, of, wide
+from mooring.sandbox.apiserver.printing.texts import NONE, holds, labels, template_columns
+
+_ENDED: Final = {
+    "Succeeded": "The pod has completed successfully.",
+    "Failed": "The pod failed.",
+}
+
+
+class _Restarts:
+    """How often containers restarted, and when the last of them ended before it did."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.last = ""
+
+    def add(self, container: Tree) -> None:
+        self.count += container.get("restartCount", 0)
+        ended = dig(container, "lastState", "terminated", "finishedAt") or ""
+        self.last = max(self.last, ended)  # times of this form sort as texts
+
+    def text(self, ages: Ages) -> str:
+        return f"{self.count} ({ages.since(self.last)} ago)" if self.count and self.last else str(self.count)
+
+
+class _Containers:
+    """The containers of a pod: how many are ready, how often they restarted, and what they are at."""
+
+    def __init__(self, pod: Tree) -> None:
+        spec, status = pod.get("spec") or {}, pod.get("status") or {}
+        init = spec.get("initContainers") or ()
+        self._init_count = len(init)
+        self._sidecars = {one["name"] for one in init if one.get("restartPolicy") == "Always"}
+        self._sidecar_restarts = _Restarts()
+        self._conditions: list[Tree] = status.get("conditions") or []
+        self.total = len(spec.get("containers") or ()) + len(self._sidecars)
+        self.ready = 0
+        self.restarts = _Restarts()
+        self.reason = self._first_reason(status)
+        initialized = self._look_at_init(status.get("initContainerStatuses") or ())
+        if initialized or holds(self._conditions, "Initialized"):
+            self._look_at(status.get("containerStatuses") or [])
+
+    def _first_reason(self, status: Tree) -> str:
+        for condition in self._conditions:
+            if condition.get("type") == "PodScheduled" and condition.get("reason") == "SchedulingGated":
+                return "SchedulingGated"
+        reason: str = status.get("reason") or status.get("phase") or ""
+        return reason
+
+    def _look_at_init(self, statuses: Iterable[Tree]) -> bool:
+        """Whether all init containers have done their part; else the first that has not gives the reason."""
+        for index, container in enumerate(statuses):
+            sidecar = container.get("name") in self._sidecars
+            self.restarts.add(container)
+            if sidecar:
+                self._sidecar_restarts.add(container)
+            ended = dig(container, "state", "terminated")
+            if ended is not None and ended.get("exitCode", 0) == 0:
+                continue
+            if sidecar and container.get("started"):
+                self.ready += bool(container.get("ready"))
+                continue
+            self.reason = "Init:" + self._init_reason(container, index)
+            return False
+        return True
+
+    def _init_reason(self, container: Tree, index: int) -> str:
+        ended = dig(container, "state", "terminated")
+        if ended is not None:
+            return _end_reason(ended)
+        waiting: str = dig(container, "state", "waiting", "reason") or ""
+        return waiting if waiting not in ("", "PodInitializing") else f"{index}/{self._init_count}"
+
+    def _look_at(self, statuses: list[Tree]) -> None:
+        """The reason is what the first container that has one says, unless another still runs."""
+        self.restarts = self._sidecar_restarts
+        running, failure = False, ""
+        for container in reversed(statuses):
+            self.restarts.add(container)
+            state = container.get("state") or {}
+            waiting, ended = dig(state, "waiting", "reason"), state.get("terminated")
+            if waiting:
+                self.reason = waiting
+            elif ended is not None:
+                self.reason = _end_reason(ended)
+                if ended.get("exitCode", 0) != 0:
+                    failure = self.reason
+            elif container.get("ready") and "running" in state:
+                running = True
+                self.ready += 1
+        if self.reason == "Completed":
+            if running and holds(self._conditions, "Ready"):
+                self.reason = "Running"
+            elif failure or running:
+                self.reason = failure or "NotReady"
+
+
+def _end_reason(ended: Tree) -> str:
+    reason: str = ended.get("reason") or ""
+    signal = ended.get("signal", 0)
+    return reason or (f"Signal:{signal}" if signal else f"ExitCode:{ended.get('exitCode', 0)}")
+
+
+class _PodPrinter(Printer):
+    """Looks at the containers once, and hands what it saw to the columns as a member of the pod."""
+
+    def cells(self, obj: Tree, ages: Ages) -> list[Any]:
+        return super().cells({**obj, "containers": _Containers(obj)}, ages)
+
+    def conditions(self, obj: Tree) -> list[Tree]:
+        phase = dig(obj, "status", "phase")
+        if phase not in _ENDED:
+            return []
+        return [{"type": "Completed", "status": "True", "reason": phase, "message": _ENDED[phase]}]
+
+
+def _ready(pod: Tree) -> str:
+    containers: _Containers = pod["containers"]
+    return f"{containers.ready}/{containers.total}"
+
+
+def _status(pod: Tree) -> str:
+    containers: _Containers = pod["containers"]
+    if "deletionTimestamp" in pod["metadata"]:
+        if dig(pod, "status", "reason") == "NodeLost":
+            return "Unknown"
+        if dig(pod, "status", "phase") not in _ENDED:
+            return "Terminating"
+    return containers.reason
+
+
+def _restarts(pod: Tree, ages: Ages) -> str:
+    containers: _Containers = pod["containers"]
+    return containers.restarts.text(ages)
+
+
+def _address(pod: Tree) -> str:
+    found = dig(pod, "status", "podIPs")
+    return (found[0].get("ip") if found else "") or NONE
+
+
+def _readiness_gates(pod: Tree) -> str:
+    gates = dig(pod, "spec", "readinessGates")
+    if not gates:
+        return NONE
+    conditions = dig(pod, "status", "conditions")
+    passed = sum(holds(conditions, gate.get("conditionType", "")) for gate in gates)
+    return f"{passed}/{len(gates)}"
+
+
+def _or_none(*path: str) -> Cell:
+    return of(lambda pod: dig(pod, *path) or NONE)
+
+
+PRINTERS: Final = {
+    "pods": _PodPrinter(
+        NAME,
+        Column("Ready", of(_ready), "The aggregate readiness state of this pod for accepting traffic."),
+        Column("Status", of(_status), "The aggregate status of the containers in this pod."),
+        Column(
+            "Restarts",
+            _restarts,
+            "The number of times the containers in this pod have been restarted and when the last container "
+            "in this pod has restarted.",
+        ),
+        AGE,
+        wide("IP", of(_address), "core_v1.PodStatus.podIP"),
+        wide("Node", _or_none("spec", "nodeName"), "core_v1.PodSpec.nodeName"),
+        wide(
+            "Nominated Node", _or_none("status", "nominatedNodeName"), "core_v1.PodStatus.nominatedNodeName"
+        ),
+        wide("Readiness Gates", of(_readiness_gates), "core_v1.PodSpec.readinessGates"),
+    ),
+    "podtemplates": Printer(
+        NAME,
+        *(column._replace(priority=0) for column in template_columns("template")),
+        Column(
+            "Pod Labels",
+            of(lambda obj: labels(dig(obj, "template", "metadata", "labels"))),
+            "The labels for the pod template.",
+        ),
+    ),
+}

@@ -1,0 +1,168 @@
+"""EmbeddedServer: a Kubernetes API in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import platform
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from mooring.sandbox.apiserver.admission.plugins import default_admission
+from mooring.sandbox.apiserver.bootstrap import bootstrap, bootstrap_roles
+from mooring.sandbox.apiserver.builtin import builtin_registry
+from mooring.sandbox.apiserver.custom.serving import serve_definitions
+from mooring.sandbox.apiserver.http.app import App, Page
+from mooring.sandbox.apiserver.http.identity import (
+    certificate_files,
+    kept_certificates,
+    kept_token,
+    kubeconfig_path,
+    last_port,
+    new_token,
+)
+from mooring.sandbox.apiserver.http.kubeconfig import write_kubeconfig
+from mooring.sandbox.apiserver.http.serving import Listener
+from mooring.sandbox.apiserver.port import EmbeddedCluster
+from mooring.sandbox.apiserver.store.sqlite import SqliteJournal
+from mooring.sandbox.apiserver.store.store import WINDOW, Store
+from mooring.sandbox.apiserver.verbs.api import Api
+
+VERSION = "1.36"
+
+
+class EmbeddedServer:
+    """A Kubernetes API server. Nothing happens before `start`; `stop` ends what it began.
+
+    It listens on this machine only unless `host` says otherwise, and lets in whoever has the token that
+    stands in the kubeconfig. Without a data directory everything is in memory and gone afterwards; with one,
+    the kubeconfig is in it and stays good, also across restarts as long as nobody else takes the port.
+    """
+
+    def __init__(
+        self,
+        data_dir: str | Path | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        clock: Callable[[], float] = time.time,
+        seed: int | None = None,
+        window: int = WINDOW,
+    ) -> None:
+        self._data_dir = None if data_dir is None else Path(data_dir)
+        self._host = host
+        self._port = port
+        self._clock = clock
+        self._seed = seed
+        self._window = window
+        self._directory: Path | None = None
+        self._listener: Listener | None = None
+        self.token = new_token()
+        self.authority = b""
+        """What signed the server's certificate, in PEM, once it listens."""
+        self.pages: dict[str, Page] = {}
+        """What others in this process have to say, beside the API: see `App`."""
+        self.api: Api
+
+    async def start(self) -> None:
+        """Open the store and listen."""
+        self._directory = self._data_dir or Path(tempfile.mkdtemp(prefix="mooring-"))
+        try:
+            self.open()
+            bootstrap_roles(self.api)
+            await self._listen(self._directory)
+        except BaseException:
+            self._forget()
+            raise
+
+    def open(self) -> None:
+        """Open the store without listening: `cluster` is then the only way in. `stop` closes it again."""
+        journal = None if self._data_dir is None else SqliteJournal(self._data_dir)
+        if self._data_dir is not None:
+            self.token = kept_token(self._data_dir)
+        store = Store(window=self._window, journal=journal)
+        loop = asyncio.get_running_loop()
+        store.soon = loop.call_soon
+        self.api = Api(
+            store,
+            builtin_registry(),
+            default_admission(),
+            clock=self._clock,
+            seed=self._seed,
+            token=self.token,
+        )
+        serve_definitions(self.api)
+        bootstrap(self.api)
+
+    async def _listen(self, directory: Path) -> None:
+        self.authority = kept_certificates(directory, self._host).authority
+        self._listener = self._new_listener(directory)
+        await self._listener.start()
+        write_kubeconfig(kubeconfig_path(directory), self.url, self.token, self.authority)
+
+    def _new_listener(self, directory: Path) -> Listener:
+        """On the port that was asked for; if none was, on the last one, or any where that is taken."""
+        app, files = App(self.api, version_info(), self.pages), certificate_files(directory)
+        if not self._port:
+            with contextlib.suppress(OSError):
+                return Listener(app, self._host, last_port(directory), *files)
+        return Listener(app, self._host, self._port, *files)
+
+    @property
+    def cluster(self) -> EmbeddedCluster:
+        """The same API without HTTP, for whoever is in this process."""
+        return EmbeddedCluster(self.api)
+
+    @property
+    def url(self) -> str:
+        if self._listener is None:
+            raise RuntimeError("the server has no address before it is started")
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._host, self._host)
+        return f"https://{f'[{host}]' if ':' in host else host}:{self._listener.port}"
+
+    @property
+    def kubeconfig(self) -> Path:
+        """A file that lets its owner in; it goes when the server stops, unless it is in a data directory."""
+        if self._directory is None:
+            raise RuntimeError("there is no kubeconfig before the server is started")
+        return kubeconfig_path(self._directory)
+
+    async def stop(self) -> None:
+        """End all requests, close the store, and remove files that nobody will need any more."""
+        self.api.store.close()
+        if self._listener is not None:
+            await self._listener.stop()
+        self._forget()
+
+    def _forget(self) -> None:
+        if self._directory is not None and self._data_dir is None:
+            shutil.rmtree(self._directory, ignore_errors=True)
+        self._directory = self._listener = None
+
+    async def __aenter__(self) -> EmbeddedServer:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.stop()
+
+
+def version_info() -> dict[str, str]:
+    """What /version says. The build is ours; the API is that of this release of Kubernetes."""
+    major, minor = VERSION.split(".")
+    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    return {
+        "major": major,
+        "minor": minor,
+        "gitVersion": f"v{VERSION}.0+mooring",
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": "",
+        "platform": f"{sys.platform}/{machine}",
+    }

@@ -1,0 +1,131 @@
+"""All tables under one counter of versions, and the flush that makes writes durable and visible."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from mooring.sandbox.apiserver.store.record import Event, Record
+from mooring.sandbox.apiserver.store.table import Table
+from mooring.sandbox.apiserver.store.watch import Predicate, Watch
+
+WINDOW = 10_000
+"""Events that a table remembers, at least; it forgets older ones in bulk."""
+
+
+class Journal(Protocol):
+    """Where writes are kept across restarts."""
+
+    def load(self) -> tuple[int, dict[str, list[Record]]]:
+        """The last version, and the records of every table."""
+        ...
+
+    def append(self, table: str, event: Event) -> None:
+        """Take down a write; it need not be durable before `commit`."""
+        ...
+
+    def commit(self, version: int) -> None:
+        """Make everything taken down durable, or raise."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class StoreFailedError(RuntimeError):
+    """The journal could not be written: what is in memory may not survive, so nothing is answered."""
+
+
+class Store:
+    """Writes are made in plain calls; `flush` follows once per turn of the loop and does the rest.
+
+    `soon` has the flush called that follows the first write after the last flush. With a journal, an
+    answer must wait for `settled`, whether it wrote or only read what others may have written just now.
+    """
+
+    def __init__(self, *, window: int = WINDOW, journal: Journal | None = None) -> None:
+        self.failed: Exception | None = None
+        self.soon: Callable[[Callable[[], None]], object] = _never
+        self._window = window
+        self._journal = journal
+        self._tables: dict[str, Table] = {}
+        self._dirty: dict[Table, None] = {}
+        self._settling: list[asyncio.Future[None]] = []
+        version, tables = (1, {}) if journal is None else journal.load()
+        self.version = version
+        self.visible = version
+        """Everything up to this version was flushed."""
+        self.origin = version
+        """Where history begins: nothing is remembered of what a former process wrote but its result."""
+        for name, records in tables.items():
+            self.table(name).load(records)
+
+    def table(self, name: str) -> Table:
+        found = self._tables.get(name)
+        if found is None:
+            found = self._tables[name] = Table(self, name, self._window)
+        return found
+
+    def next_version(self) -> int:
+        if self.failed is not None:
+            raise StoreFailedError(f"the data directory cannot be written: {self.failed}") from self.failed
+        self.version += 1
+        return self.version
+
+    def wrote(self, table: Table, event: Event) -> None:
+        """A table tells of a write."""
+        if self._journal is not None:
+            self._journal.append(table.name, event)
+        if not self._dirty:
+            self.soon(self.flush)
+        self._dirty[table] = None
+
+    def flush(self) -> None:
+        """Make the writes since the last flush durable, then let answers go and watches see them."""
+        if not self._dirty:
+            return
+        if self._journal is not None:
+            try:
+                self._journal.commit(self.version)
+            except Exception as error:
+                self.failed = error
+        settling, self._settling = self._settling, []
+        for future in settling:
+            if not future.done():
+                future.set_result(None)
+        if self.failed is not None:
+            return
+        dirty, self._dirty = self._dirty, {}
+        self.visible = self.version
+        for table in dirty:
+            table.visible = table.end
+            for watch in tuple(table.watches):
+                watch.notify()
+
+    async def settled(self) -> None:
+        """Until everything written so far is durable; at once without a journal."""
+        if self._journal is None:
+            return
+        if self._dirty and self.failed is None:
+            future = asyncio.get_running_loop().create_future()
+            self._settling.append(future)
+            await future
+        if self.failed is not None:
+            raise StoreFailedError(f"the data directory cannot be written: {self.failed}") from self.failed
+
+    def watch(self, table: Table, after: int, matches: Predicate | None = None) -> Watch:
+        """A watch of what happens after a version. Raises CompactedError."""
+        return Watch(table, table.position_after(after), matches)
+
+    def close(self) -> None:
+        """End all watches and close the journal."""
+        self.flush()
+        for table in self._tables.values():
+            for watch in tuple(table.watches):
+                watch.close()
+        if self._journal is not None:
+            self._journal.close()
+
+
+def _never(flush: Callable[[], None]) -> None:
+    """Without an event loop, whoever writes also flushes."""

@@ -1,0 +1,167 @@
+"""The objects of one resource: the present state, and a window of the past."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from mooring.sandbox.apiserver.store.record import Event, Record
+
+if TYPE_CHECKING:
+    from mooring.sandbox.apiserver.store.store import Store
+    from mooring.sandbox.apiserver.store.watch import Watch
+
+
+class CompactedError(Exception):
+    """A version older than the window was asked for; `oldest` is the oldest that can still be told."""
+
+    def __init__(self, version: int, oldest: int) -> None:
+        super().__init__(f"too old resource version: {version} ({oldest})")
+        self.version = version
+        self.oldest = oldest
+
+
+class Table:
+    """Records by key, and the events that led to them.
+
+    `events` is a list that loses its older half when it reaches twice the window. Positions count events from
+    the table's beginning, so that a watch keeps its place whatever was dropped: event `p` is
+    `events[p - dropped]`. Events from `visible` on are not flushed yet, and no watch may see them.
+    """
+
+    def __init__(self, store: Store, name: str, window: int) -> None:
+        self.name = name
+        self.records: dict[str, Record] = {}
+        self.events: list[Event] = []
+        self.dropped = 0
+        self.visible = 0
+        self.compacted = store.origin
+        """State before this version can no longer be told."""
+        self.watches: set[Watch] = set()
+        self.listeners: list[Callable[[Event], None]] = []
+        """Called within every write: for what the server itself must know before it does anything else."""
+        self._store = store
+        self._window = window
+        self._keys = _SortedKeys()
+        self._past: tuple[int, int, dict[str, Record]] | None = None
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def get(self, key: str) -> Record | None:
+        return self.records.get(key)
+
+    def load(self, records: list[Record]) -> None:
+        """Take over what a former process wrote; it has no history."""
+        for record in records:
+            self.records[record.key] = record
+            self._keys.add(record.key)
+
+    def put(
+        self, key: str, tail: bytes, labels: Mapping[str, str] | None = None, fields: tuple[str, ...] = ()
+    ) -> Record:
+        """Write an object, at a version of its own."""
+        before = self.records.get(key)
+        record = Record(key, self._store.next_version(), tail, labels, fields)
+        self.records[key] = record
+        if before is None:
+            self._keys.add(key)
+        self._happened(Event("ADDED" if before is None else "MODIFIED", record, before))
+        return record
+
+    def delete(self, key: str) -> Record:
+        """Remove an object; its last state is returned at the version of its deletion."""
+        before = self.records.pop(key)
+        self._keys.discard(key)
+        record = before.at(self._store.next_version())
+        self._happened(Event("DELETED", record, before))
+        return record
+
+    def _happened(self, event: Event) -> None:
+        events = self.events
+        events.append(event)
+        if len(events) >= 2 * self._window:
+            # never what a flush has still to show: a turn of the loop may write more than a window
+            gone = min(len(events) - self._window, self.visible - self.dropped)
+            if gone > 0:
+                self.compacted = events[gone - 1].version
+                del events[:gone]
+                self.dropped += gone
+        self._store.wrote(self, event)
+        for listener in self.listeners:
+            listener(event)
+
+    # ---- reading ----------------------------------------------------------------------------------
+
+    def keys(self, namespace: str = "") -> list[str]:
+        """The present keys in etcd's order; those of one namespace, or all."""
+        return _of_namespace(self._keys.sorted(), namespace)
+
+    def at(self, version: int) -> dict[str, Record]:
+        """The state at a version inside the window, in the order of keys. Not to be changed."""
+        last = self.events[-1].version if self.events else self.compacted
+        if self._past is not None and self._past[:2] == (version, last):
+            return self._past[2]
+        if version < self.compacted:
+            raise CompactedError(version, self.compacted)
+        state: dict[str, Record | None] = dict(self.records)
+        for event in reversed(self.events):
+            if event.version <= version:
+                break
+            state[event.record.key] = event.before
+        found = {key: record for key, record in sorted(state.items()) if record is not None}
+        self._past = (version, last, found)
+        return found
+
+    def position_after(self, version: int) -> int:
+        """Where a watch that has seen everything up to `version` goes on."""
+        if version < self.compacted:
+            raise CompactedError(version, self.compacted)
+        return self.dropped + bisect_right(self.events, version, key=_version)
+
+    @property
+    def end(self) -> int:
+        """The position after the last event."""
+        return self.dropped + len(self.events)
+
+
+def _version(event: Event) -> int:
+    return event.version
+
+
+def _of_namespace(keys: list[str], namespace: str) -> list[str]:
+    if not namespace:
+        return keys
+    start = bisect_left(keys, namespace + "/")
+    return keys[start : bisect_left(keys, namespace + "0", start)]  # "0" follows "/"
+
+
+class _SortedKeys:
+    """Keys that are sorted when somebody asks. Appending and sorting nearly sorted lists is cheap."""
+
+    def __init__(self) -> None:
+        self._keys: list[str] = []
+        self._dead: set[str] = set()
+        self._in_order = True
+
+    def add(self, key: str) -> None:
+        if key in self._dead:
+            self._dead.remove(key)
+            return
+        if self._keys and key < self._keys[-1]:
+            self._in_order = False
+        self._keys.append(key)
+
+    def discard(self, key: str) -> None:
+        self._dead.add(key)
+
+    def sorted(self) -> list[str]:
+        """The living keys in order. Not to be changed."""
+        if self._dead:
+            self._keys = [key for key in self._keys if key not in self._dead]
+            self._dead.clear()
+        if not self._in_order:
+            self._keys.sort()
+            self._in_order = True
+        return self._keys

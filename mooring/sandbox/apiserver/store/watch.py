@@ -1,0 +1,122 @@
+"""A watch: a place in the history of a table."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+from mooring.sandbox.apiserver.store.record import Event, EventType, Record
+from mooring.sandbox.apiserver.store.table import CompactedError, Table
+
+Predicate = Callable[[Record], bool]
+Change = tuple[EventType, Record]
+
+_MOST_BYTES = 4 * 1024 * 1024
+"""Of objects that are taken at once: they are encoded for a client that perhaps does not read them."""
+
+
+class Watch:
+    """Reads on from a position, as far as the flush has come. It buffers nothing: a reader that is slower
+    than the window is told so by CompactedError, and nobody waited for it."""
+
+    def __init__(self, table: Table, position: int, matches: Predicate | None = None) -> None:
+        self._table = table
+        self._position = position
+        self._matches = matches
+        self._waiter: asyncio.Future[None] | None = None
+        self.closed = False
+        table.watches.add(self)
+
+    def take(self, limit: int) -> list[Change]:
+        """The next changes that concern this watch, at most `limit`, fewer where they are large; empty where
+        there is none yet."""
+        table = self._table
+        start = self._position - table.dropped
+        if start < 0:
+            raise CompactedError(self.version, table.compacted)
+        found: list[Change] = []
+        size, matches = 0, self._matches
+        for event in self._unseen():
+            self._position += 1
+            change = (event.type, event.record) if matches is None else _seen_by(matches, event)
+            if change is not None:
+                found.append(change)
+                size += len(event.record.tail)
+                if len(found) == limit or size > _MOST_BYTES:
+                    break
+        return found
+
+    def _unseen(self) -> Iterator[Event]:
+        """The visible events from this position on. By index: an iterator would walk over all before them."""
+        table = self._table
+        places = range(self._position - table.dropped, table.visible - table.dropped)
+        return map(table.events.__getitem__, places)
+
+    @property
+    def version(self) -> int:
+        """Everything up to this version was taken."""
+        table = self._table
+        start = self._position - table.dropped
+        if start >= 1:
+            return table.events[start - 1].version
+        return table.compacted if start == 0 else 0
+
+    @property
+    def drained(self) -> bool:
+        """Whether everything visible was taken."""
+        return self._position >= self._table.visible
+
+    async def wait(self, seconds: float | None = None) -> None:
+        """Until there may be something to take, the watch is closed, or time is up."""
+        if self.closed or not self.drained:
+            return
+        loop = asyncio.get_running_loop()
+        waiter = self._waiter = loop.create_future()
+        timer = None if seconds is None else loop.call_later(max(seconds, 0.0), _wake, waiter)
+        try:
+            await waiter
+        finally:
+            self._waiter = None
+            if timer is not None:
+                timer.cancel()
+
+    def notify(self) -> None:
+        """Called by the flush. A watch whose selector refuses all the new events sleeps on."""
+        if self._waiter is None:
+            return
+        if self._matches is None or self._skip():
+            _wake(self._waiter)
+
+    def _skip(self) -> bool:
+        """Pass over events that do not concern this watch; whether there is one that does."""
+        matches = self._matches
+        if self._position < self._table.dropped:  # too slow, which `take` will tell
+            return True
+        for event in self._unseen():
+            if matches is None or _seen_by(matches, event) is not None:
+                return True
+            self._position += 1
+        return False
+
+    def close(self) -> None:
+        """End the watch; a reader that waits wakes up."""
+        self.closed = True
+        self._table.watches.discard(self)
+        if self._waiter is not None:
+            _wake(self._waiter)
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+def _seen_by(matches: Predicate, event: Event) -> Change | None:
+    """The event as someone sees it who only sees what matches: objects come into view and leave it."""
+    before = event.before is not None and matches(event.before)
+    after = event.type != "DELETED" and matches(event.record)
+    if after:
+        return ("MODIFIED" if before else "ADDED"), event.record
+    if before and event.before is not None:
+        return "DELETED", event.before.at(event.version)
+    return None

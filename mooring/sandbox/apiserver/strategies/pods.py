@@ -1,0 +1,224 @@
+"""Pods: graceful deletion, generations, what their status keeps, and which parts have subresources."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mooring.sandbox.apiserver.defaults.pods import default_pod_status
+from mooring.sandbox.apiserver.errors import Cause
+from mooring.sandbox.apiserver.kinds.strategy import Strategy, keep
+from mooring.sandbox.apiserver.objects import Tree, dig, encode_json
+from mooring.sandbox.apiserver.validation.metadata import validate_metadata
+from mooring.sandbox.apiserver.validation.pod_resize import pod_resize
+from mooring.sandbox.apiserver.validation.pod_spec import pod_annotations
+from mooring.sandbox.apiserver.validation.pods import new_pod, pod, pod_ephemeral_containers
+from mooring.sandbox.apiserver.verbs.replicas import Replicas
+from mooring.sandbox.apiserver.verbs.write import Write
+
+_REMEMBERED = 4096
+
+
+class PodStrategy(Strategy):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.replicas = Replicas("limitranges", "priorityclasses.scheduling.k8s.io")
+        self._sound: set[bytes] = set()
+        """Specs that were found to be good, whatever their pod: replicas of one template share theirs."""
+
+    def prepare_create(self, write: Write, obj: Tree) -> None:
+        spec, metadata = obj["spec"], obj["metadata"]
+        metadata["generation"] = 1
+        obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj)}
+        if "schedulingGates" in spec:
+            obj["status"]["conditions"] = [_gated(write)]
+        if "affinity" in spec or "topologySpreadConstraints" in spec:
+            _merge_label_keys(spec, metadata.get("labels") or {})
+
+    def default_status(self, obj: Tree) -> None:
+        default_pod_status(obj["status"])
+
+    def settle_status(self, write: Write, obj: Tree, old: Tree) -> None:
+        status, before = obj.setdefault("status", {}), old.get("status", {})
+        for name in ("qosClass", "observedGeneration"):
+            if not status.get(name) and name in before:
+                status[name] = before[name]
+        seen = {one.get("type"): one.get("observedGeneration") for one in before.get("conditions") or ()}
+        for condition in status.get("conditions") or ():
+            if not condition.get("observedGeneration") and seen.get(condition.get("type")):
+                condition["observedGeneration"] = seen[condition["type"]]
+
+    def prepare_subresource(self, write: Write, obj: Tree, old: Tree) -> None:
+        if write.subresource == "ephemeralcontainers":
+            wanted = obj["spec"].get("ephemeralContainers")
+            obj["spec"] = dict(old["spec"])
+            if wanted:
+                obj["spec"]["ephemeralContainers"] = wanted
+            else:
+                obj["spec"].pop("ephemeralContainers", None)
+        elif write.subresource == "resize":
+            obj["spec"] = _resized(obj["spec"], old["spec"])
+        else:
+            return
+        obj["status"] = old.get("status", {})
+        for name in ("labels", "annotations", "finalizers", "ownerReferences"):
+            keep(obj["metadata"], old["metadata"], name)
+        if obj["spec"] != old["spec"]:
+            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+    def validate_create(self, obj: Tree) -> list[Cause]:
+        """The spec of a pod by itself is looked at once; what follows from its name is looked at anew."""
+        causes = validate_metadata(obj["metadata"], self.traits.name)
+        spec = obj["spec"]
+        key = encode_json(spec)
+        if key in self._sound and not any("ephemeral" in volume for volume in spec.get("volumes") or ()):
+            annotations = obj["metadata"].get("annotations")
+            return [*causes, *pod_annotations("metadata.annotations", annotations, spec)]
+        found = [*pod(obj), *new_pod(spec)]
+        if not found and not causes:
+            if len(self._sound) >= _REMEMBERED:
+                self._sound.clear()
+            self._sound.add(key)
+        return [*causes, *found]
+
+    def repeats(self, obj: Tree) -> bool:
+        spec = obj["spec"]
+        if any(name in spec for name in ("nodeName", "runtimeClassName", "schedulingGates")):
+            return False
+        if any("ephemeral" in volume for volume in spec.get("volumes", ())):
+            return False
+        return b"atchLabelKeys" not in encode_json(spec)
+
+    def validate_replica(self, metadata: Tree) -> list[Cause]:
+        causes = super().validate_replica(metadata)
+        annotations = metadata.get("annotations")
+        if annotations:
+            causes += pod_annotations("metadata.annotations", annotations, {})
+        return causes
+
+    def validate_subresource(self, subresource: str, obj: Tree, old: Tree) -> list[Cause]:
+        if subresource == "ephemeralcontainers":
+            return list(pod_ephemeral_containers(obj, old))
+        return list(pod_resize(obj, old, qos_class)) if subresource == "resize" else []
+
+    def grace_period(self, obj: Tree, asked: int | None) -> int | None:
+        """None once a pod runs nowhere: nobody would have to stop it."""
+        spec = obj["spec"]
+        period = asked if asked is not None else spec.get("terminationGracePeriodSeconds", 0)
+        if not spec.get("nodeName") or dig(obj, "status", "phase") in ("Failed", "Succeeded"):
+            return 0
+        return 1 if period < 0 else int(period)
+
+    def select(self, obj: Tree) -> tuple[str, ...]:
+        spec, status = obj.get("spec") or {}, obj.get("status") or {}
+        return (
+            spec.get("nodeName", ""),
+            spec.get("restartPolicy", ""),
+            spec.get("schedulerName", ""),
+            spec.get("serviceAccountName", ""),
+            "true" if spec.get("hostNetwork") else "false",
+            status.get("phase", ""),
+            status.get("podIP", ""),
+            ",".join(ip.get("ip", "") for ip in status.get("podIPs") or ()),
+            status.get("nominatedNodeName", ""),
+        )
+
+
+def _gated(write: Write) -> Tree:
+    return {
+        "type": "PodScheduled",
+        "status": "False",
+        "lastProbeTime": None,
+        "lastTransitionTime": write.api.now(),
+        "reason": "SchedulingGated",
+        "message": "Scheduling is blocked due to non-empty scheduling gates",
+    }
+
+
+# ---- label keys -----------------------------------------------------------------------------------
+
+
+def _merge_label_keys(spec: Tree, labels: Tree) -> None:
+    """Terms that compare pods by the value of a label ask for the value that this pod has."""
+    for constraint in spec.get("topologySpreadConstraints") or ():
+        _merge_keys(constraint, labels)
+    affinity = spec.get("affinity") or {}
+    for name in ("podAffinity", "podAntiAffinity"):
+        terms = affinity.get(name) or {}
+        for term in terms.get("requiredDuringSchedulingIgnoredDuringExecution") or ():
+            _merge_keys(term, labels)
+        for weighted in terms.get("preferredDuringSchedulingIgnoredDuringExecution") or ():
+            _merge_keys(weighted.get("podAffinityTerm") or {}, labels)
+
+
+def _merge_keys(term: Tree, labels: Tree) -> None:
+    selector = term.get("labelSelector")
+    if selector is None:
+        return
+    for name, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")):
+        added = [
+            {"key": key, "operator": operator, "values": [labels[key]]}
+            for key in term.get(name) or ()
+            if key in labels
+        ]
+        if added:
+            selector["matchExpressions"] = [*(selector.get("matchExpressions") or ()), *added]
+
+
+# ---- resizing -------------------------------------------------------------------------------------
+
+
+def _resized(spec: Tree, old: Tree) -> Tree:
+    """The old spec with the resources of the new one. Containers that do not fit are left for validation."""
+    kinds = ("containers", "initContainers")
+    if any(_names(spec.get(kind)) != _names(old.get(kind)) for kind in kinds):
+        return spec
+    result = dict(old)
+    keep(result, spec, "resources")
+    for kind in kinds:
+        if old.get(kind):
+            result[kind] = [
+                _with_resources(before, now) for before, now in zip(old[kind], spec[kind], strict=True)
+            ]
+    return result
+
+
+def _names(containers: Sequence[Tree] | None) -> list[str]:
+    return [container.get("name", "") for container in containers or ()]
+
+
+def _with_resources(before: Tree, now: Tree) -> Tree:
+    container = dict(before)
+    keep(container, now, "resources")
+    keep(container, now, "resizePolicy")
+    return container
+
+
+# ---- quality of service ---------------------------------------------------------------------------
+
+
+def qos_class(obj: Tree) -> str:
+    """Guaranteed where all containers limit and request the same cpu and memory; BestEffort without any."""
+    spec = obj.get("spec") or {}
+    if (spec.get("resources") or {}).get("requests") or (spec.get("resources") or {}).get("limits"):
+        return _qos_of([spec])
+    return _qos_of([*(spec.get("containers") or ()), *(spec.get("initContainers") or ())])
+
+
+def _qos_of(holders: Sequence[Tree]) -> str:
+    any_resource, guaranteed = False, bool(holders)
+    for holder in holders:
+        resources = holder.get("resources") or {}
+        requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
+        for name in ("cpu", "memory"):
+            asked, limit = requests.get(name), limits.get(name)
+            any_resource = any_resource or _positive(asked) or _positive(limit)
+            if not _positive(limit) or (asked is not None and asked != limit):
+                guaranteed = False
+    if not any_resource:
+        return "BestEffort"
+    return "Guaranteed" if guaranteed else "Burstable"
+
+
+def _positive(quantity: object) -> bool:
+    return quantity is not None and quantity != "0"

@@ -1,0 +1,186 @@
+"""Services: addresses and ports on nodes, handed out by the server."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Final
+
+from mooring.sandbox.apiserver.errors import internal, invalid, invalid_value
+from mooring.sandbox.apiserver.kinds.strategy import Strategy
+from mooring.sandbox.apiserver.objects import Tree, set_or_drop
+from mooring.sandbox.apiserver.validation.services import is_headless
+from mooring.sandbox.apiserver.verbs.write import Write
+
+ADDRESSES: Final = ipaddress.ip_network("10.96.0.0/16")
+FIRST_ADDRESS: Final = str(ADDRESSES[1])
+"""That of the service `kubernetes`."""
+_RESERVED: Final = 256  # the first ones are for those who ask for a certain address
+NODE_PORTS: Final = range(30000, 32768)
+_CLUSTER_IP, _TYPE = 0, 1  # of the selectable fields of services
+
+
+class ServiceStrategy(Strategy):
+    def prepare_create(self, write: Write, obj: Tree) -> None:
+        super().prepare_create(write, obj)
+        spec = obj["spec"]
+        if spec.get("clusterIP") and not spec.get("clusterIPs"):
+            spec["clusterIPs"] = [spec["clusterIP"]]
+        _hand_out(write, spec, {})
+
+    def prepare_update(self, write: Write, obj: Tree, old: Tree) -> None:
+        super().prepare_update(write, obj, old)
+        spec, before = obj["spec"], old["spec"]
+        if spec.get("type") == "ExternalName" and before.get("type") != "ExternalName":
+            for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"):
+                if spec.get(name) == before.get(name):
+                    spec.pop(name, None)
+        elif before.get("type") != "ExternalName":
+            _keep_addresses(spec, before)
+        if _uses_node_ports(before) and not _uses_node_ports(spec):
+            _drop_node_ports(spec, before)
+        elif _uses_node_ports(before):
+            _keep_node_ports(spec, before)
+        if before.get("type") == "LoadBalancer" and spec.get("type") != "LoadBalancer":
+            obj["status"] = {"loadBalancer": {}}
+            spec.pop("allocateLoadBalancerNodePorts", None)
+        _hand_out(write, spec, before)
+
+
+def _hand_out(write: Write, spec: Tree, old: Tree) -> None:
+    if spec.get("type") != "ExternalName":
+        _settle_families(spec)
+        if not is_headless(spec) and not old.get("clusterIPs"):
+            _settle_address(write, spec)
+    if _uses_node_ports(spec):
+        _settle_node_ports(write, spec)
+
+
+# ---- addresses ------------------------------------------------------------------------------------
+
+
+def _settle_families(spec: Tree) -> None:
+    """This cluster speaks IPv4 alone; a headless service without selector is somebody else's to fill."""
+    if is_headless(spec) and not spec.get("selector"):
+        spec.setdefault("ipFamilyPolicy", "RequireDualStack")
+        spec.setdefault("ipFamilies", ["IPv4", "IPv6"])
+    spec.setdefault("ipFamilyPolicy", "SingleStack")
+    spec.setdefault("ipFamilies", ["IPv4"])
+
+
+def _others(write: Write) -> list[tuple[str, ...]]:
+    """The selectable fields of all other services."""
+    table = write.api.store.table("services")
+    own = f"{write.namespace}/{write.name}"
+    return [record.fields for key, record in table.records.items() if key != own]
+
+
+def _settle_address(write: Write, spec: Tree) -> None:
+    used = {fields[_CLUSTER_IP] for fields in _others(write)}
+    wanted = spec.get("clusterIPs") or []
+    if wanted:
+        _check_address(write, wanted, used)
+        return
+    for number in (*range(_RESERVED, ADDRESSES.num_addresses - 1), *range(1, _RESERVED)):
+        address = str(ADDRESSES[number])
+        if address not in used:
+            spec["clusterIP"], spec["clusterIPs"] = address, [address]
+            return
+    raise internal("failed to allocate a serviceIP: range is full")
+
+
+def _check_address(write: Write, wanted: list[str], used: set[str]) -> None:
+    try:
+        address = ipaddress.ip_address(wanted[0])
+    except ValueError:
+        return  # validation says so
+    if address not in ADDRESSES:
+        problem = "the provided network does not match the current range"
+    elif wanted[0] in used:
+        problem = "provided IP is already allocated"
+    else:
+        return
+    why = f"failed to allocate IP {wanted[0]}: {problem}"
+    raise invalid("", "Service", write.name, [invalid_value("spec.clusterIPs", wanted, why)])
+
+
+def _keep_addresses(spec: Tree, old: Tree) -> None:
+    """What was handed out stays, for clients that do not repeat it."""
+    if not spec.get("clusterIP") and not spec.get("clusterIPs"):
+        set_or_drop(spec, "clusterIP", old.get("clusterIP"))
+    if spec.get("clusterIP") == old.get("clusterIP") and not spec.get("clusterIPs"):
+        set_or_drop(spec, "clusterIPs", old.get("clusterIPs"))
+    elif spec.get("clusterIP") and spec.get("clusterIPs") == old.get("clusterIPs"):
+        spec["clusterIPs"] = [spec["clusterIP"]]
+    for name in ("ipFamilies", "ipFamilyPolicy"):
+        if name not in spec and name in old:
+            spec[name] = old[name]
+
+
+# ---- ports on nodes -------------------------------------------------------------------------------
+
+
+def _uses_node_ports(spec: Tree) -> bool:
+    kind = spec.get("type")
+    return kind == "NodePort" or (
+        kind == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is not False
+    )
+
+
+def _settle_node_ports(write: Write, spec: Tree) -> None:
+    ports, used = spec.get("ports") or (), _used_node_ports(write)
+    for index, port in enumerate(ports):
+        wanted = port.get("nodePort")
+        if wanted:
+            _check_node_port(write, index, wanted, used)
+    taken = used | {port["nodePort"] for port in ports if port.get("nodePort")}
+    given: dict[int, int] = {port.get("port", 0): port["nodePort"] for port in ports if port.get("nodePort")}
+    for port in ports:
+        if not port.get("nodePort"):
+            number = given.get(port.get("port", 0)) or next((n for n in NODE_PORTS if n not in taken), 0)
+            if not number:
+                raise internal("failed to allocate a nodePort: range is full")
+            port["nodePort"] = given[port.get("port", 0)] = number
+            taken.add(number)
+
+
+def _used_node_ports(write: Write) -> set[int]:
+    own = f"{write.namespace}/{write.name}"
+    table = write.api.store.table("services")
+    used = set()
+    for key, record in table.records.items():
+        if key != own and record.fields[_TYPE] in ("NodePort", "LoadBalancer"):
+            service = write.api.read("services", record.name, record.namespace) or {}
+            used |= {port.get("nodePort", 0) for port in service["spec"].get("ports") or ()}
+    return used
+
+
+def _check_node_port(write: Write, index: int, wanted: int, used: set[int]) -> None:
+    if wanted not in NODE_PORTS:
+        problem = (
+            "provided port is not in the valid range. The range of valid ports is "
+            f"{NODE_PORTS.start}-{NODE_PORTS.stop - 1}"
+        )
+    elif wanted in used:
+        problem = "provided port is already allocated"
+    else:
+        return
+    cause = invalid_value(f"spec.ports[{index}].nodePort", wanted, problem)
+    raise invalid("", "Service", write.name, [cause])
+
+
+def _keep_node_ports(spec: Tree, old: Tree) -> None:
+    present = {port.get("nodePort") for port in spec.get("ports") or ()}
+    before = {port.get("name", ""): port.get("nodePort") for port in old.get("ports") or ()}
+    for port in spec.get("ports") or ():
+        number = before.get(port.get("name", ""))
+        if not port.get("nodePort") and number and number not in present:
+            port["nodePort"] = number
+
+
+def _drop_node_ports(spec: Tree, old: Tree) -> None:
+    now, then = ([port.get("nodePort") for port in one.get("ports") or ()] for one in (spec, old))
+    if now == then:
+        for port in spec.get("ports") or ():
+            port.pop("nodePort", None)
+    if spec.get("externalTrafficPolicy") == old.get("externalTrafficPolicy") and not spec.get("externalIPs"):
+        spec.pop("externalTrafficPolicy", None)

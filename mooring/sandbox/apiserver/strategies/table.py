@@ -1,0 +1,69 @@
+"""Which kind has which strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import msgspec
+
+from mooring.sandbox.apiserver.defaults.table import DEFAULTS
+from mooring.sandbox.apiserver.kinds.sieve import sieve_of
+from mooring.sandbox.apiserver.kinds.strategy import Strategy
+from mooring.sandbox.apiserver.kinds.traits import traits_of
+from mooring.sandbox.apiserver.kinds.types import ObjectType
+from mooring.sandbox.apiserver.kinds.wire import Zero, zeros
+from mooring.sandbox.apiserver.objects import Tree, encode_json
+from mooring.sandbox.apiserver.strategies.cluster import (
+    EventStrategy,
+    NamespaceStrategy,
+    NodeStrategy,
+    PriorityClassStrategy,
+)
+from mooring.sandbox.apiserver.strategies.pods import PodStrategy
+from mooring.sandbox.apiserver.strategies.services import ServiceStrategy
+from mooring.sandbox.apiserver.strategies.storage import ClaimStrategy, VolumeStrategy
+from mooring.sandbox.apiserver.strategies.workloads import DaemonSetStrategy, DeploymentStrategy, JobStrategy
+from mooring.sandbox.apiserver.validation.table import RULES
+
+STRATEGIES: dict[str, type[Strategy]] = {
+    "daemonsets.apps": DaemonSetStrategy,
+    "deployments.apps": DeploymentStrategy,
+    "events": EventStrategy,
+    "jobs.batch": JobStrategy,
+    "namespaces": NamespaceStrategy,
+    "nodes": NodeStrategy,
+    "persistentvolumeclaims": ClaimStrategy,
+    "persistentvolumes": VolumeStrategy,
+    "pods": PodStrategy,
+    "priorityclasses.scheduling.k8s.io": PriorityClassStrategy,
+    "services": ServiceStrategy,
+}
+
+
+def strategy_of(storage: str, type: ObjectType, *, status: bool) -> Strategy:
+    """The strategy of a built-in kind, by the table it lives in."""
+    strategy = STRATEGIES.get(storage, Strategy)
+    empty = _empty_status(type) if status else None
+    return strategy(traits_of(storage, status=status), DEFAULTS.get(storage), RULES.get(storage), empty)
+
+
+def _empty_status(type: ObjectType) -> Callable[[], Tree] | None:
+    """The status of a new object, as Go writes one that holds nothing; None for kinds that write none."""
+    field, marks = type.fields.get("status"), zeros(f"{type.module}.{type.name}")
+    if field is None or not isinstance(field.type, ObjectType) or marks is None:
+        return None
+    if marks.get("status", Zero.DISTINCT) is Zero.DISTINCT:
+        return None
+    status = field.type
+
+    def empty() -> Tree:
+        tree: Tree = msgspec.json.decode(_nothing(status))
+        return tree
+
+    return empty
+
+
+@cache
+def _nothing(type: ObjectType) -> bytes:
+    return encode_json(sieve_of(type).sift({}))

@@ -1,0 +1,63 @@
+"""Deployments, Jobs and DaemonSets."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mooring.sandbox.apiserver.kinds.strategy import Strategy
+from mooring.sandbox.apiserver.objects import Tree, dig
+from mooring.sandbox.apiserver.verbs.write import Write
+
+_TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
+
+
+class DeploymentStrategy(Strategy):
+    """Annotations count as well: its controller copies them to replica sets."""
+
+    def spec_of(self, obj: Tree) -> object:
+        return obj.get("spec"), obj["metadata"].get("annotations") or {}
+
+
+class JobStrategy(Strategy):
+    """A job finds its pods by labels that the server puts on them, unless it says that it has its own."""
+
+    def prepare_create(self, write: Write, obj: Tree) -> None:
+        super().prepare_create(write, obj)
+        metadata, spec = obj["metadata"], obj["spec"]
+        template = spec["template"]["metadata"]
+        if not spec.get("manualSelector"):
+            uid, name = metadata["uid"], metadata.get("name", "")
+            labels = template.setdefault("labels", {})
+            for key in ("job-name", "batch.kubernetes.io/job-name"):
+                labels.setdefault(key, name)
+            for key in ("controller-uid", "batch.kubernetes.io/controller-uid"):
+                labels.setdefault(key, uid)
+            selector = spec.setdefault("selector", {}).setdefault("matchLabels", {})
+            selector.setdefault("batch.kubernetes.io/controller-uid", uid)
+        if template.get("labels"):
+            metadata.setdefault("labels", dict(template["labels"]))
+
+    def select(self, obj: Tree) -> tuple[str, ...]:
+        return (str(dig(obj, "status", "succeeded") or 0),)
+
+
+class DaemonSetStrategy(Strategy):
+    """The server counts the changes of the template, in an annotation since apps/v1 has no field for it."""
+
+    def prepare_create(self, write: Write, obj: Tree) -> None:
+        super().prepare_create(write, obj)
+        _count(obj, max(1, _counted(obj)))
+
+    def prepare_update(self, write: Write, obj: Tree, old: Tree) -> None:
+        super().prepare_update(write, obj, old)
+        changed = obj["spec"].get("template") != old["spec"].get("template")
+        _count(obj, _counted(old) + changed)
+
+
+def _counted(obj: Tree) -> int:
+    text = (obj["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
+
+
+def _count(obj: Tree, number: int) -> None:
+    obj["metadata"].setdefault("annotations", {})[_TEMPLATE_GENERATION] = str(number)

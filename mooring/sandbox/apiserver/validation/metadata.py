@@ -1,0 +1,117 @@
+"""The metadata of objects, whatever their kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mooring.sandbox.apiserver.errors import Cause, forbidden_value, invalid_value, required, too_long
+from mooring.sandbox.apiserver.objects import Tree
+from mooring.sandbox.apiserver.validation.fields import Causes, immutable, nonnegative, text
+from mooring.sandbox.apiserver.validation.names import qualified_name
+from mooring.sandbox.apiserver.validation.selectors import labels, sound_labels
+
+_ANNOTATION_BYTES = 256 * 1024
+_STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
+_UNQUALIFIED = "name is neither a standard finalizer name nor is it fully qualified"
+
+
+def validate_metadata(
+    metadata: Tree, rule: Callable[[str], Sequence[str]], *, any_finalizer: bool = False
+) -> list[Cause]:
+    """What is wrong with the metadata of an object; `rule` is that of the names of its kind, and some kinds
+    may have any finalizer that is a name."""
+    found = metadata.get
+    if not (
+        found("generateName")
+        or found("annotations")
+        or found("finalizers")
+        or found("ownerReferences")
+        or not found("name")
+        or rule(found("name", ""))
+        or not sound_labels(found("labels"))
+    ):  # nothing but a name and labels: most objects by far
+        return []
+    return [*_names(metadata, rule), *_rest(metadata, any_finalizer)]
+
+
+def _names(metadata: Tree, rule: Callable[[str], Sequence[str]]) -> Causes:
+    prefix, name = metadata.get("generateName", ""), metadata.get("name", "")
+    if prefix:  # what is appended to it makes up for a dash at the end
+        for problem in rule(prefix[:-1] + "a" if prefix.endswith("-") and len(prefix) > 1 else prefix):
+            yield invalid_value("metadata.generateName", prefix, problem)
+    if not name:
+        yield required("metadata.name", "name or generateName is required")
+    else:
+        yield from text("metadata.name", name, rule)
+
+
+def _rest(metadata: Tree, any_finalizer: bool) -> Causes:
+    yield from nonnegative("metadata.generation", metadata.get("generation"))
+    yield from labels("metadata.labels", metadata.get("labels"))
+    yield from validate_annotations("metadata.annotations", metadata.get("annotations"))
+    yield from _owners("metadata.ownerReferences", metadata.get("ownerReferences") or ())
+    yield from _finalizers("metadata.finalizers", metadata.get("finalizers") or [], any_finalizer)
+
+
+def validate_annotations(path: str, found: Tree | None) -> Causes:
+    if not found:
+        return
+    for key in found:
+        for problem in qualified_name(key.lower()):  # the case does not matter
+            yield invalid_value(path, key, problem)
+    if sum(len(key.encode()) + len(value.encode()) for key, value in found.items()) > _ANNOTATION_BYTES:
+        yield too_long(path, _ANNOTATION_BYTES)
+
+
+def _owners(path: str, owners: Sequence[Tree]) -> Causes:
+    controller = ""
+    for owner in owners:
+        version = owner.get("apiVersion", "")
+        if not version.rpartition("/")[2]:
+            yield invalid_value(f"{path}.apiVersion", version, "version must not be empty")
+        for name in ("kind", "name", "uid"):
+            if not owner.get(name):
+                yield invalid_value(f"{path}.{name}", "", "must not be empty")
+        if (version, owner.get("kind")) == ("v1", "Event"):
+            yield invalid_value(path, owner, "/v1, Kind=Event is disallowed from being an owner")
+        if owner.get("controller"):
+            this = f"{owner.get('kind')}/{owner.get('name')}"
+            if controller:
+                why = f'Found "true" in references for {controller} and {this}'
+                why = f"Only one reference can have Controller set to true. {why}"
+                yield invalid_value(path, list(owners), why)
+            controller = controller or this
+
+
+def _finalizers(path: str, finalizers: list[str], any_finalizer: bool) -> Causes:
+    for name in finalizers:
+        yield from text(path, name, qualified_name)
+    if "orphan" in finalizers and "foregroundDeletion" in finalizers:
+        why = "finalizer orphan and foregroundDeletion cannot be both set"
+        yield invalid_value(path, finalizers, why)
+    for index, name in enumerate(finalizers):
+        if not (any_finalizer or "/" in name or name in _STANDARD_FINALIZERS):
+            yield invalid_value(f"{path}[{index}]", name, _UNQUALIFIED)
+
+
+def validate_metadata_update(metadata: Tree, old: Tree, *, any_finalizer: bool = False) -> Causes:
+    """What is wrong with the metadata after an update, and what the update changed that it may not."""
+    if metadata == old:  # then it was found to be good before
+        return
+    if "deletionTimestamp" in old:
+        present = old.get("finalizers") or ()
+        added = sorted({name for name in metadata.get("finalizers") or () if name not in present})
+        if added:
+            listed = "[]string{" + ", ".join(f'"{name}"' for name in added) + "}"
+            why = "no new finalizers can be added if the object is being deleted, found new finalizers "
+            yield forbidden_value("metadata.finalizers", why + listed)
+    for name in ("name", "namespace", "uid"):
+        yield from immutable(f"metadata.{name}", metadata.get(name, ""), old.get(name, ""))
+    yield from _rest(metadata, any_finalizer)
+
+
+def finalizer(path: str, name: str) -> Causes:
+    """A finalizer in the spec of a namespace."""
+    yield from text(path, name, qualified_name)
+    if "/" not in name and name not in _STANDARD_FINALIZERS:
+        yield invalid_value(path, name, _UNQUALIFIED)

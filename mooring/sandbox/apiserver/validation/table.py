@@ -1,0 +1,66 @@
+"""Which kind has which rules, besides those of names and metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from mooring.sandbox.apiserver.errors import Cause
+from mooring.sandbox.apiserver.kinds.strategy import Rules
+from mooring.sandbox.apiserver.objects import Tree
+from mooring.sandbox.apiserver.validation import (
+    autoscaling,
+    claims,
+    cluster,
+    configuration,
+    events,
+    jobs,
+    pods,
+    quotas,
+    services,
+    workloads,
+)
+
+
+def _always(rule: Callable[[Tree], Iterable[Cause]]) -> Rules:
+    """What must hold at any time, whatever was before."""
+    return Rules(rule, lambda obj, old: rule(obj))
+
+
+RULES: dict[str, Rules] = {
+    "configmaps": Rules(configuration.config_map, configuration.config_map_update),
+    "cronjobs.batch": Rules(jobs.cron_job, jobs.cron_job_update),
+    "csinodes.storage.k8s.io": Rules(cluster.csi_node, cluster.csi_node_update),
+    "daemonsets.apps": Rules(workloads.daemon_set, workloads.daemon_set_update, workloads.daemon_set_status),
+    "deployments.apps": Rules(workloads.deployment, workloads.deployment_update, workloads.deployment_status),
+    "events": Rules(events.event, events.event_update),
+    "horizontalpodautoscalers.autoscaling": _always(autoscaling.horizontal_pod_autoscaler),
+    "jobs.batch": Rules(jobs.job, jobs.job_update),
+    "leases.coordination.k8s.io": _always(cluster.lease),
+    "limitranges": _always(quotas.limit_range),
+    "namespaces": _always(cluster.namespace)._replace(status=cluster.namespace_status),
+    "nodes": Rules(cluster.node, cluster.node_update, cluster.node_update),
+    "persistentvolumeclaims": Rules(claims.claim, claims.claim_update, claims.claim_status),
+    "persistentvolumes": Rules(claims.volume, claims.volume_update),
+    "poddisruptionbudgets.policy": _always(cluster.disruption_budget)._replace(
+        status=cluster.disruption_budget_status
+    ),
+    "pods": Rules(pods.pod_create, pods.pod_update, pods.pod_status),
+    "podtemplates": _always(workloads.pod_template_object),
+    "priorityclasses.scheduling.k8s.io": Rules(cluster.priority_class, cluster.priority_class_update),
+    "replicasets.apps": Rules(
+        workloads.replica_set, workloads.replica_set_update, workloads.replica_set_status
+    ),
+    "replicationcontrollers": _always(workloads.replication_controller)._replace(
+        status=workloads.replica_set_status
+    ),
+    "resourcequotas": Rules(
+        quotas.resource_quota, quotas.resource_quota_update, quotas.resource_quota_status
+    ),
+    "secrets": Rules(configuration.secret, configuration.secret_update),
+    "services": Rules(services.service, services.service_update),
+    "statefulsets.apps": Rules(
+        workloads.stateful_set, workloads.stateful_set_update, workloads.stateful_set_status
+    ),
+    "storageclasses.storage.k8s.io": Rules(cluster.storage_class, cluster.storage_class_update),
+}
+"""By the table that a kind lives in."""

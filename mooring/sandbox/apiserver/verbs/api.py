@@ -1,0 +1,89 @@
+"""The state that all verbs share."""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from mooring.api.times import format_time
+from mooring.sandbox.apiserver.admission.chain import Admission
+from mooring.sandbox.apiserver.authorization.rbac import Rbac
+from mooring.sandbox.apiserver.kinds.resource import Registry, Resource
+from mooring.sandbox.apiserver.objects import Tree, decode_record
+from mooring.sandbox.apiserver.store.record import Record, key_of
+from mooring.sandbox.apiserver.store.store import Store
+from mooring.sandbox.apiserver.store.table import Table
+
+
+class User(NamedTuple):
+    """Who asks."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+
+
+IN_PROCESS: Final = User("system:mooring", ("system:masters", "system:authenticated"))
+"""Who asks without HTTP."""
+
+
+class Api:
+    """Store, registry, admission, clock and randomness: what the verbs work on."""
+
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        admission: Admission,
+        *,
+        clock: Callable[[], float],
+        seed: int | None = None,
+        token: str = "",
+    ) -> None:
+        self.store = store
+        self.registry = registry
+        self.admission = admission
+        self.rbac = Rbac(self)
+        self.clock = clock
+        self.token = token or secrets.token_urlsafe(32)
+        """What lets the administrator in, and signs the tokens of service accounts."""
+        self._random = random.Random(seed)
+        self._second, self._now = -1, ""
+
+    def table(self, resource: Resource) -> Table:
+        return self.store.table(resource.storage)
+
+    def now(self) -> str:
+        """The present time as objects carry it: in whole seconds, so that one text serves many writes."""
+        second = int(self.clock())
+        if second != self._second:
+            self._second, self._now = second, format_time(second)
+        return self._now
+
+    def new_uid(self) -> str:
+        """A random UUID of version 4."""
+        bits = self._random.getrandbits
+        parts = bits(32), bits(16), bits(12), 1 << 15 | bits(14), bits(48)
+        return "%08x-%04x-4%03x-%04x-%012x" % parts  # noqa: UP031 (with every write, and much quicker)
+
+    def random_name(self, base: str) -> str:
+        """A name for `generateName`; the letters are Kubernetes' own, which spell no words."""
+        suffix = "".join(self._random.choices("bcdfghjklmnpqrstvwxz2456789", k=5))
+        return base[: 63 - len(suffix)] + suffix
+
+    # ---- other objects, as admission and strategies look at them -----------------------------------
+
+    def record(self, storage: str, name: str, namespace: str = "") -> Record | None:
+        return self.store.table(storage).get(key_of(namespace, name))
+
+    def read(self, storage: str, name: str, namespace: str = "") -> Tree | None:
+        """An object by the name of its table ("pods", "priorityclasses.scheduling.k8s.io"), without kind."""
+        record = self.record(storage, name, namespace)
+        return None if record is None else decode_record(record, "", "")
+
+    def read_all(self, storage: str, namespace: str = "") -> Iterator[Tree]:
+        """All objects of a table, or those of a namespace, in order."""
+        table = self.store.table(storage)
+        for key in table.keys(namespace):
+            yield decode_record(table.records[key], "", "")

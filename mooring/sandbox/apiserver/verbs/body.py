@@ -1,0 +1,135 @@
+"""The bodies of requests: from bytes in some media type to the tree of the expected kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import yaml
+
+from mooring.client.errors import ApiError
+from mooring.sandbox.apiserver.errors import bad_request, unsupported_media_type
+from mooring.sandbox.apiserver.kinds import protobuf
+from mooring.sandbox.apiserver.kinds.codec import Codec, cannot_handle, not_json
+from mooring.sandbox.apiserver.kinds.resource import GroupVersionKind, Registry
+from mooring.sandbox.apiserver.kinds.types import ObjectType
+from mooring.sandbox.apiserver.objects import Tree, encode_json
+from mooring.sandbox.apiserver.verbs.write import Write
+
+JSON, YAML = "application/json", "application/yaml"
+ACCEPTED = (JSON, YAML, protobuf.MEDIA_TYPE)
+_LONGEST_YAML = 512 * 1024  # YAML is slow to read; clients of any size send JSON
+_DEEPEST_YAML = 200
+_MOST_YAML_NODES = 5_000  # which take some 50 ms, during which nobody else is answered
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _TypeMeta(msgspec.Struct, rename="camel"):
+    kind: str | None = None
+    api_version: str | None = None
+
+
+_type_meta = msgspec.json.Decoder(_TypeMeta)
+
+
+def to_json(data: bytes, content_type: str, kind: str, type: ObjectType | None) -> bytes:
+    """The body as JSON. Raises 415 for other media types, and for protobuf of kinds that have none."""
+    if not content_type or content_type == JSON:
+        return data
+    media = content_type.partition(";")[0].strip().lower() or JSON
+    if media == JSON:
+        return data
+    if media == YAML:
+        return encode_json(read_yaml(data, kind))
+    if media == protobuf.MEDIA_TYPE and type is not None:
+        return encode_json(_read_protobuf(data, kind, type))
+    raise unsupported_media_type(ACCEPTED if type is not None else ACCEPTED[:2])
+
+
+def _read_protobuf(data: bytes, kind: str, type: ObjectType) -> Tree:
+    try:
+        envelope = protobuf.open_envelope(data)
+        if envelope.kind not in ("", kind):  # another kind is refused later, by its name alone
+            return {"kind": envelope.kind, "apiVersion": envelope.api_version}
+        tree = protobuf.decode(type, envelope.raw)
+    except protobuf.ProtobufError as error:
+        raise bad_request(f"the body of the request (must be of type {kind}) {error}") from None
+    return {**tree, "kind": envelope.kind or kind, "apiVersion": envelope.api_version}
+
+
+def read_yaml(data: bytes, kind: str) -> Any:
+    """A YAML document without aliases, which could make it grow beyond all bounds."""
+    if len(data) > _LONGEST_YAML:
+        raise bad_request(f"YAML bodies are limited to {_LONGEST_YAML} bytes: send JSON instead")
+    try:
+        _check_yaml(data)
+        return msgspec.to_builtins(yaml.load(data, Loader=_Loader), str_keys=True)
+    except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
+        raise not_json(kind, data, str(error).replace("\n", " ")) from None
+
+
+def _check_yaml(data: bytes) -> None:
+    """Refuse what is cheap to send and dear to read: aliases, many values, and nesting (its square)."""
+    depth = 0
+    for count, event in enumerate(yaml.parse(data, Loader=_Loader)):
+        if count > _MOST_YAML_NODES:
+            raise bad_request(f"YAML bodies are limited to {_MOST_YAML_NODES} values: send JSON instead")
+        if isinstance(event, yaml.AliasEvent):
+            raise bad_request("YAML aliases are not accepted in the body of a request")
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > _DEEPEST_YAML:
+            raise bad_request(f"YAML bodies may be nested {_DEEPEST_YAML} levels deep")
+
+
+def read_object(
+    write: Write, data: bytes, content_type: str, codec: Codec, expected: GroupVersionKind
+) -> Tree:
+    """The object in the body of a create or update; warnings about it go to the write. Raises ApiError."""
+    body = to_json(data, content_type, expected.kind, codec.type)
+    try:
+        decoded = codec.decode(body, write.options.field_validation)
+    except ApiError:
+        if codec.type is None:  # those of custom kinds know which kind it must be
+            raise
+        check_kind(write.api.registry, _kind_of(body, expected), expected)  # another kind says more
+        raise
+    tree, wanted = decoded.tree, (expected.kind, expected.api_version)
+    named = tree.get("kind") or wanted[0], tree.get("apiVersion") or wanted[1]
+    if named != wanted:
+        check_kind(write.api.registry, named, expected)
+    write.warnings += decoded.warnings
+    tree["kind"], tree["apiVersion"] = wanted
+    return tree
+
+
+def _kind_of(data: bytes, expected: GroupVersionKind) -> tuple[str, str]:
+    """The kind and apiVersion that a body names, or else those that are expected."""
+    try:
+        named = _type_meta.decode(data)
+    except (msgspec.DecodeError, RecursionError):  # then that is what the codec complained of
+        return expected.kind, expected.api_version
+    return named.kind or expected.kind, named.api_version or expected.api_version
+
+
+def check_kind(registry: Registry, named: tuple[str, str], expected: GroupVersionKind) -> None:
+    """The kind that a body names must be the one that is served here."""
+    kind, api_version = named
+    if named == (expected.kind, expected.api_version):
+        return
+    version = api_version.rpartition("/")[2]
+    if registry.of_kind(api_version, kind) is None:
+        scheme = "pkg/api/legacyscheme/scheme.go:30"
+        problem = f'no kind "{kind}" is registered for version "{api_version}" in scheme "{scheme}"'
+        raise cannot_handle(kind, version, expected.kind, problem)
+    if kind != expected.kind:
+        source, target = f"{version}.{kind}", f"{expected.group.partition('.')[0] or 'core'}.{expected.kind}"
+        problem = f"converting ({source}) to ({target}): unknown conversion"
+        raise cannot_handle(kind, version, expected.kind, problem)
+    raise bad_request(
+        f"the API version in the data ({api_version}) does not match the expected API version "
+        f"({expected.api_version})"
+    )

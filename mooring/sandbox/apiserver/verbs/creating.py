@@ -1,0 +1,77 @@
+"""create."""
+
+from __future__ import annotations
+
+from mooring.sandbox.apiserver.authorization.check import check
+from mooring.sandbox.apiserver.authorization.rules import Asked
+from mooring.sandbox.apiserver.errors import already_exists, bad_request, generated_name_exists, invalid
+from mooring.sandbox.apiserver.fields.tracking import track
+from mooring.sandbox.apiserver.objects import Tree, encode_tail
+from mooring.sandbox.apiserver.store.record import Record, key_of
+from mooring.sandbox.apiserver.verbs.metadata import fill_new, metadata_of, settle_namespace
+from mooring.sandbox.apiserver.verbs.write import Write
+
+_NAME_TRIES = 8
+
+
+def create_instead(write: Write, obj: Tree) -> Record:
+    """Create what was to be changed and is not there, for whoever may. Raises ApiError."""
+    resource = write.resource
+    asked = Asked("create", resource.group, resource.plural, write.namespace, write.name)
+    check(write.api, write.user, asked)
+    write.operation = "CREATE"
+    metadata_of(obj).pop("resourceVersion", None)
+    return create(write, obj)
+
+
+def create(write: Write, obj: Tree) -> Record:
+    """Write a new object; `obj` is the tree of the body and is changed. Raises ApiError."""
+    resource = write.resource
+    if resource.conversion is not None:
+        resource.conversion.to_storage(obj)
+    metadata = metadata_of(obj)
+    if metadata.get("resourceVersion"):
+        raise bad_request("resourceVersion should not be set on objects to be created")
+    settle_namespace(write, metadata)
+    resource.strategy.default(obj)
+    named = bool(metadata.get("name"))
+    fill_new(write, metadata)
+    write.name = metadata.get("name", "")
+    track(write, obj, None)
+    write.api.admission.admit(write, obj, None)
+    resource.strategy.prepare_create(write, obj)
+    causes = resource.strategy.validate_create(obj)
+    if causes:
+        raise invalid(resource.group, resource.kind, write.name, causes)
+    write.api.admission.validate(write, obj, None)
+    return put_new(write, obj, named)
+
+
+def put_new(write: Write, obj: Tree, named: bool) -> Record:
+    """Store a new object under its name; where its creator had not `named` it, perhaps under another.
+    Raises 409 where there is one."""
+    resource, metadata = write.resource, obj["metadata"]
+    table = write.api.table(resource)
+    key = key_of(write.namespace, metadata["name"])
+    if metadata.get("generateName") and key in table.records:
+        for _ in range(0 if named else _NAME_TRIES):
+            metadata["name"] = write.name = write.api.random_name(metadata["generateName"])
+            key = key_of(write.namespace, write.name)
+            if key not in table.records:
+                break
+        else:
+            raise generated_name_exists(resource.group, resource.plural, write.name)
+    if key in table.records:
+        raise already_exists(resource.group, resource.plural, metadata["name"])
+    return stored(write, key, obj)
+
+
+def stored(write: Write, key: str, obj: Tree) -> Record:
+    """Put an object into its table, or only make its record where the write is a dry run."""
+    tail, labels = encode_tail(obj), obj["metadata"].get("labels")
+    fields = write.resource.strategy.select(obj)
+    table = write.api.table(write.resource)
+    if not write.options.dry_run:
+        return table.put(key, tail, labels, fields)
+    present = table.get(key)
+    return Record(key, present.version if present is not None else 0, tail, labels, fields)

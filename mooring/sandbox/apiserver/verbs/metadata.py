@@ -1,0 +1,56 @@
+"""The metadata of objects: what the server fills in and keeps, whatever the kind."""
+
+from __future__ import annotations
+
+from mooring.sandbox.apiserver.errors import bad_request
+from mooring.sandbox.apiserver.objects import Tree
+from mooring.sandbox.apiserver.verbs.write import Write
+
+_SYSTEM = frozenset(
+    {"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "selfLink", "uid"}
+)
+
+
+def metadata_of(obj: Tree) -> Tree:
+    """The object's metadata, made where there is none."""
+    metadata = obj.get("metadata")
+    if metadata is None:
+        metadata = obj["metadata"] = {}
+    found: Tree = metadata
+    return found
+
+
+def settle_namespace(write: Write, metadata: Tree) -> None:
+    """The namespace is that of the request. Raises 400 where the object says otherwise."""
+    found = metadata.get("namespace", "")
+    if found and found != write.namespace:
+        raise bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    if write.namespace:
+        metadata["namespace"] = write.namespace
+    else:
+        metadata.pop("namespace", None)
+
+
+def fill_new(write: Write, metadata: Tree) -> None:
+    """What only the server says about a new object."""
+    if not _SYSTEM.isdisjoint(metadata):
+        for name in _SYSTEM:
+            metadata.pop(name, None)
+    if not metadata.get("name") and metadata.get("generateName"):
+        metadata["name"] = write.api.random_name(metadata["generateName"])
+    metadata["uid"] = write.api.new_uid()
+    metadata["creationTimestamp"] = write.api.now()
+
+
+def keep_old(metadata: Tree, old: Tree) -> None:
+    """What an update cannot change."""
+    metadata.setdefault("uid", old["uid"])
+    metadata["creationTimestamp"] = old["creationTimestamp"]
+    for name in ("deletionTimestamp", "deletionGracePeriodSeconds"):
+        if name in old:
+            metadata[name] = old[name]
+        else:
+            metadata.pop(name, None)
+    metadata.pop("selfLink", None)

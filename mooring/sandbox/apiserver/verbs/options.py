@@ -1,0 +1,260 @@
+"""The options of requests, read from query parameters or from a DeleteOptions body."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from mooring.sandbox.apiserver.errors import (
+    Cause,
+    bad_request,
+    forbidden_value,
+    invalid,
+    invalid_value,
+    not_supported,
+)
+from mooring.sandbox.apiserver.kinds.codec import FieldValidation, cannot_handle
+
+Params = Mapping[str, list[str]]
+
+LONGEST_SELECTOR = 16_384
+_GROUP = "meta.k8s.io"
+_INT64 = 2**63
+_POLICIES = ("Foreground", "Background", "Orphan")
+
+
+class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What to list or watch, and from when."""
+
+    label_selector: str = ""
+    field_selector: str = ""
+    limit: int = 0
+    continue_token: str = ""
+    resource_version: str = ""
+    resource_version_match: str = ""
+    timeout_seconds: int | None = None
+    bookmarks: bool = False
+    send_initial_events: bool | None = None
+
+
+class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How to create, update or patch."""
+
+    dry_run: bool = False
+    field_manager: str = ""
+    field_validation: FieldValidation = FieldValidation.WARN
+    force: bool | None = None
+
+    def with_manager(self, name: str) -> WriteOptions:
+        return msgspec.structs.replace(self, field_manager=name) if name else self
+
+
+class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How to delete."""
+
+    dry_run: bool = False
+    grace_period_seconds: int | None = None
+    propagation_policy: str | None = None
+    orphan_dependents: bool | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+DEFAULT_LIST = ListOptions()
+DEFAULT_WRITE = WriteOptions()
+DEFAULT_DELETE = DeleteOptions()
+
+
+def _one(params: Params, name: str) -> str:
+    found = params.get(name)
+    return found[0] if found else ""
+
+
+def _integer(params: Params, name: str) -> int | None:
+    text = _one(params, name)
+    if not text:
+        return None
+    try:
+        number = int(text) if text.isascii() and "_" not in text and text == text.strip() else None
+    except ValueError:
+        number = None
+    if number is None or not -_INT64 <= number < _INT64:
+        problem = "invalid syntax" if number is None else "value out of range"
+        raise bad_request(f'strconv.ParseInt: parsing "{text[:100]}": {problem}')
+    return number
+
+
+def _boolean(params: Params, name: str) -> bool | None:
+    """As apimachinery reads query parameters: anything but "false" and "0" means yes."""
+    if name not in params:
+        return None
+    return _one(params, name).lower() not in ("false", "0")
+
+
+def list_options(params: Params) -> ListOptions:
+    """The options of list, watch and deletecollection. Raises ApiError."""
+    options = ListOptions(
+        label_selector=_selector(params, "labelSelector"),
+        field_selector=_selector(params, "fieldSelector"),
+        limit=_integer(params, "limit") or 0,
+        continue_token=_one(params, "continue"),
+        resource_version=_one(params, "resourceVersion"),
+        resource_version_match=_one(params, "resourceVersionMatch"),
+        timeout_seconds=_integer(params, "timeoutSeconds"),
+        bookmarks=_boolean(params, "allowWatchBookmarks") or False,
+        send_initial_events=_boolean(params, "sendInitialEvents"),
+    )
+    watch = _boolean(params, "watch") or False
+    _refuse("ListOptions", _list_problems(options, watch))
+    return options
+
+
+def _selector(params: Params, name: str) -> str:
+    text = _one(params, name)
+    if len(text) > LONGEST_SELECTOR:
+        raise bad_request(f"{name}: {len(text)} characters are more than the {LONGEST_SELECTOR} allowed")
+    return text
+
+
+def _list_problems(options: ListOptions, watch: bool) -> list[Cause]:
+    if watch:
+        return _watch_problems(options)
+    causes = []
+    match, field = options.resource_version_match, "resourceVersionMatch"
+    if options.send_initial_events is not None:
+        causes.append(forbidden_value("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    if match and not options.resource_version:
+        why = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+        causes.append(forbidden_value(field, why))
+    if match and options.continue_token:
+        causes.append(forbidden_value(field, "resourceVersionMatch is forbidden when continue is provided"))
+    if match and match not in ("Exact", "NotOlderThan"):
+        causes.append(not_supported(field, match, ("Exact", "NotOlderThan", "")))
+    if match == "Exact" and options.resource_version == "0":
+        why = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+        causes.append(forbidden_value(field, why))
+    return causes
+
+
+def _watch_problems(options: ListOptions) -> list[Cause]:
+    causes, match = [], options.resource_version_match
+    if match and options.send_initial_events is None:
+        why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        causes.append(forbidden_value("resourceVersionMatch", why))
+    if options.send_initial_events is not None and not match:
+        why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        causes.append(forbidden_value("resourceVersionMatch", why))
+    elif options.send_initial_events is not None and match != "NotOlderThan":
+        causes.append(not_supported("resourceVersionMatch", match, ("NotOlderThan",)))
+    if options.send_initial_events and not options.bookmarks:
+        causes.append(
+            forbidden_value(
+                "sendInitialEvents", "sendInitialEvents requires setting allowWatchBookmarks to true"
+            )
+        )
+    return causes
+
+
+def write_options(params: Params, kind: str) -> WriteOptions:
+    """The options of create, update and patch; `kind` is CreateOptions and the like. Raises ApiError."""
+    if not params:
+        return DEFAULT_WRITE
+    return _write_options(tuple((name, *texts) for name, texts in params.items()), kind)
+
+
+@lru_cache(maxsize=1024)
+def _write_options(given: tuple[tuple[str, ...], ...], kind: str) -> WriteOptions:
+    """Clients repeat their options with every write."""
+    params = {name: texts for name, *texts in given}
+    manager, validation = _one(params, "fieldManager"), _one(params, "fieldValidation")
+    causes = []
+    if len(manager) > 128:
+        causes.append(Cause("FieldValueTooLong", "fieldManager", "Too long: may not be more than 128 bytes"))
+    elif not manager.isprintable():
+        causes.append(invalid_value("fieldManager", manager, "should only contain printable characters"))
+    if validation not in ("", "Ignore", "Strict", "Warn"):
+        causes.append(not_supported("fieldValidation", validation, ("", "Ignore", "Strict", "Warn")))
+    dry_run = _dry_run(params.get("dryRun", []), causes)
+    _refuse(kind, causes)
+    return WriteOptions(
+        dry_run=dry_run,
+        field_manager=manager,
+        field_validation=FieldValidation(validation or "Warn"),
+        force=_boolean(params, "force"),
+    )
+
+
+def _dry_run(asked: list[str], causes: list[Cause]) -> bool:
+    asked = [value for value in asked if value]
+    if any(value != "All" for value in asked):
+        causes.append(not_supported("dryRun", asked, ("All",)))
+    return bool(asked)
+
+
+class _Preconditions(msgspec.Struct, rename="camel"):
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+class _DeleteBody(msgspec.Struct, rename="camel"):
+    kind: str = ""
+    api_version: str = ""
+    dry_run: list[str] | None = None
+    grace_period_seconds: int | None = None
+    propagation_policy: str | None = None
+    orphan_dependents: bool | None = None
+    preconditions: _Preconditions | None = None
+
+
+def delete_options(params: Params, body: Any) -> DeleteOptions:
+    """The options of a delete: the body's where there is one, else those of the query. Raises ApiError."""
+    if body is None:
+        asked = _DeleteBody(
+            dry_run=params.get("dryRun"),
+            grace_period_seconds=_integer(params, "gracePeriodSeconds"),
+            propagation_policy=_one(params, "propagationPolicy") or None,
+            orphan_dependents=_boolean(params, "orphanDependents"),
+        )
+    else:
+        asked = _read_delete_body(body)
+    preconditions = asked.preconditions or _Preconditions()
+    causes: list[Cause] = []
+    dry_run = _dry_run(asked.dry_run or [], causes)
+    if asked.propagation_policy is not None and asked.orphan_dependents is not None:
+        why = "orphanDependents and deletionPropagation cannot be both set"
+        causes.append(invalid_value("propagationPolicy", asked.propagation_policy, why))
+    if asked.propagation_policy is not None and asked.propagation_policy not in _POLICIES:
+        supported = (*_POLICIES, "nil")
+        causes.append(not_supported("propagationPolicy", asked.propagation_policy, supported))
+    _refuse("DeleteOptions", causes)
+    return DeleteOptions(
+        dry_run=dry_run,
+        grace_period_seconds=asked.grace_period_seconds,
+        propagation_policy=asked.propagation_policy,
+        orphan_dependents=asked.orphan_dependents,
+        uid=preconditions.uid,
+        resource_version=preconditions.resource_version,
+    )
+
+
+def _read_delete_body(body: Any) -> _DeleteBody:
+    try:
+        asked = msgspec.convert(body, _DeleteBody)
+    except msgspec.ValidationError as error:
+        raise cannot_handle("DeleteOptions", "v1", "DeleteOptions", str(error)) from None
+    if asked.kind not in ("", "DeleteOptions"):
+        raise cannot_handle(
+            asked.kind,
+            asked.api_version,
+            "DeleteOptions",
+            f'expected kind DeleteOptions, found "{asked.kind}"',
+        )
+    return asked
+
+
+def _refuse(kind: str, causes: list[Cause]) -> None:
+    if causes:
+        raise invalid(_GROUP, kind, "", causes)

@@ -1,0 +1,90 @@
+"""One request and its answer, without HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from mooring.sandbox.apiserver.fields.managers import manager_name
+from mooring.sandbox.apiserver.kinds.resource import Resource, Subresource
+from mooring.sandbox.apiserver.objects import Tree
+from mooring.sandbox.apiserver.store.record import Record
+from mooring.sandbox.apiserver.verbs.api import Api, User
+from mooring.sandbox.apiserver.verbs.options import WriteOptions, write_options
+from mooring.sandbox.apiserver.verbs.reading import Listing
+from mooring.sandbox.apiserver.verbs.watching import Watching
+from mooring.sandbox.apiserver.verbs.write import Operation, Write
+
+_NO_PARAMS: Mapping[str, list[str]] = {}
+_OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
+
+
+@dataclass(slots=True)
+class Request:
+    """What is asked. `verb` is one of get, list, watch, create, update, patch, delete, deletecollection."""
+
+    api: Api
+    verb: str
+    resource: Resource
+    namespace: str
+    name: str
+    user: User
+    subresource: Subresource | None = None
+    params: Mapping[str, list[str]] = field(default_factory=lambda: _NO_PARAMS)
+    body: bytes = b""
+    content_type: str = ""
+    user_agent: str = ""
+    tracked: bool = True
+    """Whether managedFields tell of what is written. Those in this process may do without."""
+    options: WriteOptions | None = None
+    """How to write, instead of what `params` say: those in this process know it once and for all."""
+    patch: Tree | None = None
+    """A merge patch that needs not be decoded, instead of `body`."""
+
+    def write(self, operation: Operation, options: WriteOptions | None = None) -> Write:
+        """This request as a write. Raises ApiError for options that make no sense."""
+        name = self.subresource.name if self.subresource is not None else ""
+        if options is None:
+            options = self.options or write_options(self.params, _OPTIONS[operation])
+        if not options.field_manager:
+            options = options.with_manager(manager_name(self.user_agent))
+        write = Write(self.api, self.resource, self.namespace, self.name, self.user, options, operation, name)
+        if not self.tracked:
+            write.ownership = "keep"
+        return write
+
+
+@dataclass(slots=True)
+class ObjectAnswer:
+    """An object as it is stored."""
+
+    record: Record
+    resource: Resource
+    code: int = 200
+    warnings: list[str] = field(default_factory=list)
+
+
+class TreeAnswer(NamedTuple):
+    """Something that is not stored: a Status, a Scale, a review."""
+
+    tree: Tree
+    code: int = 200
+    warnings: list[str] = []
+
+
+class ListAnswer(NamedTuple):
+    listing: Listing
+    resource: Resource
+
+
+class WatchAnswer(NamedTuple):
+    watching: Watching
+    resource: Resource
+
+
+class TextAnswer(NamedTuple):
+    text: str
+
+
+Answer = ObjectAnswer | TreeAnswer | ListAnswer | WatchAnswer | TextAnswer

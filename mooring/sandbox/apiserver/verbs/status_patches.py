@@ -1,0 +1,87 @@
+"""A short way for patches of nothing but a status, from writers in this process that are not tracked.
+
+Kubelets and controllers write little else, by the thousand. All but the status stays as it is stored, and was
+found to be good when it was: only the status is merged, sifted and validated. Whatever is unusual goes the
+long way, which also tells what is wrong.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from mooring.api.patches import merge_patch
+from mooring.client.errors import ApiError
+from mooring.client.port import PatchType
+from mooring.sandbox.apiserver.kinds.codec import Codec
+from mooring.sandbox.apiserver.kinds.sieve import Sieve, sieve_of
+from mooring.sandbox.apiserver.kinds.types import ObjectType
+from mooring.sandbox.apiserver.objects import Tree, decode_record
+from mooring.sandbox.apiserver.patches.apply_patch import Patch
+from mooring.sandbox.apiserver.patches.strategic import apply_strategic_patch
+from mooring.sandbox.apiserver.store.record import Record, key_of
+from mooring.sandbox.apiserver.verbs.creating import stored
+from mooring.sandbox.apiserver.verbs.write import Write
+
+_LONG_WAY = ("managedFields", "deletionTimestamp")
+"""Objects with these may lose a manager by a write, or go by it."""
+_STRATEGIC, _MERGE = PatchType.STRATEGIC, PatchType.MERGE  # members of enums are looked up slowly
+
+
+def patch_status(write: Write, patch: Patch, codec: Codec) -> Record | None:
+    """The record after a patch; None where it has to go the long way."""
+    resource, content = write.resource, patch.content
+    if write.subresource != "status" or write.ownership != "keep" or resource.conversion is not None:
+        return None
+    sieve = None if codec.type is None else _sieve_of_status(codec.type)
+    if sieve is None or not _is_plain(patch, content):
+        return None
+    key = key_of(write.namespace, write.name)
+    record = write.api.table(resource).get(key)
+    if record is None:
+        return None
+    old = decode_record(record, resource.api_version, resource.kind)
+    metadata, before = old["metadata"], old.get("status", {})
+    if any(metadata[name] != asked for name, asked in content.get("metadata", {}).items()):
+        return None
+    if any(name in metadata for name in _LONG_WAY):
+        return None
+    status = _merged(sieve, patch.kind, before, content["status"])
+    if status is None:
+        return None
+    obj = {**old, "metadata": dict(metadata), "status": status}
+    resource.strategy.default_status(obj)
+    write.api.admission.admit(write, obj, old)
+    resource.strategy.settle_status(write, obj, old)
+    if resource.strategy.validate_status(obj, old):
+        return None
+    write.api.admission.validate(write, obj, old)
+    return record if obj["status"] == before else stored(write, key, obj)
+
+
+def _is_plain(patch: Patch, content: Any) -> bool:
+    """Whether a patch is about the status alone, of an object that it may name by uid and version."""
+    if patch.problems or (patch.kind is not _MERGE and patch.kind is not _STRATEGIC):
+        return False
+    if not isinstance(content, dict) or not isinstance(content.get("status"), dict):
+        return False
+    metadata = content.get("metadata", {})
+    known = content.keys() <= {"metadata", "status"}
+    return known and isinstance(metadata, dict) and metadata.keys() <= {"uid", "resourceVersion"}
+
+
+def _merged(sieve: Sieve, kind: PatchType, before: Tree, patch: Tree) -> Tree | None:
+    try:
+        if kind is _STRATEGIC:
+            return sieve.sift(apply_strategic_patch(sieve.type, patch, before))
+        return sieve.sift(merge_patch(before, patch))
+    except (ApiError, msgspec.ValidationError, RecursionError):
+        return None
+
+
+@cache
+def _sieve_of_status(type: ObjectType) -> Sieve | None:
+    field = type.fields.get("status")
+    return sieve_of(field.type) if field is not None and isinstance(field.type, ObjectType) else None

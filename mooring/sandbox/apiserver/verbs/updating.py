@@ -1,0 +1,156 @@
+"""update, and the way of all writes to objects that exist: patches, status and other subresources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mooring.sandbox.apiserver.errors import (
+    MODIFIED,
+    Cause,
+    bad_request,
+    conflict,
+    invalid,
+    invalid_value,
+    not_found,
+)
+from mooring.sandbox.apiserver.fields.tracking import same_but_for_times, track
+from mooring.sandbox.apiserver.kinds.resource import Resource
+from mooring.sandbox.apiserver.kinds.strategy import keep
+from mooring.sandbox.apiserver.objects import Tree, decode_record, encode_tail
+from mooring.sandbox.apiserver.store.record import Record, key_of
+from mooring.sandbox.apiserver.validation.metadata import validate_metadata_update
+from mooring.sandbox.apiserver.verbs.creating import create_instead, stored
+from mooring.sandbox.apiserver.verbs.metadata import keep_old, metadata_of, settle_namespace
+from mooring.sandbox.apiserver.verbs.write import Write
+
+Produce = Callable[[Tree], Tree]
+"""From the object as it is, in the version of the request, to the object as it shall be."""
+
+
+def update(write: Write, obj: Tree) -> tuple[Record, bool]:
+    """Replace an object, or create it where its kind allows that; whether it was created. Raises ApiError."""
+    check_name(write, obj)
+    table = write.api.table(write.resource)
+    if key_of(write.namespace, write.name) not in table.records and not write.subresource:
+        if not write.resource.strategy.traits.create_on_update:
+            raise not_found(write.resource.group, write.resource.plural, write.name)
+        return create_instead(write, obj), True
+    return change(write, lambda old: obj), False
+
+
+def check_name(write: Write, obj: Tree) -> None:
+    """The object must have the name that the request is about."""
+    name = metadata_of(obj).get("name", "")
+    if not name:
+        why = "name must be provided"
+        raise bad_request(f"the name of the object ({write.name} based on URL) was undeterminable: {why}")
+    if name != write.name:
+        raise bad_request(
+            f"the name of the object ({name}) does not match the name on the URL ({write.name})"
+        )
+
+
+def change(write: Write, produce: Produce, *, spares_old: bool = False) -> Record:
+    """Bring an existing object into another state. Raises ApiError.
+
+    `write.subresource` decides what may change: "status" the status, nothing the rest. `produce` may change
+    the object that it is given, unless it `spares_old`.
+    """
+    resource = write.resource
+    key = key_of(write.namespace, write.name)
+    record = write.api.table(resource).get(key)
+    if record is None:
+        raise not_found(resource.group, resource.plural, write.name)
+    stored_old = decode_record(record, resource.api_version, resource.kind)
+    given = stored_old
+    if not spares_old:
+        given = in_version(resource, decode_record(record, resource.api_version, resource.kind))
+    obj = produce(given)
+    if resource.conversion is not None:
+        resource.conversion.to_storage(obj)
+    _check_concurrency(write, obj, stored_old)
+    settle_namespace(write, metadata_of(obj))
+    resource.strategy.default(obj)
+    track(write, obj, stored_old)
+    write.api.admission.admit(write, obj, stored_old)
+    _prepare(write, obj, stored_old)
+    causes = _validate(write, obj, stored_old)
+    if causes:
+        raise invalid(resource.group, resource.kind, write.name, causes)
+    write.api.admission.validate(write, obj, stored_old)
+    if _goes_now(resource, obj):
+        return _remove(write, key, obj, record)
+    return record if _unchanged(obj, stored_old) else stored(write, key, obj)
+
+
+def _unchanged(obj: Tree, old: Tree) -> bool:
+    """Whether a write would change nothing: then there is no new version, as with etcd."""
+    obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+    obj["kind"], obj["apiVersion"] = old["kind"], old["apiVersion"]
+    return obj == old or same_but_for_times(obj, old)
+
+
+def in_version(resource: Resource, tree: Tree) -> Tree:
+    """A stored object in the version of a resource; the tree is changed."""
+    if resource.conversion is not None:
+        resource.conversion.from_storage(tree)
+    return tree
+
+
+def _check_concurrency(write: Write, obj: Tree, old: Tree) -> None:
+    """The client must have seen this version of this very object, as far as it says what it has seen."""
+    resource, metadata = write.resource, metadata_of(obj)
+    uid, current = metadata.get("uid", ""), old["metadata"]["uid"]
+    if uid and uid != current:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current}"
+        raise conflict(resource.group, resource.plural, write.name, why)
+    version = metadata.get("resourceVersion", "")
+    if version in ("", "0"):
+        if not resource.strategy.traits.unconditional_update:
+            cause = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
+            raise invalid(resource.group, resource.plural, write.name, [cause])
+    elif not (version.isascii() and version.isdigit()):
+        raise bad_request(f'strconv.ParseUint: parsing "{version[:100]}": invalid syntax')
+    elif version != old["metadata"]["resourceVersion"]:
+        raise conflict(resource.group, resource.plural, write.name, MODIFIED)
+
+
+def _prepare(write: Write, obj: Tree, old: Tree) -> None:
+    keep(obj["metadata"], old["metadata"], "generation")
+    keep_old(obj["metadata"], old["metadata"])
+    strategy = write.resource.strategy
+    if not write.subresource:
+        strategy.prepare_update(write, obj, old)
+    elif write.subresource == "status":
+        strategy.prepare_status(write, obj, old)
+    else:
+        strategy.prepare_subresource(write, obj, old)
+
+
+def _validate(write: Write, obj: Tree, old: Tree) -> list[Cause]:
+    strategy = write.resource.strategy
+    free = strategy.traits.any_finalizer
+    causes = list(validate_metadata_update(obj["metadata"], old["metadata"], any_finalizer=free))
+    if not write.subresource:
+        return causes + strategy.validate_update(obj, old)
+    if write.subresource == "status":
+        return causes + strategy.validate_status(obj, old)
+    return causes + strategy.validate_subresource(write.subresource, obj, old)
+
+
+def _goes_now(resource: Resource, obj: Tree) -> bool:
+    """Whether nothing holds a deleted object back any more: no finalizers, no grace."""
+    metadata = obj["metadata"]
+    return (
+        "deletionTimestamp" in metadata
+        and not resource.strategy.held(obj)
+        and not metadata.get("deletionGracePeriodSeconds")
+    )
+
+
+def _remove(write: Write, key: str, obj: Tree, record: Record) -> Record:
+    """Let an object go that this write freed. The answer shows what was written, at the version before."""
+    if not write.options.dry_run:
+        write.api.table(write.resource).delete(key)
+    strategy = write.resource.strategy
+    return Record(key, record.version, encode_tail(obj), obj["metadata"].get("labels"), strategy.select(obj))

@@ -1,0 +1,32 @@
+"""One write on its way to the store: what hooks may ask about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from mooring.sandbox.apiserver.kinds.resource import Resource
+from mooring.sandbox.apiserver.verbs.api import Api, User
+from mooring.sandbox.apiserver.verbs.options import WriteOptions
+
+Operation = Literal["CREATE", "UPDATE", "DELETE"]
+Ownership = Literal["track", "keep", "settled"]
+
+
+@dataclass(slots=True)
+class Write:
+    """Who writes what, and how. Warnings added here reach the client with the answer."""
+
+    api: Api
+    resource: Resource
+    namespace: str
+    name: str
+    user: User
+    options: WriteOptions
+    operation: Operation
+    subresource: str = ""
+    warnings: list[str] = field(default_factory=list)
+    ownership: Ownership = "track"
+    """What becomes of managedFields: they follow what changes, stay as they are, or are settled already."""
+    part: str = ""
+    """The subresource that managedFields shall name, where it is written as a part of the whole object."""

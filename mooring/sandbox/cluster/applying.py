@@ -1,0 +1,100 @@
+"""Manifests into a cluster, as `kubectl apply` brings them there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from mooring.api.documents import DocumentError, read_documents
+from mooring.api.meta import KubeObject
+from mooring.client.errors import ApiError
+from mooring.client.kinds import ApiResource
+from mooring.client.port import PatchType
+from mooring.sandbox.apiserver.kinds.resource import Registry
+from mooring.sandbox.apiserver.port import EmbeddedCluster
+
+Tree = dict[str, Any]
+
+_FROM_SERVER = (
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "generation",
+    "managedFields",
+    "deletionTimestamp",
+)
+
+
+class ManifestError(ValueError):
+    """An object that cannot be applied; the message says which, of which file, and why."""
+
+
+def read_trees(text: str, source: str) -> Iterator[Tree]:
+    """The objects of a manifest; the items of a List one by one. Raises ManifestError."""
+    for number, document in enumerate(read_documents(text), 1):
+        if isinstance(document, DocumentError):
+            raise ManifestError(f"{source}: {document}")
+        if not isinstance(document, dict):
+            raise ManifestError(f"{source}: document {number}: expected an object, found {document!r:.80}")
+        items = document.get("items")
+        if isinstance(items, list) and str(document.get("kind", "")).endswith("List"):
+            yield from items
+        else:
+            yield document
+
+
+def tree_of(obj: KubeObject) -> Tree:
+    """An object of `mooring.api` as its manifest."""
+    tree: Tree = msgspec.to_builtins(obj)
+    return tree
+
+
+class Applier:
+    """Creates objects, and changes those that are there already by server-side apply."""
+
+    def __init__(self, cluster: EmbeddedCluster, registry: Registry) -> None:
+        self._cluster = cluster
+        self._registry = registry
+
+    async def apply_all(self, trees: Iterable[Tree], source: str) -> list[str]:
+        """Apply objects in order; "deployment.apps/web created" for each. Raises ManifestError."""
+        return [await self.apply(tree, source) for tree in trees]
+
+    async def apply(self, tree: Mapping[str, Any], source: str) -> str:
+        resource, body = self._resource(tree, source), _cleaned(tree)
+        metadata = body["metadata"]
+        name, namespace = metadata.get("name", ""), ""
+        if resource.namespaced:
+            namespace = metadata.setdefault("namespace", "default")
+        try:
+            try:
+                created = await self._cluster.create(resource, body, namespace)
+                return f"{resource.name}/{created.name} created"
+            except ApiError as refusal:
+                if refusal.reason != "AlreadyExists":
+                    raise
+            body.pop("status", None)
+            await self._cluster.patch(resource, name, body, namespace, kind=PatchType.APPLY)
+            return f"{resource.name}/{name} configured"
+        except ApiError as refusal:
+            raise ManifestError(f"{source}: {resource.name} {name!r}: {refusal.message}") from None
+
+    def _resource(self, tree: Mapping[str, Any], source: str) -> ApiResource[KubeObject]:
+        api_version, kind = tree.get("apiVersion"), tree.get("kind")
+        if not isinstance(kind, str) or not isinstance(api_version, str) or not kind or not api_version:
+            raise ManifestError(f"{source}: an object without kind or apiVersion: {tree!s:.80}")
+        found = self._registry.of_kind(api_version, kind)
+        if found is None:
+            raise ManifestError(
+                f'{source}: no kind "{kind}" is served in {api_version}; `kubectl api-resources` lists them'
+            )
+        return ApiResource(found.group, found.version, found.plural, found.namespaced, KubeObject)
+
+
+def _cleaned(tree: Mapping[str, Any]) -> Tree:
+    """A copy without what an API server gives an object."""
+    metadata = tree.get("metadata")
+    kept = {k: v for k, v in metadata.items() if k not in _FROM_SERVER} if isinstance(metadata, dict) else {}
+    return {**tree, "metadata": kept}

@@ -1,0 +1,128 @@
+"""LocalCluster: the parts of a cluster put together, started and stopped in order."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from mooring import __version__
+from mooring.client.cache import Cache
+from mooring.client.controller import Context, Controller
+from mooring.client.events import EventRecorder
+from mooring.config import LoadedConfig
+from mooring.core.decision import Decision
+from mooring.explain.log import Recording
+from mooring.runtime.registry import Registry
+from mooring.sandbox.apiserver.port import EmbeddedCluster
+from mooring.sandbox.apiserver.server import EmbeddedServer
+from mooring.sandbox.cluster.applying import Applier
+from mooring.sandbox.cluster.scheduling import USER_AGENT, LocalScheduler
+from mooring.sandbox.cluster.work import Work
+from mooring.sandbox.controllers import controllers
+from mooring.sandbox.kubelet import FakeNodes
+
+MANAGER = f"mooring-controllers/{__version__}"
+STANDARD = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {
+        "name": "standard",
+        "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
+    },
+    "provisioner": "simulated.mooring",
+    "volumeBindingMode": "WaitForFirstConsumer",
+}
+"""What claims without a class get, as in other clusters that are for trying things."""
+
+
+class LocalCluster:
+    """An API server, controllers and fake nodes, and a scheduler once `schedule` is called.
+
+    Everything runs on the event loop on which `start` is called, by that loop's time and the `clock`. With
+    `serve`, kubectl and others reach it by the kubeconfig of `server`; without, only this process does.
+    """
+
+    def __init__(
+        self,
+        *,
+        data_dir: str | Path | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        serve: bool = True,
+        heartbeats: bool = True,
+        clock: Callable[[], float] = time.time,
+        seed: int | None = None,
+    ) -> None:
+        self.server = EmbeddedServer(data_dir, host, port, clock=clock, seed=seed)
+        self.clock = clock
+        self.scheduler: LocalScheduler | None = None
+        self._serve = serve
+        self._heartbeats = heartbeats
+        self._seed = seed
+        self._work = Work()
+        self._writes: EmbeddedCluster
+        self.cache: Cache
+        self.context: Context
+        self.nodes: FakeNodes
+        self.applier: Applier
+
+    async def start(self) -> None:
+        """Begin everything but scheduling."""
+        if self._serve:
+            await self.server.start()
+        else:
+            self.server.open()
+        api = self.server.api
+        writes = self._writes = EmbeddedCluster(api, user_agent=MANAGER, tracked=False)
+        self.applier = Applier(EmbeddedCluster(api, user_agent="mooring-apply"), api.registry)
+        if not api.store.table("storageclasses.storage.k8s.io").records:
+            await self.applier.apply(STANDARD, "the default StorageClass")
+        self.cache = Cache(writes)
+        recorder = EventRecorder(writes, ["mooring"], now=lambda: round(self.clock() * 1_000_000_000))
+        context = self.context = Context(writes, self.cache, recorder, self.clock)
+        self.nodes = FakeNodes(context, heartbeats=self._heartbeats)
+        begin = self._work.begin
+        for controller in controllers(context, self.nodes, self.server.authority):
+            self.begin(controller)
+        begin("the fake nodes", self.nodes.run())
+        begin("the controllers' informers", self.cache.run())
+        begin("the controllers' events", recorder.run())
+        await self.cache.synced.wait()
+
+    def begin(self, controller: Controller) -> None:
+        """Run one more controller, made with `context`, until the cluster stops."""
+        self._work.begin(controller.name, controller.run())
+
+    async def schedule(
+        self,
+        config: LoadedConfig,
+        registry: Registry,
+        *,
+        recording: Recording = Recording.SUMMARY,
+        on_decision: Callable[[Decision], None] | None = None,
+    ) -> None:
+        """Schedule by this configuration from now on, in the place of the scheduler there was. Where the
+        configuration is wrong, that one stays; raises ConfigError or PluginError."""
+        new = LocalScheduler(
+            self._writes.for_writer(USER_AGENT),
+            self.cache,
+            config,
+            registry,
+            clock=self.clock,
+            seed=self._seed,
+            recording=recording,
+            on_decision=on_decision,
+        )
+        old, self.scheduler = self.scheduler, new
+        self.server.pages.update(new.pages())
+        if old is not None:
+            await old.stop()
+        new.start()
+
+    async def stop(self) -> None:
+        """End everything in order."""
+        if self.scheduler is not None:
+            await self.scheduler.stop()
+        await self._work.end()
+        await self.server.stop()

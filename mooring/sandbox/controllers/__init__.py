@@ -1,0 +1,59 @@
+"""The controllers that a cluster needs for its workloads: kube-controller-manager's, on one event loop."""
+
+from __future__ import annotations
+
+from mooring.client.controller import Context, Controller
+from mooring.sandbox.controllers.cron_job import CronJobController
+from mooring.sandbox.controllers.daemon_set import DaemonSetController
+from mooring.sandbox.controllers.deployment import DeploymentController
+from mooring.sandbox.controllers.disruption import DisruptionController
+from mooring.sandbox.controllers.ephemeral_volumes import EphemeralVolumes
+from mooring.sandbox.controllers.event_expiry import EventExpiry
+from mooring.sandbox.controllers.every_namespace import RootCertificates, ServiceAccounts
+from mooring.sandbox.controllers.garbage_collector import GarbageCollector
+from mooring.sandbox.controllers.job import JobController, OrphanedJobPods
+from mooring.sandbox.controllers.namespace import NamespaceController
+from mooring.sandbox.controllers.node_lifecycle import NodeLifecycle, SimulatedNodes
+from mooring.sandbox.controllers.pod_gc import PodGC
+from mooring.sandbox.controllers.provisioner import Provisioner
+from mooring.sandbox.controllers.replica_set import ReplicaSetController, ReplicationControllerController
+from mooring.sandbox.controllers.resource_quota import ResourceQuotaController
+from mooring.sandbox.controllers.role_aggregation import RoleAggregation
+from mooring.sandbox.controllers.stateful_set import StatefulSetController
+from mooring.sandbox.controllers.taint_eviction import TaintEviction
+from mooring.sandbox.controllers.ttl_after_finished import TTLAfterFinishedController
+from mooring.sandbox.controllers.volume_protection import VolumeProtection
+from mooring.sandbox.controllers.volumes import VolumeBinder
+
+
+def controllers(
+    context: Context, simulated: SimulatedNodes | None = None, authority: bytes = b""
+) -> list[Controller]:
+    """One of each. `simulated` are nodes of which more is known here than leases tell; `authority` is what
+    pods are to trust the API server by, in PEM, where it has a certificate."""
+    return [
+        DeploymentController(context),
+        ReplicaSetController(context),
+        ReplicationControllerController(context),
+        NodeLifecycle(context, simulated),
+        TaintEviction(context),
+        PodGC(context),
+        NamespaceController(context),
+        ServiceAccounts(context),
+        DisruptionController(context),
+        EventExpiry(context),
+        VolumeBinder(context),
+        Provisioner(context),
+        VolumeProtection(context),
+        EphemeralVolumes(context),
+        ResourceQuotaController(context),
+        RoleAggregation(context),
+        GarbageCollector(context),
+        StatefulSetController(context),
+        DaemonSetController(context),
+        JobController(context),
+        OrphanedJobPods(context),
+        TTLAfterFinishedController(context),
+        CronJobController(context),
+        *([RootCertificates(context, authority.decode())] if authority else []),
+    ]

@@ -1,0 +1,273 @@
+"""CronJobs: a Job whenever the schedule says so, and not too many of them kept."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import UTC, datetime, tzinfo
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import msgspec
+
+from mooring.api.times import format_time, parse_time
+from mooring.client.controller import Context, Controller
+from mooring.client.errors import ApiError
+from mooring.sandbox.controllers.cron_schedule import Every, Schedule, ScheduleError, parse_schedule
+from mooring.sandbox.controllers.jobs import CronJob, CronJobStatus, Job, JobReference
+from mooring.sandbox.controllers.kinds import CRON_JOBS, JOBS
+from mooring.sandbox.controllers.owning import controller_reference
+from mooring.sandbox.controllers.pods import namespace_terminating
+from mooring.sandbox.controllers.statuses import status_changes
+
+SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+MANY = 100  # starts missed in a row, which is told
+
+
+class _Unclear(Exception):  # noqa: N818 - it says what the schedule is
+    """A schedule that cannot be followed: the reason of the event, and its note."""
+
+
+class Due(NamedTuple):
+    """What a schedule says at some time."""
+
+    time: float | None
+    """The last start that is due and was not made yet."""
+    missed: int
+    wait: float
+    """In how many seconds the next one is."""
+
+
+class CronJobController(Controller):
+    name = "cronjob-controller"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.cron_jobs = self.cache.follow(CRON_JOBS)
+        self.jobs = self.cache.follow(JOBS)
+        self.cron_jobs.subscribe(self._cron_job_changed)
+        self.jobs.subscribe(self._job_changed)
+
+    def _cron_job_changed(self, old: CronJob | None, new: CronJob | None) -> None:
+        if new is None:
+            return
+        after = 0.0
+        if old is not None and _timing(old) != _timing(new):
+            # a new schedule holds from now on: what it would have said before does not count
+            with suppress(_Unclear):  # that is told when it is looked at
+                after = _due(new, self.context.clock()).wait
+        self.enqueue(new.key, after)
+
+    def _job_changed(self, old: Job | None, new: Job | None) -> None:
+        changed = new or old
+        owner = None if changed is None else changed.metadata.controller()
+        if changed is not None and owner is not None and owner.kind == "CronJob":
+            cron_job = self.cron_jobs.get(f"{changed.namespace}/{owner.name}")
+            if cron_job is not None and cron_job.uid == owner.uid:
+                self.enqueue(cron_job.key)
+
+    async def sync(self, key: str) -> None:
+        cron_job = self.cron_jobs.get(key)
+        if cron_job is None:
+            return
+        status = msgspec.structs.replace(cron_job.status, active=list(cron_job.status.active))
+        jobs = self.jobs.controlled_by(cron_job.uid)
+        try:
+            await self._clean_up(cron_job, jobs)
+            self._look_after(cron_job, jobs, status)
+            if cron_job.metadata.deletion_timestamp is None and not cron_job.spec.suspend:
+                await self._start(cron_job, status)
+        except _Unclear as problem:
+            reason, note = problem.args
+            self.event(self.cron_jobs, cron_job, "Warning", reason, note)
+        finally:
+            await self._write(cron_job, status)
+
+    # ---- the Jobs there are
+
+    async def _clean_up(self, cron_job: CronJob, jobs: list[Job]) -> None:
+        """Of the Jobs that ended, keep only the latest."""
+        limits = {
+            "Complete": cron_job.spec.successful_jobs_history_limit,
+            "Failed": cron_job.spec.failed_jobs_history_limit,
+        }
+        for type, limit in limits.items():
+            ended = [job for job in jobs if job.condition(type) and not job.metadata.deletion_timestamp]
+            ended.sort(key=lambda job: (job.status.start_time is None, job.status.start_time or "", job.name))
+            for job in ended[: max(0, len(ended) - limit)] if limit is not None else ():
+                await self._delete(cron_job, job)
+
+    async def _delete(self, cron_job: CronJob, job: Job) -> None:
+        """Delete a Job, and its pods with it: by itself the API server would let them be."""
+        try:
+            await self.cluster.delete(
+                JOBS, job.name, job.namespace, uid=job.uid, propagation_policy="Background"
+            )
+        except ApiError as refusal:
+            if not refusal.not_found:
+                self.event(self.cron_jobs, cron_job, "Warning", "FailedDelete", f"Deleted job: {refusal}")
+                raise
+        self.jobs.deleting(job, self.context.now())
+        self.event(self.cron_jobs, cron_job, "Normal", "SuccessfulDelete", f"Deleted job {job.name}")
+
+    def _look_after(self, cron_job: CronJob, jobs: list[Job], status: CronJobStatus) -> None:
+        """Put down which Jobs are active, and when one last succeeded."""
+        known = {one.uid: one for one in status.active}
+        for job in jobs:
+            ended = job.finished
+            if ended is None:
+                if job.uid not in known and job.metadata.deletion_timestamp is None:
+                    note = f"Saw a job that the controller did not create or forgot: {job.name}"
+                    self.event(self.cron_jobs, cron_job, "Warning", "UnexpectedJob", note)
+                continue
+            if known.pop(job.uid, None) is not None:
+                note = f"Saw completed job: {job.name}, condition: {ended.type}"
+                self.event(self.cron_jobs, cron_job, "Normal", "SawCompletedJob", note)
+            if ended.type == "Complete" and job.status.completion_time is not None:
+                last = status.last_successful_time
+                status.last_successful_time = max(last or "", job.status.completion_time)
+        there = {job.uid for job in jobs}
+        for missing in [one for one in known.values() if one.uid not in there]:
+            del known[missing.uid]
+            note = f"Active job went missing: {missing.name}"
+            self.event(self.cron_jobs, cron_job, "Normal", "MissingJob", note)
+        status.active = list(known.values())
+
+    # ---- the next one
+
+    async def _start(self, cron_job: CronJob, status: CronJobStatus) -> None:
+        """Create the Job that is due, if any, and come back for the next."""
+        now = self.context.clock()
+        due = _due(cron_job, now)
+        self.enqueue(cron_job.key, max(due.wait, 0.001))
+        if due.time is None:
+            return
+        if due.missed > MANY:
+            note = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds"
+            note += " or check clock skew"
+            self.event(self.cron_jobs, cron_job, "Warning", "TooManyMissedTimes", note)
+        deadline = cron_job.spec.starting_deadline_seconds
+        if deadline is not None and due.time + deadline < now:
+            note = f"Missed scheduled time to start a job: {_rfc1123(due.time)}"
+            self.event(self.cron_jobs, cron_job, "Warning", "MissSchedule", note)
+            return
+        if status.active and cron_job.spec.concurrency_policy == "Forbid":
+            note = "Not starting job because prior execution is running and concurrency policy is Forbid"
+            self.event(self.cron_jobs, cron_job, "Normal", "JobAlreadyActive", note)
+            return
+        if cron_job.spec.concurrency_policy == "Replace":
+            await self._replace(cron_job, status)
+        job = await self._create(cron_job, due.time)
+        if job is not None:
+            status.active.append(_reference(job))
+            status.last_schedule_time = format_time(due.time)
+
+    async def _replace(self, cron_job: CronJob, status: CronJobStatus) -> None:
+        for one in list(status.active):
+            job = self.jobs.get(f"{one.namespace}/{one.name}")
+            if job is not None and job.uid == one.uid:
+                await self._delete(cron_job, job)
+            status.active.remove(one)
+
+    async def _create(self, cron_job: CronJob, time: float) -> Job | None:
+        """The Job of a certain start has a certain name: it is not made twice. None where somebody else has
+        that name."""
+        body = _body(cron_job, time)
+        try:
+            job = await self.create(self.jobs, body, cron_job.namespace)
+        except ApiError as refusal:
+            if refusal.reason == "AlreadyExists":
+                job = await self.cluster.get(JOBS, body["metadata"]["name"], cron_job.namespace)
+                owner = job.metadata.controller()
+                return job if owner is not None and owner.uid == cron_job.uid else None
+            if not namespace_terminating(refusal):
+                self.event(
+                    self.cron_jobs, cron_job, "Warning", "FailedCreate", f"Error creating job: {refusal}"
+                )
+            raise
+        self.event(self.cron_jobs, cron_job, "Normal", "SuccessfulCreate", f"Created job {job.name}")
+        return job
+
+    async def _write(self, cron_job: CronJob, status: CronJobStatus) -> None:
+        patch = status_changes(cron_job.status, status)
+        if patch:
+            written = await self.cluster.patch(
+                CRON_JOBS, cron_job.name, {"status": patch}, cron_job.namespace, subresource="status"
+            )
+            self.cron_jobs.wrote(written)
+
+
+def _timing(cron_job: CronJob) -> tuple[str, str | None]:
+    return cron_job.spec.schedule, cron_job.spec.time_zone
+
+
+def _zone(cron_job: CronJob) -> tzinfo:
+    name = cron_job.spec.time_zone
+    if name is None:
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        note = f'invalid timeZone: "{name}": unknown time zone {name}'
+        raise _Unclear("UnknownTimeZone", note) from None
+
+
+def _due(cron_job: CronJob, now: float) -> Due:
+    """What is due, and when the next is. Raises _Unclear."""
+    text = cron_job.spec.schedule
+    try:
+        schedule = parse_schedule(text, _zone(cron_job))
+    except ScheduleError as problem:
+        raise _Unclear("UnparseableSchedule", f'unparseable schedule: "{text}" : {problem}') from None
+    since = parse_time(cron_job.status.last_schedule_time or cron_job.metadata.creation_timestamp or "")
+    deadline = cron_job.spec.starting_deadline_seconds
+    earliest = since if deadline is None else max(since, now - deadline)
+    time, missed = _latest(schedule, earliest, now)
+    last, _ = _latest(schedule, since, now)
+    following = schedule.next(since if last is None else last)
+    if following is None:
+        note = f"invalid schedule: {text} : time difference between two schedules is less than 1 second"
+        raise _Unclear("InvalidSchedule", note)
+    return Due(time, missed, following - now)
+
+
+def _latest(schedule: Schedule | Every, since: float, now: float) -> tuple[float | None, int]:
+    """The last time between two, and about how many there were."""
+    first = schedule.next(since)
+    if first is None or first > now:
+        return None, 0
+    latest = schedule.latest(first, now)
+    second = schedule.next(first)
+    gap = second - first if second is not None else now - first
+    return latest, int((now - first) // gap) + 1 if gap else 1
+
+
+def _body(cron_job: CronJob, time: float) -> dict[str, Any]:
+    template = cron_job.spec.job_template
+    given = template.get("metadata") or {}
+    moment = datetime.fromtimestamp(time, _zone(cron_job)).isoformat().replace("+00:00", "Z")
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": f"{cron_job.name}-{int(time // 60)}",
+            "labels": given.get("labels") or {},
+            "annotations": {**(given.get("annotations") or {}), SCHEDULED_AT: moment},
+            "ownerReferences": [controller_reference(CRON_JOBS, cron_job)],
+        },
+        "spec": template.get("spec") or {},
+    }
+
+
+def _reference(job: Job) -> JobReference:
+    return JobReference(
+        api_version=JOBS.api_version,
+        kind="Job",
+        namespace=job.namespace,
+        name=job.name,
+        uid=job.uid,
+        resource_version=job.metadata.resource_version,
+    )
+
+
+def _rfc1123(time: float) -> str:
+    return datetime.fromtimestamp(time, UTC).strftime("%a, %d %b %Y %H:%M:%S +0000")

@@ -1,0 +1,74 @@
+"""Events expire an hour after they were last written. (A real API server has etcd do that.)
+
+Nobody follows events for it, since they are many: they are looked at when the oldest of them is due, and what
+comes after a look cannot be due before an hour has passed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from mooring.api.meta import KubeObject, Value
+from mooring.api.times import parse_time
+from mooring.client.controller import Context, Controller
+from mooring.client.errors import ApiError
+from mooring.client.kinds import ApiResource
+
+LIFETIME = 3600.0  # seconds
+LEAST_PAUSE = 60.0  # between two looks
+PAGE = 500
+TURN = 64
+
+
+class EventSeries(Value, frozen=True):
+    last_observed_time: str | None = None
+
+
+class Event(KubeObject):
+    """An Event, as far as it tells when it was written."""
+
+    event_time: str | None = None
+    last_timestamp: str | None = None
+    series: EventSeries | None = None
+
+    @property
+    def written(self) -> float:
+        observed = None if self.series is None else self.series.last_observed_time
+        times = (self.metadata.creation_timestamp, self.event_time, self.last_timestamp, observed)
+        return max((parse_time(time) for time in times if time), default=0.0)
+
+
+EVENTS = ApiResource("", "v1", "events", True, Event)
+
+
+class EventExpiry(Controller):
+    name = "event-expiry-controller"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.enqueue("")
+
+    async def sync(self, key: str) -> None:
+        oldest = self.context.clock()
+        token = ""
+        while True:
+            page = await self.cluster.list(EVENTS, limit=PAGE, continue_token=token)
+            for count, event in enumerate(page.items, 1):
+                written = event.written
+                if written + LIFETIME <= self.context.clock():
+                    await self._expire(event)
+                else:
+                    oldest = min(oldest, written)
+                if count % TURN == 0:
+                    await asyncio.sleep(0)
+            token = page.continue_token
+            if not token:
+                break
+        self.enqueue("", max(oldest + LIFETIME - self.context.clock(), LEAST_PAUSE))
+
+    async def _expire(self, event: Event) -> None:
+        try:
+            await self.cluster.delete(EVENTS, event.name, event.namespace, uid=event.uid)
+        except ApiError as refusal:
+            if not (refusal.not_found or refusal.conflict):
+                raise

@@ -1,0 +1,140 @@
+"""Counts what is used of quotas: when they are made or changed, and when something is set free.
+
+What is added counts as soon as it is admitted, which is the API server's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from mooring.client.cache import Collection
+from mooring.client.controller import Context, Controller
+from mooring.client.kinds import ApiResource
+from mooring.sandbox.controllers.kinds import PERSISTENT_VOLUME_CLAIMS, PODS
+from mooring.sandbox.quota.amounts import Sum, equal, only
+from mooring.sandbox.quota.kinds import QuotaKind
+from mooring.sandbox.quota.registry import quota_kind
+from mooring.sandbox.quota.resource_quota import ResourceQuota, ResourceQuotaStatus
+from mooring.sandbox.quota.services import Service
+
+RESOURCE_QUOTAS = ApiResource("", "v1", "resourcequotas", True, ResourceQuota)
+SERVICES = ApiResource("", "v1", "services", True, Service)
+
+PAUSE = 0.1  # seconds after something is set free: it is seldom alone
+PODS_PER_SECOND = 20_000
+"""A namespace in a cluster of many is counted less often: that takes some time."""
+TURN = 500  # objects before others on the event loop have their turn
+RECOUNT_EVERY = 300.0
+CHECKED_AFTER = 1.0
+"""What was written is counted once more: news of quotas and of what uses them come by different ways, and an
+object that was admitted may not have been heard of yet."""
+UNKNOWN_AGAIN = 30.0  # a kind that is not served may be one day
+PATIENCE = 10.0  # for the list of a kind
+
+
+class ResourceQuotaController(Controller):
+    name = "resourcequota-controller"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._quotas = self.cache.follow(RESOURCE_QUOTAS)
+        self._heard: dict[str, Collection[Any]] = {}
+        """The kinds that quotas are about: of others nothing need be heard."""
+        self._pods = self.cache.follow(PODS)
+        self.cache.follow(PERSISTENT_VOLUME_CLAIMS)
+        self.cache.follow(SERVICES)
+        self._quotas.subscribe(self._quota_changed)
+
+    # ---- what changes
+
+    def _quota_changed(self, old: ResourceQuota | None, new: ResourceQuota | None) -> None:
+        if new is not None and (old is None or old.uid != new.uid or old.spec != new.spec):
+            self.enqueue(new.key)
+
+    def _hear(self, kind: QuotaKind[Any], collection: Collection[Any]) -> None:
+        if self._heard.get(kind.name) is not collection:
+            self._heard[kind.name] = collection
+            collection.subscribe(partial(self._changed, kind))
+
+    def _changed(self, kind: QuotaKind[Any], old: Any, new: Any) -> None:
+        if old is None or not len(self._quotas):
+            return
+        if new is None or new.uid != old.uid or kind.counts_anew(old, new, self.context.clock()):
+            for quota in self._quotas.in_namespace(old.namespace):
+                if kind.restricted(quota.spec.hard):
+                    self.enqueue(quota.key, PAUSE + len(self._pods) / PODS_PER_SECOND)
+
+    # ---- one quota
+
+    async def sync(self, key: str) -> None:
+        quota = self._quotas.get(key)
+        if quota is None or quota.metadata.deletion_timestamp is not None:
+            return
+        all_known = await self._know_kinds(quota)
+        hard, known = quota.spec.hard, quota.status
+        used = only({**known.used, **await self._count(quota)}, hard)
+        again = RECOUNT_EVERY if all_known else UNKNOWN_AGAIN
+        if not equal(hard, known.hard) or not equal(used, known.used):
+            await self._write(quota, ResourceQuotaStatus(hard, used))
+            again = CHECKED_AFTER
+        self.enqueue(key, again)
+
+    async def _count(self, quota: ResourceQuota) -> dict[str, str]:
+        """What is used of the resources that we know of; zero of those that nobody uses."""
+        now, scopes, used = self.context.clock(), quota.scopes, dict[str, str]()
+        for name, collection in list(self._heard.items()):
+            kind = quota_kind(name)
+            total = Sum(kind.restricted(quota.spec.hard))
+            if not total:
+                continue
+            for number, obj in enumerate(collection.in_namespace(quota.namespace), 1):
+                if all(kind.in_scope(scope, obj) for scope in scopes):
+                    total.add(kind.usage(obj, now))
+                if number % TURN == 0:
+                    await asyncio.sleep(0)
+            used.update(total.texts())
+        return used
+
+    async def _know_kinds(self, quota: ResourceQuota) -> bool:
+        """Hear of all kinds that a quota is about; whether all its resources are known now."""
+        for name in [name for name, heard in self._heard.items() if self.cache.find(name) is not heard]:
+            del self._heard[name]  # it was served no more for a while
+        unknown = self._unknown(quota)
+        if not unknown:
+            return True
+        for one in await self.cluster.served_kinds():
+            kind = quota_kind(one.resource.name)
+            if kind.restricted(unknown) and one.verbs >= {"list", "watch"}:
+                await self._follow(kind, one.resource)
+        return not self._unknown(quota)
+
+    async def _follow(self, kind: QuotaKind[Any], resource: ApiResource[Any]) -> None:
+        collection = self.cache.find(kind.name)
+        if collection is None:
+            collection = self.cache.follow(resource)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                await self.cache.informer(collection.resource).synced.wait()
+                self._hear(kind, collection)
+
+    def _unknown(self, quota: ResourceQuota) -> list[str]:
+        heard = [quota_kind(name) for name in self._heard]
+        return [name for name in quota.spec.hard if not any(kind.uses(name) for kind in heard)]
+
+    async def _write(self, quota: ResourceQuota, status: ResourceQuotaStatus) -> None:
+        seen = {"uid": quota.uid, "resourceVersion": quota.metadata.resource_version}
+        patch = {
+            "hard": {**dict.fromkeys(quota.status.hard), **status.hard},
+            "used": {**dict.fromkeys(quota.status.used), **status.used},
+        }
+        written = await self.cluster.patch(
+            RESOURCE_QUOTAS,
+            quota.name,
+            {"metadata": seen, "status": patch},
+            quota.namespace,
+            subresource="status",
+        )
+        self._quotas.wrote(written)

@@ -1,0 +1,66 @@
+"""FakeNodes: every Node of a cluster behaves as if there were a machine with a kubelet."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from mooring.client.controller import Context
+from mooring.client.errors import ApiError
+from mooring.sandbox.controllers.kinds import NODES
+from mooring.sandbox.kubelet.fleet import Fleet, Listener
+from mooring.sandbox.kubelet.heartbeats import Heartbeats
+from mooring.sandbox.kubelet.kubelets import Kubelets
+from mooring.sandbox.kubelet.machines import Tree, registered
+
+TURN = 64  # nodes registered before others on the event loop have their turn
+
+
+class FakeNodes:
+    """All nodes there are, whoever made them. Nodes that have the annotation `mooring/failed: "true"` are
+    silent, and nothing happens to their pods, until it is removed.
+
+    With `heartbeats`, leases are renewed as time passes. On virtual time that would cost more than all the
+    rest; without them, `pulse` tells whoever watches over nodes when one was last well.
+    """
+
+    def __init__(self, context: Context, *, heartbeats: bool = True) -> None:
+        self._context = context
+        self._nodes = context.cache.follow(NODES)
+        self._fleet = Fleet(self._nodes, context.clock)
+        self._kubelets = Kubelets(context, self._fleet)
+        self._heartbeats = Heartbeats(context, self._fleet, leases=heartbeats)
+
+    async def run(self) -> None:
+        """Be nodes until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._heartbeats.run(), name="heartbeats of the fake nodes")
+            group.create_task(self._kubelets.run(), name="kubelets of the fake nodes")
+
+    async def register(self, nodes: Iterable[Tree]) -> None:
+        """Make these Nodes, Ready at once; those that are there already stay as they are."""
+        addresses, now = self._fleet.addresses, self._context.now()
+        for count, node in enumerate(nodes, 1):
+            address = addresses.take()
+            try:
+                made = await self._context.cluster.create(NODES, registered(node, address, now))
+            except ApiError as refusal:
+                addresses.give_back(address)
+                if not refusal.conflict:
+                    raise
+            else:
+                self._nodes.wrote(made)
+            if count % TURN == 0:
+                await asyncio.sleep(0)
+
+    def pulse(self, name: str) -> float | None:
+        """When a node was last known to be well, in seconds since the epoch: now, unless it failed. None
+        where there is no such node."""
+        machine = self._fleet.find(name)
+        if machine is None:
+            return None
+        return self._context.clock() if machine.failed_at is None else machine.failed_at
+
+    def on_change(self, listener: Listener) -> None:
+        """Have it called with the name of a node that came, went, failed or recovered."""
+        self._fleet.listen(listener)

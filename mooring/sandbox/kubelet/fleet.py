@@ -1,0 +1,101 @@
+"""The machines that fake nodes stand for: which there are, which of them failed, what runs on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mooring.api.running import Node
+from mooring.client.cache import Collection
+from mooring.sandbox.kubelet.addresses import NODE_NETWORK, Addresses
+from mooring.sandbox.kubelet.admission import Room
+from mooring.sandbox.kubelet.machines import has_failed, internal_ip
+
+Listener = Callable[[str], None]
+"""Called with the name of a node."""
+
+
+class Machine:
+    """One node. `node` is None while there is no such Node, though pods are bound to it."""
+
+    __slots__ = ("address", "failed_at", "node", "room")
+
+    def __init__(self) -> None:
+        self.node: Node | None = None
+        self.address = ""
+        self.failed_at: float | None = None
+        self.room = Room()
+
+    @property
+    def works(self) -> bool:
+        return self.node is not None and self.failed_at is None
+
+    @property
+    def takes_pods(self) -> bool:
+        """It works, and has said what there is on it."""
+        return self.works and self.node is not None and bool(self.node.status.allocatable)
+
+
+class Fleet:
+    """All machines: one for every Node there is. Listeners hear of those that come, fail and recover."""
+
+    def __init__(self, nodes: Collection[Node], clock: Callable[[], float]) -> None:
+        self.addresses = Addresses(NODE_NETWORK)
+        self._clock = clock
+        self._machines: dict[str, Machine] = {}
+        self._listeners: list[Listener] = []
+        nodes.subscribe(self._changed)
+
+    def listen(self, listener: Listener) -> None:
+        """Have it told when a machine is there, fails, recovers, or is not told to be Ready."""
+        self._listeners.append(listener)
+        for name in self._machines:
+            listener(name)
+
+    def machine(self, name: str) -> Machine:
+        """The machine by this name, whether there is a Node yet or not."""
+        found = self._machines.get(name)
+        if found is None:
+            found = self._machines[name] = Machine()
+        return found
+
+    def find(self, name: str) -> Machine | None:
+        """The machine by this name, if there is such a Node."""
+        machine = self._machines.get(name)
+        return None if machine is None or machine.node is None else machine
+
+    def _changed(self, old: Node | None, new: Node | None) -> None:
+        if new is None:
+            self._gone(old)
+            return
+        machine = self.machine(new.name)
+        came, worked, took_pods = machine.node is None, machine.failed_at is None, machine.takes_pods
+        machine.node = new
+        told = internal_ip(new)
+        if told != machine.address or not told:
+            self._settle_address(machine, told)
+        works = not has_failed(new)
+        if works != worked:
+            machine.failed_at = None if works else self._clock()
+        if came or works != worked or took_pods != machine.takes_pods or (works and not new.ready):
+            self._tell(new.name)
+
+    def _settle_address(self, machine: Machine, told: str) -> None:
+        if told:
+            self.addresses.keep(told)
+            machine.address = told
+        elif not machine.address:
+            machine.address = self.addresses.take()
+
+    def _gone(self, old: Node | None) -> None:
+        assert old is not None
+        machine = self.machine(old.name)
+        machine.node = machine.failed_at = None
+        self.addresses.give_back(machine.address)
+        machine.address = ""
+        if not machine.room.pods:
+            del self._machines[old.name]
+        self._tell(old.name)
+
+    def _tell(self, name: str) -> None:
+        for listener in self._listeners:
+            listener(name)

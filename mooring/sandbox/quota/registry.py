@@ -1,0 +1,20 @@
+"""Which kinds use up more than their number."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from mooring.sandbox.quota.claims import Claims
+from mooring.sandbox.quota.kinds import Objects, QuotaKind
+from mooring.sandbox.quota.pods import Pods
+from mooring.sandbox.quota.services import Services
+
+PODS: Final = Pods("pods")
+CLAIMS: Final = Claims("persistentvolumeclaims")
+SERVICES: Final = Services("services")
+_SPECIAL: Final[dict[str, QuotaKind[Any]]] = {kind.name: kind for kind in (PODS, CLAIMS, SERVICES)}
+
+
+def quota_kind(name: str) -> QuotaKind[Any]:
+    """What counts about a kind: "pods", "deployments.apps"."""
+    return _SPECIAL.get(name) or Objects(name)

@@ -1,0 +1,123 @@
+"""The core in a thread of its own: one at a time, and what happens meanwhile comes after, in order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from mooring.api.errors import ObjectError
+from mooring.process.aside import Aside
+
+
+class Work:
+    """Something that goes on in the thread until it is let go."""
+
+    def __init__(self, name: str, order: list[str]) -> None:
+        self._name = name
+        self._order = order
+        self.begun = threading.Event()
+        self.let_go = threading.Event()
+
+    def __call__(self) -> str:
+        self.begun.set()
+        assert self.let_go.wait(10)
+        self._order.append(self._name)
+        return self._name
+
+    async def under_way(self) -> None:
+        while not self.begun.is_set():
+            await asyncio.sleep(0.001)
+
+
+def run(story: Callable[[Aside, list[str]], object]) -> list[str]:
+    order: list[str] = []
+
+    async def told() -> None:
+        aside = Aside()
+        try:
+            await story(aside, order)  # type: ignore[misc]
+        finally:
+            aside.close()
+
+    asyncio.run(told())
+    return order
+
+
+def test_what_happens_meanwhile_comes_after_in_order() -> None:
+    async def story(aside: Aside, order: list[str]) -> None:
+        aside.do(lambda: order.append("before"))
+        work = Work("attempt", order)
+        attempt = asyncio.create_task(aside.run(work))
+        await work.under_way()
+        for n in range(3):
+            aside.do(lambda n=n: order.append(f"change {n}"))  # type: ignore[misc]
+        assert order == ["before"]
+        work.let_go.set()
+        assert await attempt == "attempt"
+        order.append("after")
+
+    assert run(story) == ["before", "attempt", "change 0", "change 1", "change 2", "after"]
+
+
+def test_questions_take_turns() -> None:
+    async def story(aside: Aside, order: list[str]) -> None:
+        works = [Work(str(n), order) for n in range(3)]
+        tasks = [asyncio.create_task(aside.run(work)) for work in works]
+        await works[0].under_way()
+        aside.do(lambda: order.append("change"))
+        for work in works:
+            work.let_go.set()
+        await asyncio.gather(*tasks)
+
+    assert run(story) == ["0", "change", "1", "2"]
+
+
+def test_who_is_cancelled_does_not_let_others_in_early() -> None:
+    async def story(aside: Aside, order: list[str]) -> None:
+        first, waiting, last = (Work(name, order) for name in ("first", "waiting", "last"))
+        attempt = asyncio.create_task(aside.run(first))
+        await first.under_way()
+        given_up = asyncio.create_task(aside.run(waiting))
+        later = asyncio.create_task(aside.run(last))
+        await asyncio.sleep(0)
+        attempt.cancel()
+        given_up.cancel()
+        await asyncio.wait([attempt, given_up])
+        aside.do(lambda: order.append("change"))
+        assert order == []  # the first is still at it
+        last.let_go.set()
+        first.let_go.set()
+        await later
+
+    assert run(story) == ["first", "change", "last"]
+
+
+def test_an_exception_is_the_askers_and_a_bad_object_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+
+    async def story(aside: Aside, order: list[str]) -> None:
+        work = Work("attempt", order)
+        attempt = asyncio.create_task(aside.run(work))
+        await work.under_way()
+
+        def bad() -> None:
+            raise ObjectError("Pod", "default/web", "makes no sense")
+
+        aside.do(bad)
+        aside.do(lambda: order.append("good"))
+        work.let_go.set()
+        await attempt
+
+        def failing() -> None:
+            raise LookupError("no")
+
+        with pytest.raises(LookupError):
+            await aside.run(failing)
+
+    assert run(story) == ["attempt", "good"]
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "makes no sense; passed over" in caplog.text

@@ -1,0 +1,111 @@
+"""Bodies that are wrong in any way are refused, nothing breaks: good requests with something odd in them."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.sandbox.apiserver.kit import USER
+from tests.sandbox.apiserver.patch_replay import PATCHES, Embedded, Step
+from tests.sandbox.apiserver.write_replay import PAUSE, making_namespace, scenes
+
+SCENES = scenes()
+STEPS = [
+    (scene, step) for scene, steps in SCENES.items() for step in steps if step.method in ("POST", "PATCH")
+]
+WORDS = (
+    "", "-", "..", "/", "a/b/c", "a.b/c", "x" * 300, "9" * 5000, "9" * 4400 + "%", "1e999", "-1", "0",
+    "1.5", "1n", "1Gi", "100%", "None", "é\u0000", "0/0 * * * *", "*/99999999999 * * * *", "10.96.0.1",
+    "::ffff:1.2.3.4", "2020-13-45T99:99:99Z", "Always", "Never", "In", "Gt", "cpu", "hugepages-2Mi",
+    "hugepages-x", "metadata.labels['a']", "ClusterIP", "NodePort", "ExternalName", "OnDelete", "Indexed",
+)  # fmt: skip
+NUMBERS = (0, 1, -1, 101, 65536, 2**31, 2**63 - 1, 2**63, -(2**70))
+ANYTHING: tuple[Any, ...] = (
+    None,
+    True,
+    1.5,
+    "a",
+    [],
+    {},
+    [None],
+    [{}],
+    [[]],
+    {"a": None},
+    {"a": "b"},
+    {"": ""},
+)
+
+
+def odd(value: Any) -> st.SearchStrategy[Any]:
+    """Something else in the place of a value: of its type, so that more than types is looked at, or not."""
+    if isinstance(value, str):
+        return st.sampled_from((*WORDS, *ANYTHING)) | st.text(max_size=8)
+    if isinstance(value, int):
+        return st.sampled_from((*NUMBERS, *ANYTHING))
+    if isinstance(value, list):
+        return st.sampled_from((value + value, value[:1] * 3, *ANYTHING))
+    if isinstance(value, dict):
+        return st.sampled_from(({**value, "zork": 1}, dict(list(value.items())[1:]), *ANYTHING))
+    return st.sampled_from(ANYTHING)
+
+
+def places(tree: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The path of every member and item."""
+    found: list[tuple[Any, ...]] = []
+    members = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    for name, member in members:
+        found += [(*path, name), *places(member, (*path, name))]
+    return found
+
+
+@cache
+def server(scene: str) -> Embedded:
+    """A server to which all requests of a scene were made, so that patches find what they are for."""
+    found = Embedded(USER)
+    found.ask(making_namespace(scene))
+    for step in SCENES[scene]:
+        if step.method not in (PAUSE, "DELETE"):
+            found.ask(step)
+    return found
+
+
+@settings(max_examples=250, deadline=None)
+@given(data=st.data())
+def test_something_odd_in_a_good_request(data: st.DataObject) -> None:
+    scene, step = data.draw(st.sampled_from(STEPS))
+    body = json.loads(step.body or b"{}")
+    for _ in range(data.draw(st.integers(1, 3))):
+        found = places(body)
+        if not found:
+            break
+        *parents, last = data.draw(st.sampled_from(found))
+        holder = body
+        for part in parents:
+            holder = holder[part]
+        holder[last] = json.loads(json.dumps(data.draw(odd(holder[last]))))
+    answer = server(scene).ask(step._replace(body=json.dumps(body).encode()))  # what is no refusal is raised
+    assert answer.code < 500, answer.tree
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from(STEPS),
+    st.binary(max_size=40) | st.sampled_from([b"{}", b"[]", b"null", b'"a"', b"[" * 3000]),
+    st.sampled_from(["", "application/json", *PATCHES.values()]),
+)
+def test_bodies_that_are_no_objects(chosen: tuple[str, Step], body: bytes, content_type: str) -> None:
+    scene, step = chosen
+    answer = server(scene).ask(step._replace(body=body, content_type=content_type))
+    assert answer.code < 500, answer.tree
+
+
+def test_a_refusal_can_be_written() -> None:
+    """Messages quote what was sent, whatever it is."""
+    body = b'{"metadata": {"name": "\\u0000\\ud83d\\ude00", "labels": {"\\u0007": "\\\\"}}}'
+    answer = server("configuration").ask(Step("POST", "/api/v1/namespaces", "application/json", body, ""))
+    assert answer.code == 422
+    assert json.loads(json.dumps(answer.tree)) == answer.tree

@@ -1,0 +1,198 @@
+"""The short way for replicas leads where the long one does, and is taken where it may be."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mooring.client.errors import ApiError
+from mooring.client.kinds import PODS
+from mooring.sandbox.apiserver import EmbeddedServer
+from mooring.sandbox.apiserver.port import EmbeddedCluster
+from tests.sandbox.apiserver.kit import Direct, pod
+
+Tree = dict[str, Any]
+
+SPECS: list[Tree] = [
+    {},
+    {"containers": [{"name": "c", "image": "i", "resources": {"limits": {"cpu": "1"}}}]},
+    {"priorityClassName": "high"},
+    {"nodeName": "n"},
+    {"schedulingGates": [{"name": "g"}]},
+    {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]},
+    {
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "zone",
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {"matchLabels": {"a": "b"}},
+                "matchLabelKeys": ["c"],
+            }
+        ]
+    },
+    {"containers": [{"name": "Bad", "image": "i"}]},
+]
+OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u", "controller": True}
+METADATA: list[Tree] = [
+    {},
+    {"labels": {"c": "d"}},
+    {"labels": {"c": "e"}},
+    {"labels": {"-": "e"}},
+    {"annotations": {"a": "b"}},
+    {"annotations": {"controller.kubernetes.io/pod-deletion-cost": "much"}},
+    {"annotations": {"kubernetes.io/config.mirror": "x"}},
+    {"ownerReferences": [OWNER]},
+    {"finalizers": ["a.b/c"]},
+    {"namespace": "other"},
+    {"resourceVersion": "1"},
+    {"uid": "mine"},
+    {"generateName": "g-"},
+]
+OTHERS: list[tuple[str, str, str, Tree]] = [
+    ("scheduling.k8s.io", "priorityclasses", "", {"metadata": {"name": "high"}, "value": 7}),
+    (
+        "scheduling.k8s.io",
+        "priorityclasses",
+        "",
+        {"metadata": {"name": "all"}, "value": 3, "globalDefault": True},
+    ),
+    (
+        "",
+        "limitranges",
+        "default",
+        {"metadata": {"name": "l"}, "spec": {"limits": [{"type": "Container", "default": {"cpu": "2"}}]}},
+    ),
+    (
+        "",
+        "limitranges",
+        "kube-public",
+        {"metadata": {"name": "l"}, "spec": {"limits": [{"type": "Container", "max": {"cpu": "500m"}}]}},
+    ),
+]
+steps = st.one_of(
+    st.tuples(
+        st.just("pod"),
+        st.sampled_from(SPECS),
+        st.sampled_from(METADATA),
+        st.sampled_from(["p", "q", "", "Bad"]),
+        st.sampled_from(["default", "kube-public", "none"]),
+    ),
+    st.tuples(st.sampled_from(["create", "delete"]), st.sampled_from(OTHERS)),
+)
+
+
+class Side:
+    """A server, with or without the short way."""
+
+    def __init__(self, *, short: bool) -> None:
+        self.direct = Direct()
+        strategy = self.direct.api.registry.find("", "v1", "pods").strategy  # type: ignore[union-attr]
+        self.taken = 0
+        replicas = strategy.replicas
+        assert replicas is not None
+        if not short:
+            strategy.replicas = None
+            return
+        create = replicas.create
+
+        def counting(*args: Any) -> Any:
+            made = create(*args)
+            self.taken += made is not None
+            return made
+
+        replicas.create = counting  # type: ignore[method-assign]
+
+    def ask(self, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        try:
+            tree = self.direct.tree(*args, fieldValidation="Ignore", **kwargs)
+        except ApiError as error:
+            return (error.code, error.message.partition("g-")[0])
+        tree["metadata"].pop("uid", None)
+        if "generateName" in tree["metadata"]:
+            tree["metadata"]["name"] = "generated"
+        return (200, tree)
+
+    def do(self, number: int, step: tuple[Any, ...]) -> tuple[Any, ...]:
+        if step[0] == "pod":
+            _, spec, metadata, name, *elsewhere = step
+            named = {"name": f"{name}{number}"} if name and "generateName" not in metadata else {}
+            body = {**pod("", **spec), "metadata": {**named, **metadata}}
+            return self.ask("create", "pods", body=body, namespace="".join(elsewhere) or "default")
+        verb, (group, plural, namespace, body) = step
+        if verb == "create":
+            return self.ask("create", plural, body=body, group=group, namespace=namespace)
+        return self.ask("delete", plural, body["metadata"]["name"], group=group, namespace=namespace)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(steps, max_size=25))
+def test_both_ways_lead_to_the_same(told: list[tuple[Any, ...]]) -> None:
+    short, long = Side(short=True), Side(short=False)
+    for number, step in enumerate(told):
+        assert short.do(number, step) == long.do(number, step)
+    assert len(short.direct.store.table("pods")) == len(long.direct.store.table("pods"))
+
+
+@pytest.mark.parametrize("metadata", [{}, {"labels": {"a": "b"}}, {"ownerReferences": [OWNER]}])
+def test_replicas_take_it_from_the_third_on(metadata: Tree) -> None:
+    side = Side(short=True)
+    for number in range(5):
+        code, made = side.do(number, ("pod", SPECS[1], metadata, "p"))
+        assert code == 200
+        assert made["spec"]["tolerations"]
+        assert made["metadata"]["managedFields"][0]["manager"] == "test"
+    assert side.taken == 3
+
+
+@pytest.mark.parametrize(
+    "metadata", [{}, {"generateName": "G_"}, {"generateName": "g-", "labels": {"a b": ""}}]
+)
+def test_a_replica_whose_metadata_is_wrong_is_refused_though_those_before_were_not(metadata: Tree) -> None:
+    async def act() -> None:
+        async with EmbeddedServer() as server:
+            cluster = EmbeddedCluster(server.api, tracked=False)
+            for _ in range(4):
+                await cluster.create(PODS, {**pod(""), "metadata": {"generateName": "g-"}}, "default")
+            with pytest.raises(ApiError) as refused:
+                await cluster.create(PODS, {**pod(""), "metadata": metadata}, "default")
+            assert refused.value.code == 422
+            names = [one.name for one in (await cluster.list(PODS)).items]
+            assert len(names) == 4
+            assert all(name.startswith("g-") for name in names)
+
+    asyncio.run(act())
+
+
+def test_what_has_a_say_is_asked_again() -> None:
+    side = Side(short=True)
+    for number in range(3):
+        side.do(number, ("pod", {}, {}, "p"))
+    assert side.taken == 1
+    side.do(0, ("create", OTHERS[1]))
+    assert side.do(3, ("pod", {}, {}, "p"))[1]["spec"]["priority"] == 3
+    assert side.do(4, ("pod", {}, {}, "p"))[1]["spec"]["priority"] == 3
+    assert side.taken == 2
+    assert side.do(4, ("pod", {}, {}, "p"))[0] == 409
+
+
+def test_another_namespace_has_limits_of_its_own() -> None:
+    side = Side(short=True)
+    side.do(0, ("create", OTHERS[3]))
+    for number in range(3):
+        assert side.do(number, ("pod", SPECS[1], {}, "p"))[0] == 200
+    assert side.do(3, ("pod", SPECS[1], {}, "p", "kube-public"))[0] == 403
+    assert side.taken == 1
+
+
+def test_bodies_that_differ_in_space_only_are_others() -> None:
+    side = Side(short=True)
+    for number in range(4):
+        body = json.dumps(pod(f"p{number}"), indent=number)
+        assert side.ask("create", "pods", body=body.encode())[0] == 200
+    assert side.taken == 0
