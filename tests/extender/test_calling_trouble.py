@@ -18,6 +18,12 @@ ODD_FILTERS: dict[str, tuple[Any, str]] = {
     "html": (b"<html>", 'extender "{url}" answered filter with no sense: JSON is malformed'),
     "nothing": (b"", 'extender "{url}" answered filter with no sense: '),
     "a list": ([], 'extender "{url}" answered filter with no sense: Expected `object`, got `array`'),
+    "deep": (
+        b'{"FailedNodes":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        'extender "{url}" answered filter with no sense: maximum recursion depth exceeded',
+    ),
+    "not UTF-8": (b'{"Error":"\xff"}', 'extender "{url}" answered filter with no sense: '),
+    "names not UTF-8": (b'{"NodeNames":["\xff"]}', "answered filter with no sense: NodeNames: "),
     "numbers": ({"NodeNames": [7]}, "NodeNames: Expected `str`, got `int` - at `$[0]`"),
     "odd nodes": ({"Nodes": {"items": [{"metadata": {}}]}}, "Nodes: Object missing required field `name`"),
     "its own error": ({"Error": "all node do not have label x"}, "all node do not have label x"),
@@ -174,3 +180,12 @@ def test_a_password_in_the_url_is_used_and_not_told() -> None:
         assert extender.headers[0]["Authorization"] == "Basic bWU6c2VjcmV0"
         assert "secret" not in setting.message("web")
         assert "me:xxxxx@127.0.0.1" in setting.message("web")
+
+
+@pytest.mark.parametrize("kind", ["deep", "not UTF-8"])
+def test_an_unreadable_answer_is_one_line_in_the_log(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    with serving(filter=always(ODD_FILTERS[kind][0])) as extender:
+        setting = Setting({"urlPrefix": extender.url, "filterVerb": "filter", "nodeCacheCapable": True})
+        setting.apply(*nodes("a"), pod())
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "Traceback" not in caplog.text

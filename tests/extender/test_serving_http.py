@@ -82,7 +82,12 @@ def test_a_charset_does_no_harm() -> None:
         ("/filter", b'{"Pod":{},"Nodes":{"items":[{"metadata":3}]}}', "Nodes: "),
         ("/filter", b'{"Pod":{},"Nodes":7}', "Nodes: "),
         ("/filter", b'{"Pod":{},"NodeNames":[1]}', "ExtenderArgs: Expected `str`, got `int`"),
-        ("/filter", b'\xff\xfe{"Pod":{}}', "ExtenderArgs: "),
+        ("/filter", b'\xff\xfe{"Pod":{}}', "request body is not valid UTF-8"),
+        ("/filter", b'{"Pod":{"metadata":{"name":"\xff"}}}', "request body is not valid UTF-8"),
+        ("/filter", b'{"Pod":{"status":{"x":"\xed\xa0\x80"}}}', "request body is not valid UTF-8"),
+        ("/bind", b'{"PodName":"\xff"}', "request body is not valid UTF-8"),
+        ("/preempt", b'{"Pod":{"spec":{"nodeName":"\xc3"}}}', "request body is not valid UTF-8"),
+        ("/filter", b'{"Pod":{"spec":' + b"[" * 900 + b"]" * 900 + b"}}", "Pod: "),
         ("/filter", b"[" * 100_000, "ExtenderArgs: "),
         (
             "/bind",

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from msgspec import Raw
 
+from mooring.client.refusals import UNREADABLE
 from mooring.config import Extender as Settings
 from mooring.config.urls import without_password
 from mooring.extender import wire
@@ -204,7 +205,7 @@ class HttpExtender:
     def _read(self, verb: str, data: bytes, answer: type[T]) -> T:
         try:
             return wire.read(data, answer)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise self._nonsense(verb, f"{error}; it starts with {data[:SNIPPET]!r}") from None
 
     # ---- answers
@@ -225,7 +226,7 @@ class HttpExtender:
             else:
                 nodes = msgspec.json.decode(told, type=_NamedNodes).items or []
                 names = [node.metadata.name for node in nodes]
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise self._nonsense(verb, f"{'NodeNames' if by_name else 'Nodes'}: {error}") from None
         return self._positions(roll, names)
 

@@ -145,12 +145,25 @@ class App:
             if size > LARGEST_BODY:
                 raise too_large
             more = message.get("more_body", False)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        body = parts[0] if len(parts) == 1 else b"".join(parts)
+        if not _is_utf8(body):
+            raise RefusalError(400, "request body is not valid UTF-8")
+        return body
 
     async def _show_metrics(self, request: Request) -> Answer:
         families = list(self._metrics.registry.collect())
         body, content_type = await asyncio.to_thread(encode, families, request.header(b"accept"))
         return Answer(body=body, content_type=content_type)
+
+
+def _is_utf8(body: bytes) -> bool:
+    if body.isascii():
+        return True
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _error(status: int, message: str, *headers: tuple[bytes, bytes]) -> Answer:

@@ -10,6 +10,7 @@ from msgspec import Raw
 from mooring.api.errors import ObjectError
 from mooring.api.objects import Node, Pod
 from mooring.client.decoding import reader_of
+from mooring.client.refusals import UNREADABLE
 from mooring.extender.wire import NULL, ExtenderArgs, NodeList, T, is_null, read, read_nodes
 
 _node = reader_of(Node).object
@@ -83,7 +84,7 @@ class Questions:
         try:
             items = _items(args.nodes)
             nodes = self._decoded(items)
-        except (msgspec.DecodeError, ObjectError) as error:
+        except (*UNREADABLE, ObjectError) as error:
             raise BadRequestError(f"Nodes: {error}") from None
         return Asked([node.name for node in nodes], args.nodes, items, nodes)
 
@@ -110,7 +111,7 @@ def message(body: bytes, kind: type[T]) -> T:
     """A message of the wire. Raises BadRequestError."""
     try:
         return read(body, kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise BadRequestError(f"{kind.__name__}: {error}") from None
 
 
@@ -120,7 +121,7 @@ def pod_of(raw: Raw) -> Pod:
         raise BadRequestError("Pod: found none, expected the pod that is to be scheduled")
     try:
         pod: Pod = _pod(raw)
-    except (msgspec.DecodeError, ObjectError) as error:
+    except (*UNREADABLE, ObjectError) as error:
         raise BadRequestError(f"Pod: {error}") from None
     return pod
 

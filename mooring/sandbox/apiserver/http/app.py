@@ -102,7 +102,7 @@ class App:
             await self._answer_api(exchange)
             return
         check_path(self._api, exchange.user, exchange.method, path)
-        if path == "/version":
+        if path in ("/version", "/version/"):
             await exchange.json(200, self._version)
         elif path.startswith(("/api/", "/apis/")) or path in ("/api", "/apis"):
             await self._answer_discovery(exchange)

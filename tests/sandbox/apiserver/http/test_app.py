@@ -47,8 +47,9 @@ def test_it_listens_on_this_machine_only(server: Running) -> None:
     assert server.server.url.startswith("https://127.0.0.1:")
 
 
-def test_version(server: Running) -> None:
-    tree = server.ask("GET", "/version").tree
+@pytest.mark.parametrize("path", ["/version", "/version/"])
+def test_version(server: Running, path: str) -> None:
+    tree = server.ask("GET", path).tree
     assert (tree["major"], tree["minor"]) == ("1", "36")
 
 
