@@ -17,7 +17,7 @@ from typing import Any
 from mooring.cli.process import relax_collector
 from mooring.client.cache import Cache
 from mooring.client.controller import Context
-from mooring.client.events import EventRecorder
+from mooring.client.event_recorder import EventRecorder
 from mooring.sandbox.apiserver.port import EmbeddedCluster
 from mooring.sandbox.apiserver.server import EmbeddedServer
 from mooring.sandbox.controllers.kinds import LEASES, PODS
@@ -31,7 +31,7 @@ class Process:
 
     def __init__(self, cluster: EmbeddedCluster) -> None:
         self.cache = Cache(cluster)
-        recorder = EventRecorder(cluster, ["kubelet"])
+        recorder = EventRecorder(cluster, "kubelet")
         self.nodes = FakeNodes(Context(cluster, self.cache, recorder, time.time))
         self._tasks = [asyncio.create_task(run) for run in (self.cache.run(), recorder.run())]
 

@@ -14,7 +14,7 @@ from mooring.client.api_server import ApiServer
 from mooring.client.cache import Cache
 from mooring.client.controller import Context, Controller
 from mooring.client.credentials import load_user_credentials
-from mooring.client.events import EventRecorder
+from mooring.client.event_recorder import EventRecorder
 from mooring.sandbox.controllers.kinds import PODS
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -84,7 +84,7 @@ def pod_of(job, template):
 
 async def main(kubeconfig):
     cluster = ApiServer(load_user_credentials(kubeconfig))
-    recorder = EventRecorder(cluster, [StickyJobController.name])
+    recorder = EventRecorder(cluster, StickyJobController.name)
     cache = Cache(cluster)
     controller = StickyJobController(Context(cluster, cache, recorder, time.time))
     async with asyncio.TaskGroup() as group:

@@ -53,6 +53,15 @@ class ObjectMeta(Struct):
         return None
 
 
+class ObjectReference(Value, frozen=True):
+    kind: str = ""
+    api_version: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
 class LabelSelectorRequirement(Value, frozen=True):
     key: str
     operator: str
@@ -97,3 +106,15 @@ class KubeObject(Struct):
     def key(self) -> str:
         meta = self.metadata
         return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+
+    def reference(self, kind: str, api_version: str) -> ObjectReference:
+        """Refer to this version of the object; items of lists do not carry their kind."""
+        meta = self.metadata
+        return ObjectReference(
+            kind=kind,
+            api_version=api_version,
+            namespace=meta.namespace,
+            name=meta.name,
+            uid=meta.uid,
+            resource_version=meta.resource_version,
+        )

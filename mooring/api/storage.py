@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from mooring.api.meta import KubeObject, LabelSelector, Quantity, ResourceList, Struct, Value
+from mooring.api.meta import KubeObject, LabelSelector, ObjectReference, Quantity, ResourceList, Struct, Value
 from mooring.api.objects import (
     AWSElasticBlockStore,
     AzureDisk,
@@ -16,13 +16,6 @@ from mooring.api.objects import (
     ResourceRequirements,
     VsphereVolume,
 )
-
-
-class ObjectReference(Value, frozen=True):
-    kind: str = ""
-    namespace: str = ""
-    name: str = ""
-    uid: str = ""
 
 
 class VolumeNodeAffinity(Value, frozen=True):

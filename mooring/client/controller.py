@@ -11,10 +11,11 @@ from typing import ClassVar
 
 import msgspec
 
+from mooring.api.meta import ObjectReference
 from mooring.api.times import format_time
 from mooring.client.cache import Cache, Collection
 from mooring.client.errors import ApiError, ClusterError
-from mooring.client.events import EventRecorder, ObjectReference
+from mooring.client.event_recorder import EventRecorder
 from mooring.client.port import Cluster, Obj
 
 log = logging.getLogger("mooring.sandbox.controllers")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mooring.api.events import Event
 from mooring.api.kinds import ApiResource as ApiResource
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Node, Pod
@@ -38,7 +39,7 @@ CSI_NODES = ApiResource("storage.k8s.io", "v1", "csinodes", False, CSINode)
 CSI_DRIVERS = ApiResource("storage.k8s.io", "v1", "csidrivers", False, CSIDriver)
 CSI_STORAGE_CAPACITIES = ApiResource("storage.k8s.io", "v1", "csistoragecapacities", True, CSIStorageCapacity)
 VOLUME_ATTACHMENTS = ApiResource("storage.k8s.io", "v1", "volumeattachments", False, VolumeAttachment)
-EVENTS = ApiResource("events.k8s.io", "v1", "events", True, KubeObject)
+EVENTS = ApiResource("events.k8s.io", "v1", "events", True, Event)
 
 WATCHED: tuple[ApiResource[KubeObject], ...] = (
     NODES,

@@ -23,12 +23,11 @@ import msgspec
 
 from mooring.api.coordination import Lease, LeaseSpec
 from mooring.api.meta import ObjectMeta
-from mooring.api.times import format_time
+from mooring.api.times import format_time, go_duration
 from mooring.client.errors import ApiError
-from mooring.client.events import EventRecorder, ObjectReference
+from mooring.client.event_recorder import EventRecorder
 from mooring.client.kinds import ApiResource
 from mooring.client.port import Cluster
-from mooring.config.types import LeaderElection
 
 log = logging.getLogger("mooring.leader_election")
 
@@ -62,9 +61,13 @@ class LeaderElector:
     def __init__(
         self,
         cluster: Cluster,
-        settings: LeaderElection,
         identity: str,
         *,
+        namespace: str = "kube-system",
+        name: str = "kube-scheduler",
+        lease_duration: float = 15.0,
+        renew_deadline: float = 10.0,
+        retry_period: float = 2.0,
         recorder: EventRecorder | None = None,
         clock: Callable[[], float] = elapsed,
         wall_clock: Callable[[], float] = time.time,
@@ -72,13 +75,11 @@ class LeaderElector:
         self.identity = identity
         self.leader = ""  # who held the lease when we looked last
         self._cluster = cluster
-        self._namespace, self._name = settings.resource_namespace, settings.resource_name
-        self._lease_duration = settings.lease_duration.seconds
-        self._renew_deadline = settings.renew_deadline.seconds
-        self._retry_period = settings.retry_period.seconds
-        self._hold_for = min(
-            self._retry_period + self._renew_deadline, (self._renew_deadline + self._lease_duration) / 2
-        )
+        self._namespace, self._name = namespace, name
+        self._lease_duration = lease_duration
+        self._renew_deadline = renew_deadline
+        self._retry_period = retry_period
+        self._hold_for = min(retry_period + renew_deadline, (renew_deadline + lease_duration) / 2)
         self._recorder = recorder
         self._clock = clock
         self._wall_clock = wall_clock
@@ -87,15 +88,15 @@ class LeaderElector:
         self._renewed_at: float | None = None  # None where we do not lead
         self._leads_until = -math.inf
         self._complaint = ""
-        if self._lease_duration <= self._renew_deadline:
+        if lease_duration <= renew_deadline:
             raise ValueError(
-                f"leaderElection.leaseDuration: found {settings.lease_duration}, expected more than "
-                f"renewDeadline, {settings.renew_deadline}"
+                f"leaderElection.leaseDuration: found {go_duration(lease_duration)}, expected more than "
+                f"renewDeadline, {go_duration(renew_deadline)}"
             )
-        if self._renew_deadline <= JITTER * self._retry_period:
+        if renew_deadline <= JITTER * retry_period:
             raise ValueError(
-                f"leaderElection.renewDeadline: found {settings.renew_deadline}, expected more than "
-                f"{JITTER} times retryPeriod, {settings.retry_period}"
+                f"leaderElection.renewDeadline: found {go_duration(renew_deadline)}, expected more than "
+                f"{JITTER} times retryPeriod, {go_duration(retry_period)}"
             )
 
     @property
@@ -265,15 +266,7 @@ class LeaderElector:
     def _announce(self, what: str) -> None:
         if self._recorder is None or self._lease is None:
             return
-        meta = self._lease.metadata
-        regarding = ObjectReference(
-            kind="Lease",
-            api_version=LEASES.api_version,
-            namespace=meta.namespace,
-            name=meta.name,
-            uid=meta.uid,
-            resource_version=meta.resource_version,
-        )
+        regarding = self._lease.reference("Lease", LEASES.api_version)
         note = f"{self.identity} {what}"
         self._recorder.emit(regarding, "Normal", "LeaderElection", "LeaderElection", note)
 

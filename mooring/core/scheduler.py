@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from mooring.api.events import truncate_note
 from mooring.api.meta import Condition, KubeObject
 from mooring.config import KubeSchedulerConfiguration, LoadedConfig, default_config, resolve
 from mooring.core import decision as records
@@ -455,7 +456,7 @@ class Scheduler:
             return  # gone, or bound by another: that it did not get there by us is of no interest
         if nominate is not None:
             self.queue.nominator.add(current, nominate)
-        note = truncated(status.message)
+        note = truncate_note(status.message)
         self.effects.append(EmitEvent(current, "Warning", "FailedScheduling", "Scheduling", note))
         self._patch_condition(current, reason, status.message, nominate)
 
@@ -536,9 +537,3 @@ class Scheduler:
         """A driver could not evict: the preemptor tries again."""
         self.preemption_ended(preemptor.uid, "error")
         self.queue.activate([preemptor])
-
-
-def truncated(note: str, limit: int = 1024) -> str:
-    """An event's note as the API allows it: at most 1024 bytes."""
-    data = note.encode()
-    return note if len(data) <= limit else data[: limit - 4].decode(errors="ignore") + " ..."

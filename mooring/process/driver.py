@@ -20,7 +20,7 @@ from typing import TypeVar
 from mooring.api.meta import KubeObject
 from mooring.client.backoff import Backoff
 from mooring.client.errors import ApiError, ClusterError
-from mooring.client.events import EventRecorder
+from mooring.client.event_recorder import EventRecorder
 from mooring.client.kinds import PODS
 from mooring.client.port import Cluster
 from mooring.core.binding import BindingCycle
@@ -226,13 +226,25 @@ class Driver:
                 self._cycles.add(task)
                 task.add_done_callback(self._task_done)
             elif isinstance(effect, EmitEvent):
-                self._recorder.record(effect)
+                self._emit(effect)
             elif isinstance(effect, PatchPodStatus):
                 self.statuses.put(effect)
             else:
                 eviction = asyncio.create_task(self._evict(effect))
                 self._evictions.add(eviction)
                 eviction.add_done_callback(self._task_done)
+
+    def _emit(self, effect: EmitEvent) -> None:
+        pod = effect.regarding
+        profile = effect.profile or pod.scheduler_name
+        self._recorder.emit(
+            pod.pod.reference("Pod", "v1"),
+            effect.type,
+            effect.reason,
+            effect.action,
+            effect.note,
+            profile if profile in self.scheduler.profiles else "",
+        )
 
     def _task_done(self, task: asyncio.Task[None]) -> None:
         self._cycles.discard(task)

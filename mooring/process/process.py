@@ -16,7 +16,7 @@ import msgspec
 from mooring import __version__
 from mooring.client.api_server import ApiServer
 from mooring.client.credentials import load_credentials
-from mooring.client.events import EventRecorder
+from mooring.client.event_recorder import EventRecorder
 from mooring.client.leader_election import LeaderElector, LeadershipLostError, new_identity
 from mooring.client.parallel import Threads
 from mooring.config import KubeSchedulerConfiguration, LoadedConfig
@@ -107,10 +107,19 @@ class SchedulerProcess:
             pod_max_in_unschedulable_pods_duration=settings.pod_max_in_unschedulable_seconds,
             parallelize=Threads(config.parallelism),
         )
-        self.recorder = EventRecorder(events, list(self.scheduler.profiles))
+        self.recorder = EventRecorder(events, next(iter(self.scheduler.profiles)))
         election = config.leader_election
         self.elector = (
-            LeaderElector(aside, election, new_identity(), recorder=self.recorder)
+            LeaderElector(
+                aside,
+                new_identity(),
+                namespace=election.resource_namespace,
+                name=election.resource_name,
+                lease_duration=election.lease_duration.seconds,
+                renew_deadline=election.renew_deadline.seconds,
+                retry_period=election.retry_period.seconds,
+                recorder=self.recorder,
+            )
             if election.leader_elect
             else None
         )

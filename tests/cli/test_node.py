@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mooring.client.cache import Cache
 from mooring.client.controller import Context
-from mooring.client.events import EventRecorder
+from mooring.client.event_recorder import EventRecorder
 from mooring.client.kinds import NODES
 from mooring.sandbox.apiserver.server import EmbeddedServer
 from mooring.sandbox.kubelet import FakeNodes, make_nodes
@@ -32,7 +32,7 @@ def with_server(scene: Callable[[EmbeddedServer, FakeNodes], Awaitable[None]]) -
     async def all_of_it() -> None:
         async with EmbeddedServer() as server:
             cluster = server.cluster
-            context = Context(cluster, Cache(cluster), EventRecorder(cluster, ["kubelet"]), lambda: 0.0)
+            context = Context(cluster, Cache(cluster), EventRecorder(cluster, "kubelet"), lambda: 0.0)
             nodes = FakeNodes(context)
             tasks = [asyncio.create_task(run) for run in (context.cache.run(), nodes.run())]
             await nodes.register(make_nodes(7))

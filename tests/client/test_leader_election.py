@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.client.errors import ApiError, Unreachable
-from mooring.client.events import EventRecorder
+from mooring.client.event_recorder import EventRecorder
 from mooring.client.kinds import ApiResource
 from mooring.client.leader_election import LEASES, LeaderElector, LeadershipLostError, new_identity
 from mooring.client.port import Obj
-from mooring.config.types import LeaderElection, seconds
 from tests.client import virtual_time
 from tests.client.fake_cluster import FakeCluster, Tree
 from tests.client.virtual_time import now
@@ -35,7 +34,7 @@ class Process:
         self.led_to_the_end = False
         clock = asyncio.get_running_loop().time
         options = {"clock": clock, "wall_clock": lambda: EPOCH + clock(), **options}
-        self.elector = LeaderElector(cluster, LeaderElection(), name, **options)
+        self.elector = LeaderElector(cluster, name, **options)
         self.finish = asyncio.Event()
         self.task = asyncio.create_task(self.elector.run(self._lead))
 
@@ -118,7 +117,7 @@ def test_the_lease_is_kept_while_work_is_brought_to_an_end() -> None:
                 finished.append(elector.leading)
 
         clock = asyncio.get_running_loop().time
-        elector = LeaderElector(cluster, LeaderElection(), "one", clock=clock)
+        elector = LeaderElector(cluster, "one", clock=clock)
         task = asyncio.create_task(elector.run(lead))
         await asyncio.sleep(5)
         task.cancel()
@@ -136,7 +135,7 @@ def test_what_goes_wrong_while_leading_comes_out_and_the_lease_is_given_back() -
             raise KeyError("a bug")
 
         with pytest.raises(KeyError, match="a bug"):
-            await LeaderElector(cluster, LeaderElection(), "one").run(lead)
+            await LeaderElector(cluster, "one").run(lead)
         assert lease(cluster)["spec"].get("holderIdentity", "") == ""
 
     electing(scenario)
@@ -224,7 +223,7 @@ def test_what_others_wrote_into_the_lease_is_kept() -> None:
 
 def test_events_tell_who_leads() -> None:
     async def scenario(cluster: FakeCluster) -> None:
-        recorder = EventRecorder(cluster, ["default-scheduler"], "host")
+        recorder = EventRecorder(cluster, "default-scheduler", "host")
         posting = asyncio.create_task(recorder.run())
         one = Process(cluster, "one", recorder=recorder)
         await asyncio.sleep(5)
@@ -241,18 +240,15 @@ def test_events_tell_who_leads() -> None:
 
 
 @pytest.mark.parametrize(
-    ("election", "complaint"),
+    ("timing", "complaint"),
     [
-        (
-            LeaderElection(lease_duration=seconds(10)),
-            "leaseDuration: found 10s, expected more than renewDeadline",
-        ),
-        (LeaderElection(retry_period=seconds(9)), "renewDeadline: found 10s, expected more than 1.2 times"),
+        ({"lease_duration": 10.0}, "leaseDuration: found 10s, expected more than renewDeadline"),
+        ({"retry_period": 9.0}, "renewDeadline: found 10s, expected more than 1.2 times"),
     ],
 )
-def test_settings_that_cannot_work_are_refused(election: LeaderElection, complaint: str) -> None:
+def test_invalid_timing_is_rejected(timing: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
-        LeaderElector(FakeCluster(), election, new_identity())
+        LeaderElector(FakeCluster(), new_identity(), **timing)
 
 
 # ---- several

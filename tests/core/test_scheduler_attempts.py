@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 import pytest
 
 from mooring.api.errors import MalformedObject
+from mooring.api.events import truncate_note
 from mooring.api.meta import KubeObject
 from mooring.config import from_object
 from mooring.core.effects import EmitEvent
 from mooring.core.queue import Place
-from mooring.core.scheduler import Scheduler, truncated
+from mooring.core.scheduler import Scheduler
 from mooring.framework import (
     CycleState,
     EventHint,
@@ -173,7 +174,7 @@ class TestWhatIsSaid:
         ],
     )
     def test_cutting(self, text: str, expected: str) -> None:
-        assert truncated(text) == expected
+        assert truncate_note(text) == expected
 
 
 class Verbose(Plugin):

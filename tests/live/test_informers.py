@@ -9,21 +9,16 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-import msgspec
 import pytest
 
-from mooring.api.meta import ObjectMeta
+from mooring.api.meta import ObjectReference
 from mooring.api.objects import Pod
 from mooring.client.api_server import ApiServer
 from mooring.client.credentials import load_credentials
-from mooring.client.events import EventRecorder
+from mooring.client.event_recorder import EventRecorder
 from mooring.client.informers import NOT_TERMINAL, Informer, Informers
 from mooring.client.kinds import NAMESPACES, NODES, PODS
 from mooring.client.leader_election import LEASES, LeaderElector, LeadershipLostError
-from mooring.config.types import LeaderElection
-from mooring.core.effects import EmitEvent
-from mooring.framework.pod import PodInfo, Shapes
-from mooring.plugins.args import Duration
 from tests.client.informer_kit import Recorded, running
 from tests.live.control_plane import ControlPlane
 from tests.live.cut_proxy import CutProxy
@@ -203,16 +198,15 @@ def test_events_and_their_repeats_are_what_the_server_accepts(
     async def work() -> None:
         async with connected(control_plane) as client, a_namespace(client, "events") as namespace:
             made: Pod = await client.create(PODS, pod("web"), namespace)
-            info = PodInfo.of(made, Shapes().of(made))
-            recorder = EventRecorder(client, ["default-scheduler"], "host-1")
+            web = made.reference("Pod", "v1")
+            recorder = EventRecorder(client, "default-scheduler", "host-1")
             posting = asyncio.create_task(recorder.run())
-            failed = EmitEvent(info, "Warning", "FailedScheduling", "Scheduling", "0/0 nodes are available")
             for _ in range(5):
-                recorder.record(failed)
+                recorder.emit(web, "Warning", "FailedScheduling", "Scheduling", "0/0 nodes are available")
                 await asyncio.sleep(0.2)
-            recorder.record(EmitEvent(info, "Normal", "Scheduled", "Binding", "é" * 2000))
-            gone = msgspec.structs.replace(made, metadata=ObjectMeta(name="web", namespace="no-such"))
-            recorder.record(EmitEvent(PodInfo.of(gone, info.shape), "Normal", "Scheduled", "Binding", "x"))
+            recorder.emit(web, "Normal", "Scheduled", "Binding", "é" * 2000)
+            gone = ObjectReference(kind="Pod", api_version="v1", namespace="no-such", name="web")
+            recorder.emit(gone, "Normal", "Scheduled", "Binding", "x")
             await recorder.close(PATIENCE)
             await posting
             answer = await client.raw("GET", f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")
@@ -228,13 +222,7 @@ def test_events_and_their_repeats_are_what_the_server_accepts(
 
 
 def test_a_lease_changes_hands(control_plane: ControlPlane) -> None:
-    def settings(name: str) -> LeaderElection:
-        return LeaderElection(
-            lease_duration=Duration.parse("3s"),
-            renew_deadline=Duration.parse("2s"),
-            retry_period=Duration.parse("200ms"),
-            resource_name=name,
-        )
+    timing: Any = {"lease_duration": 3.0, "renew_deadline": 2.0, "retry_period": 0.2}
 
     async def work() -> None:
         async with (
@@ -242,8 +230,8 @@ def test_a_lease_changes_hands(control_plane: ControlPlane) -> None:
             CutProxy(control_plane.port) as proxy,
             connected(control_plane, proxy.port) as broken,
         ):
-            one = LeaderElector(broken, settings("mooring"), "one")
-            two = LeaderElector(direct, settings("mooring"), "two")
+            one = LeaderElector(broken, "one", name="mooring", **timing)
+            two = LeaderElector(direct, "two", name="mooring", **timing)
             first = asyncio.create_task(one.run(for_ever))
             await until(lambda: one.leading)
             second = asyncio.create_task(two.run(for_ever))

@@ -13,7 +13,7 @@ import msgspec
 
 from mooring.api.patches import merge_patch
 from mooring.client.errors import ApiError, Unreachable
-from mooring.client.events import EventRecorder
+from mooring.client.event_recorder import EventRecorder
 from mooring.client.informers import Informers
 from mooring.client.kinds import EVENTS, NODES, PODS, ApiResource
 from mooring.client.port import Obj, PatchType
@@ -173,7 +173,7 @@ class Driven:
         )
         self.decisions: list[Decision] = []
         self.recorder = EventRecorder(
-            self.server, list(self.scheduler.profiles), now=lambda: int(self.scheduler.clock() * 1e9)
+            self.server, next(iter(self.scheduler.profiles)), now=lambda: int(self.scheduler.clock() * 1e9)
         )
         self.driver = Driver(
             self.scheduler, self.server, self.recorder, may_bind=may_bind, on_decision=self.decisions.append

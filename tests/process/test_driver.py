@@ -11,11 +11,13 @@ import pytest
 
 from mooring.api.objects import Pod
 from mooring.client.errors import ApiError
-from mooring.client.kinds import NODES, PODS
+from mooring.client.kinds import EVENTS, NODES, PODS
 from mooring.config import LoadedConfig
+from mooring.core.effects import EmitEvent
 from mooring.framework import CycleState, EventHint, Plugin, PodInfo, Status
 from mooring.framework.plugin import Plugin as AnyPlugin
 from mooring.process.driver import AHEAD, GRACE
+from mooring.testing import make_node, make_pod
 from tests.client import virtual_time
 from tests.client.fake_cluster import Tree
 from tests.process.driven import Driven, driven, node, pod
@@ -70,6 +72,25 @@ class TestScheduling:
             assert it.server.bound == [("p", "n1")]
 
         driving(scenario, pod("p", cpu="16"))
+
+    def test_events_are_reported_by_the_named_profile_the_pods_or_the_first(self) -> None:
+        async def scenario(it: Driven) -> None:
+            for name, scheduler, profile in (
+                ("a", "packer", ""),
+                ("b", "another-scheduler", ""),
+                ("c", "default-scheduler", "packer"),
+            ):
+                regarding = it.scheduler.cluster.info(make_pod(name, scheduler_name=scheduler))
+                effect = EmitEvent(regarding, "Normal", "Preempted", "Preempting", "note", profile)
+                it.scheduler.effects.append(effect)
+            it.driver.apply(make_node("n1"))  # wakes the driver
+            await for_a_moment()
+            events = [tree for key, tree in it.server.objects.items() if key[0] == EVENTS.name]
+            reporters = {event["regarding"]["name"]: event["reportingController"] for event in events}
+            assert reporters == {"a": "packer", "b": "default-scheduler", "c": "packer"}
+
+        profiles = ({"schedulerName": name} for name in ("default-scheduler", "packer"))
+        driving(scenario, config=configured(*profiles))
 
     def test_an_idle_driver_wakes_up_for_timers_only(self) -> None:
         """Left alone for hours, a pod is tried again every five minutes or so, and nobody else is asked."""

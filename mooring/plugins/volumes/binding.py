@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from mooring.api.meta import KubeObject
-from mooring.api.storage import CSINode, ObjectReference, PersistentVolume, PersistentVolumeClaim
+from mooring.api.meta import KubeObject, ObjectReference
+from mooring.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim
 from mooring.framework.handle import Client, Handle
 from mooring.framework.nodes import NodeInfo
 from mooring.framework.pod import PodInfo

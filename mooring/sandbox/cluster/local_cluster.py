@@ -9,7 +9,7 @@ from pathlib import Path
 from mooring import __version__
 from mooring.client.cache import Cache
 from mooring.client.controller import Context, Controller
-from mooring.client.events import EventRecorder
+from mooring.client.event_recorder import EventRecorder
 from mooring.config import LoadedConfig
 from mooring.core.decision import Decision
 from mooring.explain.log import Recording
@@ -79,7 +79,7 @@ class LocalCluster:
         if not api.store.table("storageclasses.storage.k8s.io").records:
             await self.applier.apply(STANDARD, "the default StorageClass")
         self.cache = Cache(writes)
-        recorder = EventRecorder(writes, ["mooring"], now=lambda: round(self.clock() * 1_000_000_000))
+        recorder = EventRecorder(writes, "mooring", now=lambda: round(self.clock() * 1_000_000_000))
         context = self.context = Context(writes, self.cache, recorder, self.clock)
         self.nodes = FakeNodes(context, heartbeats=self._heartbeats)
         begin = self._work.begin

@@ -9,7 +9,7 @@ from typing import Any
 
 from mooring import __version__
 from mooring.client.cache import Cache
-from mooring.client.events import EventRecorder
+from mooring.client.event_recorder import EventRecorder
 from mooring.client.kinds import WATCHED, ApiResource
 from mooring.client.parallel import Threads
 from mooring.client.port import Cluster
@@ -73,7 +73,7 @@ class LocalScheduler:
             parallelize=Threads(config.config.parallelism),
         )
         self._recorder = EventRecorder(
-            cluster, list(self.core.profiles), now=lambda: round(clock() * 1_000_000_000)
+            cluster, next(iter(self.core.profiles)), now=lambda: round(clock() * 1_000_000_000)
         )
         self._driver = Driver(self.core, cluster, self._recorder, on_decision=on_decision, turn=TURN)
         self._informers = self._extenders.informers(

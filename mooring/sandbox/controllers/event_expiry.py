@@ -8,37 +8,15 @@ from __future__ import annotations
 
 import asyncio
 
-from mooring.api.meta import KubeObject, Value
-from mooring.api.times import parse_time
+from mooring.api.events import Event
 from mooring.client.controller import Context, Controller
 from mooring.client.errors import ApiError
-from mooring.client.kinds import ApiResource
+from mooring.client.kinds import EVENTS
 
 LIFETIME = 3600.0  # seconds
 LEAST_PAUSE = 60.0  # between two looks
 PAGE = 500
 TURN = 64
-
-
-class EventSeries(Value, frozen=True):
-    last_observed_time: str | None = None
-
-
-class Event(KubeObject):
-    """An Event, as far as it tells when it was written."""
-
-    event_time: str | None = None
-    last_timestamp: str | None = None
-    series: EventSeries | None = None
-
-    @property
-    def written(self) -> float:
-        observed = None if self.series is None else self.series.last_observed_time
-        times = (self.metadata.creation_timestamp, self.event_time, self.last_timestamp, observed)
-        return max((parse_time(time) for time in times if time), default=0.0)
-
-
-EVENTS = ApiResource("", "v1", "events", True, Event)
 
 
 class EventExpiry(Controller):
@@ -54,7 +32,7 @@ class EventExpiry(Controller):
         while True:
             page = await self.cluster.list(EVENTS, limit=PAGE, continue_token=token)
             for count, event in enumerate(page.items, 1):
-                written = event.written
+                written = event.last_written
                 if written + LIFETIME <= self.context.clock():
                     await self._expire(event)
                 else:

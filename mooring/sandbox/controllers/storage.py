@@ -8,12 +8,7 @@ from mooring.api import storage
 from mooring.api.meta import ResourceList
 
 
-class ObjectReference(storage.ObjectReference, frozen=True):
-    api_version: str = ""
-
-
 class PersistentVolumeSpec(storage.PersistentVolumeSpec):
-    claim_ref: ObjectReference | None = None
     persistent_volume_reclaim_policy: str = "Retain"
 
 

@@ -22,7 +22,7 @@ from mooring.api.times import format_time
 from mooring.client.cache import Cache
 from mooring.client.controller import Context, Controller
 from mooring.client.errors import ApiError
-from mooring.client.events import EventRecorder
+from mooring.client.event_recorder import EventRecorder
 from mooring.client.kinds import ApiResource
 from mooring.client.port import Cluster, PatchType
 from mooring.client.virtual_time import VirtualTimeLoop
@@ -245,9 +245,8 @@ class Embedded(Stage):
 
     async def start(self) -> None:
         """Start the controllers, which know nothing yet."""
-        names = [getattr(kind, "name", "controllers") for kind in self._kinds] or ["nobody"]
         now = self._loop.time
-        recorder = EventRecorder(self.cluster, names, host="test", now=lambda: int(now() * 1e9))
+        recorder = EventRecorder(self.cluster, "controllers", host="test", now=lambda: int(now() * 1e9))
         self.context = Context(self.cluster, Cache(self.cluster), recorder, now)
         self.controllers = [kind(self.context) for kind in self._kinds]
         runs = [self.context.cache.run(), recorder.run(), *(one.run() for one in self.controllers)]

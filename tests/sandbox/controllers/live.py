@@ -13,7 +13,7 @@ from mooring.client.api_server import ApiServer
 from mooring.client.cache import Cache
 from mooring.client.controller import Context, Controller
 from mooring.client.credentials import load_credentials
-from mooring.client.events import EventRecorder
+from mooring.client.event_recorder import EventRecorder
 from tests.live.control_plane import HOW_TO_GET, ControlPlane, assets
 from tests.sandbox.controllers.kit import Tree
 from tests.sandbox.controllers.record import Real
@@ -39,8 +39,7 @@ async def play_live(
 ) -> Tree:
     """What is seen of a scene in real time."""
     cluster = ApiServer(load_credentials(str(plane.kubeconfig())), qps=-1)
-    names = [getattr(make, "name", "controllers") for make in makers]
-    recorder = EventRecorder(cluster, names)
+    recorder = EventRecorder(cluster, "controllers")
     context = Context(cluster, Cache(cluster), recorder, time.time)
     running = [make(context) for make in makers]
     runs = [context.cache.run(), recorder.run(), *(one.run() for one in running)]

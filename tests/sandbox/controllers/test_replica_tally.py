@@ -9,7 +9,7 @@ from mooring.api.meta import Condition, LabelSelector, ObjectMeta, OwnerReferenc
 from mooring.api.running import Pod, PodStatus
 from mooring.client.cache import Cache
 from mooring.client.controller import Context
-from mooring.client.events import EventRecorder
+from mooring.client.event_recorder import EventRecorder
 from mooring.sandbox.controllers.kinds import PODS, REPLICA_SETS
 from mooring.sandbox.controllers.replica_set import ReplicaSetController
 from mooring.sandbox.controllers.replica_tally import Tally
@@ -45,7 +45,7 @@ CHANGES = st.lists(st.tuples(st.sampled_from(["apply", "delete", "look"]), pods(
 def test_what_is_counted_as_it_changes_is_what_there_is(changes: list[tuple[str, Pod]]) -> None:
     cluster = FakeCluster()
     cache = Cache(cluster)
-    controller = ReplicaSetController(Context(cluster, cache, EventRecorder(cluster, ["x"]), lambda: 0.0))
+    controller = ReplicaSetController(Context(cluster, cache, EventRecorder(cluster, "x"), lambda: 0.0))
     spec = ReplicaSetSpec(
         selector=LabelSelector(match_labels=LABELS[1]), template={"metadata": {"labels": LABELS[2]}}
     )

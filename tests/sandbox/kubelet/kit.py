@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from mooring.api.running import Pod
 from mooring.client.cache import Cache, Collection
 from mooring.client.controller import Context
-from mooring.client.events import EventRecorder
+from mooring.client.event_recorder import EventRecorder
 from mooring.client.port import PatchType
 from mooring.client.virtual_time import VirtualTimeLoop
 from mooring.sandbox.apiserver.server import EmbeddedServer
@@ -36,7 +36,7 @@ class Nodes(Stage):
         """Begin the fake nodes' process, which knows nothing but what the API server tells."""
         cache = Cache(self.cluster)
         recorder = EventRecorder(
-            self.cluster, ["kubelet"], host="test", now=lambda: round(self.now() * 1_000_000_000)
+            self.cluster, "kubelet", host="test", now=lambda: round(self.now() * 1_000_000_000)
         )
         context = Context(self.cluster, cache, recorder, self.now)
         self.fake = FakeNodes(context, heartbeats=self._heartbeats)

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
 
-import msgspec
 import pytest
 
-from mooring.client import events
+from mooring.api.meta import KubeObject, ObjectMeta, ObjectReference
+from mooring.client import event_recorder as events
 from mooring.client.errors import ApiError, Unreachable
-from mooring.client.events import EventRecorder, ObjectReference
-from mooring.core.effects import EmitEvent
-from mooring.framework.pod import PodInfo, Shapes
-from mooring.testing import make_pod
+from mooring.client.event_recorder import EventRecorder
 from tests.client import virtual_time
 from tests.client.fake_cluster import FakeCluster, Tree
 
 MINUTE = 60.0
 EPOCH = 1_893_455_000  # 1000 s, where virtual time begins, before 2030
-SHAPES = Shapes()
 
 Scenario = Callable[[FakeCluster, EventRecorder], Awaitable[None]]
 
@@ -30,7 +25,7 @@ def recording(scenario: Scenario, host: str = "host-1") -> FakeCluster:
         cluster, loop = FakeCluster(), asyncio.get_running_loop()
         recorder = EventRecorder(
             cluster,
-            ["default-scheduler", "packer"],
+            "default-scheduler",
             host,
             now=lambda: EPOCH * events.SECOND + round(loop.time() * events.SECOND),
         )
@@ -43,13 +38,16 @@ def recording(scenario: Scenario, host: str = "host-1") -> FakeCluster:
     return virtual_time.run(main())
 
 
+Emission = tuple[ObjectReference, str, str, str, str]
+"""What an event is about, its type, reason, action and note."""
+
+
 def failed(
-    name: str = "web", note: str = "0/1 nodes are available", version: str = "7", **more: Any
-) -> EmitEvent:
-    pod = make_pod(name, uid=f"uid-{name}", **more)
-    meta = msgspec.structs.replace(pod.metadata, resource_version=version)
-    pod = msgspec.structs.replace(pod, metadata=meta)
-    return EmitEvent(PodInfo.of(pod, SHAPES.of(pod)), "Warning", "FailedScheduling", "Scheduling", note)
+    name: str = "web", note: str = "0/1 nodes are available", version: str = "7", namespace: str = "default"
+) -> Emission:
+    meta = ObjectMeta(name=name, namespace=namespace, uid=f"uid-{name}", resource_version=version)
+    regarding = KubeObject(metadata=meta).reference("Pod", "v1")
+    return regarding, "Warning", "FailedScheduling", "Scheduling", note
 
 
 def stored(cluster: FakeCluster) -> list[Tree]:
@@ -70,7 +68,7 @@ async def settled() -> None:
 
 def test_an_event_has_the_fields_that_kube_scheduler_gives_it() -> None:
     async def scenario(cluster: FakeCluster, recorder: EventRecorder) -> None:
-        recorder.record(failed())
+        recorder.emit(*failed())
         await settled()
 
     event = the_event(recording(scenario))
@@ -99,22 +97,21 @@ def test_an_event_has_the_fields_that_kube_scheduler_gives_it() -> None:
     }
 
 
-def test_events_are_reported_by_the_profile_named_or_that_of_the_pod_or_else_by_the_first() -> None:
+def test_events_are_reported_by_the_controller_named_or_the_default_one() -> None:
     async def scenario(cluster: FakeCluster, recorder: EventRecorder) -> None:
-        recorder.record(failed("a", scheduler_name="packer"))
-        recorder.record(failed("b", scheduler_name="of-somebody-else"))
-        recorder.record(msgspec.structs.replace(failed("c"), profile="packer"))
+        recorder.emit(*failed("a"), "packer")
+        recorder.emit(*failed("b"))
         await settled()
 
     cluster = recording(scenario)
-    reporters = ["packer", "default-scheduler", "packer"]
+    reporters = ["packer", "default-scheduler"]
     assert [event["reportingController"] for event in stored(cluster)] == reporters
     assert [event["reportingInstance"] for event in stored(cluster)] == [f"{r}-host-1" for r in reporters]
 
 
 def test_what_the_api_server_would_refuse_is_made_to_fit() -> None:
     async def scenario(cluster: FakeCluster, recorder: EventRecorder) -> None:
-        recorder.record(failed("p" * 250, note="é" * 1000))
+        recorder.emit(*failed("p" * 250, note="é" * 1000))
         node = ObjectReference(kind="Node", name="n1")
         recorder.emit(node, "Normal", "Reason", "Action", "note")
         await settled()
@@ -129,7 +126,7 @@ def test_what_the_api_server_would_refuse_is_made_to_fit() -> None:
 def test_events_of_the_same_moment_have_names_of_their_own() -> None:
     async def scenario(cluster: FakeCluster, recorder: EventRecorder) -> None:
         for version in range(20):
-            recorder.record(failed(version=str(version)))
+            recorder.emit(*failed(version=str(version)))
         await settled()
 
     assert len({event["metadata"]["name"] for event in stored(recording(scenario))}) == 20
@@ -140,14 +137,14 @@ def test_events_of_the_same_moment_have_names_of_their_own() -> None:
 
 def test_the_first_repeat_is_written_at_once_and_the_rest_when_the_series_is_over() -> None:
     async def scenario(cluster: FakeCluster, recorder: EventRecorder) -> None:
-        recorder.record(failed())
+        recorder.emit(*failed())
         await asyncio.sleep(10)
-        recorder.record(failed(note="another note: not what tells events apart"))
+        recorder.emit(*failed(note="another note: not what tells events apart"))
         await settled()
         assert the_event(cluster)["series"] == {"count": 2, "lastObservedTime": "2030-01-01T00:00:10.000000Z"}
         for _ in range(5):
             await asyncio.sleep(5)
-            recorder.record(failed())
+            recorder.emit(*failed())
         await settled()
         assert the_event(cluster)["series"]["count"] == 2
         await asyncio.sleep(8 * MINUTE)
@@ -164,10 +161,10 @@ def test_repeats_before_the_first_was_posted_make_one_post_and_one_patch() -> No
             await asyncio.sleep(1)
 
         cluster.meddle = slowly
-        recorder.record(failed())
+        recorder.emit(*failed())
         await asyncio.sleep(0.5)
         for _ in range(9):
-            recorder.record(failed())
+            recorder.emit(*failed())
         await asyncio.sleep(10)
         assert the_event(cluster)["series"]["count"] == 10
         assert [verb for verb, _ in cluster.requests] == ["create", "patch"]
@@ -180,15 +177,15 @@ def test_repeats_before_the_first_was_posted_make_one_post_and_one_patch() -> No
     [
         failed(version="8"),
         failed("web-2"),
-        EmitEvent(failed().regarding, "Normal", "FailedScheduling", "Scheduling", "x"),
-        EmitEvent(failed().regarding, "Warning", "Scheduled", "Scheduling", "x"),
-        EmitEvent(failed().regarding, "Warning", "FailedScheduling", "Binding", "x"),
+        (failed()[0], "Normal", "FailedScheduling", "Scheduling", "x"),
+        (failed()[0], "Warning", "Scheduled", "Scheduling", "x"),
+        (failed()[0], "Warning", "FailedScheduling", "Binding", "x"),
     ],
 )
-def test_events_that_differ_are_no_series(other: EmitEvent) -> None:
+def test_events_that_differ_are_no_series(other: Emission) -> None:
     async def scenario(cluster: FakeCluster, recorder: EventRecorder) -> None:
-        recorder.record(failed())
-        recorder.record(other)
+        recorder.emit(*failed())
+        recorder.emit(*other)
         await settled()
 
     cluster = recording(scenario)
@@ -198,11 +195,11 @@ def test_events_that_differ_are_no_series(other: EmitEvent) -> None:
 
 def test_after_six_quiet_minutes_a_repeat_is_a_new_event() -> None:
     async def scenario(cluster: FakeCluster, recorder: EventRecorder) -> None:
-        recorder.record(failed())
+        recorder.emit(*failed())
         await asyncio.sleep(5.9 * MINUTE)
-        recorder.record(failed())
+        recorder.emit(*failed())
         await asyncio.sleep(6.1 * MINUTE)
-        recorder.record(failed())
+        recorder.emit(*failed())
         await settled()
         first, second = stored(cluster)
         assert first["series"]["count"] == 2
@@ -214,7 +211,7 @@ def test_after_six_quiet_minutes_a_repeat_is_a_new_event() -> None:
 def test_a_long_series_is_refreshed_every_half_hour_lest_it_expires() -> None:
     async def scenario(cluster: FakeCluster, recorder: EventRecorder) -> None:
         for _ in range(121):  # two hours
-            recorder.record(failed())
+            recorder.emit(*failed())
             await asyncio.sleep(MINUTE)
         assert len(stored(cluster)) == 1
         assert 4 <= len(cluster.asked("patch")) <= 5
@@ -224,11 +221,11 @@ def test_a_long_series_is_refreshed_every_half_hour_lest_it_expires() -> None:
 
 def test_a_series_whose_event_expired_is_created_anew() -> None:
     async def scenario(cluster: FakeCluster, recorder: EventRecorder) -> None:
-        recorder.record(failed())
+        recorder.emit(*failed())
         await settled()
         name = the_event(cluster)["metadata"]["name"]
         cluster.objects.clear()
-        recorder.record(failed())
+        recorder.emit(*failed())
         await settled()
         assert the_event(cluster)["metadata"]["name"] == name
         assert the_event(cluster)["series"]["count"] == 2
@@ -241,14 +238,14 @@ def test_only_so_many_series_are_remembered(monkeypatch: pytest.MonkeyPatch) -> 
 
     async def scenario(cluster: FakeCluster, recorder: EventRecorder) -> None:
         for _ in range(3):
-            recorder.record(failed("counted"))
+            recorder.emit(*failed("counted"))
             await settled()
         for name in "abc":  # push it out: the last count is written
-            recorder.record(failed(name))
+            recorder.emit(*failed(name))
         await settled()
         counted = [e for e in stored(cluster) if e["regarding"]["name"] == "counted"]
         assert [event["series"]["count"] for event in counted] == [3]
-        recorder.record(failed("counted"))
+        recorder.emit(*failed("counted"))
         await settled()
         assert len(stored(cluster)) == 5
 
@@ -262,7 +259,7 @@ def test_a_server_out_of_reach_is_tried_again_and_told_once(caplog: pytest.LogCa
     async def scenario(cluster: FakeCluster, recorder: EventRecorder) -> None:
         cluster.refusals["create", "events"] = Unreachable("https://10.0.0.1", "connection refused")
         for name in "abc":
-            recorder.record(failed(name))
+            recorder.emit(*failed(name))
         await asyncio.sleep(20)
         cluster.refusals["create", "events"] = ApiError(503, "ServiceUnavailable", "starting")
         await asyncio.sleep(20)
@@ -279,12 +276,12 @@ def test_a_server_out_of_reach_is_tried_again_and_told_once(caplog: pytest.LogCa
 def test_an_event_is_given_up_after_some_tries() -> None:
     async def scenario(cluster: FakeCluster, recorder: EventRecorder) -> None:
         cluster.refusals["create", "events"] = Unreachable("https://10.0.0.1", "connection refused")
-        recorder.record(failed())
+        recorder.emit(*failed())
         await asyncio.sleep(250)  # each wait may be stretched to twice its length
         assert len(cluster.asked("create")) == events.TRIES
         assert recorder.dropped == 1
         cluster.refusals.clear()
-        recorder.record(failed())  # what follows is no repeat of what nobody knows of
+        recorder.emit(*failed())  # what follows is no repeat of what nobody knows of
         await settled()
         assert "series" not in the_event(cluster)
 
@@ -299,11 +296,11 @@ def test_an_event_whose_answer_was_lost_is_not_taken_for_refused() -> None:
                 raise Unreachable("https://10.0.0.1", "connection reset")
 
         cluster.meddle = lose_the_answer
-        recorder.record(failed())
+        recorder.emit(*failed())
         await asyncio.sleep(10)
         assert len(cluster.asked("create")) == 2
         assert recorder.dropped == 0
-        recorder.record(failed())
+        recorder.emit(*failed())
         await settled()
         assert the_event(cluster)["series"]["count"] == 2
 
@@ -314,7 +311,7 @@ def test_events_that_are_refused_are_dropped_with_one_line(caplog: pytest.LogCap
     async def scenario(cluster: FakeCluster, recorder: EventRecorder) -> None:
         cluster.refusals["create", "events"] = ApiError(403, "Forbidden", "the namespace is being terminated")
         for name in "abc":
-            recorder.record(failed(name))
+            recorder.emit(*failed(name))
         await asyncio.sleep(MINUTE)
         assert len(cluster.asked("create")) == 3
         assert recorder.dropped == 3
@@ -343,7 +340,7 @@ def test_the_oldest_events_are_dropped_where_too_many_wait(
         cluster.meddle = slowly
         await settled()
         for number in range(40):
-            recorder.record(failed(f"p{number}"))
+            recorder.emit(*failed(f"p{number}"))
             await asyncio.sleep(0)
         await asyncio.sleep(MINUTE)
         names = {event["regarding"]["name"] for event in stored(cluster)}
@@ -363,21 +360,21 @@ def test_closing_posts_what_is_left_but_does_not_wait_for_ever(caplog: pytest.Lo
 
         cluster.meddle = slowly
         for _ in range(3):
-            recorder.record(failed("series"))
+            recorder.emit(*failed("series"))
             await asyncio.sleep(1)
         for number in range(100):
-            recorder.record(failed(f"p{number}"))
+            recorder.emit(*failed(f"p{number}"))
         await recorder.close(30)
         assert len(stored(cluster)) == 101
         assert [event["series"]["count"] for event in stored(cluster) if "series" in event] == [3]
-        recorder.record(failed("too-late"))
+        recorder.emit(*failed("too-late"))
         assert recorder.dropped == 1
 
     recording(scenario)
 
     async def hopeless(cluster: FakeCluster, recorder: EventRecorder) -> None:
         cluster.refusals["create", "events"] = Unreachable("https://10.0.0.1", "connection refused")
-        recorder.record(failed())
+        recorder.emit(*failed())
         before = virtual_time.now()
         await recorder.close(5)
         assert virtual_time.now() - before == pytest.approx(5)

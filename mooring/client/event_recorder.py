@@ -14,18 +14,17 @@ import logging
 import socket
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import msgspec
 
-from mooring.api.meta import KubeObject, ObjectMeta, Value
+from mooring.api.events import Event, EventSeries, truncate_note
+from mooring.api.meta import ObjectMeta, ObjectReference
 from mooring.api.times import format_time
 from mooring.client.backoff import Backoff
 from mooring.client.errors import ApiError, Unreachable
 from mooring.client.kinds import EVENTS
 from mooring.client.port import Cluster, PatchType
-from mooring.core.effects import EmitEvent
-from mooring.core.scheduler import truncated
 
 log = logging.getLogger("mooring.events")
 
@@ -40,34 +39,6 @@ TRIES = 8  # over about two minutes, as client-go
 LONGEST_RETRY_AFTER = 60.0
 LONGEST_NAME = 253
 LONGEST_INSTANCE = 128
-
-
-class ObjectReference(Value, frozen=True):
-    kind: str = ""
-    api_version: str = ""
-    namespace: str = ""
-    name: str = ""
-    uid: str = ""
-    resource_version: str = ""
-
-
-class EventSeries(Value, frozen=True):
-    count: int
-    last_observed_time: str
-
-
-class Event(KubeObject, kw_only=True):
-    """An Event of events.k8s.io/v1."""
-
-    event_time: str
-    series: EventSeries | None = None
-    reporting_controller: str
-    reporting_instance: str
-    action: str
-    reason: str
-    regarding: ObjectReference
-    note: str
-    type: str
 
 
 _Key = tuple[ObjectReference, str, str, str, str, str]
@@ -89,23 +60,22 @@ class _Series:
 
 
 class EventRecorder:
-    """Takes events without waiting; `run` posts them.
+    """Queues events; `run` posts them. All methods must be called on the event loop.
 
-    `profiles` are the scheduler names that events are reported by, the first where an event concerns a pod
-    of another scheduler. Everything is to be called on the event loop.
+    `controller` is the default reporting controller.
     """
 
     def __init__(
         self,
         cluster: Cluster,
-        profiles: Sequence[str],
+        controller: str,
         host: str | None = None,
         *,
         now: Callable[[], int] = time.time_ns,
     ) -> None:
         self.dropped = 0  # events that were given up, for metrics
         self._cluster = cluster
-        self._profiles = tuple(profiles)
+        self._controller = controller
         self._host = socket.gethostname() if host is None else host
         self._now = now
         self._stamp = 0
@@ -115,21 +85,6 @@ class EventRecorder:
         self._overflowing = False
         self._out_of_reach = False
         self._told: set[tuple[int, str, str]] = set()
-
-    def record(self, effect: EmitEvent) -> None:
-        """Record an event about a pod."""
-        meta = effect.regarding.pod.metadata
-        regarding = ObjectReference(
-            kind="Pod",
-            api_version="v1",
-            namespace=meta.namespace,
-            name=meta.name,
-            uid=meta.uid,
-            resource_version=meta.resource_version,
-        )
-        profile = effect.profile or effect.regarding.scheduler_name
-        controller = profile if profile in self._profiles else ""
-        self.emit(regarding, effect.type, effect.reason, effect.action, effect.note, controller)
 
     def emit(
         self,
@@ -142,9 +97,8 @@ class EventRecorder:
         *,
         apart: str = "",
     ) -> None:
-        """Record an event about any object, reported by `controller`, or by the first profile. `apart` sets
-        events apart that are otherwise of one kind."""
-        controller = controller or self._profiles[0]
+        """Record an event about an object. Events with different `apart` never form a series."""
+        controller = controller or self._controller
         now = self._stamp = max(self._now(), self._stamp + 1)  # names are made of it: never the same twice
         key = (regarding, type, reason, action, controller, apart)
         series = self._series.pop(key, None)
@@ -186,7 +140,7 @@ class EventRecorder:
             action=action,
             reason=reason,
             regarding=regarding,
-            note=truncated(note),
+            note=truncate_note(note),
             type=type,
         )
 
