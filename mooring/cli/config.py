@@ -10,7 +10,7 @@ import click
 from mooring.cli.plugins import plugin_option, registry_for
 from mooring.config import ConfigError, load, load_and_resolve, to_yaml
 from mooring.extender.calling.make import make_extenders
-from mooring.runtime.registry import RegistrationError
+from mooring.framework.registration import RegistrationError
 
 
 @click.group()

@@ -20,9 +20,9 @@ from mooring.extender.serving.handlers import HandlerError
 from mooring.extender.serving.loading import LoadingError, load_handlers
 from mooring.extender.serving.offer import Served
 from mooring.extender.serving.process import Settings, run
+from mooring.framework.registration import RegistrationError
 from mooring.process import logs
 from mooring.process.client import LiveClient
-from mooring.runtime.registry import RegistrationError
 from mooring.runtime.runners import PluginError
 from mooring.serving.settings import EndpointError, EndpointSettings
 

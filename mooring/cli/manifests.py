@@ -21,7 +21,7 @@ from mooring.client.parallel import Threads
 from mooring.config import ConfigError, LoadedConfig, default_config, load
 from mooring.core.scheduler import Scheduler
 from mooring.extender.calling.make import make_extenders
-from mooring.runtime.registry import RegistrationError
+from mooring.framework.registration import RegistrationError
 from mooring.runtime.runners import PluginError
 from mooring.sandbox.controllers.first_pods import FirstPods, is_workload, workload_of
 

@@ -13,7 +13,8 @@ from mooring.config import ConfigError, LoadedConfig, default_config, load, reso
 from mooring.core.build import registry_with
 from mooring.framework.extension_points import EXTENSION_POINTS
 from mooring.framework.plugin import Plugin
-from mooring.runtime.registry import RegistrationError, Registry
+from mooring.framework.registration import RegistrationError
+from mooring.runtime.registry import Registry
 
 plugin_option = click.option(
     "--plugin",

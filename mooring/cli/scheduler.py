@@ -26,9 +26,9 @@ from mooring.config import (
     to_yaml,
 )
 from mooring.explain.log import Recording
+from mooring.framework.registration import RegistrationError
 from mooring.process import logs
 from mooring.process.process import Settings, run
-from mooring.runtime.registry import RegistrationError
 from mooring.runtime.runners import PluginError
 from mooring.serving.settings import EndpointError
 

@@ -22,7 +22,7 @@ from mooring.cli.manifests import filename_option, read_sources
 from mooring.cli.plugins import plugin_option
 from mooring.cli.reloading import Setup, Sources
 from mooring.config import ConfigError
-from mooring.runtime.registry import RegistrationError
+from mooring.framework.registration import RegistrationError
 from mooring.runtime.runners import PluginError
 from mooring.sandbox.apiserver.http.kubeconfig import is_ours, write_private
 from mooring.sandbox.cluster.applying import ManifestError, Tree, read_trees

@@ -18,11 +18,11 @@ from mooring.core.crowding import Crowding
 from mooring.core.diagnosis import Diagnosis
 from mooring.core.extenders import Extenders, ExtenderScores
 from mooring.core.nominator import Nominator
-from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import BoolArray, IntArray, Nodes
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.runtime.changes import Changes
+from mooring.runtime.engine_state import EngineState
 from mooring.runtime.extender import ExtenderCallError
 from mooring.runtime.profile import Profile, ShapeMemory
 from mooring.runtime.scoring import Scoring
@@ -38,7 +38,7 @@ NO_TOTALS: IntArray = np.zeros(0, np.int64)
 class Choice(msgspec.Struct, eq=False):
     """What a cycle came to. `row` is None where the pod does not fit."""
 
-    state: CycleState
+    state: EngineState
     diagnosis: Diagnosis
     row: int | None = None
     node_name: str = ""
@@ -119,7 +119,7 @@ class Algorithm:
     def _filtered(
         self, profile: Profile, pod: PodInfo, nodes: Nodes, memory: ShapeMemory, watch: Watch | None
     ) -> Choice:
-        choice = Choice(CycleState(memory.memory), Diagnosis(self._cluster.table.row_of))
+        choice = Choice(EngineState(memory.memory), Diagnosis(self._cluster.table.row_of))
         if watch is not None:
             choice.state.sampling = watch.cycle_samples.next()
         if len(nodes) and self._pre_filter(profile, memory, pod, nodes, choice):
@@ -218,7 +218,7 @@ class Algorithm:
         return feasible
 
     def _crowded(
-        self, profile: Profile, pod: PodInfo, nodes: Nodes, state: CycleState, changes: Changes
+        self, profile: Profile, pod: PodInfo, nodes: Nodes, state: EngineState, changes: Changes
     ) -> Mapping[int, Status]:
         """The rows where nominated pods are in the way."""
         if not self._nominator.nodes_with_nominations():

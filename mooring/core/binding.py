@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mooring.framework.cycle_state import CycleState
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import SUCCESS, Code, Status
+from mooring.runtime.engine_state import EngineState
 from mooring.runtime.extender import Extender, ExtenderCallError
 from mooring.runtime.observer import Laps
 from mooring.runtime.profile import Profile
@@ -32,7 +32,7 @@ class BindingCycle:
     )
 
     def __init__(
-        self, profile: Profile, state: CycleState, queued: Any, pod: PodInfo, node_name: str
+        self, profile: Profile, state: EngineState, queued: Any, pod: PodInfo, node_name: str
     ) -> None:
         self.profile = profile
         self.state = state

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from mooring.core.nominator import Nominator
-from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import Nodes
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status
 from mooring.runtime.changes import Changes
+from mooring.runtime.engine_state import EngineState
 from mooring.runtime.filtering import Answer
 from mooring.runtime.profile import Profile
 
@@ -33,7 +33,7 @@ class Crowding:
         profile: Profile,
         pod: PodInfo,
         nodes: Nodes,
-        state: CycleState,
+        state: EngineState,
         nominator: Nominator,
         changes: Changes,
     ) -> Mapping[int, Status]:
@@ -68,7 +68,7 @@ def refusals_with(
     profile: Profile,
     pod: PodInfo,
     nodes: Nodes,
-    state: CycleState,
+    state: EngineState,
     nominated: Iterable[tuple[int, Sequence[PodInfo]]],
 ) -> dict[int, Status]:
     """The rows that refuse the pod with these pods present, and why."""

@@ -12,6 +12,7 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.handle import Client
 from mooring.framework.nodes import Nodes
 from mooring.framework.pod import PodInfo
+from mooring.runtime.engine_state import engine_state
 from mooring.runtime.extender import Extender
 from mooring.runtime.filtering import Answer
 from mooring.state.cluster import ClusterState
@@ -77,10 +78,10 @@ class ProfileHandle:
         self, state: CycleState, pod: PodInfo, nodes: Nodes, *, about_pods: bool = False
     ) -> Answer:
         filters = self.profile.filters_about_pods if about_pods else self.profile.filters
-        return Answer(filters, state, pod, nodes)
+        return Answer(filters, engine_state(state), pod, nodes)
 
     def filters_are_local(self, state: CycleState) -> bool:
-        return self.profile.filters_are_local(state)
+        return self.profile.filters_are_local(engine_state(state))
 
     def random_below(self, n: int) -> int:
         return self._scheduler.pick(n)

@@ -21,8 +21,8 @@ from mooring.framework.nodes import (
 )
 from mooring.framework.plugin import Plugin, PostFilterResult, PreFilterResult, QueuedPod
 from mooring.framework.pod import PodInfo, Resources, Shape
+from mooring.framework.registration import RegistrationError, plugin
 from mooring.framework.status import Code, Status, error, pending, skip, unresolvable, unschedulable, wait
-from mooring.runtime.registry import RegistrationError, Registry, plugin
 
 __all__ = [
     "Action",
@@ -52,7 +52,6 @@ __all__ = [
     "Problem",
     "QueuedPod",
     "RegistrationError",
-    "Registry",
     "Resource",
     "Resources",
     "RowCounts",

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    from mooring.runtime.watch import PluginWatch
+from collections.abc import Callable, Hashable
+from typing import Any, Self, TypeVar
 
 T = TypeVar("T")
-
-_NOBODY: frozenset[str] = frozenset()
 
 PODS_TO_ACTIVATE = "kubernetes.io/pods-to-activate"
 
@@ -22,13 +17,11 @@ class CycleState:
     A value with a `clone()` method is cloned when the state is; others are shared.
     """
 
-    __slots__ = ("_data", "memory", "sampling", "skip_filter", "skip_score")
+    __slots__ = ("_data", "memory")
 
     def __init__(self, memory: dict[Hashable, Any] | None = None) -> None:
         self._data: dict[str, Any] = {}
         self.memory = {} if memory is None else memory
-        self.skip_filter = self.skip_score = _NOBODY
-        self.sampling: PluginWatch | None = None  # where an observer wants plugins timed one by one
 
     def read(self, key: str) -> Any:
         """The value written under `key`; KeyError where there is none."""
@@ -39,12 +32,6 @@ class CycleState:
 
     def write(self, key: str, value: Any) -> None:
         self._data[key] = value
-
-    def write_all(self, values: Mapping[str, Any]) -> None:
-        self._data.update(values)
-
-    def keys(self) -> set[str]:
-        return set(self._data)
 
     def delete(self, key: str) -> None:
         self._data.pop(key, None)
@@ -60,12 +47,10 @@ class CycleState:
             found = self.memory[key] = make()
         return found
 
-    def clone(self) -> CycleState:
+    def clone(self) -> Self:
         """A copy whose changes the original does not see."""
-        copy = CycleState(self.memory)
+        copy = type(self)(self.memory)
         copy._data = {
             key: value.clone() if hasattr(value, "clone") else value for key, value in self._data.items()
         }
-        copy.skip_filter, copy.skip_score = self.skip_filter, self.skip_score
-        copy.sampling = self.sampling
         return copy

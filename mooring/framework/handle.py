@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from mooring.api.meta import KubeObject
-from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import NodeInfo, Nodes
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status
-
-if TYPE_CHECKING:
-    from mooring.runtime.extender import Extender
-    from mooring.runtime.filtering import Answer
 
 Obj = TypeVar("Obj", bound=KubeObject)
 Item = TypeVar("Item")
@@ -84,11 +79,6 @@ class Handle(Protocol):
     @property
     def client(self) -> Client | None: ...
     @property
-    def extenders(self) -> Iterable[Extender]:
-        """The configured extenders, in the order in which they are asked."""
-        ...
-
-    @property
     def logger(self) -> logging.Logger: ...
     def now(self) -> float:
         """The scheduler's clock, in seconds since the epoch; virtual in simulations and tests."""
@@ -98,28 +88,6 @@ class Handle(Protocol):
     def waiting_pod(self, uid: str) -> WaitingPod | None: ...
     def reject_waiting_pod(self, uid: str) -> bool: ...
     def nominated_pods(self, node_name: str) -> Sequence[PodInfo]: ...
-    def nominated_node(self, uid: str) -> str:
-        """The node a pod is nominated to, or ""."""
-        ...
-
-    def is_preempting(self, uid: str) -> bool:
-        """Whether the victims of this pod's preemption are still being evicted."""
-        ...
-
-    def run_filters(
-        self, state: CycleState, pod: PodInfo, nodes: Nodes, *, about_pods: bool = False
-    ) -> Answer:
-        """Ask the profile's filters about any view of nodes, hypothetical ones included.
-
-        `about_pods` leaves out those that look at the Node object alone: where only pods differ from a
-        view that passed, their answer is known.
-        """
-        ...
-
-    def filters_are_local(self, state: CycleState) -> bool:
-        """Whether every filter of this cycle looks at the node and its pods only."""
-        ...
-
     def random_below(self, n: int) -> int:
         """A random index from the scheduler's seeded generator."""
         ...

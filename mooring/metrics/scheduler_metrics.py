@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from prometheus_client.core import Metric
 
-from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import ClusterEvent
 from mooring.framework.status import Code
 from mooring.metrics import catalogue
 from mooring.metrics.evaluations import Evaluations
 from mooring.metrics.families import Counters, Floats, Histogram, Histograms, Ints
+from mooring.runtime.engine_state import EngineState
 from mooring.runtime.observer import Laps, Observer, Points, Record, Scheduled
 
 PENDING = 512  # observations that are kept before they are counted together
@@ -83,7 +83,7 @@ class SchedulerMetrics(Observer):
     # ---- told when it happens
 
     def broken_off(
-        self, profile: str, points: Points, laps: Laps, code: Code, state: CycleState | None
+        self, profile: str, points: Points, laps: Laps, code: Code, state: EngineState | None
     ) -> None:
         reached = points[: len(laps) - 1]
         for index, point in enumerate(reached):
@@ -150,7 +150,7 @@ class ScheduledPods:
         self._laps: list[float] = []  # of one attempt after the other
         self._pods: list[tuple[float, int, float, frozenset[str], frozenset[str]]] = []
 
-    def bound(self, laps: Laps, began: float, attempts: int, since_first: float, state: CycleState) -> None:
+    def bound(self, laps: Laps, began: float, attempts: int, since_first: float, state: EngineState) -> None:
         self._laps.extend(laps)
         pods = self._pods
         pods.append((began, attempts, since_first, state.skip_filter, state.skip_score))

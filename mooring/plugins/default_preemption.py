@@ -16,6 +16,7 @@ from mooring.framework.status import Code, Status, error, unresolvable, unschedu
 from mooring.plugins.args import DefaultPreemptionArgs
 from mooring.plugins.extended_preemption import ask_extenders
 from mooring.plugins.preemption import Candidate, DryRun, try_rows
+from mooring.runtime.engine_handle import EngineHandle
 from mooring.runtime.extender import ExtenderCallError
 
 
@@ -39,6 +40,7 @@ class DefaultPreemption(Plugin):
 
     name = "DefaultPreemption"
     args: DefaultPreemptionArgs
+    handle: EngineHandle
 
     NOT_HELPFUL = "Preemption is not helpful for scheduling"
     NEVER = unschedulable("preemption: not eligible due to preemptionPolicy=Never.")

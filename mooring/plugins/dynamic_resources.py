@@ -14,6 +14,7 @@ from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status, error, skip, unresolvable, unschedulable
 from mooring.plugins.args import DynamicResourcesArgs
 from mooring.plugins.arithmetic import default_normalize
+from mooring.runtime.engine_state import engine_state
 
 
 class DynamicResources(Plugin):
@@ -41,7 +42,7 @@ class DynamicResources(Plugin):
         return None
 
     def post_filter(self, state: CycleState, pod: PodInfo, statuses: Mapping[str, Status]) -> Status:
-        if self.name not in state.skip_filter and not pod.spec.resource_claims:
+        if self.name not in engine_state(state).skip_filter and not pod.spec.resource_claims:
             # A PreFilter plugin before this one ended the cycle.
             return error(self.NOT_FOUND)
         return unschedulable(self.NOTHING_TO_DEALLOCATE)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mooring.framework.handle import Handle
 from mooring.framework.pod import PodInfo
 from mooring.plugins.preemption import Candidate, badness_of, importance
+from mooring.runtime.engine_handle import EngineHandle
 from mooring.runtime.extender import ExtenderCallError, VictimsOnNode
 
 
-def ask_extenders(handle: Handle, pod: PodInfo, candidates: list[Candidate]) -> list[Candidate]:
+def ask_extenders(handle: EngineHandle, pod: PodInfo, candidates: list[Candidate]) -> list[Candidate]:
     """The candidates that remain once every interested extender has been asked about those that the ones
     before left. Raises ExtenderCallError where one that cannot be ignored fails."""
     asked = [each for each in handle.extenders if each.preempts and each.is_interested(pod)]

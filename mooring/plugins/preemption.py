@@ -14,10 +14,10 @@ import numpy as np
 from mooring.api.selectors import compile_selector
 from mooring.api.workloads import PodDisruptionBudget
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.handle import Handle
 from mooring.framework.nodes import BoolArray, HypotheticalNodes
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status, error, unresolvable
+from mooring.runtime.engine_handle import EngineHandle
 
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 
@@ -62,7 +62,9 @@ def importance(pod: PodInfo) -> tuple[int, float]:
     return -pod.priority, pod.start_time
 
 
-def try_rows(handle: Handle, state: CycleState, pod: PodInfo, rows: Sequence[int], into: DryRun) -> None:
+def try_rows(
+    handle: EngineHandle, state: CycleState, pod: PodInfo, rows: Sequence[int], into: DryRun
+) -> None:
     """Look for victims on each of these rows of the node table."""
     nodes = handle.snapshot.nodes
     budgets = handle.listers.list(PodDisruptionBudget)
@@ -80,7 +82,7 @@ def try_rows(handle: Handle, state: CycleState, pod: PodInfo, rows: Sequence[int
 
 
 def _reprieve(
-    handle: Handle,
+    handle: EngineHandle,
     state: CycleState,
     pod: PodInfo,
     trial: Sequence[tuple[int, list[PodInfo], int]],
@@ -124,7 +126,7 @@ def _reprieve(
 
 
 def _fits(
-    handle: Handle,
+    handle: EngineHandle,
     state: CycleState,
     pod: PodInfo,
     view: HypotheticalNodes,

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import BoolArray, Depends, Mark, Nodes, Verdicts
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Code, Status
 from mooring.runtime.changes import EVERY, ByAmounts, Changes, Rows, pick
+from mooring.runtime.engine_state import EngineState
 from mooring.runtime.runners import FilterRunner, same_statuses
 
 
@@ -98,7 +98,7 @@ class Filtering:
         self._candidates: tuple[int, Nodes] | None = None
 
     def refresh(
-        self, state: CycleState, pod: PodInfo, nodes: Nodes, allowed: BoolArray | None = None
+        self, state: EngineState, pod: PodInfo, nodes: Nodes, allowed: BoolArray | None = None
     ) -> Changes:
         """Bring the verdicts up to date, and tell what had changed. After an exception all is asked anew."""
         changes = Changes(nodes, self._mark)
@@ -137,7 +137,7 @@ class Filtering:
         self.feasible = np.ones(length, np.bool_)
         self.version += 1
 
-    def _ask_changed(self, changes: Changes, state: CycleState, pod: PodInfo, rows: Rows) -> Rows | None:
+    def _ask_changed(self, changes: Changes, state: EngineState, pod: PodInfo, rows: Rows) -> Rows | None:
         """Ask plugins again about what changed, all of which `rows` are; the rows if any verdict is new."""
         stale = everywhere = False
         if changes.node is not None:
@@ -152,7 +152,7 @@ class Filtering:
         return EVERY if everywhere else rows if stale else None
 
     def _ask(
-        self, columns: list[FilterColumn], rows: Rows, changes: Changes, state: CycleState, pod: PodInfo
+        self, columns: list[FilterColumn], rows: Rows, changes: Changes, state: EngineState, pod: PodInfo
     ) -> bool:
         """Ask plugins about rows again; whether any verdict is new."""
         stale = False
@@ -168,7 +168,7 @@ class Filtering:
                     stale |= column.put(rows, verdicts)
         return stale
 
-    def _ask_by_amounts(self, rows: list[int], changes: Changes, state: CycleState, pod: PodInfo) -> bool:
+    def _ask_by_amounts(self, rows: list[int], changes: Changes, state: EngineState, pod: PodInfo) -> bool:
         """`_ask` where an answer is known for nodes that are equally large and full."""
         stale = False
         columns, known = self._by_amounts, self._known
@@ -263,7 +263,7 @@ class Answer:
     __slots__ = ("_asked", "first")
 
     def __init__(
-        self, runners: Iterable[FilterRunner], state: CycleState, pod: PodInfo, nodes: Nodes
+        self, runners: Iterable[FilterRunner], state: EngineState, pod: PodInfo, nodes: Nodes
     ) -> None:
         self._asked: list[tuple[FilterRunner, Verdicts]] = []
         self.first: npt.NDArray[np.int16] = np.zeros(len(nodes), np.int16)

@@ -12,16 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import ClusterEvent
 from mooring.framework.status import Code
+from mooring.runtime.engine_state import EngineState
 
 Laps = list[float]
 Points = tuple[str, ...]
 Record = Callable[[Code, float], None]
 """Told how something ended and how many seconds it took."""
 
-Scheduled = Callable[[Laps, float, int, float, CycleState], None]
+Scheduled = Callable[[Laps, float, int, float, EngineState], None]
 """Told of a pod that was bound: its laps, when this attempt began, how many attempts there were, the seconds
 since the pod first became active, and the cycle's state."""
 
@@ -64,7 +64,7 @@ class Observer:
     # ---- told when it happens
 
     def broken_off(
-        self, profile: str, points: Points, laps: Laps, code: Code, state: CycleState | None
+        self, profile: str, points: Points, laps: Laps, code: Code, state: EngineState | None
     ) -> None:
         """Only some of these points ran, and the last one that did ended with `code`. Without a state, it is
         not known which plugins took part."""

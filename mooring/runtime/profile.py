@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import msgspec
 
-from mooring.framework.cycle_state import CycleState
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import Depends, Nodes, NodeStatuses
 from mooring.framework.plugin import Plugin, PostFilterResult, PreFilterResult, overrides
 from mooring.framework.pod import PodInfo, Shape
 from mooring.framework.status import SUCCESS, Code, Status
+from mooring.runtime.engine_state import EngineState
 from mooring.runtime.filtering import Filtering
 from mooring.runtime.preparation import Preparation, Preparing
 from mooring.runtime.runners import FilterRunner, PluginError, ScoreRunner, raised
@@ -161,7 +161,7 @@ class Profile:
         """Keep nothing of what was computed for a shape."""
         self._memories.pop(shape, None)
 
-    def filters_are_local(self, state: CycleState) -> bool:
+    def filters_are_local(self, state: EngineState) -> bool:
         """Whether every filter of this cycle looks at the node and its pods only."""
         return not self._wide_filters - state.skip_filter
 
@@ -184,7 +184,7 @@ class Profile:
     # ---- scheduling cycle
 
     def pre_filter(
-        self, memory: ShapeMemory, state: CycleState, pod: PodInfo, nodes: Nodes
+        self, memory: ShapeMemory, state: EngineState, pod: PodInfo, nodes: Nodes
     ) -> PreFilterOutcome:
         """Run pre_filter; raises PluginError where one fails."""
         outcome = PreFilterOutcome()
@@ -193,11 +193,11 @@ class Profile:
             outcome.node_names, outcome.restricting = None, []
         return outcome
 
-    def pre_score(self, memory: ShapeMemory, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
+    def pre_score(self, memory: ShapeMemory, state: EngineState, pod: PodInfo, nodes: Nodes) -> None:
         """Run pre_score on the feasible nodes; raises PluginError where one does not succeed."""
         state.skip_score = memory.pre_score.run(state, pod, nodes, _must_succeed)
 
-    def post_filter(self, state: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
+    def post_filter(self, state: EngineState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
         """Run post_filter until one succeeds; otherwise the reasons of all that refused."""
         if self.watch is None:
             return self._run_post_filter(state, pod, statuses)
@@ -206,7 +206,7 @@ class Profile:
         self.watch.post_filter((result.status or SUCCESS).code, self.watch.timer() - began)
         return result
 
-    def _run_post_filter(self, state: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
+    def _run_post_filter(self, state: EngineState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
         reasons: list[str] = []
         last = PostFilterResult()
         for name, ask in self._post_filters:
@@ -226,7 +226,7 @@ class Profile:
         self,
         name: str,
         ask: Callable[..., Any],
-        state: CycleState,
+        state: EngineState,
         pod: PodInfo,
         statuses: NodeStatuses,
     ) -> PostFilterResult:
@@ -247,7 +247,7 @@ class Profile:
             return PostFilterResult(None, Status(Code.ERROR, message, plugin=name))
         return PostFilterResult(None, _checked(name, answer))
 
-    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+    def reserve(self, state: EngineState, pod: PodInfo, node_name: str) -> Status:
         """Reserve in order; the caller unreserves when this fails."""
         asks = self._reserves
         if state.sampling is not None:
@@ -255,7 +255,7 @@ class Profile:
         status = _first_refusal(asks, "Reserve", state, pod, node_name)
         return status if status.ok else _failure(status, f'running Reserve plugin "{status.plugin}": ')
 
-    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+    def unreserve(self, state: EngineState, pod: PodInfo, node_name: str) -> None:
         """Give back in reverse order, whatever was reserved."""
         began = 0.0 if self.watch is None else self.watch.timer()
         for name, ask in self._unreserves:
@@ -266,7 +266,7 @@ class Profile:
             self.watch.unreserve(Code.SUCCESS, self.watch.timer() - began)
 
     def permit(
-        self, state: CycleState, pod: PodInfo, node_name: str
+        self, state: EngineState, pod: PodInfo, node_name: str
     ) -> tuple[Status, dict[str, tuple[float, Status]]]:
         """The first refusal or success, and the plugins that want to wait with their timeouts."""
         waits: dict[str, tuple[float, Status]] = {}

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import BoolArray, Depends, Groups, IntArray, NodeInfo, Nodes, Verdicts
 from mooring.framework.plugin import Plugin, overrides, scores_groups
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Code, Status
+from mooring.runtime.engine_state import EngineState
 
 logger = logging.getLogger("mooring.framework")
 
@@ -91,7 +91,7 @@ class FilterRunner:
         return found[1]
 
     def run(
-        self, state: CycleState, pod: PodInfo, nodes: Nodes, alive: BoolArray | None = None
+        self, state: EngineState, pod: PodInfo, nodes: Nodes, alive: BoolArray | None = None
     ) -> Verdicts | None:
         """The plugin's verdicts; rows that are not `alive` may be left out of the question."""
         if state.sampling is not None:
@@ -107,7 +107,7 @@ class FilterRunner:
             error = raised(self.name, "filter", exc)
             raise PluginError(self.name, f'running "{self.name}" filter plugin: {error}') from exc
 
-    def run_one(self, state: CycleState, pod: PodInfo, node: NodeInfo, view: Nodes) -> Verdicts | None:
+    def run_one(self, state: EngineState, pod: PodInfo, node: NodeInfo, view: Nodes) -> Verdicts | None:
         """`run` for one node, in the quicker of the forms that the plugin has."""
         if state.sampling is not None:
             return state.sampling.run(self.name, "Filter", state, self.run_one, state, pod, node, view)
@@ -121,14 +121,14 @@ class FilterRunner:
                 return None
         return self.run(state, pod, view)
 
-    def _each(self, state: CycleState, pod: PodInfo, nodes: Nodes, alive: BoolArray | None) -> Verdicts:
+    def _each(self, state: EngineState, pod: PodInfo, nodes: Nodes, alive: BoolArray | None) -> Verdicts:
         codes = np.zeros(len(nodes), np.int32)
         known = StatusCodes(self.name) if self.depends is Depends.ANYTHING else self._kept
         for i in range(len(nodes)) if alive is None else np.flatnonzero(alive).tolist():
             codes[i] = known.code(self.plugin.filter(state, pod, nodes[i]))
         return Verdicts(codes, known.statuses)
 
-    def _adjusted(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts:
+    def _adjusted(self, state: EngineState, pod: PodInfo, nodes: Nodes) -> Verdicts:
         """Ask row by row, with what pre_filter wrote adjusted by the plugin's own add_pod and remove_pod."""
         codes = np.zeros(len(nodes), np.int32)
         known = StatusCodes(self.name)
@@ -196,7 +196,7 @@ class ScoreRunner:
         self.by_groups = scores_groups(cls)
         self.reuses = self.depends is not Depends.ANYTHING
 
-    def run(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+    def run(self, state: EngineState, pod: PodInfo, nodes: Nodes) -> IntArray:
         if state.sampling is not None:
             return state.sampling.run(self.name, "Score", state, self.run, state, pod, nodes)
         try:
@@ -206,7 +206,7 @@ class ScoreRunner:
         except Exception as exc:
             raise self._failed("score", exc) from exc
 
-    def run_one(self, state: CycleState, pod: PodInfo, node: NodeInfo, view: Nodes) -> int:
+    def run_one(self, state: EngineState, pod: PodInfo, node: NodeInfo, view: Nodes) -> int:
         """`run` for one node, in the quicker of the forms that the plugin has."""
         if state.sampling is not None:
             return state.sampling.run(self.name, "Score", state, self.run_one, state, pod, node, view)
@@ -217,7 +217,7 @@ class ScoreRunner:
         except Exception as exc:
             raise self._failed("score", exc) from exc
 
-    def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray, nodes: Nodes) -> IntArray:
+    def normalize(self, state: EngineState, pod: PodInfo, scores: IntArray, nodes: Nodes) -> IntArray:
         if state.sampling is not None:
             point, ask = "ScoreExtensionNormalize", self.normalize
             return state.sampling.run(self.name, point, state, ask, state, pod, scores, nodes)
@@ -227,7 +227,7 @@ class ScoreRunner:
         except Exception as exc:
             raise self._failed("normalize_score", exc) from exc
 
-    def groups(self, state: CycleState, pod: PodInfo, nodes: Nodes, rows: int) -> Groups:
+    def groups(self, state: EngineState, pod: PodInfo, nodes: Nodes, rows: int) -> Groups:
         """`run` and `normalize` in one; `rows` is how many the table has."""
         try:
             groups = self.plugin.score_groups(state, pod, nodes)
@@ -262,7 +262,7 @@ class ScoreRunner:
         error = raised(self.name, where, exc)
         return PluginError(self.name, f'running Score plugins: plugin "{self.name}" failed with: {error}')
 
-    def _each(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+    def _each(self, state: EngineState, pod: PodInfo, nodes: Nodes) -> IntArray:
         scores = [self._integer(self.plugin.score(state, pod, node), node) for node in nodes]
         return np.array(scores, np.int64)
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
-from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import BoolArray, Depends, Groups, IntArray, Mark, Nodes
 from mooring.framework.pod import PodInfo
 from mooring.runtime.changes import EVERY, ByAmounts, Changes, Rows, few_or_many, pick
+from mooring.runtime.engine_state import EngineState
 from mooring.runtime.runners import ScoreRunner, outside_range
 from mooring.runtime.totals import BestRows, Totals
 
@@ -55,7 +55,7 @@ class ScoreColumn:
 class _Cycle(msgspec.Struct, frozen=True):
     """What one cycle asks the plugins about."""
 
-    state: CycleState
+    state: EngineState
     pod: PodInfo
     feasible: BoolArray
     candidates: Nodes  # the feasible rows
@@ -107,7 +107,7 @@ class Scoring:
 
     def refresh(
         self,
-        state: CycleState,
+        state: EngineState,
         pod: PodInfo,
         nodes: Nodes,
         feasible: BoolArray,

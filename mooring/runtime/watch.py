@@ -6,10 +6,10 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
-from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import Verdicts
 from mooring.framework.plugin import PostFilterResult, PreFilterResult
 from mooring.framework.status import Code, Status
+from mooring.runtime.engine_state import EngineState
 from mooring.runtime.observer import (
     BINDING,
     SCORED,
@@ -47,7 +47,7 @@ class Watch:
         self._break_off(SCORED, Code.ERROR, None)
         self.no_node()
 
-    def no_fit(self, state: CycleState, pre_filter: Status | None) -> None:
+    def no_fit(self, state: EngineState, pre_filter: Status | None) -> None:
         """The pod as a whole, or on every node, was refused."""
         if pre_filter is not None:
             self._break_off(SCORED, pre_filter.code, state)
@@ -58,12 +58,12 @@ class Watch:
         """The search for a node has ended without one."""
         self.observer.algorithm_failed(self.timer() - self.laps[0])
 
-    def refused(self, code: Code, state: CycleState) -> None:
+    def refused(self, code: Code, state: EngineState) -> None:
         """Reserve or Permit said anything but yes."""
         points = SCORED if len(self.laps) > SCORED.index("Reserve") else UNSCORED
         self._break_off(points, code, state)
 
-    def binding_failed(self, laps: Laps, before: int, code: Code, state: CycleState) -> None:
+    def binding_failed(self, laps: Laps, before: int, code: Code, state: EngineState) -> None:
         """PreBind or Bind failed; `before` it there were so many laps."""
         if before > SCORED.index("Permit"):
             points = SCORED
@@ -71,7 +71,7 @@ class Watch:
             points = UNSCORED if before else BINDING
         self.observer.broken_off(self._profile, points, laps, code, state)
 
-    def _break_off(self, points: Points, code: Code, state: CycleState | None) -> None:
+    def _break_off(self, points: Points, code: Code, state: EngineState | None) -> None:
         self.laps.append(self.timer())
         self.observer.broken_off(self._profile, points, self.laps, code, state)
 
@@ -117,7 +117,7 @@ class PluginWatch:
         return found
 
     def run(
-        self, plugin: str, point: str, state: CycleState, ask: Callable[..., Answer], *args: Any
+        self, plugin: str, point: str, state: EngineState, ask: Callable[..., Answer], *args: Any
     ) -> Answer:
         """Have a filter or score plugin run, and time it as a whole: what it asks in turn is part of that."""
         timer, code = self._timer, Code.ERROR

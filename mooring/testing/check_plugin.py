@@ -9,7 +9,7 @@ from mooring.api.meta import KubeObject
 from mooring.api.objects import Node, Pod
 from mooring.framework.args import Args
 from mooring.framework.plugin import Plugin
-from mooring.runtime.registry import RegistrationError, check_class
+from mooring.framework.registration import RegistrationError, check_class
 from mooring.testing.check_depends import Scene, check_depends
 from mooring.testing.check_events import check_hints, check_registrations
 from mooring.testing.check_grains import check_filters, check_scores

@@ -13,12 +13,13 @@ from mooring.api.meta import KubeObject
 from mooring.api.objects import Node, Pod
 from mooring.config import from_object
 from mooring.core.scheduler import Scheduler
-from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import Groups, IntArray, NodeInfo, Nodes, Verdicts
 from mooring.framework.plugin import Plugin, PreFilterResult, overrides
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Code, Status
 from mooring.plugins import IN_TREE
+from mooring.runtime.engine_state import EngineState
+from mooring.runtime.filtering import Answer
 from mooring.runtime.registry import Registry
 from mooring.runtime.runners import FilterRunner, PluginError
 from mooring.testing.answers import Place, check_pre_filter, check_status
@@ -34,7 +35,7 @@ class Cycle:
 
     __slots__ = ("answer", "candidates", "pod", "state")
 
-    def __init__(self, pod: PodInfo, state: CycleState, candidates: Nodes) -> None:
+    def __init__(self, pod: PodInfo, state: EngineState, candidates: Nodes) -> None:
         self.pod = pod
         self.state = state
         self.candidates = candidates  # the nodes that it will be asked about
@@ -119,7 +120,7 @@ class Subject:
     def before_filter(self, pod: Pod) -> Cycle:
         """Run the plugin's own pre_filter, if it has one."""
         info = self.info(pod)
-        cycle = Cycle(info, CycleState(), self.nodes)
+        cycle = Cycle(info, EngineState(), self.nodes)
         if self.has("pre_filter"):
             place = self.at("pre_filter", info)
             cycle.answer = check_pre_filter(place, self.ask(place, cycle.state, info, self.nodes))
@@ -169,7 +170,7 @@ class Subject:
 
         `at_most` goes on with that many of the feasible nodes."""
         info = self.info(pod)
-        state = CycleState()
+        state = EngineState()
         rows = self._feasible(info, state)[:at_most]
         if not rows:
             return None
@@ -179,7 +180,7 @@ class Subject:
             cycle.answer = check_status(place, self.ask(place, state, info, cycle.candidates))
         return cycle
 
-    def _feasible(self, info: PodInfo, state: CycleState) -> list[int]:
+    def _feasible(self, info: PodInfo, state: EngineState) -> list[int]:
         """The rows that all plugins of the profile let pass."""
         allowed, skipped = set(self.nodes.names), set()
         for plugin in self.profile.at("preFilter"):
@@ -191,7 +192,7 @@ class Subject:
             elif answer is not None and not answer.ok:
                 return []
         state.skip_filter = frozenset(skipped)
-        passed = self.plugin.handle.run_filters(state, info, self.nodes).passed.tolist()
+        passed = Answer(self.profile.filters, state, info, self.nodes).passed.tolist()
         return [row for row, name in enumerate(self.nodes.names) if passed[row] and name in allowed]
 
     def scores(self, method: str, cycle: Cycle, nodes: Nodes, where: str = "") -> list[int]:

@@ -180,7 +180,7 @@ def test_the_table_of_the_handle_is_true() -> None:
             assert hasattr(Handle, name), name
     listed = {name for cell in rows for name in re.findall(r"`(\w+)", cell)}
     public = {name for name in vars(Handle) if not name.startswith("_")}
-    assert public - listed == {"is_preempting", "filters_are_local"}  # for preemption
+    assert public == listed
 
 
 def test_the_readme_shows_a_plugin_that_keeps_the_contract() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.framework import CycleState
+from mooring.runtime.engine_state import EngineState
 
 
 class Counted:
@@ -73,7 +74,7 @@ def test_values_that_can_be_cloned_are_and_others_are_shared() -> None:
 
 
 def test_a_clone_knows_who_skips() -> None:
-    state = CycleState()
+    state = EngineState()
     state.skip_filter, state.skip_score = frozenset({"A"}), frozenset({"B"})
     copy = state.clone()
     assert (copy.skip_filter, copy.skip_score) == (frozenset({"A"}), frozenset({"B"}))

@@ -15,6 +15,8 @@ from mooring.api.workloads import Service
 from mooring.core.scheduler import Scheduler
 from mooring.framework import Handle, Plugin, unschedulable, wait
 from mooring.framework.cycle_state import PODS_TO_ACTIVATE
+from mooring.plugins.default_preemption import DefaultPreemption
+from mooring.runtime.engine_handle import EngineHandle
 from mooring.testing import Cluster, VirtualClock, config_with, make_cluster, make_node, make_pod
 from mooring.testing.sample import sample_objects
 from tests.framework.kit import beside_defaults, only, probe
@@ -157,7 +159,9 @@ class TestNominations:
         preemptor = make_pod("preemptor", requests={"cpu": "1"}, priority=10)
         scheduler.apply(victim)
         scheduler.apply(preemptor)
-        handle = scheduler.profiles["default-scheduler"].plugins["DefaultBinder"].handle
+        preemption = scheduler.profiles["default-scheduler"].plugins["DefaultPreemption"]
+        assert isinstance(preemption, DefaultPreemption)
+        handle = preemption.handle
         assert not handle.is_preempting(preemptor.uid)
         scheduler.schedule_one()
         assert handle.is_preempting(preemptor.uid)
@@ -260,6 +264,7 @@ class TestTools:
 
         class Wonders(Plugin):
             name = "Wonders"
+            handle: EngineHandle
 
             def post_filter(self, state: Any, pod: Any, statuses: Any) -> Any:
                 import numpy as np
@@ -284,6 +289,7 @@ class TestTools:
 
         class Asks(Plugin):
             name = "Asks"
+            handle: EngineHandle
 
             def pre_score(self, state: Any, pod: Any, nodes: Any) -> None:
                 answers.append(self.handle.filters_are_local(state))
@@ -314,7 +320,9 @@ class TestTools:
             plugins=plugins,
             parallelize=_threads,
         )
-        handle = scheduler.profiles["default-scheduler"].plugins["DefaultBinder"].handle
+        preemption = scheduler.profiles["default-scheduler"].plugins["DefaultPreemption"]
+        assert isinstance(preemption, DefaultPreemption)
+        handle = preemption.handle
         assert len(set(handle.parallelize(lambda _: met.wait(), range(2)))) == 2
 
 

@@ -12,9 +12,9 @@ import pytest
 from mooring.config import ConfigError
 from mooring.core.build import registry_with
 from mooring.core.scheduler import Scheduler
-from mooring.framework import Args, Plugin, RegistrationError, Registry, plugin
-from mooring.runtime import registry as registry_module
-from mooring.runtime.registry import check_class
+from mooring.framework import Args, Plugin, RegistrationError, plugin, registration
+from mooring.framework.registration import check_class
+from mooring.runtime.registry import Registry
 from mooring.runtime.runners import PluginError
 from mooring.testing import VirtualClock, config_with, make_cluster, make_node, make_pod
 from tests.framework.kit import probe
@@ -35,7 +35,7 @@ broken = 1 {break_it}
 @pytest.fixture(autouse=True)
 def _nothing_decorated(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is decorated here stays here."""
-    monkeypatch.setattr(registry_module, "_decorated", {})
+    monkeypatch.setattr(registration, "decorated", {})
 
 
 @pytest.fixture

@@ -13,13 +13,13 @@ import numpy as np
 
 from mooring.api.decode import from_dict
 from mooring.api.objects import Node, Pod
-from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import ClusterEvent, Hint
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import Nodes
 from mooring.framework.plugin import Plugin, overrides
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Code, Status
+from mooring.runtime.engine_state import EngineState
 from mooring.runtime.runners import FilterRunner, ScoreRunner
 from mooring.state.cluster import ClusterState
 
@@ -87,11 +87,11 @@ class Cluster(ClusterState):
                 self.assume(self.info(pod), node_name)
 
     def pre_filter(self, plugin: Plugin, pod: Pod) -> Any:
-        return plugin.pre_filter(CycleState(), self.info(pod), self.nodes)
+        return plugin.pre_filter(EngineState(), self.info(pod), self.nodes)
 
     def filter(self, plugin: Plugin, pod: Pod) -> dict[str, Status | None]:
         """Node name → why the pod may not go there, or None."""
-        state, info = CycleState(), self.info(pod)
+        state, info = EngineState(), self.info(pod)
         if overrides(type(plugin), "pre_filter"):
             answer = plugin.pre_filter(state, info, self.nodes)
             if isinstance(answer, Status) and answer.code is Code.SKIP:
@@ -103,7 +103,7 @@ class Cluster(ClusterState):
 
     def score(self, plugin: Plugin, pod: Pod) -> list[int] | None:
         """Raw scores in the order of the nodes; None where the plugin skips."""
-        state, info = CycleState(), self.info(pod)
+        state, info = EngineState(), self.info(pod)
         if overrides(type(plugin), "pre_score"):
             status = plugin.pre_score(state, info, self.nodes)
             if status is not None:
@@ -117,13 +117,13 @@ class Cluster(ClusterState):
     def normalize(self, plugin: Plugin, scores: Sequence[int]) -> list[int]:
         info = self.info(make_pod())
         given = np.array(scores, np.int64)
-        return cast(list[int], plugin.normalize_score(CycleState(), info, given, self.nodes).tolist())
+        return cast(list[int], plugin.normalize_score(EngineState(), info, given, self.nodes).tolist())
 
     def _rows(self) -> list[Nodes]:
         return [self.nodes.take(slice(i, i + 1)) for i in range(len(self.nodes))]
 
 
-def _refusals(plugin: Plugin, state: CycleState, pod: PodInfo, nodes: Nodes) -> list[Status | None]:
+def _refusals(plugin: Plugin, state: EngineState, pod: PodInfo, nodes: Nodes) -> list[Status | None]:
     verdicts = FilterRunner(plugin).run(state, pod, nodes)
     if verdicts is None:
         return [None] * len(nodes)

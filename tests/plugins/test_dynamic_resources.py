@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mooring.framework.cycle_state import CycleState
 from mooring.framework.status import Code, error, unresolvable, unschedulable
 from mooring.plugins.dynamic_resources import DynamicResources
+from mooring.runtime.engine_state import EngineState
 from tests.plugins.plugin_kit import Cluster, make, make_node, make_pod
 
 
@@ -22,7 +22,7 @@ def test_it_takes_part_where_kube_scheduler_does() -> None:
 
 def test_a_pod_without_claims_passes_and_post_filter_has_nothing_to_do() -> None:
     cluster = Cluster([make_node("a"), make_node("b")])
-    plugin, pod, state = make(DynamicResources), cluster.info(make_pod()), CycleState()
+    plugin, pod, state = make(DynamicResources), cluster.info(make_pod()), EngineState()
     assert plugin.pre_enqueue(pod) is None
     skipped = plugin.pre_filter(state, pod, cluster.nodes)
     assert skipped is not None
@@ -35,7 +35,7 @@ def test_a_pod_without_claims_passes_and_post_filter_has_nothing_to_do() -> None
 
 def test_post_filter_fails_when_the_cycle_ended_before_pre_filter() -> None:
     pod = Cluster([]).info(make_pod())
-    assert make(DynamicResources).post_filter(CycleState(), pod, {}) == error("not found")
+    assert make(DynamicResources).post_filter(EngineState(), pod, {}) == error("not found")
 
 
 def test_a_pod_with_claims_is_refused_rather_than_started_without_its_devices() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from mooring.api.objects import Node, Pod
-from mooring.framework.cycle_state import CycleState
 from mooring.plugins.image_locality import ImageLocality, normalized_image_name
+from mooring.runtime.engine_state import EngineState
 from tests.plugins.plugin_kit import Cluster, make, make_node, make_pod
 
 MIB = 1024 * 1024
@@ -66,6 +66,6 @@ def test_a_name_without_a_tag_means_latest(name: str, normalized: str) -> None:
 
 def test_other_rows_get_their_own_scores() -> None:
     cluster = Cluster([holding("a", app=1000), holding("b"), holding("c", app=1000)])
-    plugin, pod, state = make(ImageLocality), cluster.info(using("app")), CycleState()
+    plugin, pod, state = make(ImageLocality), cluster.info(using("app")), EngineState()
     assert plugin.score_nodes(state, pod, cluster.nodes.take(slice(0, 2))).tolist() == [65, 0]
     assert plugin.score_nodes(state, pod, cluster.nodes.take(slice(1, 3))).tolist() == [0, 65]

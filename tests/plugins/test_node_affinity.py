@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from mooring.api import objects
-from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, Resource
 from mooring.framework.plugin import PreFilterResult
 from mooring.framework.status import Code, unresolvable
 from mooring.plugins.node_affinity import NodeAffinity
+from mooring.runtime.engine_state import EngineState
 from tests.plugins.plugin_kit import Cluster, hint, make, make_node, make_pod
 
 NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)
@@ -139,7 +139,7 @@ def test_scoring_is_skipped_without_preferences() -> None:
 def test_a_preference_that_does_not_parse_is_an_error() -> None:
     cluster = zones("a")
     pod = cluster.info(preferring((1, term(expression("zone", "Gt", "many")))))
-    status = make(NodeAffinity).pre_score(CycleState(), pod, cluster.nodes)
+    status = make(NodeAffinity).pre_score(EngineState(), pod, cluster.nodes)
     assert status is not None
     assert status.code is Code.ERROR
     assert "many" in status.message

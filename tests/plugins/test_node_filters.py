@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, Resource
 from mooring.framework.status import Code, unresolvable
 from mooring.plugins.node_declared_features import RESTART_ALL, USER_NAMESPACES, NodeDeclaredFeatures
 from mooring.plugins.node_name import NodeName
 from mooring.plugins.node_unschedulable import NodeUnschedulable
 from mooring.plugins.taint_toleration import TaintToleration
+from mooring.runtime.engine_state import EngineState
 from mooring.runtime.runners import FilterRunner, PluginError, ScoreRunner
 from tests.plugins.plugin_kit import Cluster, hint, make, make_node, make_pod
 
@@ -129,7 +129,7 @@ def test_scoring_taints_needs_pre_score() -> None:
     cluster = Cluster([make_node("n")])
     message = 'failed to read "PreScoreTaintToleration" from cycleState: not found'
     with pytest.raises(PluginError, match=message):
-        ScoreRunner(make(TaintToleration), 1).run(CycleState(), cluster.info(make_pod()), cluster.nodes)
+        ScoreRunner(make(TaintToleration), 1).run(EngineState(), cluster.info(make_pod()), cluster.nodes)
 
 
 HARD = "a=1:NoSchedule"
@@ -191,7 +191,7 @@ def test_the_feature_filter_needs_pre_filter() -> None:
     runner = FilterRunner(make(NodeDeclaredFeatures))
     message = 'error reading "PreFilterNodeDeclaredFeatures" from cycle-state: not found'
     with pytest.raises(PluginError, match=message):
-        runner.run(CycleState(), cluster.info(make_pod()), cluster.nodes)
+        runner.run(EngineState(), cluster.info(make_pod()), cluster.nodes)
 
 
 def test_feature_events() -> None:

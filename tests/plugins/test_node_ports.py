@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from mooring.api.objects import Pod
-from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, Resource
 from mooring.framework.status import Code, unschedulable
 from mooring.plugins.node_ports import NodePorts
+from mooring.runtime.engine_state import EngineState
 from mooring.runtime.runners import FilterRunner, PluginError
 from tests.plugins.plugin_kit import Cluster, hint, make, make_node, make_pod
 
@@ -84,7 +84,7 @@ def test_a_pod_without_host_ports_skips_the_filter() -> None:
 def test_the_filter_needs_pre_filter() -> None:
     cluster = Cluster([make_node("n")])
     with pytest.raises(PluginError, match='reading "PreFilterNodePorts" from cycleState: not found'):
-        FilterRunner(make(NodePorts)).run(CycleState(), cluster.info(make_pod()), cluster.nodes)
+        FilterRunner(make(NodePorts)).run(EngineState(), cluster.info(make_pod()), cluster.nodes)
 
 
 @pytest.mark.parametrize(

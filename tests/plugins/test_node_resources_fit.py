@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from mooring.api.objects import Pod
-from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, Resource
 from mooring.framework.status import unresolvable, unschedulable
 from mooring.plugins.args import (
@@ -17,6 +16,7 @@ from mooring.plugins.args import (
     UtilizationShapePoint,
 )
 from mooring.plugins.node_resources_fit import NodeResourcesFit
+from mooring.runtime.engine_state import EngineState
 from mooring.runtime.runners import FilterRunner, PluginError
 from tests.plugins.plugin_kit import Cluster, hint, make, make_node, make_pod
 
@@ -88,7 +88,7 @@ def test_a_resource_nobody_offers_is_out_of_reach_until_a_node_does() -> None:
 
 def test_the_same_codes_serve_before_and_after_a_resource_appears() -> None:
     cluster = Cluster([make_node("plain")])
-    plugin, pod, state = make(NodeResourcesFit), cluster.info(make_pod(requests={GPU: "1"})), CycleState()
+    plugin, pod, state = make(NodeResourcesFit), cluster.info(make_pod(requests={GPU: "1"})), EngineState()
     plugin.pre_filter(state, pod, cluster.nodes)
     first = plugin.filter_nodes(state, pod, cluster.nodes)
     cluster.add_node(make_node("new", ROOMY))
@@ -143,7 +143,7 @@ def test_the_filter_needs_pre_filter() -> None:
         'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
     )
     with pytest.raises(PluginError, match=message):
-        runner.run(CycleState(), cluster.info(make_pod()), cluster.nodes)
+        runner.run(EngineState(), cluster.info(make_pod()), cluster.nodes)
 
 
 # ---- arguments

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from mooring.api.objects import Pod
-from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, Resource
 from mooring.framework.handle import Handle
 from mooring.framework.plugin import QueuedPod
@@ -17,6 +16,7 @@ from mooring.framework.status import Code, error, unresolvable
 from mooring.plugins.default_binder import DefaultBinder
 from mooring.plugins.priority_sort import PrioritySort
 from mooring.plugins.scheduling_gates import SchedulingGates
+from mooring.runtime.engine_state import EngineState
 from tests.plugins.plugin_kit import Cluster, hint, make, make_pod
 
 GATES_GONE = ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
@@ -68,7 +68,7 @@ class Bindings:
 
 def bind(client: Any) -> Any:
     plugin = DefaultBinder(None, cast(Handle, SimpleNamespace(client=client)))
-    return asyncio.run(plugin.bind(CycleState(), info(make_pod()), "node-1"))
+    return asyncio.run(plugin.bind(EngineState(), info(make_pod()), "node-1"))
 
 
 def test_binding_goes_through_the_client() -> None:

@@ -11,10 +11,10 @@ from mooring.api.decode import from_dict
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Pod
 from mooring.api.storage import CSIDriver, PersistentVolume, PersistentVolumeClaim
-from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, Resource
 from mooring.framework.status import Code, Status, unresolvable
 from mooring.plugins.volume_binding import VolumeBinding
+from mooring.runtime.engine_state import EngineState
 from mooring.runtime.runners import FilterRunner, PluginError
 from tests.plugins.plugin_kit import hint, make_node, make_pod
 from tests.plugins.volume_kit import (
@@ -52,9 +52,9 @@ def reasons(cluster: VolumeCluster, pod: Pod, plugin: VolumeBinding | None = Non
     return {name: list(status.reasons) for name, status in found.items()}
 
 
-def place(cluster: VolumeCluster, plugin: VolumeBinding, pod: Pod, node: str) -> CycleState:
+def place(cluster: VolumeCluster, plugin: VolumeBinding, pod: Pod, node: str) -> EngineState:
     """One cycle that ends with the pod reserved on a node."""
-    state, info = CycleState(), cluster.info(pod)
+    state, info = EngineState(), cluster.info(pod)
     assert plugin.pre_filter(state, info, cluster.nodes) is None
     FilterRunner(plugin).run(state, info, cluster.nodes)
     assert plugin.reserve(state, info, node) is None
@@ -127,7 +127,9 @@ def test_the_class_annotation_wins() -> None:
 def test_filter_without_pre_filter_is_an_error() -> None:
     cluster = cluster_of()
     with pytest.raises(PluginError, match="not found"):
-        FilterRunner(cluster.plugin(VolumeBinding)).run(CycleState(), cluster.info(make_pod()), cluster.nodes)
+        FilterRunner(cluster.plugin(VolumeBinding)).run(
+            EngineState(), cluster.info(make_pod()), cluster.nodes
+        )
 
 
 # ---- bound claims
@@ -479,7 +481,7 @@ def test_replicas_with_bound_claims_share_the_answer() -> None:
     pod = cluster.info(make_pod(volumes=using("data")))
 
     def ask() -> Any:
-        state = CycleState(memory)
+        state = EngineState(memory)
         plugin.pre_filter(state, pod, cluster.nodes)
         return FilterRunner(plugin).run(state, pod, cluster.nodes)
 
@@ -502,7 +504,7 @@ def test_what_is_assumed_for_others_ends_a_shared_answer() -> None:
     pod = cluster.info(make_pod("x", volumes=using("one")))
 
     def passes() -> bool:
-        state = CycleState(memory)
+        state = EngineState(memory)
         assert plugin.pre_filter(state, pod, cluster.nodes) is None
         return FilterRunner(plugin).run(state, pod, cluster.nodes) is None
 
@@ -524,7 +526,7 @@ def test_removing_pods_changes_nothing() -> None:
 def test_score_is_skipped() -> None:
     cluster = cluster_of()
     assert cluster.score(cluster.plugin(VolumeBinding), make_pod()) is None
-    state = CycleState()
+    state = EngineState()
     scores = cluster.plugin(VolumeBinding).score_nodes(state, cluster.info(make_pod()), cluster.nodes)
     assert scores.tolist() == [0, 0, 0]
 

@@ -13,9 +13,9 @@ from mooring.api.objects import Pod
 from mooring.api.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.core.memory import MemoryCluster
 from mooring.core.scheduler import Scheduler
-from mooring.framework.cycle_state import CycleState
 from mooring.framework.status import Code, Status
 from mooring.plugins.volume_binding import VolumeBinding
+from mooring.runtime.engine_state import EngineState
 from mooring.runtime.runners import FilterRunner
 from tests.plugins.plugin_kit import make_node, make_pod
 from tests.plugins.volume_kit import (
@@ -48,7 +48,7 @@ class Binding:
         self.cluster.desk.client = self.api
         self.plugin = self.cluster.plugin(VolumeBinding, bind_timeout_seconds=timeout)
         self.pod = self.cluster.info(make_pod(volumes=using("static", "dynamic")))
-        self.state = CycleState()
+        self.state = EngineState()
         self.happenings: dict[float, Callable[[], None]] = {}
 
     def control(self) -> None:
@@ -129,7 +129,7 @@ def test_a_pod_whose_claims_are_bound_has_nothing_to_do() -> None:
     binding.cluster.put(claim("static", volume="pv"), claim("dynamic", volume="pv"))
     binding.reserve()
     assert binding.plugin.pre_bind(binding.state, binding.pod, "n") is None
-    assert binding.plugin.pre_bind(CycleState(), binding.pod, "n") is None  # nor one without claims
+    assert binding.plugin.pre_bind(EngineState(), binding.pod, "n") is None  # nor one without claims
 
 
 def test_it_gives_up_after_the_timeout() -> None:

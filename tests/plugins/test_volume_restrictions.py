@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from mooring.api.objects import Pod
-from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, Resource
 from mooring.framework.status import Code, Status, unresolvable, unschedulable
 from mooring.plugins.volume_restrictions import VolumeRestrictions
+from mooring.runtime.engine_state import EngineState
 from mooring.runtime.runners import FilterRunner, PluginError
 from tests.plugins.plugin_kit import hint, make_node, make_pod
 from tests.plugins.volume_kit import VolumeCluster, claim, using
@@ -155,7 +155,7 @@ def test_filter_without_pre_filter_is_an_error() -> None:
     cluster = VolumeCluster([make_node("a")])
     runner = FilterRunner(cluster.plugin(VolumeRestrictions))
     with pytest.raises(PluginError, match='cannot read "PreFilterVolumeRestrictions" from cycleState'):
-        runner.run(CycleState(), cluster.info(make_pod()), cluster.nodes)
+        runner.run(EngineState(), cluster.info(make_pod()), cluster.nodes)
 
 
 # ---- queueing hints

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from mooring.api import quantity
 from mooring.api.objects import Node
 from mooring.api.storage import PersistentVolume, PersistentVolumeClaim
-from mooring.framework.cycle_state import CycleState
 from mooring.plugins.volume_binding import VolumeBinding
+from mooring.runtime.engine_state import EngineState
 from mooring.runtime.runners import FilterRunner
 from tests.plugins.plugin_kit import make_node, make_pod
 from tests.plugins.volume_kit import HOST, ZONE, VolumeCluster, claim, storage_class, using, volume
@@ -141,7 +141,7 @@ def test_the_search_over_all_nodes_is_the_search_on_each(data: st.DataObject) ->
 
 def reserved(cluster: VolumeCluster, pvcs: Sequence[PersistentVolumeClaim], node: str) -> dict[str, str]:
     """Which volume each claim gets when the pod is placed on a node."""
-    plugin, state = cluster.plugin(VolumeBinding), CycleState()
+    plugin, state = cluster.plugin(VolumeBinding), EngineState()
     pod = cluster.info(make_pod(volumes=using(*(pvc.name for pvc in pvcs))))
     plugin.pre_filter(state, pod, cluster.nodes)
     FilterRunner(plugin).run(state, pod, cluster.nodes)

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import pytest
 
 from mooring.api.meta import KubeObject
-from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, Resource
 from mooring.framework.status import Code, Status, unresolvable
 from mooring.plugins.volume_zone import VolumeZone
+from mooring.runtime.engine_state import EngineState
 from mooring.runtime.runners import FilterRunner
 from tests.plugins.plugin_kit import hint, make_node, make_pod
 from tests.plugins.volume_kit import VolumeCluster, claim, csi_volume, storage_class, using
@@ -94,7 +94,7 @@ def test_claims_that_no_node_can_serve(objects: list[KubeObject], reason: str) -
     plugin, pod = cluster.plugin(VolumeZone), make_pod(volumes=using("data"))
     assert cluster.pre_filter(plugin, pod) == unresolvable(reason)
     # Where its pre_filter is disabled, the filter finds out itself.
-    verdicts = FilterRunner(plugin).run(CycleState(), cluster.info(pod), cluster.nodes)
+    verdicts = FilterRunner(plugin).run(EngineState(), cluster.info(pod), cluster.nodes)
     assert verdicts is not None
     assert [verdicts.statuses[code] for code in verdicts.codes.tolist()] == [unresolvable(reason)]
 
@@ -130,7 +130,7 @@ def test_answers_follow_the_objects() -> None:
     pod = cluster.info(make_pod(volumes=using("data")))
 
     def refused() -> bool:
-        state = CycleState(memory)
+        state = EngineState(memory)
         assert plugin.pre_filter(state, pod, cluster.nodes) is None
         return FilterRunner(plugin).run(state, pod, cluster.nodes) is not None
 

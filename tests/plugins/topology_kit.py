@@ -26,12 +26,12 @@ from mooring.api.objects import (
 )
 from mooring.api.workloads import Namespace, Service, ServiceSpec
 from mooring.framework.args import Args
-from mooring.framework.cycle_state import CycleState
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import Nodes, Verdicts
 from mooring.framework.plugin import Plugin, scores_groups
 from mooring.framework.pod import PodInfo, Shape
 from mooring.framework.status import SKIP, SKIP_SHAPE
+from mooring.runtime.engine_state import EngineState
 from mooring.state.cluster import ClusterState
 from mooring.state.store import ObjectStore
 from tests.strategies import among, up_to
@@ -107,8 +107,8 @@ class Bench(Generic[P]):
 
     # ---- the plugin
 
-    def state(self, pod: PodInfo, reuse: bool = True) -> CycleState:
-        return CycleState(self.memories.setdefault(pod.shape, {}) if reuse else {})
+    def state(self, pod: PodInfo, reuse: bool = True) -> EngineState:
+        return EngineState(self.memories.setdefault(pod.shape, {}) if reuse else {})
 
     def verdicts(self, pod: Pod, *, reuse: bool = True, nodes: Nodes | None = None) -> Verdicts | None:
         """What pre_filter and filter_nodes say; None where the plugin skips."""

@@ -20,10 +20,10 @@ from mooring.api.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from mooring.framework.cycle_state import CycleState
 from mooring.framework.handle import Handle
 from mooring.framework.plugin import Plugin
 from mooring.framework.status import Status
+from mooring.runtime.engine_state import EngineState
 from mooring.runtime.runners import FilterRunner
 from mooring.state.store import ObjectStore
 from tests.plugins.plugin_kit import Cluster
@@ -210,7 +210,7 @@ class VolumeCluster(Cluster):
 
     def without(self, plugin: Plugin, pod: Pod, *gone: str) -> dict[str, Status | None]:
         """What the filter says with these pods removed from their nodes, as preemption would ask."""
-        nodes, info, state = self.nodes, self.info(pod), CycleState()
+        nodes, info, state = self.nodes, self.info(pod), EngineState()
         plugin.pre_filter(state, info, nodes)
         there = [[p for p in nodes[i].pods if p.name in gone] for i in range(len(nodes))]
         view = nodes.what_if(nodes.rows, there, [[] for _ in there])

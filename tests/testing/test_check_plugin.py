@@ -28,6 +28,7 @@ from mooring.framework import (
     pending,
     plugin,
     refuse,
+    registration,
     skip,
     unresolvable,
     unschedulable,
@@ -35,7 +36,6 @@ from mooring.framework import (
 )
 from mooring.framework.events import ClusterEvent
 from mooring.plugins import IN_TREE
-from mooring.runtime import registry as registry_module
 from mooring.testing import check_plugin, make_node, make_pod
 
 NO = unschedulable("no")
@@ -141,7 +141,7 @@ def test_a_good_plugin_passes() -> None:
 
 
 def test_a_decorated_plugin_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry_module, "_decorated", {})
+    monkeypatch.setattr(registration, "decorated", {})
     check_plugin(plugin(type("Decorated", (Spread,), {"name": "Decorated"})))
 
 

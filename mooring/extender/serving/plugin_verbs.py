@@ -1,7 +1,7 @@
 """Plugins behind the verbs: pre_filter and filter as /filter, pre_score and score as /prioritize, the binding
 cycle as /bind, and filters on nodes without their victims, then post_filter, as /preempt.
 
-Every request is a cycle of its own: what a plugin writes to the CycleState is gone with it, so pre_filter
+Every request is a cycle of its own: what a plugin writes to the EngineState is gone with it, so pre_filter
 runs before each. Answers are kept for pods of the same shape as in the scheduler itself, so that the second
 replica of a workload costs little.
 """
@@ -23,11 +23,11 @@ from mooring.extender.serving.plugin_profile import PROFILE
 from mooring.extender.serving.questions import Question
 from mooring.extender.serving.verbs import Preemption
 from mooring.extender.wire import MAX_EXTENDER_PRIORITY
-from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import BoolArray, IntArray, NodeStatuses
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import SUCCESS, Code, Status, unresolvable, unschedulable
 from mooring.runtime.changes import Changes
+from mooring.runtime.engine_state import EngineState
 from mooring.runtime.filtering import Answer
 from mooring.runtime.profile import PreFilterOutcome, ShapeMemory
 
@@ -43,7 +43,7 @@ class _Cycle:
         self.pod: PodInfo = cluster.info(pod)
         self.nodes = cluster.nodes
         self.memory: ShapeMemory = profile.memory_of(self.pod.shape, len(self.nodes))
-        self.state = CycleState(self.memory.memory)
+        self.state = EngineState(self.memory.memory)
         self.outcome: PreFilterOutcome = profile.pre_filter(self.memory, self.state, self.pod, self.nodes)
 
 
@@ -119,7 +119,7 @@ class ServedPlugins:
     # ---- bind
 
     async def bind(self, pod: PodInfo, node_name: str) -> None:
-        status = await BindingCycle(self.profile, CycleState(), None, pod, node_name).run()
+        status = await BindingCycle(self.profile, EngineState(), None, pod, node_name).run()
         if not status.ok:
             raise ExtenderError(status.message)
 

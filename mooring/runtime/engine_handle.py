@@ -1,0 +1,44 @@
+"""The Handle as the default plugins use it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.handle import Handle
+from mooring.framework.nodes import Nodes
+from mooring.framework.pod import PodInfo
+from mooring.runtime.extender import Extender
+from mooring.runtime.filtering import Answer
+
+
+class EngineHandle(Handle, Protocol):
+    """The whole Handle, including the parts that are not in the contract."""
+
+    @property
+    def extenders(self) -> Iterable[Extender]:
+        """The configured extenders, in the order in which they are called."""
+        ...
+
+    def nominated_node(self, uid: str) -> str:
+        """Return the node that a pod is nominated to, or ""."""
+        ...
+
+    def is_preempting(self, uid: str) -> bool:
+        """Whether the victims of this pod's preemption are still being evicted."""
+        ...
+
+    def run_filters(
+        self, state: CycleState, pod: PodInfo, nodes: Nodes, *, about_pods: bool = False
+    ) -> Answer:
+        """Run the profile's filters on any view of nodes, hypothetical ones included.
+
+        `about_pods` leaves out filters that read only the Node object: where a view differs from one that
+        passed in its pods alone, they would pass again.
+        """
+        ...
+
+    def filters_are_local(self, state: CycleState) -> bool:
+        """Whether every filter of this cycle reads only the node and its pods."""
+        ...
