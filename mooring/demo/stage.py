@@ -11,7 +11,6 @@ import msgspec
 from mooring.api.times import format_time
 from mooring.demo.examples import read
 from mooring.sandbox.apiserver.printing.ages import Ages
-from mooring.sandbox.apiserver.printing.table import printer_of
 from mooring.sandbox.cluster.applying import Tree, read_trees
 from mooring.testing.whole_cluster import WholeCluster
 
@@ -120,7 +119,7 @@ class Stage:
 
     def _table(self, kind: str, wide: bool) -> tuple[list[str], list[list[str]]]:
         resource = self.cluster.resource(kind)
-        printer = printer_of(resource)
+        printer = resource.printer
         ages = Ages(self.cluster.now())
         shown = [i for i, d in enumerate(printer.definitions) if wide or not d.get("priority")]
         columns = [str(printer.definitions[i]["name"]).upper() for i in shown]

@@ -32,7 +32,7 @@ from mooring.explain.explain import decisions as explained
 from mooring.explain.log import Recording
 from mooring.explain.report import report
 from mooring.framework.plugin import Plugin
-from mooring.sandbox.apiserver.kinds.resource import Resource
+from mooring.sandbox.apiserver.context.resource import Resource
 from mooring.sandbox.cluster.applying import Tree, read_trees, tree_of
 from mooring.sandbox.cluster.local_cluster import LocalCluster
 from mooring.sandbox.controllers.kinds import PODS

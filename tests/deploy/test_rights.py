@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from mooring.sandbox.apiserver.authorization.rules import Asked
-from mooring.sandbox.apiserver.verbs.api import User
+from mooring.sandbox.apiserver.authorization.users import User
 from tests.deploy.permissions import CLUSTER_WIDE, FORBIDDEN, LEASE, NEW_LEASE, Permission
 from tests.deploy.rights import NODE, POD, SECOND, scheduler_command
 from tests.sandbox.apiserver.kit import Running, running

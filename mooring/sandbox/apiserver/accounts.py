@@ -9,11 +9,10 @@ from typing import Any, Final
 
 import msgspec
 
-from mooring.sandbox.apiserver.authorization.rbac import ACCOUNT
+from mooring.sandbox.apiserver.authorization.users import ADMIN, User, service_account
+from mooring.sandbox.apiserver.context.api import Api
 from mooring.sandbox.apiserver.objects import Tree, dig, encode_json
-from mooring.sandbox.apiserver.verbs.api import Api, User
 
-ADMIN: Final = User("mooring-admin", ("system:masters", "system:authenticated"))
 AUDIENCE: Final = "https://kubernetes.default.svc.cluster.local"
 _HEADER: Final = {"alg": "HS256", "typ": "JWT"}
 BOUND_TO: Final = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
@@ -29,11 +28,6 @@ def user_of(api: Api, token: str) -> User | None:
         return None
     about = claims["kubernetes.io"]
     return service_account(about["namespace"], about["serviceaccount"]["name"])
-
-
-def service_account(namespace: str, name: str) -> User:
-    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
-    return User(f"{ACCOUNT}{namespace}:{name}", groups)
 
 
 def issue(api: Api, account: Tree, spec: Tree, bound: tuple[str, Tree] | None) -> str:

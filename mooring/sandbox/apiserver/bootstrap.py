@@ -6,15 +6,16 @@ from typing import Final
 
 from mooring.sandbox.apiserver.authorization.default_roles import default_roles
 from mooring.sandbox.apiserver.authorization.rbac import GROUP
+from mooring.sandbox.apiserver.authorization.users import User
+from mooring.sandbox.apiserver.context.api import Api
+from mooring.sandbox.apiserver.context.options import DEFAULT_WRITE
+from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.kinds.codec import FieldValidation
 from mooring.sandbox.apiserver.objects import Tree, encode_tail
 from mooring.sandbox.apiserver.store.record import key_of
 from mooring.sandbox.apiserver.strategies.services import FIRST_ADDRESS
 from mooring.sandbox.apiserver.validation.cluster import SYSTEM_CLASSES
-from mooring.sandbox.apiserver.verbs.api import Api, User
 from mooring.sandbox.apiserver.verbs.creating import create
-from mooring.sandbox.apiserver.verbs.options import DEFAULT_WRITE
-from mooring.sandbox.apiserver.verbs.write import Write
 
 _SYSTEM: Final = User("system:apiserver", ("system:masters",))
 _NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from mooring.sandbox.apiserver.context.resource import GroupVersionKind, Registry, Resource, Subresource
 from mooring.sandbox.apiserver.conversions import CONVERSIONS, FIELD_ALIASES, STORED_ELSEWHERE
 from mooring.sandbox.apiserver.kinds import models
 from mooring.sandbox.apiserver.kinds.codec import BuiltinCodec
 from mooring.sandbox.apiserver.kinds.names import SHORT_NAMES, categories
-from mooring.sandbox.apiserver.kinds.resource import GroupVersionKind, Registry, Resource, Subresource
 from mooring.sandbox.apiserver.kinds.types import object_type
+from mooring.sandbox.apiserver.printing.columns import DEFAULT
+from mooring.sandbox.apiserver.printing.printers import PRINTERS
 from mooring.sandbox.apiserver.strategies.table import strategy_of
 
 _STABLE = re.compile(r".*_v\d+")
@@ -86,4 +88,5 @@ def _resource(member: type, info: models.ApiInfo, subresources: list[Subresource
         conversion=CONVERSIONS.get(gvk),
         field_aliases=FIELD_ALIASES.get(gvk),
         type=type,
+        printer=PRINTERS.get(storage, DEFAULT),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mooring.sandbox.apiserver.kinds.resource import Conversion, GroupVersionKind
+from mooring.sandbox.apiserver.context.resource import Conversion, GroupVersionKind
 from mooring.sandbox.apiserver.objects import Tree
 
 # ---- events: stored as those of the core group ----------------------------------------------------

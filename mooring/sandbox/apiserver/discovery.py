@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from mooring.sandbox.apiserver.kinds.resource import GroupVersionKind, Registry, Resource
+from mooring.sandbox.apiserver.context.resource import GroupVersionKind, Registry, Resource
 from mooring.sandbox.apiserver.objects import Tree, encode_json
 
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")

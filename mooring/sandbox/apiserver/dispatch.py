@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from mooring.sandbox.apiserver.context.options import WriteOptions
 from mooring.sandbox.apiserver.errors import bad_request, method_not_allowed
 from mooring.sandbox.apiserver.kinds.codec import Codec
 from mooring.sandbox.apiserver.kinds.types import object_type
@@ -15,9 +16,10 @@ from mooring.sandbox.apiserver.subresources.table import SUBRESOURCES
 from mooring.sandbox.apiserver.verbs.body import read_object, to_json
 from mooring.sandbox.apiserver.verbs.creating import create
 from mooring.sandbox.apiserver.verbs.deleting import Deleted, delete, delete_collection
-from mooring.sandbox.apiserver.verbs.options import WriteOptions, delete_options, list_options
+from mooring.sandbox.apiserver.verbs.options import delete_options, list_options
 from mooring.sandbox.apiserver.verbs.patching import patch
 from mooring.sandbox.apiserver.verbs.reading import get, list_objects, reached_version
+from mooring.sandbox.apiserver.verbs.replicas import read_replica
 from mooring.sandbox.apiserver.verbs.request import (
     Answer,
     ListAnswer,
@@ -88,16 +90,13 @@ def _codec(request: Request) -> Codec:
 def _create(request: Request) -> Answer:
     write = request.write("CREATE")
     resource = request.resource
-    replicas = resource.strategy.replicas
-    replica = None if replicas is None or request.content_type else replicas.read(write, request.body)
-    if replicas is not None and replica is not None:
-        made = replicas.create(write, replica)
-        if made is not None:
-            return ObjectAnswer(made, resource, 201)
-    obj = read_object(write, request.body, request.content_type, resource.codec, resource.gvk)
-    record = create(write, obj)
-    if replicas is not None and replica is not None:
-        replicas.remember(write, replica, record)
+    replica = None if request.content_type else read_replica(write, request.body)
+    record = None if replica is None else replica.create()
+    if record is None:
+        obj = read_object(write, request.body, request.content_type, resource.codec, resource.gvk)
+        record = create(write, obj)
+        if replica is not None:
+            replica.remember(record)
     return ObjectAnswer(record, resource, 201, write.warnings)
 
 

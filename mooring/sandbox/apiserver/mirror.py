@@ -1,38 +1,39 @@
-"""What plugins know about other objects, without reading them at every write."""
+"""Values derived from all objects of a table, kept until the table changes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
 
-if TYPE_CHECKING:
-    from mooring.sandbox.apiserver.store.record import Event
-    from mooring.sandbox.apiserver.verbs.api import Api
+from mooring.sandbox.apiserver.objects import Tree, read_all
+from mooring.sandbox.apiserver.store.record import Event
+from mooring.sandbox.apiserver.store.store import Store
 
-Known = TypeVar("Known")
+Derived = TypeVar("Derived")
 
 
-class Mirror(Generic[Known]):
-    """Something that follows from all objects of a table, found out anew once the table has changed.
+class Mirror(Generic[Derived]):
+    """Caches what `derive` makes of the objects of a table; recomputed on first use after a change.
 
-    Meant for kinds of which there are few and which seldom change, such as priority classes.
+    Meant for kinds with few objects that seldom change, such as priority classes.
     """
 
-    def __init__(self, storage: str, read: Callable[[Api], Known]) -> None:
+    def __init__(self, storage: str, derive: Callable[[Iterable[Tree]], Derived]) -> None:
         self._storage = storage
-        self._read = read
-        self._api: Api | None = None
-        self._known: Known
+        self._derive = derive
+        self._store: Store | None = None
+        self._value: Derived
         self._stale = True
 
-    def get(self, api: Api) -> Known:
-        if self._stale or self._api is not api:
-            if self._api is not api:
-                api.store.table(self._storage).listeners.append(self._changed)
-                self._api = api
+    def get(self, store: Store) -> Derived:
+        if self._stale or self._store is not store:
+            table = store.table(self._storage)
+            if self._store is not store:
+                table.listeners.append(self._changed)
+                self._store = store
             self._stale = False
-            self._known = self._read(api)
-        return self._known
+            self._value = self._derive(read_all(table))
+        return self._value
 
     def _changed(self, event: Event) -> None:
         self._stale = True

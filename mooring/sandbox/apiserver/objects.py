@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from mooring.sandbox.apiserver.store.record import OPENING, Record
+from mooring.sandbox.apiserver.store.table import Table
 
 Tree = dict[str, Any]
 
@@ -33,6 +35,12 @@ def encode_tail(obj: Tree) -> bytes:
 def decode_record(record: Record, api_version: str, kind: str) -> Tree:
     """The object of a record, as a tree of its own that may be changed."""
     return {"kind": kind, "apiVersion": api_version, **_decoder.decode(record.body)}
+
+
+def read_all(table: Table, namespace: str = "") -> Iterator[Tree]:
+    """Decode all objects of a table, or those of one namespace, in the order of their keys, without kind."""
+    for key in table.keys(namespace):
+        yield decode_record(table.records[key], "", "")
 
 
 def dig(tree: Any, *path: str) -> Any:

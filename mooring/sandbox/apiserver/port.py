@@ -12,17 +12,19 @@ from mooring.api.meta import KubeObject
 from mooring.client.decoding import Reader, reader_of
 from mooring.client.kinds import ApiResource
 from mooring.client.port import Change, Page, PatchType, ServedKind
+from mooring.sandbox.apiserver.authorization.users import IN_PROCESS, User
+from mooring.sandbox.apiserver.context.api import Api
+from mooring.sandbox.apiserver.context.options import WriteOptions
+from mooring.sandbox.apiserver.context.resource import Resource
 from mooring.sandbox.apiserver.discovery import version_priority
 from mooring.sandbox.apiserver.dispatch import handle
 from mooring.sandbox.apiserver.errors import no_such_resource
 from mooring.sandbox.apiserver.fields.managers import manager_name
 from mooring.sandbox.apiserver.http.negotiation import PLAIN
 from mooring.sandbox.apiserver.kinds.codec import FieldValidation
-from mooring.sandbox.apiserver.kinds.resource import Resource
 from mooring.sandbox.apiserver.objects import encode_json
 from mooring.sandbox.apiserver.store.record import Record
-from mooring.sandbox.apiserver.verbs.api import IN_PROCESS, Api, User
-from mooring.sandbox.apiserver.verbs.options import Params, WriteOptions
+from mooring.sandbox.apiserver.verbs.options import Params
 from mooring.sandbox.apiserver.verbs.request import (
     Answer,
     ListAnswer,

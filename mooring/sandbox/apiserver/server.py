@@ -15,6 +15,7 @@ from pathlib import Path
 from mooring.sandbox.apiserver.admission.plugins import default_admission
 from mooring.sandbox.apiserver.bootstrap import bootstrap, bootstrap_roles
 from mooring.sandbox.apiserver.builtin import builtin_registry
+from mooring.sandbox.apiserver.context.api import Api
 from mooring.sandbox.apiserver.custom.serving import serve_definitions
 from mooring.sandbox.apiserver.http.app import App, Page
 from mooring.sandbox.apiserver.http.identity import (
@@ -30,7 +31,6 @@ from mooring.sandbox.apiserver.http.serving import Listener
 from mooring.sandbox.apiserver.port import EmbeddedCluster
 from mooring.sandbox.apiserver.store.sqlite import SqliteJournal
 from mooring.sandbox.apiserver.store.store import WINDOW, Store
-from mooring.sandbox.apiserver.verbs.api import Api
 
 VERSION = "1.36"
 

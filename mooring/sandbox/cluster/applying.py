@@ -12,7 +12,7 @@ from mooring.api.meta import KubeObject
 from mooring.client.errors import ApiError
 from mooring.client.kinds import ApiResource
 from mooring.client.port import PatchType
-from mooring.sandbox.apiserver.kinds.resource import Registry
+from mooring.sandbox.apiserver.context.resource import Registry
 from mooring.sandbox.apiserver.port import EmbeddedCluster
 
 Tree = dict[str, Any]

@@ -16,14 +16,15 @@ from typing import Any, NamedTuple
 import yaml
 
 from mooring.sandbox.apiserver.admission.plugins import default_admission
+from mooring.sandbox.apiserver.authorization.users import User
 from mooring.sandbox.apiserver.bootstrap import bootstrap
 from mooring.sandbox.apiserver.builtin import builtin_registry
+from mooring.sandbox.apiserver.context.api import Api
 from mooring.sandbox.apiserver.custom.serving import serve_definitions
 from mooring.sandbox.apiserver.dispatch import handle
 from mooring.sandbox.apiserver.http.negotiation import PLAIN
 from mooring.sandbox.apiserver.server import EmbeddedServer
 from mooring.sandbox.apiserver.store.store import Store
-from mooring.sandbox.apiserver.verbs.api import Api, User
 from mooring.sandbox.apiserver.verbs.request import Answer, ListAnswer, ObjectAnswer, Request, TreeAnswer
 from mooring.testing import VirtualClock
 

@@ -12,11 +12,11 @@ import yaml
 
 from mooring.api.patches import merge_patch
 from mooring.client.errors import ApiError
+from mooring.sandbox.apiserver.authorization.users import IN_PROCESS, User
 from mooring.sandbox.apiserver.dispatch import handle
 from mooring.sandbox.apiserver.errors import status_tree
 from mooring.sandbox.apiserver.http.negotiation import PLAIN
 from mooring.sandbox.apiserver.http.paths import find_target, verb_of
-from mooring.sandbox.apiserver.verbs.api import IN_PROCESS, User
 from mooring.sandbox.apiserver.verbs.request import ObjectAnswer, Request, TreeAnswer
 from tests.sandbox.apiserver.kit import Direct
 

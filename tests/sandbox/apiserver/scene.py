@@ -12,10 +12,10 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mooring.sandbox.apiserver.kinds.resource import Resource
+from mooring.sandbox.apiserver.context.api import Api
+from mooring.sandbox.apiserver.context.resource import Resource
 from mooring.sandbox.apiserver.objects import encode_tail
 from mooring.sandbox.apiserver.store.record import Record, key_of
-from mooring.sandbox.apiserver.verbs.api import Api
 
 DATA = Path(__file__).parent / "data"
 NAMESPACE = "stage"

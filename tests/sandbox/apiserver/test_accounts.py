@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from mooring.sandbox.apiserver.accounts import ADMIN, AUDIENCE, user_of
+from mooring.sandbox.apiserver.accounts import AUDIENCE, user_of
+from mooring.sandbox.apiserver.authorization.users import ADMIN
 from tests.sandbox.apiserver.kit import Direct, Running, pod
 
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from mooring.sandbox.apiserver.builtin import builtin_registry
+from mooring.sandbox.apiserver.context.resource import GroupVersionKind, Registry, Resource
+from mooring.sandbox.apiserver.context.strategy import Strategy
 from mooring.sandbox.apiserver.kinds.codec import Decoded, FieldValidation
-from mooring.sandbox.apiserver.kinds.resource import GroupVersionKind, Registry, Resource
-from mooring.sandbox.apiserver.kinds.strategy import Strategy
-from mooring.sandbox.apiserver.kinds.traits import traits_of
 from mooring.sandbox.apiserver.kinds.types import ObjectType
 from mooring.sandbox.apiserver.openapi.documents import OpenAPI
+from mooring.sandbox.apiserver.strategies.traits import traits_of
 from tests.sandbox.apiserver.openapi_digest import digest
 from tests.sandbox.apiserver.scene import DATA, Tree
 

@@ -13,7 +13,7 @@ from mooring.sandbox.apiserver.builtin import builtin_registry
 from mooring.sandbox.apiserver.printing.ages import Ages, human_duration
 from mooring.sandbox.apiserver.printing.columns import Printer
 from mooring.sandbox.apiserver.printing.custom import custom_printer
-from mooring.sandbox.apiserver.printing.table import PRINTERS, printer_of
+from mooring.sandbox.apiserver.printing.printers import PRINTERS
 from mooring.sandbox.apiserver.printing.workloads import SCALE
 from tests.sandbox.apiserver.scene import Recorded, Tree, recorded_tables, without_ages
 
@@ -30,7 +30,7 @@ def printer(table: Recorded) -> Printer:
         return custom_printer(versions[table.version].get("additionalPrinterColumns", ()))
     resource = REGISTRY.find(table.group, table.version, table.plural)
     assert resource is not None
-    return printer_of(resource)
+    return resource.printer
 
 
 def stored(table: Recorded) -> dict[str, Tree]:
@@ -65,7 +65,7 @@ def test_kinds_that_nobody_thought_of_show_when_they_were_created() -> None:
     resource = REGISTRY.find("rbac.authorization.k8s.io", "v1", "clusterroles")
     assert resource is not None
     obj = {"metadata": {"name": "a", "creationTimestamp": "2026-01-01T00:00:00Z"}}
-    assert printer_of(resource).cells(obj, Ages(NOW)) == ["a", "2026-01-01T00:00:00Z"]
+    assert resource.printer.cells(obj, Ages(NOW)) == ["a", "2026-01-01T00:00:00Z"]
 
 
 def test_every_printer_is_of_a_kind_that_is_served() -> None:

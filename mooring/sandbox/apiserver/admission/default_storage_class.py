@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
-from mooring.sandbox.apiserver.admission.chain import AdmissionPlugin
+from mooring.sandbox.apiserver.context.admission import AdmissionPlugin
+from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.mirror import Mirror
 from mooring.sandbox.apiserver.objects import Tree
-from mooring.sandbox.apiserver.verbs.api import Api
-from mooring.sandbox.apiserver.verbs.write import Write
 
 _CLASSES: Final = "storageclasses.storage.k8s.io"
 _IS_DEFAULT: Final = (
@@ -18,11 +18,11 @@ _IS_DEFAULT: Final = (
 _CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 
 
-def _read(api: Api) -> str | None:
+def _read(trees: Iterable[Tree]) -> str | None:
     """The newest of the default classes; of several made at once, the first by name."""
     found = [
         (tree["metadata"]["creationTimestamp"], tree["metadata"]["name"])
-        for tree in api.read_all(_CLASSES)
+        for tree in trees
         if any((tree["metadata"].get("annotations") or {}).get(key) == "true" for key in _IS_DEFAULT)
     ]
     newest = max((created for created, _ in found), default=None)
@@ -39,6 +39,6 @@ class DefaultStorageClass(AdmissionPlugin):
         annotations = obj["metadata"].get("annotations") or {}
         if "storageClassName" in obj["spec"] or _CLASS in annotations:
             return
-        default = self._default.get(write.api)
+        default = self._default.get(write.api.store)
         if default is not None:
             obj["spec"]["storageClassName"] = default

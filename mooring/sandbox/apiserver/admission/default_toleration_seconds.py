@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from mooring.sandbox.apiserver.admission.chain import AdmissionPlugin
+from mooring.sandbox.apiserver.context.admission import AdmissionPlugin
+from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.objects import Tree
-from mooring.sandbox.apiserver.verbs.write import Write
 
 _SECONDS: Final = 300
 _KEYS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")

@@ -7,12 +7,13 @@ from typing import Final
 
 import msgspec
 
-from mooring.sandbox.apiserver.admission.chain import AdmissionPlugin
-from mooring.sandbox.apiserver.authorization.rbac import GROUP, MASTERS, read_binding, read_role
+from mooring.sandbox.apiserver.authorization.rbac import GROUP, read_binding, read_role
 from mooring.sandbox.apiserver.authorization.rules import EVERYTHING, Asked, Rule
+from mooring.sandbox.apiserver.authorization.users import MASTERS
+from mooring.sandbox.apiserver.context.admission import AdmissionPlugin
+from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.errors import forbidden, not_found
 from mooring.sandbox.apiserver.objects import Tree, encode_json
-from mooring.sandbox.apiserver.verbs.write import Write
 
 _ROLES: Final = (f"roles.{GROUP}", f"clusterroles.{GROUP}")
 _OF_ITS_END: Final = ("finalizers", "ownerReferences", "managedFields", "resourceVersion")

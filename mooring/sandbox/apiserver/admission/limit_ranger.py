@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from mooring.api.quantity import NANO, parse
-from mooring.sandbox.apiserver.admission.chain import AdmissionPlugin
+from mooring.sandbox.apiserver.context.admission import AdmissionPlugin
+from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.errors import forbidden
 from mooring.sandbox.apiserver.mirror import Mirror
 from mooring.sandbox.apiserver.objects import Tree, dig
 from mooring.sandbox.apiserver.validation.totals import aggregate_texts
-from mooring.sandbox.apiserver.verbs.api import Api
-from mooring.sandbox.apiserver.verbs.write import Write
 
 Quantities = Mapping[str, str]
 
@@ -20,10 +19,10 @@ _ANNOTATION: Final = "kubernetes.io/limit-ranger"
 _POD_LEVEL: Final = ("cpu", "memory")
 
 
-def _read(api: Api) -> dict[str, list[list[Tree]]]:
+def _read(trees: Iterable[Tree]) -> dict[str, list[list[Tree]]]:
     """By namespace, the limits of each LimitRange."""
     found: dict[str, list[list[Tree]]] = {}
-    for tree in api.read_all("limitranges"):
+    for tree in trees:
         limits = dig(tree, "spec", "limits") or []
         found.setdefault(tree["metadata"]["namespace"], []).append(limits)
     return found
@@ -39,7 +38,7 @@ class LimitRanger(AdmissionPlugin):
 
     def _limits(self, write: Write, old: Tree | None) -> list[list[Tree]]:
         """The ranges that have a say in this write."""
-        ranges = self._ranges.get(write.api).get(write.namespace)
+        ranges = self._ranges.get(write.api.store).get(write.namespace)
         if not ranges or (old is not None and "deletionTimestamp" in old["metadata"]):
             return []
         if write.resource.storage == "pods":

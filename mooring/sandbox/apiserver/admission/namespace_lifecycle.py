@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from mooring.sandbox.apiserver.admission.chain import AdmissionPlugin
+from mooring.sandbox.apiserver.context.admission import AdmissionPlugin
+from mooring.sandbox.apiserver.context.namespaces import is_terminating
+from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.errors import forbidden, not_found
 from mooring.sandbox.apiserver.objects import Tree
-from mooring.sandbox.apiserver.verbs.api import Api
-from mooring.sandbox.apiserver.verbs.write import Write
 
 IMMORTAL: Final = ("default", "kube-system", "kube-public")
-_PHASE = 0  # of the selectable fields of namespaces
-
-
-def takes_new_objects(api: Api, name: str) -> bool:
-    namespace = api.record("namespaces", name)
-    return namespace is not None and namespace.fields[_PHASE] != "Terminating"
 
 
 class NamespaceLifecycle(AdmissionPlugin):
@@ -26,10 +20,10 @@ class NamespaceLifecycle(AdmissionPlugin):
         if write.operation != "CREATE" or not write.namespace:
             return
         resource = write.resource
-        namespace = write.api.record("namespaces", write.namespace)
-        if namespace is None:
+        terminating = is_terminating(write.api, write.namespace)
+        if terminating is None:
             raise not_found("", "namespaces", write.namespace)
-        if namespace.fields[_PHASE] == "Terminating":
+        if terminating:
             error = forbidden(
                 resource.group,
                 resource.plural,

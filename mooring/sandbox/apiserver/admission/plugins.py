@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from mooring.sandbox.apiserver.admission.chain import Admission, AdmissionPlugin
 from mooring.sandbox.apiserver.admission.default_storage_class import DefaultStorageClass
 from mooring.sandbox.apiserver.admission.default_toleration_seconds import DefaultTolerationSeconds
 from mooring.sandbox.apiserver.admission.escalation import Escalation
@@ -14,6 +13,7 @@ from mooring.sandbox.apiserver.admission.resource_quota import ResourceQuotas
 from mooring.sandbox.apiserver.admission.runtime_class import RuntimeClass
 from mooring.sandbox.apiserver.admission.storage_object_in_use_protection import StorageObjectInUseProtection
 from mooring.sandbox.apiserver.admission.taint_nodes_by_condition import TaintNodesByCondition
+from mooring.sandbox.apiserver.context.admission import Admission, AdmissionPlugin
 
 PLUGINS: tuple[type[AdmissionPlugin], ...] = (
     NamespaceLifecycle,

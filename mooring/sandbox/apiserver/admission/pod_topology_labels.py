@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from mooring.sandbox.apiserver.admission.chain import AdmissionPlugin
+from mooring.sandbox.apiserver.context.admission import AdmissionPlugin
+from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.objects import Tree, dig
-from mooring.sandbox.apiserver.verbs.write import Write
 
 _LABELS: Final = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from mooring.client.errors import ApiError
-from mooring.sandbox.apiserver.admission.chain import AdmissionPlugin
+from mooring.sandbox.apiserver.context.admission import AdmissionPlugin
+from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.errors import forbidden
 from mooring.sandbox.apiserver.mirror import Mirror
 from mooring.sandbox.apiserver.objects import Tree
-from mooring.sandbox.apiserver.verbs.api import Api
-from mooring.sandbox.apiserver.verbs.write import Write
 
 _CLASSES = "priorityclasses.scheduling.k8s.io"
 
@@ -26,9 +26,9 @@ class _Classes(NamedTuple):
     default: PriorityClass
 
 
-def _read(api: Api) -> _Classes:
+def _read(trees: Iterable[Tree]) -> _Classes:
     by_name, default = {}, None
-    for tree in api.read_all(_CLASSES):
+    for tree in trees:
         found = PriorityClass(
             tree["metadata"]["name"],
             tree.get("value", 0),
@@ -76,7 +76,7 @@ class Priority(AdmissionPlugin):
             spec["priorityClassName"] = found.name
 
     def _class_of(self, write: Write, name: str) -> PriorityClass:
-        classes = self._classes.get(write.api)
+        classes = self._classes.get(write.api.store)
         if not name:
             return classes.default
         found = classes.by_name.get(name)
@@ -88,7 +88,7 @@ class Priority(AdmissionPlugin):
         """Only one class is everybody's who names none."""
         if write.resource.storage != _CLASSES or not obj.get("globalDefault"):
             return
-        default = self._classes.get(write.api).default.name
+        default = self._classes.get(write.api.store).default.name
         if default and (old is None or default != write.name):
             why = f"PriorityClass {default} is already marked as default. Only one default can exist"
             raise forbidden("scheduling.k8s.io", "priorityclasses", write.name, why)

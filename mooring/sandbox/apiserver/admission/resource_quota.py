@@ -12,28 +12,23 @@ import msgspec
 
 from mooring.api.decode import strip_nulls
 from mooring.api.meta import KubeObject
-from mooring.sandbox.apiserver.admission.chain import AdmissionPlugin
+from mooring.sandbox.apiserver.authorization.users import User
+from mooring.sandbox.apiserver.context.admission import AdmissionPlugin
+from mooring.sandbox.apiserver.context.api import Api
+from mooring.sandbox.apiserver.context.namespaces import QUOTAS, has_quota
+from mooring.sandbox.apiserver.context.options import WriteOptions
+from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.errors import forbidden
 from mooring.sandbox.apiserver.objects import Tree
-from mooring.sandbox.apiserver.verbs.api import Api, User
-from mooring.sandbox.apiserver.verbs.options import WriteOptions
 from mooring.sandbox.apiserver.verbs.updating import change
-from mooring.sandbox.apiserver.verbs.write import Write
 from mooring.sandbox.quota.amounts import Amounts, beyond, exceeding, only, plus, told
 from mooring.sandbox.quota.kinds import QuotaKind
 from mooring.sandbox.quota.registry import CLAIMS, PODS, SERVICES, quota_kind
 from mooring.sandbox.quota.resource_quota import ResourceQuota
 
-_QUOTAS: Final = "resourcequotas"
 _IGNORED: Final = ("events", "events.events.k8s.io")
 _SERVER: Final = User("system:apiserver", ("system:masters",))
 _read = msgspec.json.Decoder(ResourceQuota).decode
-
-
-def is_limited(api: Api, namespace: str) -> bool:
-    """Whether a namespace has quotas."""
-    table = api.store.table(_QUOTAS)
-    return bool(table.records) and bool(table.keys(namespace))
 
 
 class ResourceQuotas(AdmissionPlugin):
@@ -46,7 +41,7 @@ class ResourceQuotas(AdmissionPlugin):
         return operation == "CREATE" and not subresource and storage not in _IGNORED
 
     def validate(self, write: Write, obj: Tree, old: Tree | None) -> None:
-        if not write.namespace or not is_limited(write.api, write.namespace):
+        if not write.namespace or not has_quota(write.api, write.namespace):
             return
         kind = quota_kind(write.resource.storage)
         if old is not None and write.subresource not in kind.parts:
@@ -110,7 +105,7 @@ def _concerned(write: Write, kind: QuotaKind[Any], obj: KubeObject) -> Sequence[
 
 
 def _quotas(api: Api, namespace: str) -> list[ResourceQuota]:
-    table = api.store.table(_QUOTAS)
+    table = api.store.table(QUOTAS)
     return [_read(table.records[key].body) for key in table.keys(namespace)]
 
 
@@ -120,7 +115,7 @@ def _refusal(write: Write, why: str) -> Exception:
 
 def _write_used(write: Write, quota: ResourceQuota, used: Amounts) -> None:
     api = write.api
-    resource = api.registry.find("", "v1", _QUOTAS)
+    resource = api.registry.find("", "v1", QUOTAS)
     assert resource is not None
     options = WriteOptions(field_manager="kube-apiserver")
     charge = Write(api, resource, quota.namespace, quota.name, _SERVER, options, "UPDATE", "status")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from mooring.sandbox.apiserver.admission.chain import AdmissionPlugin
+from mooring.sandbox.apiserver.authorization.users import IN_PROCESS
+from mooring.sandbox.apiserver.context.admission import AdmissionPlugin
+from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.objects import Tree
-from mooring.sandbox.apiserver.verbs.api import IN_PROCESS
-from mooring.sandbox.apiserver.verbs.write import Write
 
 NOT_READY: Final = "node.kubernetes.io/not-ready"
 

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
 
 import msgspec
 
 from mooring.api.decode import strip_nulls
 from mooring.api.meta import KubeObject, Value
+from mooring.client.errors import ApiError
 from mooring.sandbox.apiserver.authorization.rules import EVERYTHING, Asked, Rule
+from mooring.sandbox.apiserver.authorization.users import ACCOUNT, MASTERS, User
+from mooring.sandbox.apiserver.errors import forbidden, show
 from mooring.sandbox.apiserver.mirror import Mirror
-
-if TYPE_CHECKING:
-    from mooring.sandbox.apiserver.objects import Tree
-    from mooring.sandbox.apiserver.verbs.api import Api, User
+from mooring.sandbox.apiserver.objects import Tree
+from mooring.sandbox.apiserver.store.store import Store
 
 GROUP: Final = "rbac.authorization.k8s.io"
-MASTERS: Final = "system:masters"
-"""Those in this group may do everything, whatever roles say."""
-ACCOUNT: Final = "system:serviceaccount:"
-"""What the names of service accounts begin with, as users."""
 
 
 class Subject(Value, frozen=True):
@@ -70,16 +66,20 @@ class Decision(NamedTuple):
 
 
 class Rbac:
-    """Roles and bindings of one API, read anew once they have changed."""
+    """Authorizes requests by the roles and bindings in a store."""
 
-    def __init__(self, api: Api) -> None:
-        self._api = api
-        roles, cluster_roles = f"roles.{GROUP}", f"clusterroles.{GROUP}"
-        bindings, cluster_bindings = f"rolebindings.{GROUP}", f"clusterrolebindings.{GROUP}"
-        self._roles = Mirror(roles, partial(_roles, table=roles))
-        self._cluster_roles = Mirror(cluster_roles, partial(_roles, table=cluster_roles))
-        self._bindings = Mirror(bindings, partial(_grants, table=bindings))
-        self._cluster_bindings = Mirror(cluster_bindings, partial(_grants, table=cluster_bindings))
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._roles = Mirror(f"roles.{GROUP}", _index_roles)
+        self._cluster_roles = Mirror(f"clusterroles.{GROUP}", _index_roles)
+        self._bindings = Mirror(f"rolebindings.{GROUP}", _index_grants)
+        self._cluster_bindings = Mirror(f"clusterrolebindings.{GROUP}", _index_grants)
+
+    def check(self, user: User, asked: Asked) -> None:
+        """Raise 403 unless the user is allowed to do this."""
+        decision = self.decide(user, asked)
+        if not decision.allowed:
+            raise _forbidden(user, asked, decision.reason)
 
     def decide(self, user: User, asked: Asked) -> Decision:
         """Whether somebody may do something, and by which binding."""
@@ -105,9 +105,9 @@ class Rbac:
         """What a binding grants; None where its role is missing."""
         ref = binding.role_ref
         if ref.kind == "ClusterRole":
-            role = self._cluster_roles.get(self._api).get(ref.name)
+            role = self._cluster_roles.get(self._store).get(ref.name)
         else:
-            role = self._roles.get(self._api).get(f"{binding.namespace}/{ref.name}")
+            role = self._roles.get(self._store).get(f"{binding.namespace}/{ref.name}")
         return None if role is None else role.rules
 
     def _grants_of(self, user: User, namespace: str) -> Iterator[Grant]:
@@ -115,10 +115,10 @@ class Rbac:
         if user.name.startswith(ACCOUNT):
             keys.append(f"ServiceAccount {user.name.removeprefix(ACCOUNT)}")
         for key in keys:
-            yield from self._cluster_bindings.get(self._api).get(("", key), ())
+            yield from self._cluster_bindings.get(self._store).get(("", key), ())
         if namespace:
             for key in keys:
-                yield from self._bindings.get(self._api).get((namespace, key), ())
+                yield from self._bindings.get(self._store).get((namespace, key), ())
 
 
 def read_role(tree: Tree) -> Role:
@@ -129,15 +129,14 @@ def read_binding(tree: Tree) -> Binding:
     return msgspec.convert(strip_nulls(tree), Binding)
 
 
-def _roles(api: Api, table: str) -> dict[str, Role]:
-    found = map(read_role, api.read_all(table))
-    return {role.key: role for role in found}
+def _index_roles(trees: Iterable[Tree]) -> dict[str, Role]:
+    return {role.key: role for role in map(read_role, trees)}
 
 
-def _grants(api: Api, table: str) -> dict[tuple[str, str], list[Grant]]:
-    """By namespace and subject."""
+def _index_grants(trees: Iterable[Tree]) -> dict[tuple[str, str], list[Grant]]:
+    """Index bindings by namespace and subject."""
     found: dict[tuple[str, str], list[Grant]] = {}
-    for tree in api.read_all(table):
+    for tree in trees:
         binding = read_binding(tree)
         for subject in binding.subjects:
             name = subject.name
@@ -157,3 +156,16 @@ def _told(problems: list[str]) -> str:
     if not problems:
         return ""
     return f"RBAC: {problems[0] if len(problems) == 1 else '[' + ', '.join(problems) + ']'}"
+
+
+def _forbidden(user: User, asked: Asked, reason: str) -> ApiError:
+    because = f": {reason}" if reason else ""
+    if asked.path:
+        told = f"forbidden: User {show(user.name)} cannot {asked.verb} path {show(asked.path)}{because}"
+        return ApiError(403, "Forbidden", told, details={})
+    where = f"in the namespace {show(asked.namespace)}" if asked.namespace else "at the cluster scope"
+    why = (
+        f"User {show(user.name)} cannot {asked.verb} resource {show(asked.resource)} "
+        f"in API group {show(asked.group)} {where}{because}"
+    )
+    return forbidden(asked.group, asked.resource.partition("/")[0], asked.name, why)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from mooring.sandbox.apiserver.context.strategy import Strategy
+from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.custom.formats import is_known
 from mooring.sandbox.apiserver.custom.names import Acceptance
 from mooring.sandbox.apiserver.custom.validating import check_definition, check_definition_update, condition
 from mooring.sandbox.apiserver.errors import Cause
-from mooring.sandbox.apiserver.kinds.strategy import Strategy
 from mooring.sandbox.apiserver.objects import Tree, dig
-from mooring.sandbox.apiserver.verbs.write import Write
 
 STORAGE: Final = "customresourcedefinitions.apiextensions.k8s.io"
 CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
+from mooring.sandbox.apiserver.context.resource import Conversion, GroupVersionKind, Resource, Subresource
+from mooring.sandbox.apiserver.context.traits import ScalePaths, Traits
 from mooring.sandbox.apiserver.custom.codec import CustomCodec
 from mooring.sandbox.apiserver.custom.pruning import prune
 from mooring.sandbox.apiserver.custom.schema import Schema
@@ -13,8 +15,6 @@ from mooring.sandbox.apiserver.custom.strategy import CustomStrategy
 from mooring.sandbox.apiserver.custom.validating import condition
 from mooring.sandbox.apiserver.discovery import version_priority
 from mooring.sandbox.apiserver.kinds.codec import BuiltinCodec
-from mooring.sandbox.apiserver.kinds.resource import Conversion, GroupVersionKind, Resource, Subresource
-from mooring.sandbox.apiserver.kinds.traits import ScalePaths, Traits
 from mooring.sandbox.apiserver.kinds.types import object_type
 from mooring.sandbox.apiserver.objects import Tree, dig
 from mooring.sandbox.apiserver.printing.columns import Printer

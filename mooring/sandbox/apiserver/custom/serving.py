@@ -5,6 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
+from mooring.sandbox.apiserver.authorization.users import User
+from mooring.sandbox.apiserver.context.api import Api
+from mooring.sandbox.apiserver.context.options import DeleteOptions, WriteOptions
+from mooring.sandbox.apiserver.context.resource import Resource
+from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.custom.definition_codec import DefinitionCodec
 from mooring.sandbox.apiserver.custom.definitions import (
     CLEANUP,
@@ -18,15 +23,11 @@ from mooring.sandbox.apiserver.custom.pruning import fill_in
 from mooring.sandbox.apiserver.custom.resources import resources_of, stored_resource, stored_schema
 from mooring.sandbox.apiserver.custom.schema import Schema
 from mooring.sandbox.apiserver.custom.validating import condition
-from mooring.sandbox.apiserver.kinds.resource import Resource
 from mooring.sandbox.apiserver.objects import Tree, decode_record, dig, encode_tail
 from mooring.sandbox.apiserver.store.record import Event, Record
 from mooring.sandbox.apiserver.store.table import Table
-from mooring.sandbox.apiserver.verbs.api import Api, User
 from mooring.sandbox.apiserver.verbs.deleting import delete
-from mooring.sandbox.apiserver.verbs.options import DeleteOptions, WriteOptions
 from mooring.sandbox.apiserver.verbs.updating import Produce, change
-from mooring.sandbox.apiserver.verbs.write import Write
 
 _SYSTEM: Final = User("system:apiserver", ("system:masters",))
 _OPTIONS: Final = WriteOptions(field_manager="kube-apiserver")

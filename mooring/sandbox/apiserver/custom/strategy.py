@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from mooring.sandbox.apiserver.context.strategy import Strategy
+from mooring.sandbox.apiserver.context.traits import Traits
+from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.custom.checking import NEW, check, json_type
 from mooring.sandbox.apiserver.custom.lists import check_lists
 from mooring.sandbox.apiserver.custom.metadata import check_embedded, finalizer_warnings
 from mooring.sandbox.apiserver.custom.schema import Schema
 from mooring.sandbox.apiserver.errors import Cause, forbidden, invalid_value
-from mooring.sandbox.apiserver.kinds.strategy import Strategy
-from mooring.sandbox.apiserver.kinds.traits import Traits
 from mooring.sandbox.apiserver.objects import Tree, dig
-from mooring.sandbox.apiserver.verbs.write import Write
 
 _MOST_REPLICAS: Final = 2**31 - 1
 _NOT_CONTENT: Final = ("apiVersion", "kind", "metadata")

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Final
 
+from mooring.sandbox.apiserver.context.resource import Resource
 from mooring.sandbox.apiserver.fields.sets import LEAF, Fields, only, without
-from mooring.sandbox.apiserver.kinds.resource import Resource
 
 Reset = Callable[[Fields], Fields]
 """Takes out of a set what the write cannot change."""

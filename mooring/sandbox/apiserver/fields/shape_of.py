@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
+from mooring.sandbox.apiserver.context.resource import Resource
 from mooring.sandbox.apiserver.fields.shapes import (
     UNTYPED,
     Atomic,
@@ -20,7 +21,6 @@ from mooring.sandbox.apiserver.fields.shapes import (
     Struct,
 )
 from mooring.sandbox.apiserver.kinds.merge_keys import is_atomic, key_default, merging_of
-from mooring.sandbox.apiserver.kinds.resource import Resource
 from mooring.sandbox.apiserver.kinds.types import ListOf, MapOf, ObjectType, Scalar, Type, object_type
 from mooring.sandbox.apiserver.kinds.wire import Zero, zeros
 

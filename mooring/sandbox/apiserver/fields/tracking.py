@@ -20,7 +20,7 @@ from mooring.sandbox.apiserver.fields.versions import STORED, Versions
 from mooring.sandbox.apiserver.objects import Tree
 
 if TYPE_CHECKING:
-    from mooring.sandbox.apiserver.verbs.write import Write
+    from mooring.sandbox.apiserver.context.write import Write
 
 
 def track(write: Write, obj: Tree, old: Tree | None) -> None:

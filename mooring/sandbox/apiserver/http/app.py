@@ -10,6 +10,8 @@ from urllib.parse import parse_qs
 
 from mooring.client.errors import ApiError
 from mooring.sandbox.apiserver.accounts import user_of
+from mooring.sandbox.apiserver.authorization.users import User
+from mooring.sandbox.apiserver.context.api import Api
 from mooring.sandbox.apiserver.discovery import Discovery
 from mooring.sandbox.apiserver.dispatch import handle
 from mooring.sandbox.apiserver.errors import (
@@ -29,7 +31,6 @@ from mooring.sandbox.apiserver.kinds import protobuf
 from mooring.sandbox.apiserver.objects import encode_json
 from mooring.sandbox.apiserver.openapi.documents import OpenAPI
 from mooring.sandbox.apiserver.store.store import StoreFailedError
-from mooring.sandbox.apiserver.verbs.api import Api, User
 from mooring.sandbox.apiserver.verbs.request import (
     ListAnswer,
     ObjectAnswer,

@@ -8,13 +8,11 @@ from typing import Final
 from urllib.parse import unquote
 
 from mooring.client.errors import ApiError
-from mooring.sandbox.apiserver.accounts import service_account
-from mooring.sandbox.apiserver.authorization.check import check
-from mooring.sandbox.apiserver.authorization.rbac import ACCOUNT
 from mooring.sandbox.apiserver.authorization.rules import Asked
+from mooring.sandbox.apiserver.authorization.users import ACCOUNT, User, service_account
+from mooring.sandbox.apiserver.context.api import Api
 from mooring.sandbox.apiserver.errors import bad_request
 from mooring.sandbox.apiserver.http.paths import Target
-from mooring.sandbox.apiserver.verbs.api import Api, User
 from mooring.sandbox.apiserver.verbs.selectors import parse_fields
 
 _AUTHENTICATED: Final = "system:authenticated"
@@ -28,7 +26,7 @@ def check_target(api: Api, user: User, verb: str, target: Target, params: Mappin
     name = target.name
     if not name and verb in ("list", "watch"):
         name = _only_name((params.get("fieldSelector") or [""])[0])
-    check(api, user, Asked(verb, resource.group, named, namespace, name))
+    api.rbac.check(user, Asked(verb, resource.group, named, namespace, name))
 
 
 def _only_name(selector: str) -> str:
@@ -41,7 +39,7 @@ def _only_name(selector: str) -> str:
 
 def check_path(api: Api, user: User, method: str, path: str) -> None:
     """The same for what is no object of the API."""
-    check(api, user, Asked(method.lower(), path=path))
+    api.rbac.check(user, Asked(method.lower(), path=path))
 
 
 def acting(api: Api, user: User, headers: Iterable[tuple[bytes, bytes]]) -> User:
@@ -61,18 +59,20 @@ def acting(api: Api, user: User, headers: Iterable[tuple[bytes, bytes]]) -> User
     name = names[0]
     if name.startswith(ACCOUNT):
         namespace, _, account = name.removeprefix(ACCOUNT).partition(":")
-        check(api, user, Asked("impersonate", "", "serviceaccounts", namespace, account))
+        api.rbac.check(user, Asked("impersonate", "", "serviceaccounts", namespace, account))
         groups = groups or list(service_account(namespace, account).groups)
     else:
-        check(api, user, Asked("impersonate", "", "users", "", name))
+        api.rbac.check(user, Asked("impersonate", "", "users", "", name))
     for group in (value for name, value in given if name == b"group"):
-        check(api, user, Asked("impersonate", "", "groups", "", group))
+        api.rbac.check(user, Asked("impersonate", "", "groups", "", group))
     for kind, value in given:
         if kind == b"uid":
-            check(api, user, Asked("impersonate", "authentication.k8s.io", "uids", "", value))
+            api.rbac.check(user, Asked("impersonate", "authentication.k8s.io", "uids", "", value))
         elif kind.startswith(b"extra-"):
             extra = unquote(kind.removeprefix(b"extra-").decode("latin-1"))
-            check(api, user, Asked("impersonate", "authentication.k8s.io", f"userextras/{extra}", "", value))
+            api.rbac.check(
+                user, Asked("impersonate", "authentication.k8s.io", f"userextras/{extra}", "", value)
+            )
     if name != "system:anonymous" and _AUTHENTICATED not in groups:
         groups = [*groups, _AUTHENTICATED]
     return User(name, tuple(groups))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from mooring.sandbox.apiserver.context.resource import Registry, Resource, Subresource
 from mooring.sandbox.apiserver.errors import method_not_allowed, no_such_resource
-from mooring.sandbox.apiserver.kinds.resource import Registry, Resource, Subresource
 
 
 class Target(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import msgspec
 
-from mooring.sandbox.apiserver.kinds.resource import Resource
+from mooring.sandbox.apiserver.context.resource import Resource
 from mooring.sandbox.apiserver.objects import Tree, decode_record, encode_json
 from mooring.sandbox.apiserver.store.record import Record
 from mooring.sandbox.apiserver.verbs.reading import Listing

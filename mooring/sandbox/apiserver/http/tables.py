@@ -8,13 +8,12 @@ from typing import Any
 
 import msgspec
 
+from mooring.sandbox.apiserver.context.resource import Resource
 from mooring.sandbox.apiserver.errors import bad_request, show
 from mooring.sandbox.apiserver.http.representation import Metadata, Plain, joined, list_metadata
-from mooring.sandbox.apiserver.kinds.resource import Resource
 from mooring.sandbox.apiserver.objects import Tree, decode_record, encode_json
 from mooring.sandbox.apiserver.printing.ages import Ages
-from mooring.sandbox.apiserver.printing.columns import Printer
-from mooring.sandbox.apiserver.printing.table import DEFAULT, printer_of
+from mooring.sandbox.apiserver.printing.columns import DEFAULT, Printer
 from mooring.sandbox.apiserver.printing.workloads import SCALE
 from mooring.sandbox.apiserver.store.record import Record
 from mooring.sandbox.apiserver.verbs.reading import Listing
@@ -53,7 +52,7 @@ class Tables:
         self._columns_told = False
 
     def single(self, resource: Resource, record: Record) -> bytes:
-        printer = printer_of(resource)
+        printer = resource.printer
         row = self._row(resource, printer, record, Ages(self._clock()))
         return self._table({"resourceVersion": str(record.version)}, printer.definitions, [row])
 
@@ -70,7 +69,7 @@ class Tables:
         return self._table({"resourceVersion": version} if version else {}, printer.definitions, [row])
 
     def listed(self, resource: Resource, listing: Listing) -> Iterator[bytes]:
-        printer, ages = printer_of(resource), Ages(self._clock())
+        printer, ages = resource.printer, Ages(self._clock())
         yield self._table(list_metadata(listing), printer.definitions, ())[: -len(b"]}")]
         yield from joined(
             encode_json(self._row(resource, printer, record, ages)) for record in listing.records
@@ -78,13 +77,13 @@ class Tables:
         yield b"]}"
 
     def event(self, resource: Resource, type: str, record: Record) -> bytes:
-        printer = printer_of(resource)
+        printer = resource.printer
         row = self._row(resource, printer, record, Ages(self._clock()))
         return self._event(type, printer, row, record.version)
 
     def bookmark(self, resource: Resource, version: int, annotations: Mapping[str, str] | None) -> bytes:
         """A row of an object that is nothing but its version."""
-        printer = printer_of(resource)
+        printer = resource.printer
         metadata: Tree = {"resourceVersion": str(version)}
         if annotations:
             metadata["annotations"] = annotations

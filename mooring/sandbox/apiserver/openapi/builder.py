@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Final
 
-from mooring.sandbox.apiserver.kinds.resource import GroupVersionKind, Resource
+from mooring.sandbox.apiserver.context.resource import GroupVersionKind, Resource
 from mooring.sandbox.apiserver.kinds.types import object_type
 from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.openapi.custom import custom_list_schema, custom_schema

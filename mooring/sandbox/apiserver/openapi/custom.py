@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from mooring.sandbox.apiserver.context.resource import Resource
 from mooring.sandbox.apiserver.kinds.documentation import documentation_of
-from mooring.sandbox.apiserver.kinds.resource import Resource
 from mooring.sandbox.apiserver.kinds.types import object_type
 from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.openapi.names import custom_name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import NamedTuple
 
-from mooring.sandbox.apiserver.kinds.resource import Registry, Resource
+from mooring.sandbox.apiserver.context.resource import Registry, Resource
 from mooring.sandbox.apiserver.objects import encode_json
 from mooring.sandbox.apiserver.openapi.protobuf import encode_document
 from mooring.sandbox.apiserver.openapi.v2 import BuilderV2

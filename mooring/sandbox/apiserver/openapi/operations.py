@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from mooring.sandbox.apiserver.kinds.resource import GroupVersionKind, Resource, Subresource
+from mooring.sandbox.apiserver.context.resource import GroupVersionKind, Resource, Subresource
 
 LIST_PARAMETERS: Final = {
     "allowWatchBookmarks": "boolean",

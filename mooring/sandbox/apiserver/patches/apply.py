@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from mooring.client.errors import ApiError
+from mooring.sandbox.apiserver.context.resource import GroupVersionKind
 from mooring.sandbox.apiserver.errors import bad_request
 from mooring.sandbox.apiserver.fields.checking import problems
 from mooring.sandbox.apiserver.fields.managers import Managed, Manager, Owned, decode, encode, updater
@@ -25,7 +26,6 @@ from mooring.sandbox.apiserver.fields.sets import (
 )
 from mooring.sandbox.apiserver.fields.shapes import Struct
 from mooring.sandbox.apiserver.fields.versions import Versions
-from mooring.sandbox.apiserver.kinds.resource import GroupVersionKind
 from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.patches.refusals import malformed
 

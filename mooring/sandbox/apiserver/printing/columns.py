@@ -111,6 +111,16 @@ def named(cell: Cell) -> Column:
 
 NAME = named(of(name_of))
 AGE = Column("Age", lambda obj, ages: ages.of(obj), "meta_v1.ObjectMeta.creationTimestamp")
+DEFAULT = Printer(
+    NAME,
+    Column(
+        "Created At",
+        at("metadata", "creationTimestamp"),
+        "meta_v1.ObjectMeta.creationTimestamp",
+        type="date",
+    ),
+)
+"""For kinds without columns of their own; clients format the time."""
 
 
 def integer(name: str, cell: Cell, about: str) -> Column:

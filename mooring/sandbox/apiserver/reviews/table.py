@@ -8,10 +8,10 @@ import msgspec
 
 from mooring.sandbox.apiserver.accounts import AUDIENCE, user_of
 from mooring.sandbox.apiserver.authorization.rules import Asked
+from mooring.sandbox.apiserver.authorization.users import User
 from mooring.sandbox.apiserver.errors import bad_request, invalid, invalid_value
 from mooring.sandbox.apiserver.objects import Tree, dig
 from mooring.sandbox.apiserver.subresources.binding import bind_named
-from mooring.sandbox.apiserver.verbs.api import User
 from mooring.sandbox.apiserver.verbs.body import read_object
 from mooring.sandbox.apiserver.verbs.request import Answer, Request, TreeAnswer
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from mooring.sandbox.apiserver.context.strategy import Strategy
+from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.errors import Cause, invalid
-from mooring.sandbox.apiserver.kinds.strategy import Strategy
 from mooring.sandbox.apiserver.objects import Tree, dig
-from mooring.sandbox.apiserver.verbs.write import Write
 
 _FINALIZER = "kubernetes"
 

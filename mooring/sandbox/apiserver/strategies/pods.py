@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mooring.sandbox.apiserver.context.outcomes import Outcomes
+from mooring.sandbox.apiserver.context.strategy import Strategy, keep
+from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.defaults.pods import default_pod_status
 from mooring.sandbox.apiserver.errors import Cause
-from mooring.sandbox.apiserver.kinds.strategy import Strategy, keep
 from mooring.sandbox.apiserver.objects import Tree, dig, encode_json
 from mooring.sandbox.apiserver.validation.metadata import validate_metadata
 from mooring.sandbox.apiserver.validation.pod_resize import pod_resize
 from mooring.sandbox.apiserver.validation.pod_spec import pod_annotations
 from mooring.sandbox.apiserver.validation.pods import new_pod, pod, pod_ephemeral_containers
-from mooring.sandbox.apiserver.verbs.replicas import Replicas
-from mooring.sandbox.apiserver.verbs.write import Write
 
 _REMEMBERED = 4096
 
@@ -22,7 +22,7 @@ _REMEMBERED = 4096
 class PodStrategy(Strategy):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.replicas = Replicas("limitranges", "priorityclasses.scheduling.k8s.io")
+        self.outcomes = Outcomes("limitranges", "priorityclasses.scheduling.k8s.io")
         self._sound: set[bytes] = set()
         """Specs that were found to be good, whatever their pod: replicas of one template share theirs."""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ipaddress
 from typing import Final
 
+from mooring.sandbox.apiserver.context.strategy import Strategy
+from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.errors import internal, invalid, invalid_value
-from mooring.sandbox.apiserver.kinds.strategy import Strategy
 from mooring.sandbox.apiserver.objects import Tree, set_or_drop
 from mooring.sandbox.apiserver.validation.services import is_headless
-from mooring.sandbox.apiserver.verbs.write import Write
 
 ADDRESSES: Final = ipaddress.ip_network("10.96.0.0/16")
 FIRST_ADDRESS: Final = str(ADDRESSES[1])

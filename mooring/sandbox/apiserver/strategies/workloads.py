@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from mooring.sandbox.apiserver.kinds.strategy import Strategy
+from mooring.sandbox.apiserver.context.strategy import Strategy
+from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.objects import Tree, dig
-from mooring.sandbox.apiserver.verbs.write import Write
 
 _TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 

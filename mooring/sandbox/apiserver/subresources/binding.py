@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.errors import (
     Cause,
     bad_request,
@@ -16,7 +17,6 @@ from mooring.sandbox.apiserver.store.record import key_of
 from mooring.sandbox.apiserver.verbs.body import read_object
 from mooring.sandbox.apiserver.verbs.creating import stored
 from mooring.sandbox.apiserver.verbs.request import Answer, Request, TreeAnswer
-from mooring.sandbox.apiserver.verbs.write import Write
 
 _SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 

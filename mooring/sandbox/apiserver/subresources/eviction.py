@@ -9,16 +9,17 @@ import msgspec
 from mooring.api.meta import LabelSelector
 from mooring.api.selectors import SelectorError, compile_selector
 from mooring.client.errors import ApiError
+from mooring.sandbox.apiserver.context.options import DeleteOptions, WriteOptions
+from mooring.sandbox.apiserver.context.resource import Resource
+from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.errors import bad_request, forbidden, internal, not_found, too_many_requests
-from mooring.sandbox.apiserver.kinds.resource import Resource
 from mooring.sandbox.apiserver.objects import Tree, dig
 from mooring.sandbox.apiserver.store.record import key_of
 from mooring.sandbox.apiserver.verbs.body import read_object
 from mooring.sandbox.apiserver.verbs.creating import stored
 from mooring.sandbox.apiserver.verbs.deleting import delete
-from mooring.sandbox.apiserver.verbs.options import DeleteOptions, WriteOptions, delete_options
+from mooring.sandbox.apiserver.verbs.options import delete_options
 from mooring.sandbox.apiserver.verbs.request import Answer, Request, TreeAnswer
-from mooring.sandbox.apiserver.verbs.write import Write
 
 _BUDGETS = "poddisruptionbudgets.policy"
 _MOST_DISRUPTED = 2000

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mooring.client.port import PatchType
+from mooring.sandbox.apiserver.context.resource import Subresource
+from mooring.sandbox.apiserver.context.traits import ScalePaths
+from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.errors import invalid, invalid_value
 from mooring.sandbox.apiserver.fields.shape_of import shape_of_kind
-from mooring.sandbox.apiserver.kinds.resource import Subresource
-from mooring.sandbox.apiserver.kinds.traits import ScalePaths
 from mooring.sandbox.apiserver.kinds.types import object_type
 from mooring.sandbox.apiserver.objects import Tree, decode_record, dig
 from mooring.sandbox.apiserver.patches.apply import check_configuration
@@ -25,7 +26,6 @@ from mooring.sandbox.apiserver.verbs.patching import (
 from mooring.sandbox.apiserver.verbs.reading import get
 from mooring.sandbox.apiserver.verbs.request import Answer, Request, TreeAnswer
 from mooring.sandbox.apiserver.verbs.updating import change
-from mooring.sandbox.apiserver.verbs.write import Write
 
 _SCALE = shape_of_kind(object_type("autoscaling_v1", "Scale"))
 

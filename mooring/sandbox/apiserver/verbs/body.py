@@ -8,13 +8,13 @@ import msgspec
 import yaml
 
 from mooring.client.errors import ApiError
+from mooring.sandbox.apiserver.context.resource import GroupVersionKind, Registry
+from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.errors import bad_request, unsupported_media_type
 from mooring.sandbox.apiserver.kinds import protobuf
 from mooring.sandbox.apiserver.kinds.codec import Codec, cannot_handle, not_json
-from mooring.sandbox.apiserver.kinds.resource import GroupVersionKind, Registry
 from mooring.sandbox.apiserver.kinds.types import ObjectType
 from mooring.sandbox.apiserver.objects import Tree, encode_json
-from mooring.sandbox.apiserver.verbs.write import Write
 
 JSON, YAML = "application/json", "application/yaml"
 ACCEPTED = (JSON, YAML, protobuf.MEDIA_TYPE)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from mooring.sandbox.apiserver.authorization.check import check
 from mooring.sandbox.apiserver.authorization.rules import Asked
+from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.errors import already_exists, bad_request, generated_name_exists, invalid
 from mooring.sandbox.apiserver.fields.tracking import track
 from mooring.sandbox.apiserver.objects import Tree, encode_tail
 from mooring.sandbox.apiserver.store.record import Record, key_of
 from mooring.sandbox.apiserver.verbs.metadata import fill_new, metadata_of, settle_namespace
-from mooring.sandbox.apiserver.verbs.write import Write
 
 _NAME_TRIES = 8
 
@@ -18,7 +17,7 @@ def create_instead(write: Write, obj: Tree) -> Record:
     """Create what was to be changed and is not there, for whoever may. Raises ApiError."""
     resource = write.resource
     asked = Asked("create", resource.group, resource.plural, write.namespace, write.name)
-    check(write.api, write.user, asked)
+    write.api.rbac.check(write.user, asked)
     write.operation = "CREATE"
     metadata_of(obj).pop("resourceVersion", None)
     return create(write, obj)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from mooring.api.times import format_time, parse_time
+from mooring.sandbox.apiserver.context.options import DeleteOptions, ListOptions
+from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.errors import conflict, not_found
 from mooring.sandbox.apiserver.objects import Tree, decode_record, set_or_drop
 from mooring.sandbox.apiserver.store.record import Record, key_of
 from mooring.sandbox.apiserver.verbs.creating import stored
-from mooring.sandbox.apiserver.verbs.options import DeleteOptions, ListOptions
 from mooring.sandbox.apiserver.verbs.reading import Listing, list_objects
-from mooring.sandbox.apiserver.verbs.write import Write
 
 _ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
 

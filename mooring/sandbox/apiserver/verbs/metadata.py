@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.errors import bad_request
 from mooring.sandbox.apiserver.objects import Tree
-from mooring.sandbox.apiserver.verbs.write import Write
 
 _SYSTEM = frozenset(
     {"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "selfLink", "uid"}

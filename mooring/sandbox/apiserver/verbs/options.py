@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from mooring.sandbox.apiserver.context.options import DEFAULT_WRITE, DeleteOptions, ListOptions, WriteOptions
 from mooring.sandbox.apiserver.errors import (
     Cause,
     bad_request,
@@ -24,48 +25,6 @@ LONGEST_SELECTOR = 16_384
 _GROUP = "meta.k8s.io"
 _INT64 = 2**63
 _POLICIES = ("Foreground", "Background", "Orphan")
-
-
-class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What to list or watch, and from when."""
-
-    label_selector: str = ""
-    field_selector: str = ""
-    limit: int = 0
-    continue_token: str = ""
-    resource_version: str = ""
-    resource_version_match: str = ""
-    timeout_seconds: int | None = None
-    bookmarks: bool = False
-    send_initial_events: bool | None = None
-
-
-class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How to create, update or patch."""
-
-    dry_run: bool = False
-    field_manager: str = ""
-    field_validation: FieldValidation = FieldValidation.WARN
-    force: bool | None = None
-
-    def with_manager(self, name: str) -> WriteOptions:
-        return msgspec.structs.replace(self, field_manager=name) if name else self
-
-
-class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How to delete."""
-
-    dry_run: bool = False
-    grace_period_seconds: int | None = None
-    propagation_policy: str | None = None
-    orphan_dependents: bool | None = None
-    uid: str | None = None
-    resource_version: str | None = None
-
-
-DEFAULT_LIST = ListOptions()
-DEFAULT_WRITE = WriteOptions()
-DEFAULT_DELETE = DeleteOptions()
 
 
 def _one(params: Params, name: str) -> str:

@@ -8,6 +8,8 @@ import msgspec
 
 from mooring.client.errors import ApiError
 from mooring.client.port import PatchType
+from mooring.sandbox.apiserver.context.options import WriteOptions
+from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.errors import bad_request, conflict, forbidden_value, invalid, required
 from mooring.sandbox.apiserver.fields.go_text import json_name
 from mooring.sandbox.apiserver.fields.managers import applier
@@ -27,11 +29,10 @@ from mooring.sandbox.apiserver.patches.refusals import malformed
 from mooring.sandbox.apiserver.store.record import Record, key_of
 from mooring.sandbox.apiserver.verbs.body import check_kind, read_yaml
 from mooring.sandbox.apiserver.verbs.creating import create_instead
-from mooring.sandbox.apiserver.verbs.options import WriteOptions, write_options
+from mooring.sandbox.apiserver.verbs.options import write_options
 from mooring.sandbox.apiserver.verbs.request import Answer, ObjectAnswer, Request
 from mooring.sandbox.apiserver.verbs.status_patches import patch_status
 from mooring.sandbox.apiserver.verbs.updating import change, check_name
-from mooring.sandbox.apiserver.verbs.write import Write
 
 _TYPES = {kind.value: kind for kind in PatchType}
 _MERGE, _APPLY = PatchType.MERGE, PatchType.APPLY  # members of enums are looked up slowly

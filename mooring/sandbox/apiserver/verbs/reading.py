@@ -11,6 +11,9 @@ from typing import NamedTuple
 import msgspec
 
 from mooring.client.errors import ApiError
+from mooring.sandbox.apiserver.context.api import Api
+from mooring.sandbox.apiserver.context.options import ListOptions
+from mooring.sandbox.apiserver.context.resource import Resource
 from mooring.sandbox.apiserver.errors import (
     ContinueExpiredError,
     bad_request,
@@ -19,11 +22,8 @@ from mooring.sandbox.apiserver.errors import (
     show,
     too_large_version,
 )
-from mooring.sandbox.apiserver.kinds.resource import Resource
 from mooring.sandbox.apiserver.store.record import Record, key_of
 from mooring.sandbox.apiserver.store.table import CompactedError, Table
-from mooring.sandbox.apiserver.verbs.api import Api
-from mooring.sandbox.apiserver.verbs.options import ListOptions
 from mooring.sandbox.apiserver.verbs.selectors import matcher
 
 _LARGEST_VERSION = 2**64

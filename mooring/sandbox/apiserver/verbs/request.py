@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from mooring.sandbox.apiserver.authorization.users import User
+from mooring.sandbox.apiserver.context.api import Api
+from mooring.sandbox.apiserver.context.options import WriteOptions
+from mooring.sandbox.apiserver.context.resource import Resource, Subresource
+from mooring.sandbox.apiserver.context.write import Operation, Write
 from mooring.sandbox.apiserver.fields.managers import manager_name
-from mooring.sandbox.apiserver.kinds.resource import Resource, Subresource
 from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.store.record import Record
-from mooring.sandbox.apiserver.verbs.api import Api, User
-from mooring.sandbox.apiserver.verbs.options import WriteOptions, write_options
+from mooring.sandbox.apiserver.verbs.options import write_options
 from mooring.sandbox.apiserver.verbs.reading import Listing
 from mooring.sandbox.apiserver.verbs.watching import Watching
-from mooring.sandbox.apiserver.verbs.write import Operation, Write
 
 _NO_PARAMS: Mapping[str, list[str]] = {}
 _OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}

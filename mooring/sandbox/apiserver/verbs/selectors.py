@@ -22,8 +22,8 @@ from mooring.api.selectors import (
     parse_int64,
     requirement,
 )
+from mooring.sandbox.apiserver.context.resource import Resource
 from mooring.sandbox.apiserver.errors import bad_request, show
-from mooring.sandbox.apiserver.kinds.resource import Resource
 from mooring.sandbox.apiserver.store.record import Record
 from mooring.sandbox.apiserver.store.watch import Predicate
 from mooring.sandbox.apiserver.validation.names import LABEL_VALUE, QUALIFIED_NAME

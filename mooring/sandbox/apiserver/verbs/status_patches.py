@@ -15,6 +15,7 @@ import msgspec
 from mooring.api.patches import merge_patch
 from mooring.client.errors import ApiError
 from mooring.client.port import PatchType
+from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.kinds.codec import Codec
 from mooring.sandbox.apiserver.kinds.sieve import Sieve, sieve_of
 from mooring.sandbox.apiserver.kinds.types import ObjectType
@@ -23,7 +24,6 @@ from mooring.sandbox.apiserver.patches.apply_patch import Patch
 from mooring.sandbox.apiserver.patches.strategic import apply_strategic_patch
 from mooring.sandbox.apiserver.store.record import Record, key_of
 from mooring.sandbox.apiserver.verbs.creating import stored
-from mooring.sandbox.apiserver.verbs.write import Write
 
 _LONG_WAY = ("managedFields", "deletionTimestamp")
 """Objects with these may lose a manager by a write, or go by it."""

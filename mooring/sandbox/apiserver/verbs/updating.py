@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mooring.sandbox.apiserver.context.resource import Resource
+from mooring.sandbox.apiserver.context.strategy import keep
+from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.errors import (
     MODIFIED,
     Cause,
@@ -14,14 +17,11 @@ from mooring.sandbox.apiserver.errors import (
     not_found,
 )
 from mooring.sandbox.apiserver.fields.tracking import same_but_for_times, track
-from mooring.sandbox.apiserver.kinds.resource import Resource
-from mooring.sandbox.apiserver.kinds.strategy import keep
 from mooring.sandbox.apiserver.objects import Tree, decode_record, encode_tail
 from mooring.sandbox.apiserver.store.record import Record, key_of
 from mooring.sandbox.apiserver.validation.metadata import validate_metadata_update
 from mooring.sandbox.apiserver.verbs.creating import create_instead, stored
 from mooring.sandbox.apiserver.verbs.metadata import keep_old, metadata_of, settle_namespace
-from mooring.sandbox.apiserver.verbs.write import Write
 
 Produce = Callable[[Tree], Tree]
 """From the object as it is, in the version of the request, to the object as it shall be."""

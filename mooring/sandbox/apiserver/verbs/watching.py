@@ -7,13 +7,13 @@ import random
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import NamedTuple
 
+from mooring.sandbox.apiserver.context.api import Api
+from mooring.sandbox.apiserver.context.options import ListOptions
+from mooring.sandbox.apiserver.context.resource import Resource
 from mooring.sandbox.apiserver.errors import expired
-from mooring.sandbox.apiserver.kinds.resource import Resource
 from mooring.sandbox.apiserver.store.record import EventType, Record
 from mooring.sandbox.apiserver.store.table import CompactedError
 from mooring.sandbox.apiserver.store.watch import Predicate, Watch
-from mooring.sandbox.apiserver.verbs.api import Api
-from mooring.sandbox.apiserver.verbs.options import ListOptions
 from mooring.sandbox.apiserver.verbs.reading import list_objects, parse_version, reached_version
 from mooring.sandbox.apiserver.verbs.selectors import matcher
 

@@ -11,8 +11,8 @@ import pytest
 from mooring.client.errors import ApiError
 from mooring.client.kinds import NODES, PODS
 from mooring.sandbox.apiserver import EmbeddedServer
-from mooring.sandbox.apiserver.admission.chain import Admission, AdmissionPlugin
-from mooring.sandbox.apiserver.verbs.write import Write
+from mooring.sandbox.apiserver.context.admission import Admission, AdmissionPlugin
+from mooring.sandbox.apiserver.context.write import Write
 from tests.sandbox.apiserver.kit import Direct, pod
 
 Tree = dict[str, Any]

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from mooring.client.errors import ApiError
 from mooring.client.kinds import PODS
 from mooring.sandbox.apiserver import EmbeddedServer
+from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.port import EmbeddedCluster
 from tests.sandbox.apiserver.kit import Direct, pod
-
-Tree = dict[str, Any]
 
 SPECS: list[Tree] = [
     {},
@@ -88,25 +87,27 @@ steps = st.one_of(
 
 
 class Side:
-    """A server, with or without the short way."""
+    """A server, with or without the fast path."""
 
     def __init__(self, *, short: bool) -> None:
         self.direct = Direct()
-        strategy = self.direct.api.registry.find("", "v1", "pods").strategy  # type: ignore[union-attr]
-        self.taken = 0
-        replicas = strategy.replicas
-        assert replicas is not None
+        pods = self.direct.api.registry.find("", "v1", "pods")
+        assert pods is not None
+        self._encoded = 0
         if not short:
-            strategy.replicas = None
-            return
-        create = replicas.create
+            pods.strategy.outcomes = None
+        select = pods.strategy.select
 
-        def counting(*args: Any) -> Any:
-            made = create(*args)
-            self.taken += made is not None
-            return made
+        def counting(obj: Tree) -> tuple[str, ...]:
+            self._encoded += 1
+            return select(obj)
 
-        replicas.create = counting  # type: ignore[method-assign]
+        pods.strategy.select = counting  # type: ignore[method-assign]
+
+    @property
+    def taken(self) -> int:
+        """How many pods were stored without being encoded as a whole."""
+        return len(self.direct.store.table("pods").records) - self._encoded
 
     def ask(self, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         try:

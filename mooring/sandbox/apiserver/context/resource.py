@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from mooring.sandbox.apiserver.context.strategy import Strategy
 from mooring.sandbox.apiserver.kinds.codec import Codec
-from mooring.sandbox.apiserver.kinds.strategy import Strategy
 from mooring.sandbox.apiserver.kinds.types import ObjectType
 from mooring.sandbox.apiserver.objects import Tree, encode_json
-
-if TYPE_CHECKING:
-    from mooring.sandbox.apiserver.printing.columns import Printer
+from mooring.sandbox.apiserver.printing.columns import DEFAULT, Printer
 
 
 class GroupVersionKind(NamedTuple):
@@ -63,7 +61,7 @@ class Resource:
         field_aliases: Mapping[str, str] | None = None,
         type: ObjectType | None = None,
         custom: bool = False,
-        printer: Printer | None = None,
+        printer: Printer = DEFAULT,
         schema: Tree | None = None,
         deprecation: str | None = None,
     ) -> None:
@@ -87,7 +85,7 @@ class Resource:
         self.type = type
         self.custom = custom
         self.printer = printer
-        """Table columns of a custom kind; those of built-in kinds are in `printing`."""
+        """Makes the rows of tables."""
         self.schema = schema
         """The OpenAPI v3 schema of a custom kind; those of built-in ones follow from their types."""
         self.deprecation = deprecation

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mooring.sandbox.apiserver.objects import Tree
 
 if TYPE_CHECKING:
-    from mooring.sandbox.apiserver.verbs.write import Write
+    from mooring.sandbox.apiserver.context.write import Write
 
 
 class AdmissionPlugin:

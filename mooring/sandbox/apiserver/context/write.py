@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from mooring.sandbox.apiserver.kinds.resource import Resource
-from mooring.sandbox.apiserver.verbs.api import Api, User
-from mooring.sandbox.apiserver.verbs.options import WriteOptions
+from mooring.sandbox.apiserver.authorization.users import User
+from mooring.sandbox.apiserver.context.api import Api
+from mooring.sandbox.apiserver.context.options import WriteOptions
+from mooring.sandbox.apiserver.context.resource import Resource
 
 Operation = Literal["CREATE", "UPDATE", "DELETE"]
 Ownership = Literal["track", "keep", "settled"]

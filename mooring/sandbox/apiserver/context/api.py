@@ -5,27 +5,15 @@ from __future__ import annotations
 import random
 import secrets
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
 
 from mooring.api.times import format_time
-from mooring.sandbox.apiserver.admission.chain import Admission
 from mooring.sandbox.apiserver.authorization.rbac import Rbac
-from mooring.sandbox.apiserver.kinds.resource import Registry, Resource
-from mooring.sandbox.apiserver.objects import Tree, decode_record
+from mooring.sandbox.apiserver.context.admission import Admission
+from mooring.sandbox.apiserver.context.resource import Registry, Resource
+from mooring.sandbox.apiserver.objects import Tree, decode_record, read_all
 from mooring.sandbox.apiserver.store.record import Record, key_of
 from mooring.sandbox.apiserver.store.store import Store
 from mooring.sandbox.apiserver.store.table import Table
-
-
-class User(NamedTuple):
-    """Who asks."""
-
-    name: str
-    groups: tuple[str, ...] = ()
-
-
-IN_PROCESS: Final = User("system:mooring", ("system:masters", "system:authenticated"))
-"""Who asks without HTTP."""
 
 
 class Api:
@@ -44,7 +32,7 @@ class Api:
         self.store = store
         self.registry = registry
         self.admission = admission
-        self.rbac = Rbac(self)
+        self.rbac = Rbac(store)
         self.clock = clock
         self.token = token or secrets.token_urlsafe(32)
         """What lets the administrator in, and signs the tokens of service accounts."""
@@ -84,6 +72,4 @@ class Api:
 
     def read_all(self, storage: str, namespace: str = "") -> Iterator[Tree]:
         """All objects of a table, or those of a namespace, in order."""
-        table = self.store.table(storage)
-        for key in table.keys(namespace):
-            yield decode_record(table.records[key], "", "")
+        return read_all(self.store.table(storage), namespace)

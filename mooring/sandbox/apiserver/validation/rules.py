@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from mooring.sandbox.apiserver.errors import Cause
-from mooring.sandbox.apiserver.kinds.strategy import Rules
 from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.validation import (
     autoscaling,
@@ -19,6 +19,18 @@ from mooring.sandbox.apiserver.validation import (
     services,
     workloads,
 )
+
+
+def _anything(obj: Tree, old: Tree) -> Iterable[Cause]:
+    return ()
+
+
+class Rules(NamedTuple):
+    """What is wrong with an object of some kind: a new one, one that was another before, and its status."""
+
+    create: Callable[[Tree], Iterable[Cause]]
+    update: Callable[[Tree, Tree], Iterable[Cause]]
+    status: Callable[[Tree, Tree], Iterable[Cause]] = _anything
 
 
 def _always(rule: Callable[[Tree], Iterable[Cause]]) -> Rules:

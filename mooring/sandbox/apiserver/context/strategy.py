@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
+from mooring.sandbox.apiserver.context.outcomes import Outcomes
+from mooring.sandbox.apiserver.context.traits import Traits
 from mooring.sandbox.apiserver.errors import Cause
-from mooring.sandbox.apiserver.kinds.traits import Traits
 from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.validation.metadata import validate_metadata
+from mooring.sandbox.apiserver.validation.rules import Rules
 
 if TYPE_CHECKING:
-    from mooring.sandbox.apiserver.verbs.replicas import Replicas
-    from mooring.sandbox.apiserver.verbs.write import Write
-
-
-def _anything(obj: Tree, old: Tree) -> Iterable[Cause]:
-    return ()
-
-
-class Rules(NamedTuple):
-    """What is wrong with an object of some kind: a new one, one that was another before, and its status."""
-
-    create: Callable[[Tree], Iterable[Cause]]
-    update: Callable[[Tree, Tree], Iterable[Cause]]
-    status: Callable[[Tree, Tree], Iterable[Cause]] = _anything
+    from mooring.sandbox.apiserver.context.write import Write
 
 
 class Strategy:
@@ -44,8 +33,8 @@ class Strategy:
         self._default = default
         self._rules = rules
         self._empty_status = empty_status
-        self.replicas: Replicas | None = None
-        """The short way for kinds of which many are made alike."""
+        self.outcomes: Outcomes | None = None
+        """For kinds of which many objects are created from the same spec."""
         self._selectable = [path.split(".") for path in traits.selectable]
 
     def default(self, obj: Tree) -> None:

@@ -1,0 +1,27 @@
+"""Users: who makes a request."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+MASTERS: Final = "system:masters"
+"""Members of this group may do everything, whatever the roles say."""
+ACCOUNT: Final = "system:serviceaccount:"
+"""Prefix of the user names of service accounts."""
+
+
+class User(NamedTuple):
+    """The identity that a request is authorized for."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+
+
+IN_PROCESS: Final = User("system:mooring", (MASTERS, "system:authenticated"))
+"""Callers in this process, without HTTP."""
+ADMIN: Final = User("mooring-admin", (MASTERS, "system:authenticated"))
+
+
+def service_account(namespace: str, name: str) -> User:
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
+    return User(f"{ACCOUNT}{namespace}:{name}", groups)
