@@ -6,13 +6,14 @@ line ends where it was full, or where a line of the description ended, and a ful
 
 from __future__ import annotations
 
+import inspect
 import re
 from functools import cache
 from typing import NamedTuple
 
 from mooring.sandbox.apiserver.kinds.types import ObjectType
 
-_MEMBER = re.compile(r" {6}\* \*\*(?P<name>.+?)\*\* ``.*?`` - (?P<text>.*)")
+_MEMBER = re.compile(r"\* \*\*(?P<name>.+?)\*\* ``.*?`` - (?P<text>.*)")
 _WIDTH = 78  # characters after which the generator of lightkube-models breaks lines
 
 
@@ -25,7 +26,8 @@ class Documentation(NamedTuple):
 
 @cache
 def documentation_of(type: ObjectType) -> Documentation:
-    head, _, tail = type.documentation.partition("**parameters**")
+    # Python 3.13 and later store docstrings without indentation, earlier ones as written.
+    head, _, tail = inspect.cleandoc(type.documentation).partition("**parameters**")
     members: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in tail.split("\n"):
@@ -33,8 +35,8 @@ def documentation_of(type: ObjectType) -> Documentation:
         if match is not None:
             lines = members[_in_json(match["name"])] = [match["text"]]
         elif line.strip():
-            lines.append(line[8:])
-    text = _joined([line.removeprefix(" " * 6) for line in head.rstrip().split("\n")])
+            lines.append(line[2:])
+    text = _joined(head.rstrip().split("\n"))
     return Documentation(text, {name: _joined(lines) for name, lines in members.items()})
 
 
