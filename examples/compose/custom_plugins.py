@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mooring.framework import Depends, Plugin
+from mooring.framework import CacheKey, Plugin
 
 MAX_SCORE = 100
 
@@ -11,7 +11,7 @@ class MyCustomPluginA(Plugin):
     """Prefers nodes with the label `a`."""
 
     name = "MyCustomPluginA"
-    depends = Depends.NODE
+    cache_key = CacheKey.NODE
 
     def score(self, state, pod, node):
         return MAX_SCORE if "a" in node.labels else 0
@@ -21,7 +21,7 @@ class MyCustomPluginB(Plugin):
     """Prefers nodes with the label `b`."""
 
     name = "MyCustomPluginB"
-    depends = Depends.NODE
+    cache_key = CacheKey.NODE
 
     def score(self, state, pod, node):
         return MAX_SCORE if "b" in node.labels else 0
@@ -31,7 +31,7 @@ class BlinkingLightScorer(Plugin):
     """Ranks nodes by the number of their blinking lights, in the label `blinking-lights`."""
 
     name = "BlinkingLightScorer"
-    depends = Depends.NODE
+    cache_key = CacheKey.NODE
 
     def score(self, state, pod, node):
         lights = node.labels.get("blinking-lights", "0")

@@ -1,4 +1,4 @@
-from mooring.framework import Action, Args, Depends, Hint, Plugin, Resource, on, unschedulable
+from mooring.framework import Action, Args, CacheKey, Hint, Plugin, Resource, on, unschedulable
 
 
 class GpuPackArgs(Args):
@@ -10,7 +10,7 @@ class GpuPack(Plugin):
     """Fill GPU nodes up before opening new ones."""
 
     name = "GpuPack"
-    depends = Depends.PODS
+    cache_key = CacheKey.NODE_AND_PODS
     args: GpuPackArgs
 
     def filter(self, state, pod, node):

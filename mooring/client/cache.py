@@ -40,8 +40,8 @@ class Collection(Generic[Obj]):
         self._updated: list[Handler[Obj]] = []  # those of them that are told of updates
         self._owning: dict[str, list[Handler[Obj]]] = {}  # by the kind of the controllers
         self._indexes: dict[str, _Index[Obj]] = {}
-        self.index("namespace", _namespace, depends_on="identity")
-        self.index("controller", _controller, depends_on="owners")
+        self.index("namespace", _namespace, key="identity")
+        self.index("controller", _controller, key="owners")
 
     def subscribe(self, handler: Handler[Obj], *, updates: bool = True) -> None:
         """Have changes told, and at once what is here already; without `updates` only that objects come and
@@ -61,11 +61,11 @@ class Collection(Generic[Obj]):
                 handler(None, obj)
 
     def index(
-        self, name: str, keys: Callable[[Obj], tuple[str, ...]], *, depends_on: Dependence = "anything"
+        self, name: str, keys: Callable[[Obj], tuple[str, ...]], *, key: Dependence = "anything"
     ) -> None:
         """Find objects by something else than their name, too; an index that is there already stays."""
         if name not in self._indexes:
-            index = self._indexes[name] = _Index(keys, depends_on, self._objects)
+            index = self._indexes[name] = _Index(keys, key, self._objects)
             for obj in self._objects.values():
                 index.put(obj.key, None, obj)
 
@@ -138,7 +138,7 @@ class Collection(Generic[Obj]):
             owned_alike = old.metadata.owner_references == new.metadata.owner_references
             handlers = self._updated
             for index in indexes:
-                if index.depends_on == "anything" or (index.depends_on == "owners" and not owned_alike):
+                if index.key == "anything" or (index.key == "owners" and not owned_alike):
                     index.put(key, old, new)
         for handler in handlers:
             handler(old, new)
@@ -161,9 +161,9 @@ class _Index(Generic[Obj]):
     """The names of objects by other keys, which change rarely."""
 
     def __init__(
-        self, keys: Callable[[Obj], tuple[str, ...]], depends_on: Dependence, objects: Mapping[str, Obj]
+        self, keys: Callable[[Obj], tuple[str, ...]], key: Dependence, objects: Mapping[str, Obj]
     ) -> None:
-        self.depends_on = depends_on
+        self.key = key
         self._keys = keys
         self._objects = objects
         self._found: dict[str, dict[str, None]] = {}

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from mooring.core.algorithm import Choice
 from mooring.core.decision import RefusedNodes
 from mooring.explain.explanation import Closest, Reasons
-from mooring.framework.nodes import BoolArray, Depends, Nodes
+from mooring.framework.cache_key import CacheKey
+from mooring.framework.nodes import BoolArray, Nodes
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status
 from mooring.runtime.extender import SIGNED
@@ -125,7 +126,7 @@ def _filters(pod: PodInfo, choice: Choice, nodes: Nodes) -> Iterator[Verdict]:
     filtering = choice.diagnosis.filtering
     for column in () if filtering is None else filtering.columns:
         runner = column.runner
-        if runner.by_node and runner.depends is Depends.ANYTHING:
+        if runner.by_node and runner.cache_key is CacheKey.NONE:
             # It was asked only about nodes that others let pass.
             full = FilterColumn(runner, len(nodes))
             try:
@@ -133,7 +134,7 @@ def _filters(pod: PodInfo, choice: Choice, nodes: Nodes) -> Iterator[Verdict]:
                 column = full
             except PluginError:
                 pass  # what is known is worth telling
-        lasting = runner.depends in (Depends.NODE, Depends.NODES)
+        lasting = runner.cache_key in (CacheKey.NODE, CacheKey.ALL_NODES)
         yield Verdict(runner.name, column.codes != 0, column.codes, _reasons(column), lasting)
 
 

@@ -3,12 +3,12 @@
 from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject
 from mooring.framework.args import Args, Problem
+from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, EventHint, Hint, Resource, on
 from mooring.framework.handle import Client, Handle, Listers, Snapshot, WaitingPod
 from mooring.framework.nodes import (
     BoolArray,
-    Depends,
     Groups,
     Ids,
     IntArray,
@@ -29,11 +29,11 @@ __all__ = [
     "ApiResource",
     "Args",
     "BoolArray",
+    "CacheKey",
     "Client",
     "ClusterEvent",
     "Code",
     "CycleState",
-    "Depends",
     "EventHint",
     "Groups",
     "Handle",

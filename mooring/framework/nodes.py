@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from array import array
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from enum import IntEnum
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -25,22 +24,6 @@ from mooring.framework.status import Code, Status
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 T_co = TypeVar("T_co", covariant=True)
-
-
-class Depends(IntEnum):
-    """What a plugin's answer for one node and one pod shape follows from, besides its arguments.
-
-    The framework keeps answers for pods of the same shape and asks again only where they may have changed.
-    What such a plugin answers in pre_filter and pre_score follows from the shape, and its normalize_score
-    looks at which raw scores there are, not at how many or where. A plugin that reads anything else
-    (a pod's annotations or name, pods elsewhere, the clock) is ANYTHING.
-    """
-
-    NODE = 1  # the Node object
-    AMOUNTS = 2  # what the node has to give and what its pods request: nodes of equal `amounts` are equal
-    PODS = 3  # the Node object and the pods on it
-    NODES = 4  # the Node objects of all nodes
-    ANYTHING = 5
 
 
 class NodeInfo(Protocol):

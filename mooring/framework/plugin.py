@@ -9,11 +9,12 @@ from typing import Any, ClassVar, NamedTuple
 
 from mooring.api.kinds import ApiResource
 from mooring.framework.args import Args
+from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import EventHint
 from mooring.framework.extension_points import EXTENSION_POINTS
 from mooring.framework.handle import Handle, MaybeAwaitable
-from mooring.framework.nodes import Depends, Groups, IntArray, NodeInfo, Nodes, NodeStatuses, Verdicts
+from mooring.framework.nodes import Groups, IntArray, NodeInfo, Nodes, NodeStatuses, Verdicts
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status
 
@@ -56,7 +57,7 @@ class Plugin:
     """
 
     name: ClassVar[str]
-    depends: ClassVar[Depends] = Depends.ANYTHING
+    cache_key: ClassVar[CacheKey] = CacheKey.NONE
     watches: ClassVar[tuple[ApiResource[Any], ...]] = ()
     """Kinds to be had of `handle.listers`, beside those that every scheduler watches: custom resources."""
     args: Any
@@ -142,8 +143,8 @@ class Plugin:
         raise NotImplementedError
 
     def score_groups(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Groups:
-        """score_nodes and normalize_score in one, for a plugin that knows which nodes score alike and
-        depends on ANYTHING. It has those two as well, with the same answers: this is only quicker."""
+        """score_nodes and normalize_score in one, for a plugin without a cache key that knows which nodes
+        score alike. It must implement those two as well, with equal answers: this is only faster."""
         raise NotImplementedError
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import EventHint
-from mooring.framework.nodes import Depends, IntArray, Nodes, Verdicts
+from mooring.framework.nodes import IntArray, Nodes, Verdicts
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status, error, skip, unresolvable, unschedulable
@@ -22,7 +23,7 @@ class DynamicResources(Plugin):
     the same. A pod with claims is refused: placing it as if it had none would start it without devices."""
 
     name = "DynamicResources"
-    depends = Depends.NODE
+    cache_key = CacheKey.NODE
     args: DynamicResourcesArgs
 
     NOT_SUPPORTED = "resource claims are not supported yet"

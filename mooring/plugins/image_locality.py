@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from mooring.api.objects import Container, PodSpec
+from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.nodes import Depends, IntArray, Nodes
+from mooring.framework.nodes import IntArray, Nodes
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.plugins.arithmetic import MAX_SCORE
@@ -23,7 +24,7 @@ class ImageLocality(Plugin):
     the image, so that one node with a rare image does not attract everything."""
 
     name = "ImageLocality"
-    depends = Depends.NODES
+    cache_key = CacheKey.ALL_NODES
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         total = len(nodes.whole)

@@ -7,10 +7,11 @@ from typing import ClassVar
 
 from mooring.api.objects import Node, PodAffinity
 from mooring.framework.affinity import AffinityTerm
+from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, EventHint, Hint, Resource, on
 from mooring.framework.handle import Handle
-from mooring.framework.nodes import Depends, IntArray, Nodes, Verdicts
+from mooring.framework.nodes import IntArray, Nodes, Verdicts
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo, Shape
 from mooring.framework.status import SKIP, Status, skip, unresolvable, unschedulable
@@ -34,7 +35,7 @@ class InterPodAffinity(Plugin):
     """Required terms filter, preferred ones score; those of pods on nodes count as well as the pod's own."""
 
     name = "InterPodAffinity"
-    depends = Depends.ANYTHING
+    cache_key = CacheKey.NONE
     args: InterPodAffinityArgs
 
     AFFINITY_NOT_MATCHED = "node(s) didn't match pod affinity rules"

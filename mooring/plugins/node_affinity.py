@@ -18,10 +18,11 @@ from mooring.api.selectors import (
     parse_node_term,
     parse_problem,
 )
+from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, EventHint, Hint, Resource, on
 from mooring.framework.handle import Handle
-from mooring.framework.nodes import Depends, IntArray, Nodes, Verdicts
+from mooring.framework.nodes import IntArray, Nodes, Verdicts
 from mooring.framework.plugin import Plugin, PreFilterResult
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status, error, skip, unresolvable
@@ -42,7 +43,7 @@ class NodeAffinity(Plugin):
     and prefers those that preferred terms name. Works per distinct value of the labels asked about."""
 
     name = "NodeAffinity"
-    depends = Depends.NODE
+    cache_key = CacheKey.NODE
     args: NodeAffinityArgs
 
     NOT_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from mooring.api.objects import Node, PodSpec
+from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, EventHint, Hint, Resource, on
-from mooring.framework.nodes import Depends, Nodes, Verdicts, refuse
+from mooring.framework.nodes import Nodes, Verdicts, refuse
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status, skip, unresolvable
@@ -24,7 +25,7 @@ class NodeDeclaredFeatures(Plugin):
     """Refuses nodes whose status.declaredFeatures lack what the pod's spec needs."""
 
     name = "NodeDeclaredFeatures"
-    depends = Depends.NODE
+    cache_key = CacheKey.NODE
 
     MISSING = "node(s) didn't match Pod's required features"
     PRE_FILTER_KEY = "PreFilterNodeDeclaredFeatures"

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, EventHint, Resource, on
-from mooring.framework.nodes import Depends, Nodes, Verdicts, refuse
+from mooring.framework.nodes import Nodes, Verdicts, refuse
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import unresolvable
@@ -22,7 +23,7 @@ class NodeName(Plugin):
     """
 
     name = "NodeName"
-    depends = Depends.NODE
+    cache_key = CacheKey.NODE
 
     OTHER_NODE = "node(s) didn't match the requested node name"
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, EventHint, Hint, Resource, on
-from mooring.framework.nodes import Depends, Nodes, Verdicts, refuse
+from mooring.framework.nodes import Nodes, Verdicts, refuse
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo, Shape
 from mooring.framework.status import Status, skip, unschedulable
@@ -40,7 +41,7 @@ class NodePorts(Plugin):
     """Refuses nodes where another pod holds a host port that the pod wants."""
 
     name = "NodePorts"
-    depends = Depends.PODS
+    cache_key = CacheKey.NODE_AND_PODS
 
     TAKEN = "node(s) didn't have free ports for the requested pod ports"
     PRE_FILTER_KEY = "PreFilterNodePorts"

@@ -8,8 +8,9 @@ from math import sqrt
 import numpy as np
 import numpy.typing as npt
 
+from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.nodes import Depends, IntArray, NodeInfo, Nodes
+from mooring.framework.nodes import IntArray, NodeInfo, Nodes
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status, skip
@@ -29,7 +30,7 @@ class NodeResourcesBalancedAllocation(Plugin):
     stays, up to 100 where the pod evens it out, down to 50 where it makes it worse."""
 
     name = "NodeResourcesBalancedAllocation"
-    depends = Depends.AMOUNTS
+    cache_key = CacheKey.RESOURCES
     args: NodeResourcesBalancedAllocationArgs
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:

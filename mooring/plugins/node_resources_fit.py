@@ -12,10 +12,11 @@ from mooring.api import resources
 from mooring.api.objects import Node
 from mooring.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended
 from mooring.framework.args import Args
+from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, EventHint, Hint, Resource, on
 from mooring.framework.handle import Handle
-from mooring.framework.nodes import Depends, IntArray, NodeInfo, Nodes, Verdicts
+from mooring.framework.nodes import IntArray, NodeInfo, Nodes, Verdicts
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status, unresolvable, unschedulable
@@ -127,7 +128,7 @@ class NodeResourcesFit(Plugin):
     """Refuses nodes whose allocatable, less what their pods request, is not enough for the pod."""
 
     name = "NodeResourcesFit"
-    depends = Depends.AMOUNTS
+    cache_key = CacheKey.RESOURCES
     args: NodeResourcesFitArgs
 
     PRE_FILTER_KEY = "PreFilterNodeResourcesFit"

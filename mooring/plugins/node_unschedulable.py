@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 from mooring.api.objects import Node, Taint, Toleration
 from mooring.api.tolerations import NO_SCHEDULE, tolerates
+from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, EventHint, Hint, Resource, on
-from mooring.framework.nodes import Depends, Nodes, Verdicts, refuse
+from mooring.framework.nodes import Nodes, Verdicts, refuse
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import unresolvable
@@ -18,7 +19,7 @@ class NodeUnschedulable(Plugin):
     """Refuses nodes with spec.unschedulable, unless the pod tolerates the taint that goes with it."""
 
     name = "NodeUnschedulable"
-    depends = Depends.NODE
+    cache_key = CacheKey.NODE
 
     UNSCHEDULABLE = "node(s) were unschedulable"
     TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)

@@ -7,10 +7,11 @@ from typing import ClassVar, NamedTuple
 
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Node
+from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, EventHint, Hint, Resource, on
 from mooring.framework.handle import Handle
-from mooring.framework.nodes import Depends, Groups, IntArray, Nodes, Verdicts
+from mooring.framework.nodes import Groups, IntArray, Nodes, Verdicts
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo, Shape
 from mooring.framework.status import Status, skip, unresolvable, unschedulable
@@ -46,7 +47,7 @@ class PodTopologySpread(Plugin):
     what their Services and controllers select."""
 
     name = "PodTopologySpread"
-    depends = Depends.ANYTHING
+    cache_key = CacheKey.NONE
     args: PodTopologySpreadArgs
 
     CONSTRAINTS_NOT_MATCHED = "node(s) didn't match pod topology spread constraints"

@@ -8,9 +8,10 @@ import numpy as np
 
 from mooring.api.objects import Node, Taint, Toleration
 from mooring.api.tolerations import PREFER_NO_SCHEDULE, find_untolerated, tolerates
+from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, EventHint, Hint, Resource, on
-from mooring.framework.nodes import Depends, IntArray, Nodes, Verdicts, refuse
+from mooring.framework.nodes import IntArray, Nodes, Verdicts, refuse
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status, unresolvable
@@ -24,7 +25,7 @@ class TaintToleration(Plugin):
     with fewer untolerated PreferNoSchedule taints. Works per distinct list of taints."""
 
     name = "TaintToleration"
-    depends = Depends.NODE
+    cache_key = CacheKey.NODE
 
     UNTOLERATED = "node(s) had untolerated taint(s)"
     PRE_SCORE_KEY = "PreScoreTaintToleration"

@@ -1,12 +1,11 @@
 """Which rows of the node table must be looked at again.
 
-What the filters and scores say about every node is kept from cycle to cycle for each pod shape (see
-`filtering` and `scoring`), one column over all rows per plugin. A plugin that depends on the node, or on the
-node and its pods, is asked again only about rows that changed since; one that depends on the amounts, not
-even about those if it was asked about equal ones; one that depends on anything is asked every time, and tells
-by returning the very same array that nothing has changed. The combined answer is then brought up to date on
-the changed rows alone. The result is exactly what asking everything anew would give: the tests compare the
-two.
+Answers of filters and scores are cached from cycle to cycle by pod shape (see `filtering` and `scoring`), one
+column over all rows per plugin. A plugin whose cache key is the node, or the node and its pods, is called again
+only for rows that changed since; one whose key is the resources, only for resources it has not been called with;
+one without a key is called every time, and returns the very same array if nothing has changed. The combined
+answer is then updated on the changed rows alone. The result equals that of calling every plugin for every row;
+tests compare the two.
 """
 
 from __future__ import annotations
@@ -17,7 +16,8 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from mooring.framework.nodes import Depends, Mark, Nodes
+from mooring.framework.cache_key import CacheKey
+from mooring.framework.nodes import Mark, Nodes
 
 T = TypeVar("T")
 V = TypeVar("V", bound=np.generic)
@@ -49,11 +49,11 @@ class Changes:
                 if pod_rows is not None:
                     self.any = rows_of(node_rows + pod_rows if node_rows else pod_rows, until.length)
 
-    def of(self, depends: Depends) -> Rows | None:
+    def of(self, cache_key: CacheKey) -> Rows | None:
         """The rows to ask a plugin about again."""
-        if depends is Depends.PODS or depends is Depends.AMOUNTS:
+        if cache_key is CacheKey.NODE_AND_PODS or cache_key is CacheKey.RESOURCES:
             return self.any
-        if depends is Depends.NODES and self.node is not None:
+        if cache_key is CacheKey.ALL_NODES and self.node is not None:
             return EVERY
         return self.node
 

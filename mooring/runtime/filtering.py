@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from mooring.framework.nodes import BoolArray, Depends, Mark, Nodes, Verdicts
+from mooring.framework.cache_key import CacheKey
+from mooring.framework.nodes import BoolArray, Mark, Nodes, Verdicts
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Code, Status
 from mooring.runtime.changes import EVERY, ByAmounts, Changes, Rows, pick
@@ -93,7 +94,7 @@ class Filtering:
         self._by_nodes: list[FilterColumn] = []
         self._by_amounts: list[FilterColumn] = []
         self._by_pods: list[FilterColumn] = []
-        self._by_anything: list[tuple[int, FilterColumn]] = []
+        self._uncached: list[tuple[int, FilterColumn]] = []
         self._known: ByAmounts[list[Verdicts | None]] = ByAmounts()  # what those by amounts said
         self._candidates: tuple[int, Nodes] | None = None
 
@@ -108,7 +109,7 @@ class Filtering:
             self._start(skipped, len(nodes))
             changes.everything()
         stale = None if changes.any is None else self._ask_changed(changes, state, pod, changes.any)
-        for index, column in self._by_anything:
+        for index, column in self._uncached:
             runner = column.runner
             alive = self._alive(index, allowed) if runner.by_node else None
             verdicts = runner.run(state, pod, nodes, alive)
@@ -125,13 +126,11 @@ class Filtering:
         self._skipped = skipped
         runners = [r for r in self._runners if r.name not in skipped]
         self.columns = [FilterColumn(r, length) for r in runners]
-        self._by_node = [c for c in self.columns if c.runner.depends is Depends.NODE]
-        self._by_nodes = [c for c in self.columns if c.runner.depends is Depends.NODES]
-        self._by_amounts = [c for c in self.columns if c.runner.depends is Depends.AMOUNTS]
-        self._by_pods = [c for c in self.columns if c.runner.depends is Depends.PODS]
-        self._by_anything = [
-            (i, c) for i, c in enumerate(self.columns) if c.runner.depends is Depends.ANYTHING
-        ]
+        self._by_node = [c for c in self.columns if c.runner.cache_key is CacheKey.NODE]
+        self._by_nodes = [c for c in self.columns if c.runner.cache_key is CacheKey.ALL_NODES]
+        self._by_amounts = [c for c in self.columns if c.runner.cache_key is CacheKey.RESOURCES]
+        self._by_pods = [c for c in self.columns if c.runner.cache_key is CacheKey.NODE_AND_PODS]
+        self._uncached = [(i, c) for i, c in enumerate(self.columns) if c.runner.cache_key is CacheKey.NONE]
         self._known = ByAmounts()
         self.first = np.zeros(length, np.int16)
         self.feasible = np.ones(length, np.bool_)

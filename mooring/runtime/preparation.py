@@ -1,8 +1,8 @@
 """pre_filter and pre_score: each plugin looks at the pod once before the nodes are looked at.
 
-For pods of one shape most answers are the same every time: a plugin that says so (`skip(shape=True)`), or
-whose answers follow from the shape and single nodes (`depends`), is asked once and its answer is kept,
-together with what it wrote into the cycle's state.
+For pods of one shape most answers are the same every time: a plugin that promises so (`skip(shape=True)`), or
+that has a cache key, is called once per shape; its answer is cached together with what it wrote into the
+cycle's state.
 """
 
 from __future__ import annotations

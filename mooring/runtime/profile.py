@@ -8,8 +8,9 @@ from typing import Any, cast
 
 import msgspec
 
+from mooring.framework.cache_key import CacheKey
 from mooring.framework.handle import Handle
-from mooring.framework.nodes import Depends, Nodes, NodeStatuses
+from mooring.framework.nodes import Nodes, NodeStatuses
 from mooring.framework.plugin import Plugin, PostFilterResult, PreFilterResult, overrides
 from mooring.framework.pod import PodInfo, Shape
 from mooring.framework.status import SUCCESS, Code, Status
@@ -112,8 +113,8 @@ class Profile:
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
         self.reuse = reuse
         self.filters = [FilterRunner(p) for p in self.at("filter")]
-        self.filters_about_pods = [r for r in self.filters if r.depends is not Depends.NODE]
-        self._wide_filters = {r.name for r in self.filters if r.depends is Depends.ANYTHING}
+        self.filters_about_pods = [r for r in self.filters if r.cache_key is not CacheKey.NODE]
+        self._wide_filters = {r.name for r in self.filters if r.cache_key is CacheKey.NONE}
         self.scores = [ScoreRunner(p, self.weights.get(p.name) or 1) for p in self.at("score")]
         self._pre_enqueues = self._bound("preEnqueue", "pre_enqueue")
         self.pre_filters = self._preparing("preFilter", "pre_filter")
@@ -138,7 +139,7 @@ class Profile:
 
     def _preparing(self, point: str, method: str) -> list[Preparing]:
         return [
-            Preparing(name, ask, self.plugins[name].depends is not Depends.ANYTHING)
+            Preparing(name, ask, self.plugins[name].cache_key is not CacheKey.NONE)
             for name, ask in self._bound(point, method)
         ]
 

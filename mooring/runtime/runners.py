@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mooring.framework.nodes import BoolArray, Depends, Groups, IntArray, NodeInfo, Nodes, Verdicts
+from mooring.framework.cache_key import CacheKey
+from mooring.framework.nodes import BoolArray, Groups, IntArray, NodeInfo, Nodes, Verdicts
 from mooring.framework.plugin import Plugin, overrides, scores_groups
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Code, Status
@@ -72,7 +73,7 @@ class FilterRunner:
         cls = type(plugin)
         self.plugin = plugin
         self.name = plugin.name
-        self.depends = plugin.depends
+        self.cache_key = plugin.cache_key
         self.by_node = not overrides(cls, "filter_nodes")
         self._has_both = not self.by_node and overrides(cls, "filter")
         self._extended = overrides(cls, "add_pod") or overrides(cls, "remove_pod")
@@ -123,7 +124,7 @@ class FilterRunner:
 
     def _each(self, state: EngineState, pod: PodInfo, nodes: Nodes, alive: BoolArray | None) -> Verdicts:
         codes = np.zeros(len(nodes), np.int32)
-        known = StatusCodes(self.name) if self.depends is Depends.ANYTHING else self._kept
+        known = StatusCodes(self.name) if self.cache_key is CacheKey.NONE else self._kept
         for i in range(len(nodes)) if alive is None else np.flatnonzero(alive).tolist():
             codes[i] = known.code(self.plugin.filter(state, pod, nodes[i]))
         return Verdicts(codes, known.statuses)
@@ -189,12 +190,12 @@ class ScoreRunner:
         self.plugin = plugin
         self.name = plugin.name
         self.weight = weight
-        self.depends = plugin.depends
+        self.cache_key = plugin.cache_key
         self.normalizes = overrides(cls, "normalize_score")
         self._by_node = not overrides(cls, "score_nodes")
         self._has_both = not self._by_node and overrides(cls, "score")
         self.by_groups = scores_groups(cls)
-        self.reuses = self.depends is not Depends.ANYTHING
+        self.reuses = self.cache_key is not CacheKey.NONE
 
     def run(self, state: EngineState, pod: PodInfo, nodes: Nodes) -> IntArray:
         if state.sampling is not None:

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
-from mooring.framework.nodes import BoolArray, Depends, Groups, IntArray, Mark, Nodes
+from mooring.framework.cache_key import CacheKey
+from mooring.framework.nodes import BoolArray, Groups, IntArray, Mark, Nodes
 from mooring.framework.pod import PodInfo
 from mooring.runtime.changes import EVERY, ByAmounts, Changes, Rows, few_or_many, pick
 from mooring.runtime.engine_state import EngineState
@@ -82,7 +83,7 @@ class Scoring:
         self._by_nodes: list[ScoreColumn] = []
         self._by_pods: list[ScoreColumn] = []
         self._by_amounts: list[ScoreColumn] = []
-        self._by_anything: list[ScoreColumn] = []
+        self._uncached: list[ScoreColumn] = []
         self._known: ByAmounts[list[int]] = ByAmounts()  # what those by amounts said, weighted
         self._base: IntArray = np.zeros(0, np.int64)
         self._uniform_base: IntArray | None = None  # where it is one number, which need not be fetched by row
@@ -101,7 +102,7 @@ class Scoring:
     def weighted(self, row: int) -> list[int]:
         """What each of the columns gave to a row."""
         weighted: list[int] = self._lines[:, row].tolist()
-        for column in self._by_anything:
+        for column in self._uncached:
             weighted[self.columns.index(column)] = column.at(row)
         return weighted
 
@@ -133,7 +134,7 @@ class Scoring:
             kept = self._refresh_kept(cycle, changes.any)
         if stale:
             self._kept = _sum(self._base, self._by_amounts)
-        for column in self._by_anything:
+        for column in self._uncached:
             everywhere |= self._compute(column, cycle)
         if everywhere:
             self._add_up(cycle)
@@ -150,13 +151,13 @@ class Scoring:
         runners = [runner for runner in self._runners if runner.name not in skipped]
         self._lines = np.zeros((len(runners), length), np.int64)
         self.columns = columns = [ScoreColumn(r, line) for r, line in zip(runners, self._lines, strict=True)]
-        self._by_nodes = [c for c in columns if c.runner.depends in (Depends.NODE, Depends.NODES)]
-        self._by_anything = [c for c in columns if c.runner.depends is Depends.ANYTHING]
+        self._by_nodes = [c for c in columns if c.runner.cache_key in (CacheKey.NODE, CacheKey.ALL_NODES)]
+        self._uncached = [c for c in columns if c.runner.cache_key is CacheKey.NONE]
         # Scores that are to be normalised follow from those of other nodes, too.
         self._by_amounts = [
-            c for c in columns if c.runner.depends is Depends.AMOUNTS and not c.runner.normalizes
+            c for c in columns if c.runner.cache_key is CacheKey.RESOURCES and not c.runner.normalizes
         ]
-        others = (*self._by_nodes, *self._by_anything, *self._by_amounts)
+        others = (*self._by_nodes, *self._uncached, *self._by_amounts)
         self._by_pods = [c for c in columns if c not in others]
         self._known = ByAmounts()
 
@@ -187,7 +188,7 @@ class Scoring:
     def _refresh(self, column: ScoreColumn, cycle: _Cycle) -> bool:
         """Ask a plugin about the changed rows; whether scores of other rows may differ, too."""
         runner = column.runner
-        rows = cycle.changes.of(runner.depends)
+        rows = cycle.changes.of(runner.cache_key)
         if rows is not None:
             self._ask(column, cycle, rows)
         if not runner.normalizes:
@@ -305,7 +306,7 @@ class Scoring:
     # ---- totals
 
     def _add_up(self, cycle: _Cycle) -> None:
-        total = _sum(self._kept, self._by_anything)
+        total = _sum(self._kept, self._uncached)
         if total is self._kept:
             total = total.copy()
         if not cycle.all_feasible:
@@ -314,7 +315,7 @@ class Scoring:
 
     def _add_up_on(self, rows: Rows, cycle: _Cycle, kept: IntArray | None = None) -> None:
         """The same on some rows; `kept` is what is kept of them, if it is at hand."""
-        feasible, columns = cycle.feasible, self._by_anything
+        feasible, columns = cycle.feasible, self._uncached
         if isinstance(rows, list):
             for row in rows:
                 total = INFEASIBLE

@@ -8,7 +8,8 @@ from typing import TypeVar
 import numpy as np
 
 from mooring.api.objects import Pod
-from mooring.framework.nodes import Depends, Nodes
+from mooring.framework.cache_key import CacheKey
+from mooring.framework.nodes import Nodes
 from mooring.framework.plugin import scores_groups
 from mooring.testing.subject import Cycle, Subject
 
@@ -48,12 +49,12 @@ def check_scores(subject: Subject, pods: Iterable[Pod]) -> None:
         if scores_groups(type(subject.plugin)):
             _check_groups(subject, cycle, methods[0], scores, normalized)
         _check_alone(subject, pod, methods[0])
-        if subject.plugin.depends is not Depends.ANYTHING:
+        if subject.plugin.cache_key is not CacheKey.NONE:
             _check_by_value(subject, cycle, scores)
             # Such answers are kept by row, whether or not the node is feasible for this pod.
             cycle.candidates = subject.nodes
             scores = _both_agree(subject, cycle, methods, subject.scores)
-            for method in methods if subject.plugin.depends is not Depends.NODES else ():
+            for method in methods if subject.plugin.cache_key is not CacheKey.ALL_NODES else ():
                 _rows_agree(subject, cycle, method, subject.scores, scores)
 
 

@@ -10,7 +10,7 @@ from mooring.api.objects import Node, Pod
 from mooring.framework.args import Args
 from mooring.framework.plugin import Plugin
 from mooring.framework.registration import RegistrationError, check_class
-from mooring.testing.check_depends import Scene, check_depends
+from mooring.testing.check_cache_key import Scene, check_cache_key
 from mooring.testing.check_events import check_hints, check_registrations
 from mooring.testing.check_grains import check_filters, check_scores
 from mooring.testing.check_rehearsal import check_queue_sort, check_rehearsal, check_unreserve
@@ -36,7 +36,7 @@ def check_plugin(
     - statuses have codes that mean something where they are given, and reasons that can be read;
     - scores are integers, within 0 to 100 after normalising;
     - filter gives the same answer when it is asked again, so it changes nothing that others see;
-    - `depends` is honest: what it does not name does not change an answer;
+    - `cache_key` covers what the plugin reads: nothing else changes an answer;
     - add_pod and remove_pod lead to the answer that there is when the pods really come and go;
     - events are well-formed, and hints answer about all sorts of objects;
     - less orders pods, unreserve bears that nothing was reserved;
@@ -61,7 +61,7 @@ def check_plugin(
     check_queue_sort(subject, pending)
     check_filters(subject, pending)
     check_scores(subject, pending)
-    check_depends(make, scene, pending)
+    check_cache_key(make, scene, pending)
     check_supposing(subject, pending)
     check_unreserve(subject, pending)
     check_rehearsal(cls, args, [*scene.nodes, *scene.objects, *scene.bound], pending)

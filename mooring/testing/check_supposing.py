@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from mooring.api.objects import Pod
-from mooring.framework.nodes import Depends, Nodes
+from mooring.framework.cache_key import CacheKey
+from mooring.framework.nodes import Nodes
 from mooring.framework.pod import PodInfo
 from mooring.testing.check_grains import FILTERS, forms, same_answers
 from mooring.testing.pods import make_pod
@@ -17,12 +18,12 @@ from mooring.testing.subject import Cycle, Refusal, Subject
 def check_supposing(subject: Subject, pods: Iterable[Pod]) -> None:
     """Suppose that a pod leaves or joins each node, and compare with what the filter says once it has.
 
-    Without add_pod and remove_pod, a plugin that depends on anything sees the pods of the node that it is
+    Without add_pod and remove_pod, a plugin without a cache key sees the pods of the node that it is
     asked about change, and no more; nothing is expected of it then.
     """
     methods = forms(subject, FILTERS)
     extended = subject.has("add_pod", "remove_pod")
-    if not methods or (not extended and subject.plugin.depends is Depends.ANYTHING):
+    if not methods or (not extended and subject.plugin.cache_key is CacheKey.NONE):
         return
     for pod in pods:
         cycle = subject.before_filter(pod)

@@ -112,8 +112,8 @@ STEPS = st.tuples(*map(st.sampled_from, ("mn", "12", "abc", "xy-")))
 def test_indexes_find_what_a_look_at_every_object_finds(steps: Iterable[tuple[str, str, str, str]]) -> None:
     maps = Collection(MAPS)
     maps.index("label", _labels)
-    maps.index("owner", _owner, depends_on="owners")
-    maps.index("uid", _uid, depends_on="identity")
+    maps.index("owner", _owner, key="owners")
+    maps.index("uid", _uid, key="identity")
     for number, (name, uid, owner, label) in enumerate(steps):
         owners = [] if owner == "c" else [OwnerReference(uid=owner, kind="Job", name="o", controller=True)]
         meta = ObjectMeta(name=name, namespace="n", uid=name + uid, resource_version=f"{number + 10}")

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from mooring.config import loads
+from mooring.framework.cache_key import CacheKey
 from mooring.framework.extension_points import EXTENSION_POINTS
-from mooring.framework.nodes import Depends
 from mooring.framework.plugin import Plugin
 from mooring.framework.status import Code
 from mooring.runtime.registry import ENTRY_POINT_GROUP
@@ -164,9 +164,9 @@ def test_the_table_of_helpers() -> None:
         assert getattr(framework, name)(*arguments.get(name, ("reason",))).code.text == status
 
 
-def test_the_table_of_depends_is_complete() -> None:
-    assert [row[0].strip("`") for row in table("| `depends` |")] == [
-        f"Depends.{each.name}" for each in Depends
+def test_the_table_of_cache_keys_is_complete() -> None:
+    assert [row[0].strip("`") for row in table("| `cache_key` |")] == [
+        f"CacheKey.{each.name}" for each in CacheKey
     ]
 
 

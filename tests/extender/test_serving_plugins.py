@@ -24,8 +24,8 @@ from mooring.extender.serving.verbs import Preemption
 from mooring.extender.wire import ExtenderPreemptionArgs, MetaPod, MetaVictims, write
 from mooring.framework import (
     Args,
+    CacheKey,
     CycleState,
-    Depends,
     IntArray,
     NodeInfo,
     Nodes,
@@ -269,7 +269,7 @@ def test_node_names_need_the_cache() -> None:
 
 class Ninety(Plugin):
     name = "Ninety"
-    depends = Depends.NODE
+    cache_key = CacheKey.NODE
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         return 90

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mooring.framework import (
+    CacheKey,
     Code,
-    Depends,
     Groups,
     Plugin,
     Status,
@@ -68,17 +68,17 @@ class InGroups(Table):
         return Groups(of, np.array([0, 30, 60, 999]), np.array([0, 10, 20, 333]))
 
 
-def cluster_with(cls: type[Plugin], depends: Depends) -> Cluster:
-    plugin = type(cls.__name__, (cls,), {"depends": depends})
+def cluster_with(cls: type[Plugin], cache_key: CacheKey) -> Cluster:
+    plugin = type(cls.__name__, (cls,), {"cache_key": cache_key})
     config = config_with([plugin], defaults=False)
     return make_cluster([make_node(name) for name in ANSWERS], plugins=[plugin], config=config)
 
 
-@pytest.mark.parametrize("depends", Depends)
+@pytest.mark.parametrize("cache_key", CacheKey)
 @pytest.mark.parametrize("cls", [OneNode, Table])
 class TestEitherGrain:
-    def test_refusals(self, cls: type[Plugin], depends: Depends) -> None:
-        cluster = cluster_with(cls, depends)
+    def test_refusals(self, cls: type[Plugin], cache_key: CacheKey) -> None:
+        cluster = cluster_with(cls, cache_key)
         cluster.add(make_pod(labels={"refuse": "yes"}))
         cluster.run()
         decision = cluster.decision("pod")
@@ -92,16 +92,16 @@ class TestEitherGrain:
         assert decision.feasible == ["a", "e"]
         assert decision.node == "e"
 
-    def test_scores(self, cls: type[Plugin], depends: Depends) -> None:
-        cluster = cluster_with(cls, depends)
+    def test_scores(self, cls: type[Plugin], cache_key: CacheKey) -> None:
+        cluster = cluster_with(cls, cache_key)
         cluster.add(make_pod())
         cluster.run()
         decision = cluster.decision("pod")
         assert dict(zip(decision.feasible, decision.total, strict=True)) == SCORES
         assert decision.node == "f"
 
-    def test_the_message_counts_each_reason(self, cls: type[Plugin], depends: Depends) -> None:
-        cluster = cluster_with(cls, depends)
+    def test_the_message_counts_each_reason(self, cls: type[Plugin], cache_key: CacheKey) -> None:
+        cluster = cluster_with(cls, cache_key)
         for name in ("a", "e"):
             cluster.delete(make_node(name))
         cluster.add(make_pod(labels={"refuse": "yes"}))
@@ -110,8 +110,8 @@ class TestEitherGrain:
             "0/4 nodes are available: 1 and old, 1 not ready, 1 too slow, 2 too small."
         )
 
-    def test_nodes_that_come_and_go(self, cls: type[Plugin], depends: Depends) -> None:
-        cluster = cluster_with(cls, depends)
+    def test_nodes_that_come_and_go(self, cls: type[Plugin], cache_key: CacheKey) -> None:
+        cluster = cluster_with(cls, cache_key)
         cluster.add(make_pod("first", labels={"refuse": "yes"}))
         cluster.run()
         cluster.delete(make_node("e"))  # its row is taken over by another
@@ -123,7 +123,7 @@ class TestEitherGrain:
 
 class TestGroups:
     def test_each_node_has_the_score_of_its_group(self) -> None:
-        cluster = cluster_with(InGroups, Depends.ANYTHING)
+        cluster = cluster_with(InGroups, CacheKey.NONE)
         cluster.add(make_pod())
         cluster.run()
         decision = cluster.decision("pod")
@@ -132,7 +132,7 @@ class TestGroups:
         assert (decision.total, decision.best) == ([0, 0, 10, 10, 20, 20], ["e", "f"])
 
     def test_nodes_that_are_not_feasible_do_not_count(self) -> None:
-        cluster = cluster_with(InGroups, Depends.ANYTHING)
+        cluster = cluster_with(InGroups, CacheKey.NONE)
         cluster.add(make_pod(labels={"refuse": "yes"}))
         cluster.run()
         decision = cluster.decision("pod")
@@ -143,7 +143,7 @@ class TestGroups:
             def normalize_score(self, state: Any, pod: Any, scores: Any, nodes: Any) -> Any:
                 return 20 - scores // 3
 
-        cluster = cluster_with(Reversed, Depends.ANYTHING)
+        cluster = cluster_with(Reversed, CacheKey.NONE)
         cluster.add(make_pod())
         cluster.run()
         assert cluster.decision("pod").total == [20, 20, 10, 10, 0, 0]
@@ -179,7 +179,7 @@ def test_statuses_that_change_from_cycle_to_cycle_keep_their_meaning() -> None:
 
     class Changing(Plugin):
         name = "Changing"
-        depends = Depends.PODS
+        cache_key = CacheKey.NODE_AND_PODS
 
         def filter_nodes(self, state: Any, pod: Any, nodes: Any) -> Verdicts:
             codes = np.array([int(name != "a") for name in nodes.names], np.int32)

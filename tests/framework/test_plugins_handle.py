@@ -284,7 +284,7 @@ class TestTools:
         assert (full, free, nothing) == (False, True, None)
         assert (refusal.plugin, refusal.reasons) == ("NodeResourcesFit", ("Insufficient cpu",))
 
-    def test_filters_are_local_unless_one_depends_on_anything(self) -> None:
+    def test_filters_are_local_unless_one_has_no_cache_key(self) -> None:
         answers: list[bool] = []
 
         class Asks(Plugin):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mooring.framework import Depends, Plugin, Status, error, refuse, skip, unschedulable
+from mooring.framework import CacheKey, Plugin, Status, error, refuse, skip, unschedulable
 from mooring.testing import Cluster, make_cluster, make_node, make_pod
 from mooring.testing.nodes import ZONE
 from tests.framework.kit import raising
@@ -201,14 +201,14 @@ def test_who_skipped_is_not_told_of_pods() -> None:
     assert calls == []
 
 
-@pytest.mark.parametrize("depends_on", [Depends.PODS, Depends.ANYTHING])
+@pytest.mark.parametrize("key", [CacheKey.NODE_AND_PODS, CacheKey.NONE])
 @pytest.mark.parametrize("table", [False, True], ids=["one node", "table"])
-def test_a_plugin_without_extensions_sees_the_node_as_it_would_be(depends_on: Depends, table: bool) -> None:
+def test_a_plugin_without_extensions_sees_the_node_as_it_would_be(key: CacheKey, table: bool) -> None:
     """It looks at the node's pods and sums, so that it has nothing to adjust."""
 
     class AtMostTwo(Plugin):
         name = "AtMostTwo"
-        depends = depends_on
+        cache_key = key
 
         def filter(self, state: Any, pod: Any, node: Any) -> Status | None:
             assert node.requested["cpu"] == sum(other.requests["cpu"] for other in node.pods)

@@ -13,7 +13,7 @@ import pytest
 
 from mooring.framework import (
     Action,
-    Depends,
+    CacheKey,
     Groups,
     PostFilterResult,
     PreFilterResult,
@@ -399,7 +399,7 @@ class Halves(Plugin):
     """Normalises in place, as in Go, where NormalizeScore writes into the list it is given."""
 
     name = "Halves"
-    depends = Depends.NODE
+    cache_key = CacheKey.NODE
 
     def score(self, state: Any, pod: Any, node: Any) -> int:
         return 80 if node.name == "a" else 40

@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 
 from mooring.framework import (
+    CacheKey,
     CycleState,
-    Depends,
     IntArray,
     NodeInfo,
     Nodes,
@@ -30,7 +30,7 @@ class OddNode(Plugin):
     """Looks at one Node object at a time, and has a reason for each rank."""
 
     name = "OddNode"
-    depends = Depends.NODE
+    cache_key = CacheKey.NODE
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         rank = node.labels.get("rank")
@@ -49,7 +49,7 @@ class OddPods(Plugin):
     """Looks at one node and its pods at a time; the reason tells how many there are."""
 
     name = "OddPods"
-    depends = Depends.PODS
+    cache_key = CacheKey.NODE_AND_PODS
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         alike = sum(other.labels == pod.labels for other in node.pods)
@@ -67,7 +67,7 @@ class OddNodes(Plugin):
     """Looks at the Node objects of all nodes: how many there are in a node's zone."""
 
     name = "OddNodes"
-    depends = Depends.NODES
+    cache_key = CacheKey.ALL_NODES
 
     def _neighbours(self, nodes: Nodes) -> IntArray:
         ids = nodes.whole.label(ZONE).ids
@@ -87,7 +87,7 @@ class OddTable(Plugin):
     """Looks at everything: the fullest node is refused. Counts its own pods for hypothetical ones."""
 
     name = "OddTable"
-    depends = Depends.ANYTHING
+    cache_key = CacheKey.NONE
     KEY = "OddTable"
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterResult | Status | None:

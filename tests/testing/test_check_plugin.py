@@ -13,7 +13,7 @@ from mooring.api.workloads import Service
 from mooring.framework import (
     Action,
     Args,
-    Depends,
+    CacheKey,
     EventHint,
     Groups,
     Hint,
@@ -75,7 +75,7 @@ class Spread(Plugin):
     """A plugin with a bit of everything, done right."""
 
     name = "Spread"
-    depends = Depends.PODS
+    cache_key = CacheKey.NODE_AND_PODS
     args: SpreadArgs
 
     FULL = unschedulable("node has two of its kind")
@@ -466,7 +466,7 @@ class TestSupposing:
     def test_a_filter_that_looks_at_the_snapshot_instead_of_the_node(self) -> None:
         class Looks(Plugin):
             name = "Looks"
-            depends = Depends.PODS
+            cache_key = CacheKey.NODE_AND_PODS
 
             def filter(self, state: Any, pod: Any, node: Any) -> Status | None:
                 real = self.handle.snapshot.node(node.name)
@@ -476,15 +476,15 @@ class TestSupposing:
         assert "if supposed: pod default/" in complaint(Looks)
 
 
-# ---- depends
+# ---- cache_key
 
 
-def depending(depends_on: Depends, verdict: Any) -> type[Plugin]:
+def depending(key: CacheKey, verdict: Any) -> type[Plugin]:
     """Refuses where the verdict (plugin, pod, node) is true."""
 
     class Depending(Plugin):
         name = "Depending"
-        depends = depends_on
+        cache_key = key
 
         def filter(self, state: Any, pod: Any, node: Any) -> Status | None:
             return NO if verdict(self, pod, node) else None
@@ -492,10 +492,10 @@ def depending(depends_on: Depends, verdict: Any) -> type[Plugin]:
     return Depending
 
 
-def scoring(depends_on: Depends, score_of: Any) -> type[Plugin]:
+def scoring(key: CacheKey, score_of: Any) -> type[Plugin]:
     class Scoring(Plugin):
         name = "Scoring"
-        depends = depends_on
+        cache_key = key
 
         def score(self, state: Any, pod: Any, node: Any) -> int:
             return int(score_of(self, pod, node))
@@ -503,53 +503,56 @@ def scoring(depends_on: Depends, score_of: Any) -> type[Plugin]:
     return Scoring
 
 
-DISHONEST: list[Any] = [
-    pytest.param(Depends.NODE, lambda self, pod, node: len(node.pods), "pods removed", id="pods"),
-    pytest.param(Depends.NODE, lambda self, pod, node: node.free["cpu"] < 3000, "pods removed", id="free"),
+TOO_NARROW: list[Any] = [
+    pytest.param(CacheKey.NODE, lambda self, pod, node: len(node.pods), "pods removed", id="pods"),
+    pytest.param(CacheKey.NODE, lambda self, pod, node: node.free["cpu"] < 3000, "pods removed", id="free"),
     pytest.param(
-        Depends.PODS,
+        CacheKey.NODE_AND_PODS,
         lambda self, pod, node: len(self.handle.snapshot.nodes) > 7,
         "other nodes removed",
         id="number of nodes",
     ),
     pytest.param(
-        Depends.NODES, lambda self, pod, node: len(node.pods), "pods removed", id="pods instead of nodes"
+        CacheKey.ALL_NODES, lambda self, pod, node: len(node.pods), "pods removed", id="pods instead of nodes"
     ),
     pytest.param(
-        Depends.PODS,
+        CacheKey.NODE_AND_PODS,
         lambda self, pod, node: any(len(n.pods) > 4 for n in self.handle.snapshot.nodes),
         "pods of other nodes moved among them",
         id="pods of other nodes",
     ),
     pytest.param(
-        Depends.PODS,
+        CacheKey.NODE_AND_PODS,
         lambda self, pod, node: bool(self.handle.listers.list(Service)),
         "claims, volumes, services and the like removed",
         id="other objects",
     ),
     pytest.param(
-        Depends.NODE,
+        CacheKey.NODE,
         lambda self, pod, node: self.handle.now() // 864_000 % 2 > 0,
         "ten days later",
         id="the clock",
     ),
     pytest.param(
-        Depends.NODE, lambda self, pod, node: "team" in pod.annotations, "annotations", id="annotations"
+        CacheKey.NODE, lambda self, pod, node: "team" in pod.annotations, "annotations", id="annotations"
     ),
     pytest.param(
-        Depends.PODS, lambda self, pod, node: pod.name.endswith("-twin"), "another name", id="names"
+        CacheKey.NODE_AND_PODS, lambda self, pod, node: pod.name.endswith("-twin"), "another name", id="names"
     ),
     pytest.param(
-        Depends.AMOUNTS, lambda self, pod, node: "disk" in node.labels, "a node of equal amounts", id="labels"
+        CacheKey.RESOURCES,
+        lambda self, pod, node: "disk" in node.labels,
+        "a node of equal amounts",
+        id="labels",
     ),
     pytest.param(
-        Depends.AMOUNTS,
+        CacheKey.RESOURCES,
         lambda self, pod, node: node.name[-1] == "1",
         "a node of equal amounts",
         id="node names",
     ),
     pytest.param(
-        Depends.AMOUNTS,
+        CacheKey.RESOURCES,
         lambda self, pod, node: any("app" in other.labels for other in node.pods),
         "a node of equal amounts",
         id="labels of pods",
@@ -557,52 +560,58 @@ DISHONEST: list[Any] = [
 ]
 
 
-class TestDepends:
-    @pytest.mark.parametrize(("depends", "verdict", "difference"), DISHONEST)
-    def test_a_dishonest_filter(self, depends: Depends, verdict: Any, difference: str) -> None:
-        message = complaint(depending(depends, verdict))
+class TestCacheKey:
+    @pytest.mark.parametrize(("cache_key", "verdict", "difference"), TOO_NARROW)
+    def test_a_filter_that_reads_more(self, cache_key: CacheKey, verdict: Any, difference: str) -> None:
+        message = complaint(depending(cache_key, verdict))
         assert message.startswith('plugin "Depending", filter, pod default/')
-        assert f"depends = {depends.name} is not true" in message
+        assert f"cache_key = {cache_key.name}: the answer changed, the key did not" in message
         assert difference in message
 
-    @pytest.mark.parametrize(("depends", "verdict", "difference"), DISHONEST)
-    def test_a_dishonest_score(self, depends: Depends, verdict: Any, difference: str) -> None:
-        message = complaint(scoring(depends, verdict))
+    @pytest.mark.parametrize(("cache_key", "verdict", "difference"), TOO_NARROW)
+    def test_a_score_that_reads_more(self, cache_key: CacheKey, verdict: Any, difference: str) -> None:
+        message = complaint(scoring(cache_key, verdict))
         assert message.startswith('plugin "Scoring", score, pod default/')
-        assert f"depends = {depends.name} is not true" in message
+        assert f"cache_key = {cache_key.name}: the answer changed, the key did not" in message
         assert difference in message
 
-    @pytest.mark.parametrize(("depends", "verdict", "difference"), DISHONEST)
-    def test_the_same_plugins_are_honest_about_anything(
-        self, depends: Depends, verdict: Any, difference: str
+    @pytest.mark.parametrize(("cache_key", "verdict", "difference"), TOO_NARROW)
+    def test_without_a_cache_key_a_plugin_may_read_anything(
+        self, cache_key: CacheKey, verdict: Any, difference: str
     ) -> None:
-        check_plugin(depending(Depends.ANYTHING, verdict))
-        check_plugin(scoring(Depends.ANYTHING, verdict))
+        check_plugin(depending(CacheKey.NONE, verdict))
+        check_plugin(scoring(CacheKey.NONE, verdict))
 
     def test_all_nodes_may_matter_to_one_that_says_so(self) -> None:
-        check_plugin(depending(Depends.NODES, lambda self, pod, node: len(self.handle.snapshot.nodes) > 7))
-        check_plugin(scoring(Depends.NODES, lambda self, pod, node: len(self.handle.snapshot.nodes)))
+        check_plugin(
+            depending(CacheKey.ALL_NODES, lambda self, pod, node: len(self.handle.snapshot.nodes) > 7)
+        )
+        check_plugin(scoring(CacheKey.ALL_NODES, lambda self, pod, node: len(self.handle.snapshot.nodes)))
 
     def test_amounts_are_what_a_node_has_and_what_its_pods_take(self) -> None:
-        check_plugin(depending(Depends.AMOUNTS, lambda self, pod, node: node.free["cpu"] < 3000))
-        check_plugin(scoring(Depends.AMOUNTS, lambda self, pod, node: node.pod_count + node.amounts[0] % 7))
+        check_plugin(depending(CacheKey.RESOURCES, lambda self, pod, node: node.free["cpu"] < 3000))
+        check_plugin(
+            scoring(CacheKey.RESOURCES, lambda self, pod, node: node.pod_count + node.amounts[0] % 7)
+        )
 
     @pytest.mark.parametrize("method", ["pre_filter", "pre_score"])
     def test_preparations_that_do_not_follow_from_the_shape(self, method: str) -> None:
         def by_number_of_nodes(self: Any, state: Any, pod: Any, nodes: Any) -> Status | None:
             return skip() if len(self.handle.snapshot.nodes) > 7 else None
 
-        members = {"depends": Depends.NODE, "filter": _agrees, "score": lambda self, *args: 0}
+        members = {"cache_key": CacheKey.NODE, "filter": _agrees, "score": lambda self, *args: 0}
         message = complaint(bad(**members, **{method: by_number_of_nodes}))
-        assert message.startswith(f'plugin "Bad", {method}, pod default/nothing: depends = NODE promises')
-        assert "as it was: <Skip>\n  other nodes removed: success" in message
+        assert message.startswith(
+            f'plugin "Bad", {method}, pod default/nothing: cache_key = NODE: the answer changed'
+        )
+        assert "before: <Skip>\n  other nodes removed: success" in message
 
     def test_what_pre_filter_writes_must_not_follow_from_the_order_of_the_nodes(self) -> None:
         """It is kept for the shape, while nodes come and go and rows move."""
 
         class ByRow(Plugin):
             name = "ByRow"
-            depends = Depends.NODE
+            cache_key = CacheKey.NODE
 
             def pre_filter(self, state: Any, pod: Any, nodes: Any) -> None:
                 state.write(self.name, [node.labels.get("disk") == "hdd" for node in nodes])
@@ -625,7 +634,7 @@ class TestDepends:
             return 2 if node.name.endswith("1") else 1
 
         check_plugin(bad(score=score, normalize_score=normalize_score))
-        message = complaint(bad(score=score, normalize_score=normalize_score, depends=Depends.NODE))
+        message = complaint(bad(score=score, normalize_score=normalize_score, cache_key=CacheKey.NODE))
         assert message.startswith('plugin "Bad", normalize_score, pod default/nothing, node ')
         assert "among one candidate for each score" in message
 

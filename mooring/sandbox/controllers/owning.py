@@ -42,7 +42,7 @@ def controller_reference(resource: ApiResource[Any], owner: KubeObject) -> dict[
 
 def index_orphans(collection: Collection[Any]) -> None:
     """Have the orphans found quickly; `Claims` needs it of the collection that it claims from."""
-    collection.index(ORPHANS, _orphaned_in, depends_on="owners")
+    collection.index(ORPHANS, _orphaned_in, key="owners")
 
 
 def _orphaned_in(obj: KubeObject) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ _INDEX = "claim"
 
 def index_by_claim(pods: Collection[Pod]) -> None:
     """Have pods found by the claims they use; `users_of` needs it."""
-    pods.index(_INDEX, claims_of, depends_on="identity")
+    pods.index(_INDEX, claims_of, key="identity")
 
 
 def users_of(pods: Collection[Pod], claim: PersistentVolumeClaim) -> list[Pod]:

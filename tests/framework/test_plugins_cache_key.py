@@ -1,4 +1,4 @@
-"""`depends`: who is asked again, about which nodes, and when."""
+"""`cache_key`: which plugins are called again, for which nodes, and when."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mooring.framework import Depends, Plugin
+from mooring.framework import CacheKey, Plugin
 from mooring.testing import Cluster, config_with, make_cluster, make_node, make_pod
 
 # Where more than a third of the nodes changed, all are asked about: so there are enough of them.
@@ -29,10 +29,10 @@ class Asked:
         return found
 
 
-def counting(depends_on: Depends, asked: Asked, *, table: bool) -> type[Plugin]:
+def counting(key: CacheKey, asked: Asked, *, table: bool) -> type[Plugin]:
     class OneNode(Plugin):
         name = "Counting"
-        depends = depends_on
+        cache_key = key
 
         def filter(self, state: Any, pod: Any, node: Any) -> None:
             asked.filters.append(node.name)
@@ -43,7 +43,7 @@ def counting(depends_on: Depends, asked: Asked, *, table: bool) -> type[Plugin]:
 
     class Table(Plugin):
         name = "Counting"
-        depends = depends_on
+        cache_key = key
 
         def filter_nodes(self, state: Any, pod: Any, nodes: Any) -> None:
             asked.filters.extend(nodes.names)
@@ -56,9 +56,9 @@ def counting(depends_on: Depends, asked: Asked, *, table: bool) -> type[Plugin]:
 
 
 class Setup:
-    def __init__(self, depends: Depends, table: bool) -> None:
+    def __init__(self, cache_key: CacheKey, table: bool) -> None:
         self.asked = Asked()
-        plugin = counting(depends, self.asked, table=table)
+        plugin = counting(cache_key, self.asked, table=table)
         config = config_with([plugin], defaults=False)
         nodes = [make_node(name) for name in NAMES]
         self.cluster: Cluster = make_cluster(nodes, plugins=[plugin], config=config)
@@ -82,7 +82,7 @@ ALL = list(NAMES)
 
 class TestNode:
     def test_asked_once_for_all_pods_of_a_shape(self, table: bool) -> None:
-        setup = Setup(Depends.NODE, table)
+        setup = Setup(CacheKey.NODE, table)
         setup.schedule()
         assert setup.asked.take() == (ALL, ALL)
         for _ in range(5):
@@ -90,7 +90,7 @@ class TestNode:
         assert setup.asked.take() == ([], [])
 
     def test_asked_again_about_a_node_that_changed(self, table: bool) -> None:
-        setup = Setup(Depends.NODE, table)
+        setup = Setup(CacheKey.NODE, table)
         setup.schedule()
         setup.asked.take()
         setup.cluster.add(make_node("c", labels={"new": "yes"}))
@@ -98,7 +98,7 @@ class TestNode:
         assert setup.asked.take() == (["c"], ["c"])
 
     def test_not_asked_again_for_a_heartbeat(self, table: bool) -> None:
-        setup = Setup(Depends.NODE, table)
+        setup = Setup(CacheKey.NODE, table)
         setup.schedule()
         setup.asked.take()
         setup.cluster.add(make_node("c"))
@@ -106,7 +106,7 @@ class TestNode:
         assert setup.asked.take() == ([], [])
 
     def test_pods_that_come_and_go_do_not_matter(self, table: bool) -> None:
-        setup = Setup(Depends.NODE, table)
+        setup = Setup(CacheKey.NODE, table)
         setup.schedule()
         setup.asked.take()
         there = make_pod("there", node_name="b")
@@ -117,7 +117,7 @@ class TestNode:
         assert setup.asked.take() == ([], [])
 
     def test_another_shape_is_another_question(self, table: bool) -> None:
-        setup = Setup(Depends.NODE, table)
+        setup = Setup(CacheKey.NODE, table)
         setup.schedule()
         setup.asked.take()
         setup.schedule(labels={"app": "web"})
@@ -130,7 +130,7 @@ class TestNode:
 class TestAmounts:
     def test_asked_about_a_node_that_is_fuller_than_any_was(self, table: bool) -> None:
         """The nodes are of one size, so that a pod more on one is as good as a pod more on another."""
-        setup = Setup(Depends.AMOUNTS, table)
+        setup = Setup(CacheKey.RESOURCES, table)
         first = setup.schedule()
         assert setup.asked.take() == (ALL, ALL)
         others = [setup.schedule(), setup.schedule()]
@@ -138,7 +138,7 @@ class TestAmounts:
         assert len({first, *others}) == 3, "another seed, please"
 
     def test_asked_again_where_pods_of_other_requests_came(self, table: bool) -> None:
-        setup = Setup(Depends.AMOUNTS, table)
+        setup = Setup(CacheKey.RESOURCES, table)
         setup.schedule()
         setup.schedule()
         setup.asked.take()
@@ -147,7 +147,7 @@ class TestAmounts:
         assert setup.asked.take() == (["a"], ["a"])
 
     def test_asked_again_about_a_node_that_has_more_to_give(self, table: bool) -> None:
-        setup = Setup(Depends.AMOUNTS, table)
+        setup = Setup(CacheKey.RESOURCES, table)
         setup.schedule()
         setup.schedule()
         setup.asked.take()
@@ -158,7 +158,7 @@ class TestAmounts:
 
 class TestPods:
     def test_asked_again_about_the_node_that_the_last_pod_went_to(self, table: bool) -> None:
-        setup = Setup(Depends.PODS, table)
+        setup = Setup(CacheKey.NODE_AND_PODS, table)
         went_to = setup.schedule()
         assert setup.asked.take() == (ALL, ALL)
         for _ in range(5):
@@ -166,7 +166,7 @@ class TestPods:
             assert setup.asked.take() == ([last], [last])
 
     def test_asked_again_where_pods_came_or_went(self, table: bool) -> None:
-        setup = Setup(Depends.PODS, table)
+        setup = Setup(CacheKey.NODE_AND_PODS, table)
         setup.cluster.add(make_pod("leaving", node_name="d"))
         last = setup.schedule()
         setup.asked.take()
@@ -177,7 +177,7 @@ class TestPods:
         assert filters == scores == sorted({"a", "d", last})
 
     def test_asked_again_about_a_node_that_changed(self, table: bool) -> None:
-        setup = Setup(Depends.PODS, table)
+        setup = Setup(CacheKey.NODE_AND_PODS, table)
         last = setup.schedule()
         setup.asked.take()
         setup.cluster.add(make_node("a", cpu="1"))
@@ -187,7 +187,7 @@ class TestPods:
 
 class TestNodes:
     def test_asked_again_about_all_nodes_when_one_changed(self, table: bool) -> None:
-        setup = Setup(Depends.NODES, table)
+        setup = Setup(CacheKey.ALL_NODES, table)
         setup.schedule()
         setup.asked.take()
         setup.cluster.add(make_node("c", labels={"new": "yes"}))
@@ -195,7 +195,7 @@ class TestNodes:
         assert setup.asked.take() == (ALL, ALL)
 
     def test_pods_that_come_and_go_do_not_matter(self, table: bool) -> None:
-        setup = Setup(Depends.NODES, table)
+        setup = Setup(CacheKey.ALL_NODES, table)
         setup.schedule()
         setup.asked.take()
         setup.cluster.add(make_pod("there", node_name="b"))
@@ -206,16 +206,16 @@ class TestNodes:
 
 class TestAnything:
     def test_asked_about_everything_each_time(self, table: bool) -> None:
-        setup = Setup(Depends.ANYTHING, table)
+        setup = Setup(CacheKey.NONE, table)
         for _ in range(3):
             setup.schedule()
             assert setup.asked.take() == (ALL, ALL)
 
 
-@pytest.mark.parametrize("depends", Depends)
+@pytest.mark.parametrize("cache_key", CacheKey)
 class TestAll:
-    def test_asked_about_new_nodes(self, depends: Depends, table: bool) -> None:
-        setup = Setup(depends, table)
+    def test_asked_about_new_nodes(self, cache_key: CacheKey, table: bool) -> None:
+        setup = Setup(cache_key, table)
         setup.schedule()
         setup.asked.take()
         setup.cluster.add(make_node("new"))
@@ -224,8 +224,8 @@ class TestAll:
         assert "new" in filters
         assert "new" in scores
 
-    def test_not_asked_about_nodes_that_are_gone(self, depends: Depends, table: bool) -> None:
-        setup = Setup(depends, table)
+    def test_not_asked_about_nodes_that_are_gone(self, cache_key: CacheKey, table: bool) -> None:
+        setup = Setup(cache_key, table)
         setup.schedule()
         setup.asked.take()
         setup.cluster.delete(make_node("e"))
@@ -233,8 +233,8 @@ class TestAll:
         filters, scores = setup.asked.take()
         assert "e" not in filters + scores
 
-    def test_without_reuse_everything_is_asked_each_time(self, depends: Depends, table: bool) -> None:
-        setup = Setup(depends, table)
+    def test_without_reuse_everything_is_asked_each_time(self, cache_key: CacheKey, table: bool) -> None:
+        setup = Setup(cache_key, table)
         for profile in setup.cluster.scheduler.profiles.values():
             profile.reuse = False
         for _ in range(3):
@@ -246,13 +246,13 @@ class TestPreparation:
     """pre_filter and pre_score of a plugin whose answers follow from the shape are asked once for it."""
 
     @staticmethod
-    def prepared(depends_on: Depends) -> tuple[Cluster, list[str], list[Any]]:
+    def prepared(key: CacheKey) -> tuple[Cluster, list[str], list[Any]]:
         calls: list[str] = []
         read: list[Any] = []
 
         class Prepares(Plugin):
             name = "Prepares"
-            depends = depends_on
+            cache_key = key
 
             def pre_filter(self, state: Any, pod: Any, nodes: Any) -> Any:
                 calls.append("pre_filter")
@@ -278,9 +278,9 @@ class TestPreparation:
         cluster = make_cluster([make_node(n) for n in NAMES], plugins=[Prepares], config=config)
         return cluster, calls, read
 
-    @pytest.mark.parametrize("depends", [Depends.NODE, Depends.PODS, Depends.NODES])
-    def test_asked_once_for_a_shape(self, depends: Depends) -> None:
-        cluster, calls, read = self.prepared(depends)
+    @pytest.mark.parametrize("cache_key", [CacheKey.NODE, CacheKey.NODE_AND_PODS, CacheKey.ALL_NODES])
+    def test_asked_once_for_a_shape(self, cache_key: CacheKey) -> None:
+        cluster, calls, read = self.prepared(cache_key)
         cluster.add(*(make_pod(f"web-{i}", labels={"app": "web"}) for i in range(3)))
         cluster.run()
         assert calls == ["pre_filter", "pre_score"]
@@ -290,9 +290,9 @@ class TestPreparation:
         assert calls == ["pre_filter", "pre_score"] * 2
         assert {each for each in read if isinstance(each, str)} == {"db"}
 
-    @pytest.mark.parametrize("depends", Depends)
-    def test_what_was_written_is_there_in_every_cycle(self, depends: Depends) -> None:
-        cluster, _, read = self.prepared(depends)
+    @pytest.mark.parametrize("cache_key", CacheKey)
+    def test_what_was_written_is_there_in_every_cycle(self, cache_key: CacheKey) -> None:
+        cluster, _, read = self.prepared(cache_key)
         for i in range(3):
             for app in ("web", "db"):
                 read.clear()
@@ -301,7 +301,7 @@ class TestPreparation:
                 assert read[-1] == (app, app)
 
     def test_asked_each_time_by_default(self) -> None:
-        cluster, calls, _ = self.prepared(Depends.ANYTHING)
+        cluster, calls, _ = self.prepared(CacheKey.NONE)
         cluster.add(*(make_pod(f"web-{i}", labels={"app": "web"}) for i in range(3)))
         cluster.run()
         assert calls == ["pre_filter", "pre_score"] * 3

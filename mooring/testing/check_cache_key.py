@@ -1,4 +1,4 @@
-"""Is `depends` honest? Answers are kept as long as nothing that it names has changed, so nothing else may
+"""Is `cache_key` wide enough? Answers are cached until what it names changes, so nothing else may
 change them."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from mooring.api.meta import KubeObject, ObjectMeta
 from mooring.api.objects import Node, NodeStatus, Pod, PodSpec
-from mooring.framework.nodes import Depends
+from mooring.framework.cache_key import CacheKey
 from mooring.framework.status import SKIP_SHAPE
 from mooring.testing.answers import show
 from mooring.testing.check_grains import FILTERS, SCORES, forms
@@ -21,6 +21,7 @@ from mooring.testing.subject import Cycle, Subject
 Answers = Mapping[str, Mapping[str, object]]  # by method and node name
 DAY = 86_400.0
 LIKE = "-like"
+HINT = "hint: choose a key that covers what the plugin reads; CacheKey.NONE turns caching off"
 
 
 class Scene(NamedTuple):
@@ -36,8 +37,8 @@ class Scene(NamedTuple):
     suffix: str = ""
 
 
-def check_depends(make: Callable[[Scene], Subject], base: Scene, pods: Sequence[Pod]) -> None:
-    """Ask in the base scene and in others that differ from it only in what `depends` rules out."""
+def check_cache_key(make: Callable[[Scene], Subject], base: Scene, pods: Sequence[Pod]) -> None:
+    """Ask in the base scene and in others that differ from it only in what `cache_key` does not cover."""
     base = base._replace(compared=frozenset(node.name for node in base.nodes))
     subject = make(base)
     answers = [_Answers(subject, pod) for pod in pods]
@@ -46,17 +47,17 @@ def check_depends(make: Callable[[Scene], Subject], base: Scene, pods: Sequence[
         if subject.info(twin).shape is subject.info(pod).shape:
             difference = "a pod of the same shape, of another name and without annotations"
             mine.compare(_Answers(subject, twin), base._replace(difference=difference))
-    for scene in _others(base, subject.plugin.depends):
+    for scene in _others(base, subject.plugin.cache_key):
         other = make(scene)
         for mine, pod in zip(answers, pods, strict=True):
             mine.compare(_Answers(other, pod), scene)
 
 
-def _others(base: Scene, depends: Depends) -> Iterator[Scene]:
-    """Scenes in which some nodes are as they were, and what `depends` rules out is not."""
-    if depends is Depends.ANYTHING:
+def _others(base: Scene, cache_key: CacheKey) -> Iterator[Scene]:
+    """Scenes in which some nodes are as they were, and what `cache_key` does not cover is not."""
+    if cache_key is CacheKey.NONE:
         return
-    for start in (0, 1) if depends is not Depends.NODES else ():
+    for start in (0, 1) if cache_key is not CacheKey.ALL_NODES else ():
         kept = base.nodes[start::2]
         names = frozenset(node.name for node in kept)
         mine = [pod for pod in base.bound if pod.spec.node_name in names]
@@ -68,11 +69,11 @@ def _others(base: Scene, depends: Depends) -> Iterator[Scene]:
         yield scene._replace(difference="pods of other nodes moved among them", bound=mine + moved)
     yield base._replace(difference="claims, volumes, services and the like removed", objects=())
     yield base._replace(difference="ten days later", now=base.now + 10 * DAY)
-    if depends is Depends.AMOUNTS:
+    if cache_key is CacheKey.RESOURCES:
         nodes, bound = [_like_node(node) for node in base.nodes], [_like_pod(pod) for pod in base.bound]
         difference = "a node of equal amounts, of another name and with nothing else in common"
         yield base._replace(difference=difference, nodes=nodes, bound=bound, suffix=LIKE)
-    elif depends is not Depends.PODS:
+    elif cache_key is not CacheKey.NODE_AND_PODS:
         yield base._replace(difference="pods removed", bound=())
 
 
@@ -147,7 +148,7 @@ class _Answers:
         difference = scene.difference
         self._keeps_promise("pre_filter", self._filter_cycle, other._filter_cycle, difference)
         self._keeps_promise("pre_score", self._score_cycle, other._score_cycle, difference)
-        if self._subject.plugin.depends is Depends.ANYTHING:
+        if self._subject.plugin.cache_key is CacheKey.NONE:
             return
         self._follows_from_shape("pre_filter", self._filter_cycle, other._filter_cycle, difference)
         self._follows_from_shape("pre_score", self._score_cycle, other._score_cycle, difference)
@@ -163,10 +164,10 @@ class _Answers:
                 answer = answers[name + scene.suffix]
                 if mine is not None and mine[name] != answer:
                     place = self._subject.at(method, self._subject.info(self._pod), name)
-                    depends = self._subject.plugin.depends.name
+                    key = self._subject.plugin.cache_key.name
                     place.fail(
-                        f"depends = {depends} is not true\n  as it was: {mine[name]}\n  {scene.difference}: "
-                        f"{answer}\n  say what it follows from; Depends.ANYTHING promises nothing"
+                        f"cache_key = {key}: the answer changed, the key did not\n  before: {mine[name]}\n"
+                        f"  {scene.difference}: {answer}\n  {HINT}"
                     )
 
     def _follows_from_shape(
@@ -175,15 +176,14 @@ class _Answers:
         if mine is None or other is None or mine.answer == other.answer:
             return
         self._subject.at(method, mine.pod).fail(
-            f"depends = {self._subject.plugin.depends.name} promises an answer that follows from the pod's "
-            f"shape\n  as it was: {show(mine.answer)}\n  {difference}: {show(other.answer)}\n"
-            "  Depends.ANYTHING promises nothing"
+            f"cache_key = {self._subject.plugin.cache_key.name}: the answer changed, the pod's shape did not\n"
+            f"  before: {show(mine.answer)}\n  {difference}: {show(other.answer)}\n  {HINT}"
         )
 
     def _keeps_promise(self, method: str, mine: Cycle | None, other: Cycle | None, difference: str) -> None:
         if mine is None or other is None or mine.answer is not SKIP_SHAPE or other.skipped:
             return
         self._subject.at(method, mine.pod).fail(
-            f"skip(shape=True) promises to skip every pod of this shape\n  as it was: skipped\n"
-            f"  {difference}: {show(other.answer)}\n  say skip()"
+            f"skip(shape=True) promises to skip every pod of this shape\n  before: skipped\n"
+            f"  {difference}: {show(other.answer)}\n  hint: return skip()"
         )
