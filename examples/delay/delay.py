@@ -1,7 +1,7 @@
 """Delayed scheduling: a pod is not scheduled before its annotation `delay`, in seconds since its creation."""
 
 from mooring.api.times import format_time, parse_time
-from mooring.framework import Action, Args, Hint, Plugin, Resource, on, unresolvable
+from mooring.framework import Action, Args, Hint, Plugin, Resource, requeue_on, unresolvable
 
 
 class DelayArgs(Args):
@@ -41,7 +41,7 @@ class Delay(Plugin):
         """Nor does it matter that they go."""
 
     def events_to_register(self):
-        yield on(Resource.POD, Action.UPDATE, self._after_update)
+        yield requeue_on(Resource.POD, Action.UPDATE, self._after_update)
 
     def _after_update(self, pod, old, new):
         """Somebody may have changed the annotation of this pod."""

@@ -1,5 +1,5 @@
 from mooring.api.times import parse_time
-from mooring.framework import Action, Plugin, Resource, on, unresolvable
+from mooring.framework import Action, Plugin, Resource, requeue_on, unresolvable
 
 
 class StartAfter(Plugin):
@@ -19,4 +19,4 @@ class StartAfter(Plugin):
         return None
 
     def events_to_register(self):
-        yield on(Resource.POD, Action.UPDATE)
+        yield requeue_on(Resource.POD, Action.UPDATE)

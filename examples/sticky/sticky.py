@@ -15,7 +15,7 @@ from mooring.framework import (
     Plugin,
     Problem,
     Resource,
-    on,
+    requeue_on,
     skip,
     unresolvable,
 )
@@ -105,9 +105,9 @@ class StickyNode(Plugin):
         self.handle.logger.warning("StickyJob %s: lastNode could not be set to %s", job.key, node_name)
 
     def events_to_register(self):
-        yield on(Resource.NODE, Action.ADD | Action.UPDATE)
-        yield on(Resource.POD, Action.DELETE)
-        yield on(STICKY_JOBS.name, Action.ALL)
+        yield requeue_on(Resource.NODE, Action.ADD | Action.UPDATE)
+        yield requeue_on(Resource.POD, Action.DELETE)
+        yield requeue_on(STICKY_JOBS.name, Action.ALL)
 
     def _owner(self, pod):
         owner = pod.metadata.controller()

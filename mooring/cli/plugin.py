@@ -1,4 +1,4 @@
-"""`mooring plugin new`: a plugin to begin with, its test, and all that is needed to see it at work."""
+"""`mooring plugin`: create and list scheduler plugins."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ from string import Template
 
 import click
 
+from mooring.cli.plugins import list_plugins
+
 FORM = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[-_ ][A-Za-z0-9]+)*")
 WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
 
 
 @click.group()
 def plugin() -> None:
-    """Write scheduler plugins."""
+    """Create and list scheduler plugins."""
+
+
+plugin.add_command(list_plugins)
 
 
 @plugin.command()

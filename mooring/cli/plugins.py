@@ -1,4 +1,4 @@
-"""Plugins on the command line: naming them, and `mooring plugins`, which lists them."""
+"""Plugins on the command line: the `--plugin` option, and `mooring plugin list`."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ class Row(msgspec.Struct, rename="camel"):
     description: str
 
 
-@click.command()
+@click.command("list")
 @click.option("--config", "config_file", metavar="FILE", help="A KubeSchedulerConfiguration.")
 @plugin_option
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
-def plugins(config_file: str | None, plugins: tuple[str, ...], output: str) -> None:
-    """List the plugins that a scheduler can be configured with, those that are asked first at the top: their
-    extension points, and the profiles that run them, with their weights in scoring.
+def list_plugins(config_file: str | None, plugins: tuple[str, ...], output: str) -> None:
+    """List plugins, their extension points, and the profiles that run them with their score weights.
 
-    Exits 2 when the configuration or a plugin is wrong.
+    Plugins are listed in the order in which profiles run them, then those that no profile runs.
+    Exit code 2: the configuration or a plugin is invalid.
     """
     try:
         rows = list(_rows(config_file, registry_for(plugins)))

@@ -26,8 +26,8 @@ from mooring.runtime.engine_state import EngineState
 from mooring.runtime.extender import ExtenderCallError
 from mooring.runtime.profile import Profile, ShapeMemory
 from mooring.runtime.scoring import Scoring
+from mooring.runtime.stopwatch import Stopwatch
 from mooring.runtime.totals import BestRows
-from mooring.runtime.watch import Watch
 from mooring.state.cluster import ClusterState
 
 NO_REFUSALS: Mapping[int, Status] = {}
@@ -87,13 +87,13 @@ class Algorithm:
         """
         nodes = self._cluster.nodes
         memory = profile.memory_of(pod.shape, len(nodes))
-        watch = profile.watch
-        choice = self._filtered(profile, pod, nodes, memory, watch)
+        stopwatch = profile.stopwatch
+        choice = self._filtered(profile, pod, nodes, memory, stopwatch)
         if choice.row is None and choice.feasible is not None:
             choice.candidates = self._candidates(profile, nodes, memory, choice)
             if self._extenders:
-                self._narrow(pod, nodes, choice, watch)
-            self._score(profile, pod, nodes, memory, choice, score_anyway, watch)
+                self._narrow(pod, nodes, choice, stopwatch)
+            self._score(profile, pod, nodes, memory, choice, score_anyway, stopwatch)
             if choice.best is not None:
                 best = choice.best
                 choice.row = int(best[self._pick(len(best)) if len(best) > 1 else 0])
@@ -117,17 +117,17 @@ class Algorithm:
         return self._finished(choice)
 
     def _filtered(
-        self, profile: Profile, pod: PodInfo, nodes: Nodes, memory: ShapeMemory, watch: Watch | None
+        self, profile: Profile, pod: PodInfo, nodes: Nodes, memory: ShapeMemory, stopwatch: Stopwatch | None
     ) -> Choice:
         choice = Choice(EngineState(memory.memory), Diagnosis(self._cluster.table.row_of))
-        if watch is not None:
-            choice.state.sampling = watch.cycle_samples.next()
+        if stopwatch is not None:
+            choice.state.sampling = stopwatch.cycle_samples.next()
         if len(nodes) and self._pre_filter(profile, memory, pod, nodes, choice):
-            if watch is not None:
-                watch.laps.append(watch.timer())
+            if stopwatch is not None:
+                stopwatch.laps.append(stopwatch.timer())
             self._filter(profile, pod, nodes, memory, choice)
-            if watch is not None:
-                watch.laps.append(watch.timer())
+            if stopwatch is not None:
+                stopwatch.laps.append(stopwatch.timer())
         return choice
 
     def _finished(self, choice: Choice) -> Choice:
@@ -190,15 +190,15 @@ class Algorithm:
         except ExtenderCallError:
             return False  # it is asked again about all nodes, and if it fails then, so does the attempt
 
-    def _narrow(self, pod: PodInfo, nodes: Nodes, choice: Choice, watch: Watch | None) -> None:
+    def _narrow(self, pod: PodInfo, nodes: Nodes, choice: Choice, stopwatch: Stopwatch | None) -> None:
         """Leave of the feasible nodes those that the extenders let pass. Their time counts as filtering."""
         feasible = choice.feasible
         assert feasible is not None
-        if watch is not None:
-            watch.laps.pop()
+        if stopwatch is not None:
+            stopwatch.laps.pop()
         narrowed = self._extenders.narrow(pod, nodes, feasible, choice.diagnosis)
-        if watch is not None:
-            watch.laps.append(watch.timer())
+        if stopwatch is not None:
+            stopwatch.laps.append(stopwatch.timer())
         if narrowed is not feasible:
             choice.feasible, choice.candidates = narrowed, nodes.where(narrowed)
 
@@ -250,7 +250,7 @@ class Algorithm:
         memory: ShapeMemory,
         choice: Choice,
         score_anyway: bool,
-        watch: Watch | None,
+        stopwatch: Stopwatch | None,
     ) -> None:
         candidates = choice.candidates
         count = 0 if candidates is None else len(candidates)
@@ -262,15 +262,15 @@ class Algorithm:
         assert choice.feasible is not None
         assert choice.changes is not None
         profile.pre_score(memory, choice.state, pod, candidates)
-        if watch is not None:
-            watch.laps.append(watch.timer())
+        if stopwatch is not None:
+            stopwatch.laps.append(stopwatch.timer())
         scoring = memory.scoring
         scoring.refresh(choice.state, pod, nodes, choice.feasible, candidates, choice.changes)
         choice.scoring, choice.total = scoring, scoring.total
         if self._extenders:
             choice.extended = self._extenders.scores(pod, candidates, len(nodes))
-        if watch is not None:
-            watch.laps.append(watch.timer())
+        if stopwatch is not None:
+            stopwatch.laps.append(stopwatch.timer())
         choice.best = self._extended_best(choice) if choice.extended else scoring.best()
 
     def _extended_best(self, choice: Choice) -> npt.NDArray[np.intp]:

@@ -46,25 +46,25 @@ class BindingCycle:
 
     async def run(self) -> Status:
         """pre_bind, bind and post_bind; the first failure ends it."""
-        watch, laps = self.profile.watch, self.laps
+        stopwatch, laps = self.profile.stopwatch, self.laps
         before = len(laps)
-        if watch is not None:
-            laps.append(watch.timer())
+        if stopwatch is not None:
+            laps.append(stopwatch.timer())
         status = await self._pre_bind()
-        if watch is not None:
-            laps.append(watch.timer())
+        if stopwatch is not None:
+            laps.append(stopwatch.timer())
         if status.ok:
             status = await self._bind()
-            if watch is not None:
-                laps.append(watch.timer())
+            if stopwatch is not None:
+                laps.append(stopwatch.timer())
         if status.ok:
             self.bound = True
             if self.profile.post_binds:
                 await self._post_bind()
-            if watch is not None:
-                laps.append(watch.timer())
-        elif watch is not None:
-            watch.binding_failed(laps, before, status.code, self.state)
+            if stopwatch is not None:
+                laps.append(stopwatch.timer())
+        elif stopwatch is not None:
+            stopwatch.binding_failed(laps, before, status.code, self.state)
         return status
 
     async def _pre_bind(self) -> Status:

@@ -12,7 +12,7 @@ from mooring.plugins import IN_TREE
 from mooring.runtime.observer import Observer
 from mooring.runtime.profile import Profile, instantiate
 from mooring.runtime.registry import Registry
-from mooring.runtime.watch import Watch
+from mooring.runtime.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
     from mooring.core.scheduler import Scheduler
@@ -48,6 +48,6 @@ def build_profile(
         resolved.weights,
         resolved.percentage_of_nodes_to_score,
         reuse,
-        None if observer is None else Watch(observer, resolved.scheduler_name),
+        None if observer is None else Stopwatch(observer, resolved.scheduler_name),
     )
     return handle.profile

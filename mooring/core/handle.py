@@ -89,8 +89,8 @@ class ProfileHandle:
     def activate(self, pods: Iterable[PodInfo]) -> None:
         self._scheduler.queue.activate(pods)
 
-    def emit_event(self, pod: PodInfo, kind: str, reason: str, action: str, note: str) -> None:
-        self._scheduler.effects.append(EmitEvent(pod, kind, reason, action, note))
+    def emit_event(self, pod: PodInfo, event_type: str, reason: str, action: str, note: str) -> None:
+        self._scheduler.effects.append(EmitEvent(pod, event_type, reason, action, note))
 
     def parallelize(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         return self._scheduler.parallelize(work, items)

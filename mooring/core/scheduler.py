@@ -27,7 +27,7 @@ from mooring.core.extenders import Extenders
 from mooring.core.intake import Intake
 from mooring.core.nominator import Nominator
 from mooring.core.queue import Place, QueuedPodInfo, SchedulingQueue, sort_key_of
-from mooring.core.queue.hints import watch_for
+from mooring.core.queue.hints import hint_timer
 from mooring.core.waiting import HeldPod, WaitingPods
 from mooring.framework.cycle_state import PODS_TO_ACTIVATE
 from mooring.framework.handle import Client
@@ -39,7 +39,7 @@ from mooring.runtime.observer import Observer
 from mooring.runtime.profile import Profile
 from mooring.runtime.registry import Registry
 from mooring.runtime.runners import PluginError
-from mooring.runtime.watch import Watch
+from mooring.runtime.stopwatch import Stopwatch
 from mooring.state.cluster import ClusterState
 from mooring.state.store import ObjectStore
 
@@ -137,7 +137,7 @@ class Scheduler:
             max_in_unschedulable=max_wait,
             nominator=Nominator(is_pending=self._is_pending, changed=self.cluster.touch),
             observe=None if observer is None else observer.pod_queued,
-            watch=None if observer is None else watch_for(observer),
+            time_hint=None if observer is None else hint_timer(observer),
         )
 
     def _is_pending(self, pod: PodInfo) -> bool:
@@ -207,9 +207,9 @@ class Scheduler:
         decision = records.start(queued.pod, queued.attempts, len(self.cluster.table.nodes))
         in_full = self.record or (self.log is not None and self.log.wants_all())
         profile = self.profiles[queued.pod.scheduler_name]
-        if profile.watch is not None:
-            queued.began = profile.watch.timer()
-            profile.watch.laps = [queued.began]
+        if profile.stopwatch is not None:
+            queued.began = profile.stopwatch.timer()
+            profile.stopwatch.laps = [queued.began]
         try:
             self._decide(queued, profile, decision, in_full)
         except Exception as bug:
@@ -222,8 +222,8 @@ class Scheduler:
         try:
             choice = self._algorithm.choose(profile, queued.pod, score_anyway=self.record)
         except PluginError as exc:
-            if profile.watch is not None:
-                profile.watch.failed()
+            if profile.stopwatch is not None:
+                profile.stopwatch.failed()
             self._fail(queued, Status(Code.ERROR, str(exc), plugin=exc.plugin), "", decision)
         else:
             self._follow(queued, profile, choice, decision, in_full)
@@ -271,15 +271,15 @@ class Scheduler:
     def _does_not_fit(
         self, queued: QueuedPodInfo, profile: Profile, choice: Choice, decision: Decision, in_full: bool
     ) -> None:
-        diagnosis, watch = choice.diagnosis, profile.watch
+        diagnosis, stopwatch = choice.diagnosis, profile.stopwatch
         if diagnosis.total == 0:
-            if watch is not None:
-                watch.no_node()
+            if stopwatch is not None:
+                stopwatch.no_node()
             status = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, NO_NODES)
             self._fail(queued, status, "", decision)
             return
-        if watch is not None:
-            watch.no_fit(choice.state, diagnosis.pre_filter)
+        if stopwatch is not None:
+            stopwatch.no_fit(choice.state, diagnosis.pre_filter)
         nominate: str | None = ""
         suffix = ""
         if profile.points.get("postFilter"):
@@ -290,8 +290,8 @@ class Scheduler:
                 decision.post_filter = records.record_post_filter(result, in_full)
             if result.victims:
                 self._preempt(queued.pod, result)
-        if watch is not None:
-            watch.no_node()
+        if stopwatch is not None:
+            stopwatch.no_node()
         status = Status(Code.UNSCHEDULABLE, diagnosis.message(suffix))
         self._fail(queued, status, nominate, decision, diagnosis)
 
@@ -299,7 +299,7 @@ class Scheduler:
         """Assume the pod on its node, and hand it to the binding cycle."""
         pod, node_name = queued.pod, choice.node_name
         decision.node, decision.result = node_name, "scheduled"
-        placed = pod.on(node_name)
+        placed = pod.placed_on(node_name)
         self.cluster.assume(placed, node_name)
         self.queue.nominator.delete(pod.uid)
         cycle = BindingCycle(profile, choice.state, queued, placed, node_name)
@@ -315,19 +315,19 @@ class Scheduler:
         """Reserve, ask for permission, and have it bound or wait."""
         profile, state, pod, node_name = cycle.profile, cycle.state, cycle.pod, cycle.node_name
         cycle.evaluated_nodes, cycle.feasible_nodes = decision.nodes, decision.feasible_nodes
-        watch = profile.watch
+        stopwatch = profile.stopwatch
         status = profile.reserve(state, pod, node_name)
         waits: dict[str, tuple[float, Status]] = {}
         if status.ok:
-            if watch is not None:
-                watch.laps.append(watch.timer())
+            if stopwatch is not None:
+                stopwatch.laps.append(stopwatch.timer())
             status, waits = profile.permit(state, pod, node_name)
-        if watch is not None:
+        if stopwatch is not None:
             if status.ok and not waits:
-                cycle.laps = watch.laps
-                cycle.laps.append(watch.timer())
+                cycle.laps = stopwatch.laps
+                cycle.laps.append(stopwatch.timer())
             else:
-                watch.refused(Code.WAIT if waits else status.code, state)
+                stopwatch.refused(Code.WAIT if waits else status.code, state)
         if not status.ok:
             self._undo(cycle)
             self._refused_late(cycle, status, decision)
@@ -369,8 +369,8 @@ class Scheduler:
         if status.ok:
             note = f"Successfully assigned {pod.key} to {cycle.node_name}"
             self.effects.append(EmitEvent(pod, "Normal", "Scheduled", "Binding", note))
-            if cycle.profile.watch is not None:
-                self._tell_scheduled(cycle.profile.watch, cycle)
+            if cycle.profile.stopwatch is not None:
+                self._tell_scheduled(cycle.profile.stopwatch, cycle)
             self._activate_stashed(cycle)
             return
         self._undo(cycle)
@@ -379,15 +379,15 @@ class Scheduler:
         self._fail(cycle.queued, status, "", decision)
         self._keep(cycle, decision)
 
-    def _tell_scheduled(self, watch: Watch, cycle: BindingCycle) -> None:
+    def _tell_scheduled(self, stopwatch: Stopwatch, cycle: BindingCycle) -> None:
         queued, laps = cycle.queued, cycle.laps
         first = queued.initial_attempt_timestamp
         since_first = 0.0 if first is None else self.clock() - first
-        tell = watch.scheduled.get(len(laps))
+        tell = stopwatch.scheduled.get(len(laps))
         if tell is not None:
             tell(laps, queued.began, queued.attempts, since_first, cycle.state)
         if queued.was_flushed:
-            watch.observer.scheduled_after_flush()
+            stopwatch.observer.scheduled_after_flush()
 
     def _activate_stashed(self, cycle: BindingCycle) -> None:
         """Pods that plugins want tried now, left in the cycle's state."""

@@ -5,7 +5,7 @@ from mooring.api.meta import KubeObject
 from mooring.framework.args import Args, Problem
 from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventHint, Hint, Resource, on
+from mooring.framework.events import Action, ClusterEvent, EventHint, Hint, Resource, requeue_on
 from mooring.framework.handle import Client, Handle, Listers, Snapshot, WaitingPod
 from mooring.framework.nodes import (
     BoolArray,
@@ -61,10 +61,10 @@ __all__ = [
     "Verdicts",
     "WaitingPod",
     "error",
-    "on",
     "pending",
     "plugin",
     "refuse",
+    "requeue_on",
     "skip",
     "unresolvable",
     "unschedulable",

@@ -104,6 +104,11 @@ class EventHint:
     hint: QueueingHint | None = None
 
 
-def on(resource: str, action: Action, hint: QueueingHint | None = None) -> EventHint:
-    """Shorthand for a registration: `on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)`."""
+def requeue_on(resource: str, action: Action, hint: QueueingHint | None = None) -> EventHint:
+    """Register an event after which a rejected pod is worth another attempt.
+
+    requeue_on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
+
+    `hint` looks at the change and decides for each pod; without one, every rejected pod is retried.
+    """
     return EventHint(ClusterEvent(resource, action), hint)

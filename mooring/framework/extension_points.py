@@ -15,7 +15,7 @@ EXTENSION_POINTS: dict[str, ExtensionPoint] = {
     point.name: point
     for point in (
         ExtensionPoint("preEnqueue", "PreEnqueue", ("pre_enqueue",)),
-        ExtensionPoint("queueSort", "QueueSort", ("less",)),
+        ExtensionPoint("queueSort", "QueueSort", ("sorts_before",)),
         ExtensionPoint("preFilter", "PreFilter", ("pre_filter",)),
         ExtensionPoint("filter", "Filter", ("filter", "filter_nodes")),
         ExtensionPoint("postFilter", "PostFilter", ("post_filter",)),

@@ -96,8 +96,8 @@ class Handle(Protocol):
         """Move pending pods to the active queue at once, without waiting for their backoff."""
         ...
 
-    def emit_event(self, pod: PodInfo, kind: str, reason: str, action: str, note: str) -> None:
-        """Emit a Kubernetes event about a pod; kind is "Normal" or "Warning"."""
+    def emit_event(self, pod: PodInfo, event_type: str, reason: str, action: str, note: str) -> None:
+        """Emit a Kubernetes event about a pod; `event_type` is "Normal" or "Warning"."""
         ...
 
     def parallelize(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:

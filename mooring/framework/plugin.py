@@ -90,7 +90,7 @@ class Plugin:
         """May the pod enter the queue at all? A refusal keeps it out until an event of this plugin."""
         raise NotImplementedError
 
-    def less(self, a: QueuedPod, b: QueuedPod) -> bool:
+    def sorts_before(self, a: QueuedPod, b: QueuedPod) -> bool:
         """Queue sort: whether `a` is to be scheduled before `b`."""
         raise NotImplementedError
 

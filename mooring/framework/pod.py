@@ -214,8 +214,8 @@ class PodInfo(msgspec.Struct, eq=False):
     def requests(self) -> Resources:
         return self.shape.requests
 
-    def on(self, node_name: str) -> PodInfo:
-        """The same pod as it will be on a node."""
+    def placed_on(self, node_name: str) -> PodInfo:
+        """Return a copy of the pod with this node name."""
         return msgspec.structs.replace(self, node_name=node_name)
 
     @property

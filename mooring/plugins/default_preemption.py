@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from mooring.api.workloads import PodDisruptionBudget
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, EventHint, Hint, Resource, on
+from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.nodes import Mark, NodeInfo, NodeStatuses
 from mooring.framework.plugin import Plugin, PostFilterResult
 from mooring.framework.pod import PodInfo
@@ -53,7 +53,7 @@ class DefaultPreemption(Plugin):
 
     def events_to_register(self) -> Iterable[EventHint]:
         # Never by itself: a preemptor comes back through the plugins that refused it.
-        return [on(Resource.POD, Action.DELETE, lambda pod, old, new: Hint.SKIP)]
+        return [requeue_on(Resource.POD, Action.DELETE, lambda pod, old, new: Hint.SKIP)]
 
     def post_filter(self, state: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
         refusal = self._not_eligible(pod, statuses)

@@ -9,7 +9,7 @@ from mooring.api.objects import Node, PodAffinity
 from mooring.framework.affinity import AffinityTerm
 from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, EventHint, Hint, Resource, on
+from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import IntArray, Nodes, Verdicts
 from mooring.framework.plugin import Plugin
@@ -99,8 +99,8 @@ class InterPodAffinity(Plugin):
 
     def events_to_register(self) -> Iterable[EventHint]:
         pod_actions = Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE
-        yield on(Resource.POD, pod_actions, self._after_pod_change)
-        yield on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._after_node_change)
+        yield requeue_on(Resource.POD, pod_actions, self._after_pod_change)
+        yield requeue_on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._after_node_change)
 
     def _after_pod_change(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> Hint:
         if old is not None and new is not None and new.uid == pod.uid:

@@ -20,7 +20,7 @@ from mooring.api.selectors import (
 )
 from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, EventHint, Hint, Resource, on
+from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import IntArray, Nodes, Verdicts
 from mooring.framework.plugin import Plugin, PreFilterResult
@@ -107,7 +107,7 @@ class NodeAffinity(Plugin):
     # ---- events
 
     def events_to_register(self) -> Iterable[EventHint]:
-        yield on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._after_node_change)
+        yield requeue_on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._after_node_change)
 
     def _after_node_change(self, pod: PodInfo, old: Node | None, new: Node) -> Hint:
         added = self._added_required

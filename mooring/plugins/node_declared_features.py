@@ -9,7 +9,7 @@ import numpy as np
 from mooring.api.objects import Node, PodSpec
 from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, EventHint, Hint, Resource, on
+from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.nodes import Nodes, Verdicts, refuse
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
@@ -45,8 +45,10 @@ class NodeDeclaredFeatures(Plugin):
         return None if declared.all() else refuse(~declared, unresolvable(self.MISSING))
 
     def events_to_register(self) -> Iterable[EventHint]:
-        yield on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, self._after_node_change)
-        yield on(Resource.POD, Action.UPDATE, self._after_pod_update)
+        yield requeue_on(
+            Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, self._after_node_change
+        )
+        yield requeue_on(Resource.POD, Action.UPDATE, self._after_pod_update)
 
     def _after_node_change(self, pod: PodInfo, old: Node | None, new: Node) -> Hint:
         unchanged = old is not None and old.status.declared_features == new.status.declared_features

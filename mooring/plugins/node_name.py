@@ -8,7 +8,7 @@ import numpy as np
 
 from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, EventHint, Resource, on
+from mooring.framework.events import Action, EventHint, Resource, requeue_on
 from mooring.framework.nodes import Nodes, Verdicts, refuse
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
@@ -37,4 +37,4 @@ class NodeName(Plugin):
         return refuse(refused, unresolvable(self.OTHER_NODE))
 
     def events_to_register(self) -> Iterable[EventHint]:
-        yield on(Resource.NODE, Action.ADD)
+        yield requeue_on(Resource.NODE, Action.ADD)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, EventHint, Hint, Resource, on
+from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.nodes import Nodes, Verdicts, refuse
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo, Shape
@@ -63,8 +63,8 @@ class NodePorts(Plugin):
         return refuse(taken, unschedulable(self.TAKEN)) if taken.any() else None
 
     def events_to_register(self) -> Iterable[EventHint]:
-        yield on(Resource.POD, Action.DELETE, self._after_pod_delete)
-        yield on(Resource.NODE, Action.ADD)
+        yield requeue_on(Resource.POD, Action.DELETE, self._after_pod_delete)
+        yield requeue_on(Resource.NODE, Action.ADD)
 
     def _after_pod_delete(self, pod: PodInfo, old: PodInfo, new: PodInfo | None) -> Hint:
         had_place = old.node_name or old.status.nominated_node_name

@@ -14,7 +14,7 @@ from mooring.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_exten
 from mooring.framework.args import Args
 from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, EventHint, Hint, Resource, on
+from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import IntArray, NodeInfo, Nodes, Verdicts
 from mooring.framework.plugin import Plugin
@@ -195,8 +195,8 @@ class NodeResourcesFit(Plugin):
     # ---- events
 
     def events_to_register(self) -> Iterable[EventHint]:
-        yield on(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN, self._after_pod_event)
-        yield on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._after_node_change)
+        yield requeue_on(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN, self._after_pod_event)
+        yield requeue_on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._after_node_change)
 
     def _after_pod_event(self, pod: PodInfo, old: PodInfo, new: PodInfo | None) -> Hint:
         if new is None:

@@ -8,7 +8,7 @@ from mooring.api.objects import Node, Taint, Toleration
 from mooring.api.tolerations import NO_SCHEDULE, tolerates
 from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, EventHint, Hint, Resource, on
+from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.nodes import Nodes, Verdicts, refuse
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
@@ -34,8 +34,8 @@ class NodeUnschedulable(Plugin):
         return any(tolerates(each, self.TAINT) for each in tolerations)
 
     def events_to_register(self) -> Iterable[EventHint]:
-        yield on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, self._after_node_change)
-        yield on(Resource.POD, Action.UPDATE_POD_TOLERATION, self._after_toleration_change)
+        yield requeue_on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, self._after_node_change)
+        yield requeue_on(Resource.POD, Action.UPDATE_POD_TOLERATION, self._after_toleration_change)
 
     def _after_node_change(self, pod: PodInfo, old: Node | None, new: Node) -> Hint:
         was_closed = old is None or old.spec.unschedulable

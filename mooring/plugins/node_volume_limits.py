@@ -13,7 +13,7 @@ from mooring.api.storage import (
     VolumeAttachment,
 )
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, EventHint, Hint, Resource, on
+from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import BoolArray, IntArray, Nodes, Verdicts, refuse
 from mooring.framework.plugin import Plugin
@@ -120,11 +120,11 @@ class NodeVolumeLimits(Plugin):
     # ---- queueing hints
 
     def events_to_register(self) -> Iterable[EventHint]:
-        yield on(Resource.CSI_NODE, Action.ADD)
-        yield on(Resource.CSI_NODE, Action.UPDATE, self._after_csi_node_update)
-        yield on(Resource.POD, Action.DELETE, self._after_pod_delete)
-        yield on(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, self._after_claim_add)
-        yield on(Resource.VOLUME_ATTACHMENT, Action.DELETE, self._after_attachment_delete)
+        yield requeue_on(Resource.CSI_NODE, Action.ADD)
+        yield requeue_on(Resource.CSI_NODE, Action.UPDATE, self._after_csi_node_update)
+        yield requeue_on(Resource.POD, Action.DELETE, self._after_pod_delete)
+        yield requeue_on(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, self._after_claim_add)
+        yield requeue_on(Resource.VOLUME_ATTACHMENT, Action.DELETE, self._after_attachment_delete)
 
     def _after_csi_node_update(self, pod: PodInfo, old: CSINode, new: CSINode) -> Hint:
         before, after = _limits_of(old), _limits_of(new)

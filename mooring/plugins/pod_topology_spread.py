@@ -9,7 +9,7 @@ from mooring.api.meta import KubeObject
 from mooring.api.objects import Node
 from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, EventHint, Hint, Resource, on
+from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import Groups, IntArray, Nodes, Verdicts
 from mooring.framework.plugin import Plugin
@@ -137,9 +137,9 @@ class PodTopologySpread(Plugin):
 
     def events_to_register(self) -> Iterable[EventHint]:
         pod_actions = Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE
-        yield on(Resource.POD, pod_actions, self._after_pod_change)
+        yield requeue_on(Resource.POD, pod_actions, self._after_pod_change)
         node_actions = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
-        yield on(Resource.NODE, node_actions, self._after_node_change)
+        yield requeue_on(Resource.NODE, node_actions, self._after_node_change)
 
     def _hard_constraints(self, pod: PodInfo) -> tuple[Constraint, ...]:
         if pod.shape.spec.topology_spread_constraints:

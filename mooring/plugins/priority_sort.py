@@ -10,7 +10,7 @@ class PrioritySort(Plugin):
 
     name = "PrioritySort"
 
-    def less(self, a: QueuedPod, b: QueuedPod) -> bool:
+    def sorts_before(self, a: QueuedPod, b: QueuedPod) -> bool:
         return self.sort_key(a) < self.sort_key(b)
 
     @staticmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mooring.framework.events import Action, EventHint, Hint, Resource, on
+from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status, unresolvable
@@ -22,7 +22,9 @@ class SchedulingGates(Plugin):
         return unresolvable(f"waiting for scheduling gates: [{' '.join(gate.name for gate in gates)}]")
 
     def events_to_register(self) -> Iterable[EventHint]:
-        yield on(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, self._after_gates_removed)
+        yield requeue_on(
+            Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, self._after_gates_removed
+        )
 
     def _after_gates_removed(self, pod: PodInfo, old: PodInfo, new: PodInfo) -> Hint:
         return Hint.QUEUE if new.uid == pod.uid else Hint.SKIP

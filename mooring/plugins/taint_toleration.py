@@ -10,7 +10,7 @@ from mooring.api.objects import Node, Taint, Toleration
 from mooring.api.tolerations import PREFER_NO_SCHEDULE, find_untolerated, tolerates
 from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, EventHint, Hint, Resource, on
+from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.nodes import IntArray, Nodes, Verdicts, refuse
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
@@ -50,8 +50,8 @@ class TaintToleration(Plugin):
         return default_normalize(scores, reverse=True)
 
     def events_to_register(self) -> Iterable[EventHint]:
-        yield on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, self._after_node_change)
-        yield on(Resource.POD, Action.UPDATE_POD_TOLERATION, self._after_toleration_change)
+        yield requeue_on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, self._after_node_change)
+        yield requeue_on(Resource.POD, Action.UPDATE_POD_TOLERATION, self._after_toleration_change)
 
     def _after_node_change(self, pod: PodInfo, old: Node | None, new: Node) -> Hint:
         tolerations = pod.spec.tolerations

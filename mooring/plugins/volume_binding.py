@@ -17,7 +17,7 @@ from mooring.api.storage import (
     StorageClass,
 )
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, EventHint, Hint, Resource, on
+from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.handle import Client, Handle, MaybeAwaitable
 from mooring.framework.nodes import IntArray, Nodes, Verdicts
 from mooring.framework.plugin import Plugin
@@ -232,13 +232,13 @@ class VolumeBinding(Plugin):
 
     def events_to_register(self) -> Iterable[EventHint]:
         changed = Action.ADD | Action.UPDATE
-        yield on(Resource.STORAGE_CLASS, changed, self._after_storage_class_change)
-        yield on(Resource.PERSISTENT_VOLUME_CLAIM, changed, self._after_claim_change)
-        yield on(Resource.PERSISTENT_VOLUME, changed)
-        yield on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
-        yield on(Resource.CSI_NODE, changed, self._after_csi_node_change)
-        yield on(Resource.CSI_DRIVER, Action.UPDATE, self._after_csi_driver_update)
-        yield on(Resource.CSI_STORAGE_CAPACITY, changed, self._after_capacity_change)
+        yield requeue_on(Resource.STORAGE_CLASS, changed, self._after_storage_class_change)
+        yield requeue_on(Resource.PERSISTENT_VOLUME_CLAIM, changed, self._after_claim_change)
+        yield requeue_on(Resource.PERSISTENT_VOLUME, changed)
+        yield requeue_on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
+        yield requeue_on(Resource.CSI_NODE, changed, self._after_csi_node_change)
+        yield requeue_on(Resource.CSI_DRIVER, Action.UPDATE, self._after_csi_driver_update)
+        yield requeue_on(Resource.CSI_STORAGE_CAPACITY, changed, self._after_capacity_change)
 
     def _after_storage_class_change(self, pod: PodInfo, old: StorageClass | None, new: StorageClass) -> Hint:
         return _queue_if(old is None or old.allowed_topologies != new.allowed_topologies)

@@ -10,7 +10,7 @@ import numpy as np
 
 from mooring.api.storage import PersistentVolumeClaim
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, EventHint, Hint, Resource, on
+from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.nodes import IntArray, Nodes, Verdicts
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo, Shape
@@ -171,9 +171,9 @@ class VolumeRestrictions(Plugin):
     # ---- queueing hints
 
     def events_to_register(self) -> Iterable[EventHint]:
-        yield on(Resource.POD, Action.DELETE, self._after_pod_delete)
-        yield on(Resource.NODE, Action.ADD)
-        yield on(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, self._after_claim_add)
+        yield requeue_on(Resource.POD, Action.DELETE, self._after_pod_delete)
+        yield requeue_on(Resource.NODE, Action.ADD)
+        yield requeue_on(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, self._after_claim_add)
 
     def _after_pod_delete(self, pod: PodInfo, old: PodInfo, new: Any) -> Hint:
         if old.namespace != pod.namespace:

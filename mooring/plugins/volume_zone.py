@@ -10,7 +10,7 @@ import numpy as np
 from mooring.api.selectors import EXISTS, IN, requirement
 from mooring.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, EventHint, Hint, Resource, on
+from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.nodes import BoolArray, Nodes, Verdicts, refuse
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
@@ -129,10 +129,10 @@ class VolumeZone(Plugin):
 
     def events_to_register(self) -> Iterable[EventHint]:
         changed = Action.ADD | Action.UPDATE
-        yield on(Resource.STORAGE_CLASS, Action.ADD, self._after_storage_class_add)
-        yield on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
-        yield on(Resource.PERSISTENT_VOLUME_CLAIM, changed, self._after_claim_change)
-        yield on(Resource.PERSISTENT_VOLUME, changed, self._after_volume_change)
+        yield requeue_on(Resource.STORAGE_CLASS, Action.ADD, self._after_storage_class_add)
+        yield requeue_on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
+        yield requeue_on(Resource.PERSISTENT_VOLUME_CLAIM, changed, self._after_claim_change)
+        yield requeue_on(Resource.PERSISTENT_VOLUME, changed, self._after_volume_change)
 
     def _after_storage_class_add(self, pod: PodInfo, old: Any, new: StorageClass) -> Hint:
         return Hint.QUEUE if new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER else Hint.SKIP

@@ -1,11 +1,11 @@
 """Which rows of the node table must be looked at again.
 
 Answers of filters and scores are cached from cycle to cycle by pod shape (see `filtering` and `scoring`), one
-column over all rows per plugin. A plugin whose cache key is the node, or the node and its pods, is called again
-only for rows that changed since; one whose key is the resources, only for resources it has not been called with;
-one without a key is called every time, and returns the very same array if nothing has changed. The combined
-answer is then updated on the changed rows alone. The result equals that of calling every plugin for every row;
-tests compare the two.
+column over all rows per plugin. A plugin whose cache key is the node, or the node and its pods, is called
+again only for rows that changed since; one whose key is the resources, only for resources that it has not
+been called with; one without a key is called every time, and returns the very same array if nothing
+has changed. The combined answer is then updated on the changed rows alone. The result equals that of calling
+every plugin for every row; tests compare the two.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from mooring.framework.cycle_state import CycleState
 
 if TYPE_CHECKING:
-    from mooring.runtime.watch import PluginWatch
+    from mooring.runtime.stopwatch import PluginStopwatch
 
 _NONE: frozenset[str] = frozenset()
 
@@ -25,7 +25,7 @@ class EngineState(CycleState):
     def __init__(self, memory: dict[Hashable, Any] | None = None) -> None:
         super().__init__(memory)
         self.skip_filter = self.skip_score = _NONE
-        self.sampling: PluginWatch | None = None
+        self.sampling: PluginStopwatch | None = None
 
     def write_all(self, values: Mapping[str, Any]) -> None:
         self._data.update(values)

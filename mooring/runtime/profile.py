@@ -19,7 +19,7 @@ from mooring.runtime.filtering import Filtering
 from mooring.runtime.preparation import Preparation, Preparing
 from mooring.runtime.runners import FilterRunner, PluginError, ScoreRunner, raised
 from mooring.runtime.scoring import Scoring
-from mooring.runtime.watch import Watch
+from mooring.runtime.stopwatch import Stopwatch
 
 PREEMPTION = "DefaultPreemption"
 
@@ -103,9 +103,9 @@ class Profile:
         weights: Mapping[str, int],
         percentage_of_nodes_to_score: int | None = None,
         reuse: bool = True,
-        watch: Watch | None = None,
+        stopwatch: Stopwatch | None = None,
     ) -> None:
-        self.watch = watch
+        self.stopwatch = stopwatch
         self.scheduler_name = scheduler_name
         self.plugins = dict(plugins)
         self.points = {point: tuple(names) for point, names in points.items()}
@@ -170,16 +170,16 @@ class Profile:
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """The first refusal, or success."""
-        watch = self.watch
-        if watch is None:
+        stopwatch = self.stopwatch
+        if stopwatch is None:
             return _first_refusal(self._pre_enqueues, "PreEnqueue", pod)
-        began = watch.timer()
+        began = stopwatch.timer()
         asks = self._pre_enqueues
-        plugins = watch.pre_enqueue_samples.next()
+        plugins = stopwatch.pre_enqueue_samples.next()
         if plugins is not None:
             asks = [(name, plugins.timed(name, "PreEnqueue", ask)) for name, ask in asks]
         status = _first_refusal(asks, "PreEnqueue", pod)
-        watch.pre_enqueue(status.code, watch.timer() - began)
+        stopwatch.pre_enqueue(status.code, stopwatch.timer() - began)
         return status
 
     # ---- scheduling cycle
@@ -200,11 +200,11 @@ class Profile:
 
     def post_filter(self, state: EngineState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
         """Run post_filter until one succeeds; otherwise the reasons of all that refused."""
-        if self.watch is None:
+        if self.stopwatch is None:
             return self._run_post_filter(state, pod, statuses)
-        began = self.watch.timer()
+        began = self.stopwatch.timer()
         result = self._run_post_filter(state, pod, statuses)
-        self.watch.post_filter((result.status or SUCCESS).code, self.watch.timer() - began)
+        self.stopwatch.post_filter((result.status or SUCCESS).code, self.stopwatch.timer() - began)
         return result
 
     def _run_post_filter(self, state: EngineState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
@@ -233,8 +233,8 @@ class Profile:
     ) -> PostFilterResult:
         if state.sampling is not None:
             ask = state.sampling.timed(name, "PostFilter", ask)
-        if self.watch is not None and name == PREEMPTION:
-            self.watch.observer.preemption_attempted()
+        if self.stopwatch is not None and name == PREEMPTION:
+            self.stopwatch.observer.preemption_attempted()
         try:
             answer = ask(state, pod, statuses)
         except Exception as exc:
@@ -258,13 +258,13 @@ class Profile:
 
     def unreserve(self, state: EngineState, pod: PodInfo, node_name: str) -> None:
         """Give back in reverse order, whatever was reserved."""
-        began = 0.0 if self.watch is None else self.watch.timer()
+        began = 0.0 if self.stopwatch is None else self.stopwatch.timer()
         for name, ask in self._unreserves:
             if state.sampling is not None:
                 ask = state.sampling.timed(name, "Unreserve", ask)
             _answer(name, "Unreserve", ask, state, pod, node_name)
-        if self.watch is not None:
-            self.watch.unreserve(Code.SUCCESS, self.watch.timer() - began)
+        if self.stopwatch is not None:
+            self.stopwatch.unreserve(Code.SUCCESS, self.stopwatch.timer() - began)
 
     def permit(
         self, state: EngineState, pod: PodInfo, node_name: str

@@ -114,7 +114,7 @@ class ClusterState:
         """Count a pod on its chosen node before the API server has confirmed it."""
         if pod.uid in self._placed:
             raise ValueError(f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed")
-        self._place(pod if pod.node_name == node_name else pod.on(node_name))
+        self._place(pod if pod.node_name == node_name else pod.placed_on(node_name))
         self._assumed.add(pod.uid)
 
     def forget(self, uid: str) -> None:

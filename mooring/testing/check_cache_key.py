@@ -176,8 +176,8 @@ class _Answers:
         if mine is None or other is None or mine.answer == other.answer:
             return
         self._subject.at(method, mine.pod).fail(
-            f"cache_key = {self._subject.plugin.cache_key.name}: the answer changed, the pod's shape did not\n"
-            f"  before: {show(mine.answer)}\n  {difference}: {show(other.answer)}\n  {HINT}"
+            f"cache_key = {self._subject.plugin.cache_key.name}: the answer changed, the pod's shape did not"
+            f"\n  before: {show(mine.answer)}\n  {difference}: {show(other.answer)}\n  {HINT}"
         )
 
     def _keeps_promise(self, method: str, mine: Cycle | None, other: Cycle | None, difference: str) -> None:

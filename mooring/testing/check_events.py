@@ -87,7 +87,7 @@ def check_hints(subject: Subject, pods: Sequence[Pod], objects: Sequence[KubeObj
 
 def _check_registration(place: Place, each: object) -> None:
     if not isinstance(each, EventHint) or not isinstance(each.event, ClusterEvent):
-        place.fail(f"yielded {each!r}; expected what on(Resource.NODE, Action.ADD) gives")
+        place.fail(f"yielded {each!r}; expected requeue_on(Resource.NODE, Action.ADD)")
     event = each.event
     if event.resource not in RESOURCES:
         place.fail(f"registers for {event.resource!r}; expected one of {', '.join(sorted(RESOURCES))}")

@@ -39,7 +39,7 @@ def check_plugin(
     - `cache_key` covers what the plugin reads: nothing else changes an answer;
     - add_pod and remove_pod lead to the answer that there is when the pods really come and go;
     - events are well-formed, and hints answer about all sorts of objects;
-    - less orders pods, unreserve bears that nothing was reserved;
+    - sorts_before orders pods, unreserve bears that nothing was reserved;
     - at work in a scheduler, no attempt ends in an error.
     """
     try:

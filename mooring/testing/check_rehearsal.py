@@ -107,20 +107,20 @@ def check_unreserve(subject: Subject, pods: Sequence[Pod]) -> None:
             continue
         node = cycle.candidates.names[0]
         place = subject.at("unreserve", cycle.pod, node, "nothing reserved before")
-        subject.ask(place, cycle.state, cycle.pod.on(node), node)
+        subject.ask(place, cycle.state, cycle.pod.placed_on(node), node)
 
 
 def check_queue_sort(subject: Subject, pods: Sequence[Pod]) -> None:
-    """`less` must order pods: never both ways, and the same for a before b before c."""
-    if not subject.has("less"):
+    """`sorts_before` must order pods: never both ways, and the same for a before b before c."""
+    if not subject.has("sorts_before"):
         return
     queued = [QueuedPodInfo(subject.info(pod), START + i % 3) for i, pod in enumerate(pods)]
-    place = Place(subject.name, "less")
+    place = Place(subject.name, "sorts_before")
     before = {(a, b): _is_less(subject, place, a, b) for a in queued for b in queued}
-    for (a, b), less in before.items():
-        if less and before[b, a]:
+    for (a, b), is_before in before.items():
+        if is_before and before[b, a]:
             place.fail(f"{a.pod.key} is before {b.pod.key}, and {b.pod.key} before {a.pod.key}")
-        for c in queued if less else ():
+        for c in queued if is_before else ():
             if before[b, c] and not before[a, c]:
                 story = f"{a.pod.key} is before {b.pod.key}, that before {c.pod.key}"
                 place.fail(f"{story}, but {a.pod.key} is not before {c.pod.key}")

@@ -21,7 +21,7 @@ from mooring.api.objects import (
 from mooring.core.queue import QueuedPodInfo, SchedulingQueue, SortKey
 from mooring.core.queue.hints import ProfileHints
 from mooring.core.queue.scheduling_queue import PreEnqueue
-from mooring.framework.events import Action, ClusterEvent, EventHint, Hint, Resource, on
+from mooring.framework.events import Action, ClusterEvent, EventHint, Hint, Resource, requeue_on
 from mooring.framework.pod import PodInfo, Shapes
 from mooring.framework.status import Status, unresolvable
 from mooring.plugins.priority_sort import PrioritySort
@@ -29,7 +29,7 @@ from mooring.plugins.priority_sort import PrioritySort
 PROFILE = "default-scheduler"
 NODE_TAINT = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT)
 NODE_ANNOTATION = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_ANNOTATION)
-FIT = {"Fit": [on(Resource.NODE, Action.ADD)]}
+FIT = {"Fit": [requeue_on(Resource.NODE, Action.ADD)]}
 _SHAPES = Shapes()
 
 

@@ -20,7 +20,7 @@ from mooring.core.event_map import (
     registrations,
     with_node_taint,
 )
-from mooring.framework.events import Action, ClusterEvent, EventHint, Hint, Resource, on
+from mooring.framework.events import Action, ClusterEvent, EventHint, Hint, Resource, requeue_on
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status
@@ -165,18 +165,21 @@ def never(pod: PodInfo, old: object, new: object) -> Hint:
 
 
 def test_who_waits_for_nodes_also_hears_of_taints() -> None:
-    added = with_node_taint([on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, never)])
+    added = with_node_taint([requeue_on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, never)])
     assert added[1:] == [EventHint(ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT))]
 
 
 @pytest.mark.parametrize(
     "registered",
     [
-        [on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, never)],
-        [on(Resource.NODE, Action.ADD, never), on(Resource.NODE, Action.UPDATE_NODE_TAINT, never)],
-        [on(Resource.NODE, Action.ALL, never)],
-        [on(Resource.NODE, Action.UPDATE_NODE_LABEL, never)],
-        [on(Resource.POD, Action.ADD, never)],
+        [requeue_on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, never)],
+        [
+            requeue_on(Resource.NODE, Action.ADD, never),
+            requeue_on(Resource.NODE, Action.UPDATE_NODE_TAINT, never),
+        ],
+        [requeue_on(Resource.NODE, Action.ALL, never)],
+        [requeue_on(Resource.NODE, Action.UPDATE_NODE_LABEL, never)],
+        [requeue_on(Resource.POD, Action.ADD, never)],
         [],
     ],
 )
@@ -210,7 +213,7 @@ class Listener(Silent):
     name = "Listener"
 
     def events_to_register(self) -> Iterable[EventHint]:
-        yield on(Resource.NODE, Action.ADD)
+        yield requeue_on(Resource.NODE, Action.ADD)
 
 
 def make(kind: type[Plugin]) -> Plugin:
@@ -221,7 +224,7 @@ def test_a_plugin_that_can_refuse_but_names_no_events_hears_of_all_kinds() -> No
     assert events_of(make(Silent)) == list(ANY_EVENT)
     assert events_of(make(Scorer)) == []
     assert events_of(make(Deaf)) == []
-    assert events_of(make(Listener)) == [on(Resource.NODE, Action.ADD)]
+    assert events_of(make(Listener)) == [requeue_on(Resource.NODE, Action.ADD)]
 
 
 @pytest.mark.parametrize(

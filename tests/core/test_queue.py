@@ -14,7 +14,7 @@ from mooring.core.event_map import (
 )
 from mooring.core.queue import Place, SchedulingQueue, sort_key_of
 from mooring.core.queue.backoff import Backoff
-from mooring.framework.events import Action, EventHint, Hint, Resource, on
+from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.plugin import Plugin, QueuedPod
 from mooring.framework.status import unresolvable
 from mooring.plugins.priority_sort import PrioritySort
@@ -49,7 +49,7 @@ class ByName(Plugin):
 
     name = "ByName"
 
-    def less(self, a: QueuedPod, b: QueuedPod) -> bool:
+    def sorts_before(self, a: QueuedPod, b: QueuedPod) -> bool:
         return a.pod.labels.get("rank", "") < b.pod.labels.get("rank", "")
 
 
@@ -227,7 +227,7 @@ def test_an_update_of_an_unknown_pod_adds_it_and_an_addition_of_a_known_one_upda
 
 
 def test_a_pod_created_anew_under_its_name_keeps_the_counters() -> None:
-    bench = Bench(hints={"X": [on(Resource.POD, Action.UPDATE)]})
+    bench = Bench(hints={"X": [requeue_on(Resource.POD, Action.UPDATE)]})
     old, new = make_pod("a", uid="1"), make_pod("a", uid="2")
     queued = bench.refused(old, "X")
     bench.queue.update(old, new)
@@ -237,7 +237,7 @@ def test_a_pod_created_anew_under_its_name_keeps_the_counters() -> None:
 
 
 def test_a_waiting_pod_created_anew_for_another_profile_waits_for_that_ones_events() -> None:
-    hints = {PROFILE: FIT, "other": {"Fit": [on(Resource.POD, Action.ADD)]}}
+    hints = {PROFILE: FIT, "other": {"Fit": [requeue_on(Resource.POD, Action.ADD)]}}
     queue = SchedulingQueue(PrioritySort.sort_key, clock=lambda: 1000.0, hints=hints)
     old, new = make_pod("a", uid="1"), make_pod("a", uid="2", profile="other")
     queue.add(old)
@@ -269,7 +269,7 @@ def test_updates_in_backoff_keep_the_backoff() -> None:
 
 def test_an_update_requeues_a_waiting_pod_only_if_a_refusing_plugin_says_so() -> None:
     hint = Asked(Hint.SKIP)
-    bench = Bench(hints={"Taint": [on(Resource.POD, Action.UPDATE_POD_TOLERATION, hint)]})
+    bench = Bench(hints={"Taint": [requeue_on(Resource.POD, Action.UPDATE_POD_TOLERATION, hint)]})
     pod = make_pod("a")
     bench.refused(pod, "Taint")
     labelled = make_pod("a", labels={"x": "y"})
@@ -377,7 +377,7 @@ def test_profiles_have_their_own_gates_and_registrations() -> None:
         PrioritySort.sort_key,
         clock=lambda: 1000.0,
         pre_enqueue={"other": lambda pod: unresolvable("no").by("Gate")},
-        hints={PROFILE: FIT, "other": {"Fit": [on(Resource.POD, Action.ADD)]}},
+        hints={PROFILE: FIT, "other": {"Fit": [requeue_on(Resource.POD, Action.ADD)]}},
     )
     queue.add(make_pod("gated", profile="other"))
     queue.add(make_pod("a"))
@@ -411,7 +411,7 @@ def test_validate_tells_the_story_of_a_pod_that_is_not_where_it_should_be(damage
 def test_registrations_are_matched_once_per_kind_of_event() -> None:
     """A bound pod's AssignedPod/Add must not look at each of thousands of pods that wait for other things."""
     asked = Asked(Hint.SKIP)
-    hints: dict[str, list[EventHint]] = {**FIT, "Affinity": [on(Resource.POD, Action.ADD, asked)]}
+    hints: dict[str, list[EventHint]] = {**FIT, "Affinity": [requeue_on(Resource.POD, Action.ADD, asked)]}
     bench = Bench(hints=hints)
     for i in range(200):
         bench.queue.add(make_pod(f"p{i}"))

@@ -15,7 +15,7 @@ from mooring.core.event_map import (
     NODE_ADD,
 )
 from mooring.core.queue import Place
-from mooring.framework.events import Action, Hint, Resource, on
+from mooring.framework.events import Action, Hint, Resource, requeue_on
 from mooring.framework.pod import PodInfo
 from tests.core.queue_kit import FIT, NODE_ANNOTATION, NODE_TAINT, Asked, Bench, changed, make_pod
 
@@ -25,7 +25,10 @@ from tests.core.queue_kit import FIT, NODE_ANNOTATION, NODE_TAINT, Asked, Bench,
 def test_a_refused_pod_waits_for_an_event_that_its_plugin_registered() -> None:
     hint = Asked()
     bench = Bench(
-        hints={"Fit": [on(Resource.NODE, Action.ADD, hint)], "Other": [on(Resource.POD, Action.ADD)]}
+        hints={
+            "Fit": [requeue_on(Resource.NODE, Action.ADD, hint)],
+            "Other": [requeue_on(Resource.POD, Action.ADD)],
+        }
     )
     bench.refused(make_pod("a"), "Fit")
     assert bench.places() == {"unschedulable": 1}
@@ -42,7 +45,7 @@ def test_a_hint_that_says_skip_leaves_the_pod_and_one_that_raises_brings_it_back
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     hint = Asked(Hint.SKIP)
-    bench = Bench(hints={"Fit": [on(Resource.NODE, Action.ADD, hint)]})
+    bench = Bench(hints={"Fit": [requeue_on(Resource.NODE, Action.ADD, hint)]})
     bench.refused(make_pod("a"), "Fit")
     bench.queue.move_all(NODE_ADD)
     assert bench.places() == {"unschedulable": 1}
@@ -60,7 +63,7 @@ def test_hints_see_the_pod_and_both_objects() -> None:
         seen.append((pod, old, new))
         return Hint.SKIP
 
-    bench = Bench(hints={"Fit": [on(Resource.NODE, Action.ADD, hint)]})
+    bench = Bench(hints={"Fit": [requeue_on(Resource.NODE, Action.ADD, hint)]})
     pod = make_pod("a")
     bench.refused(pod, "Fit")
     bench.queue.move_all(NODE_ADD, "before", "after")
@@ -75,7 +78,7 @@ def test_an_event_of_a_pending_plugin_skips_the_backoff(
     pending: str, skipping: list[str], place: str
 ) -> None:
     hints = {
-        name: [on(Resource.NODE, Action.ADD, Asked(Hint.SKIP if name in skipping else Hint.QUEUE))]
+        name: [requeue_on(Resource.NODE, Action.ADD, Asked(Hint.SKIP if name in skipping else Hint.QUEUE))]
         for name in "FP"
     }
     bench = Bench(hints=hints)
@@ -86,7 +89,10 @@ def test_an_event_of_a_pending_plugin_skips_the_backoff(
 
 def test_unconditional_registrations_need_no_hint() -> None:
     asked = Asked(Hint.SKIP)
-    hints = {"F": [on(Resource.NODE, Action.ADD)], "G": [on(Resource.NODE, Action.ADD, asked)]}
+    hints = {
+        "F": [requeue_on(Resource.NODE, Action.ADD)],
+        "G": [requeue_on(Resource.NODE, Action.ADD, asked)],
+    }
     bench = Bench(hints=hints)
     bench.refused(make_pod("a"), "F", "G")
     bench.refused(make_pod("b"), pending=["F"])
@@ -95,14 +101,17 @@ def test_unconditional_registrations_need_no_hint() -> None:
 
 
 def test_a_plugin_that_waits_for_nodes_is_woken_by_taint_changes_whatever_its_hint_says() -> None:
-    bench = Bench(hints={"Fit": [on(Resource.NODE, Action.ADD, Asked(Hint.SKIP))]})
+    bench = Bench(hints={"Fit": [requeue_on(Resource.NODE, Action.ADD, Asked(Hint.SKIP))]})
     bench.refused(make_pod("a"), "Fit")
     bench.queue.move_all(NODE_TAINT)
     assert bench.places() == {"backoff": 1}
 
 
 def test_the_plain_update_event_wakes_only_who_registered_for_all_updates() -> None:
-    hints = {"Label": [on(Resource.POD, Action.UPDATE_POD_LABEL)], "All": [on(Resource.POD, Action.UPDATE)]}
+    hints = {
+        "Label": [requeue_on(Resource.POD, Action.UPDATE_POD_LABEL)],
+        "All": [requeue_on(Resource.POD, Action.UPDATE)],
+    }
     for plugin, moved in (("Label", False), ("All", True)):
         bench = Bench(hints=hints)
         pod = make_pod("a")
@@ -140,7 +149,7 @@ def test_a_predicate_restricts_the_pods_that_move() -> None:
 
 
 def test_what_a_pod_waits_for_can_be_told() -> None:
-    bench = Bench(hints={"Fit": [on(Resource.NODE, Action.ADD, Asked())], "X": []})
+    bench = Bench(hints={"Fit": [requeue_on(Resource.NODE, Action.ADD, Asked())], "X": []})
     queued = bench.refused(make_pod("a"), "Fit", "X")
     assert bench.queue.awaited(queued) == {"Fit": [NODE_ADD, NODE_TAINT], "X": []}
     assert bench.queue.backoff_ends(queued) == 1002
@@ -151,7 +160,7 @@ def test_what_a_pod_waits_for_can_be_told() -> None:
 
 
 def test_a_relevant_event_during_the_attempt_saves_the_pod_from_waiting() -> None:
-    bench = Bench(hints={**FIT, "X": [on(Resource.POD, Action.ADD)]})
+    bench = Bench(hints={**FIT, "X": [requeue_on(Resource.POD, Action.ADD)]})
     bench.add(make_pod("a"), make_pod("b"), make_pod("c"))
     bench.queue.move_all(NODE_ADD)  # before any of them was popped
     a, b = bench.pop(), bench.pop()
@@ -171,7 +180,10 @@ def test_a_relevant_event_during_the_attempt_saves_the_pod_from_waiting() -> Non
 def test_hints_decide_about_events_during_the_attempt_too() -> None:
     skip, queue = Asked(Hint.SKIP), Asked(Hint.QUEUE)
     bench = Bench(
-        hints={"S": [on(Resource.NODE, Action.ADD, skip)], "P": [on(Resource.POD, Action.ADD, queue)]}
+        hints={
+            "S": [requeue_on(Resource.NODE, Action.ADD, skip)],
+            "P": [requeue_on(Resource.POD, Action.ADD, queue)],
+        }
     )
     bench.add(make_pod("a"), make_pod("b"))
     a, b = bench.pop(), bench.pop()
@@ -203,7 +215,7 @@ def test_a_refusal_after_done_is_retried_because_what_happened_since_is_not_know
 
 
 def test_an_update_of_a_pod_in_flight_counts_when_it_comes_back() -> None:
-    hints = {"Taint": [on(Resource.POD, Action.UPDATE_POD_TOLERATION)]}
+    hints = {"Taint": [requeue_on(Resource.POD, Action.UPDATE_POD_TOLERATION)]}
     bench = Bench(hints=hints)
     pod = make_pod("a")
     bench.add(pod)

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from mooring.core.event_map import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, NODE_ADD
 from mooring.core.queue import Place, QueuedPodInfo
-from mooring.framework.events import ClusterEvent, Hint, on
+from mooring.framework.events import ClusterEvent, Hint, requeue_on
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status, unschedulable
 from tests.core.queue_kit import NODE_ANNOTATION, NODE_TAINT, Bench, make_pod
@@ -34,12 +34,12 @@ class QueueMachine(RuleBasedStateMachine):
             now=START,
             pre_enqueue=self.pre_enqueue,
             hints={
-                "Fit": [on(*key(event["NodeAdd"])), on(*key(event["AssignedPodDelete"]))],
+                "Fit": [requeue_on(*key(event["NodeAdd"])), requeue_on(*key(event["AssignedPodDelete"]))],
                 "Affinity": [
-                    on(*key(event["AssignedPodAdd"]), self.hint),
-                    on(*key(event["NodeAdd"]), self.hint),
+                    requeue_on(*key(event["AssignedPodAdd"]), self.hint),
+                    requeue_on(*key(event["NodeAdd"]), self.hint),
                 ],
-                "Gate": [on(*key(event["AssignedPodAdd"]))],
+                "Gate": [requeue_on(*key(event["AssignedPodAdd"]))],
                 "Window": [],
             },
         )

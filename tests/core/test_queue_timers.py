@@ -11,7 +11,7 @@ from mooring.core.event_map import (
     events_of,
 )
 from mooring.core.queue import Place
-from mooring.framework.events import Action, Hint, Resource, on
+from mooring.framework.events import Action, Hint, Resource, requeue_on
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status, unresolvable
 from mooring.plugins.scheduling_gates import SchedulingGates
@@ -22,7 +22,7 @@ from tests.core.queue_kit import FIT, Asked, Bench, Gate, make_pod
 
 def test_a_gated_pod_waits_for_the_events_of_its_gating_plugin_only() -> None:
     gate = Gate(a="Gate")
-    bench = Bench(pre_enqueue=gate, hints={**FIT, "Gate": [on(Resource.POD, Action.ADD)]})
+    bench = Bench(pre_enqueue=gate, hints={**FIT, "Gate": [requeue_on(Resource.POD, Action.ADD)]})
     bench.add(make_pod("a"))
     assert (bench.places(), bench.queue.pop()) == ({"gated": 1}, None)
     assert bench.observed == {("unschedulable", "UnschedulablePodAdd"): 1}
@@ -75,8 +75,8 @@ def test_a_preemptor_is_let_in_through_the_events_of_its_other_rejectors() -> No
     """DefaultPreemption gates a pod while its victims go, and its own hint always says skip."""
     gate = Gate(a="DefaultPreemption")
     hints = {
-        "DefaultPreemption": [on(Resource.POD, Action.DELETE, Asked(Hint.SKIP))],
-        "Fit": [on(Resource.POD, Action.DELETE), on(Resource.NODE, Action.ADD)],
+        "DefaultPreemption": [requeue_on(Resource.POD, Action.DELETE, Asked(Hint.SKIP))],
+        "Fit": [requeue_on(Resource.POD, Action.DELETE), requeue_on(Resource.NODE, Action.ADD)],
     }
     bench = Bench(hints=hints, pre_enqueue=gate)
     gate.refused.clear()
@@ -97,7 +97,8 @@ def test_a_preemptor_is_let_in_through_the_events_of_its_other_rejectors() -> No
 def test_a_pod_that_another_plugin_gates_next_is_filed_under_that_one() -> None:
     gate = Gate(a="One", b="Two")
     bench = Bench(
-        pre_enqueue=gate, hints={name: [on(Resource.NODE, Action.ADD)] for name in ("One", "Two", "Three")}
+        pre_enqueue=gate,
+        hints={name: [requeue_on(Resource.NODE, Action.ADD)] for name in ("One", "Two", "Three")},
     )
     bench.add(make_pod("a"), make_pod("b"))
     gate.refused.update(a="Two")

@@ -18,7 +18,7 @@ from mooring.framework import (
     Resource,
     Status,
     error,
-    on,
+    requeue_on,
     skip,
     unschedulable,
     wait,
@@ -36,7 +36,7 @@ class Witness(Plugin):
     calls: ClassVar[list[str]] = []
 
     def events_to_register(self) -> Iterable[EventHint]:
-        return [on(Resource.NODE, Action.ADD)]
+        return [requeue_on(Resource.NODE, Action.ADD)]
 
     def _answer(self, point: str, pod: PodInfo) -> Status | None:
         self.calls.append(f"{point} {pod.name}")

@@ -11,7 +11,7 @@ from mooring.api.times import format_time
 from mooring.explain.explain import decisions, explain_objects, recent
 from mooring.explain.explanation import Explanation
 from mooring.explain.log import DecisionLog
-from mooring.framework.events import Action, EventHint, Resource, on
+from mooring.framework.events import Action, EventHint, Resource, requeue_on
 from mooring.framework.plugin import Plugin
 from mooring.framework.status import Status, unschedulable, wait
 from mooring.testing import make_node, make_pod
@@ -129,7 +129,7 @@ class Later(Plugin):
         return unschedulable("not today", not_before=START + 86400)
 
     def events_to_register(self) -> list[EventHint]:
-        return [on(Resource.NODE, Action.UPDATE_NODE_LABEL)]
+        return [requeue_on(Resource.NODE, Action.UPDATE_NODE_LABEL)]
 
 
 def test_a_pod_that_is_not_to_be_tried_before_a_time() -> None:

@@ -15,8 +15,8 @@ from mooring.framework import (
     Resource,
     Status,
     error,
-    on,
     pending,
+    requeue_on,
     skip,
     unresolvable,
     unschedulable,
@@ -220,7 +220,7 @@ class TestFilter:
         a = probe(
             "A",
             filter=lambda state, pod, node: refuse[0] if refuse else None,
-            events_to_register=[on(Resource.NODE, Action.ADD)],
+            events_to_register=[requeue_on(Resource.NODE, Action.ADD)],
         )
         for status, place in ((pending("not yet"), "active"), (unschedulable("not yet"), "backoff")):
             refuse[:] = [status]
@@ -282,7 +282,7 @@ class TestPostFilter:
             "A",
             filter=lambda state, pod, node: unschedulable("full") if node.name in full else None,
             post_filter=lambda state, pod, statuses: PostFilterResult("b" if "b" in full else ""),
-            events_to_register=[on(Resource.NODE, Action.ADD)],
+            events_to_register=[requeue_on(Resource.NODE, Action.ADD)],
         )
         cluster = only(a)
         tried(cluster)

@@ -20,7 +20,7 @@ from mooring.framework import (
     Resource,
     Status,
     Verdicts,
-    on,
+    requeue_on,
     unschedulable,
     wait,
 )
@@ -278,7 +278,9 @@ def test_a_hint_that_fails_costs_an_attempt_and_no_more(hint: Any) -> None:
         probe(
             "Bad",
             filter=lambda *args: NO if full else None,
-            events_to_register=[on(Resource.NODE, Action.ADD, hint if callable(hint) else lambda *a: hint)],
+            events_to_register=[
+                requeue_on(Resource.NODE, Action.ADD, hint if callable(hint) else lambda *a: hint)
+            ],
         )
     )
     cluster.add(make_pod())
@@ -384,7 +386,7 @@ def test_a_post_filter_that_fails_is_named() -> None:
 
 
 def test_a_queue_sort_that_raises_does_not_stop_the_scheduler() -> None:
-    cluster = only(probe("Bad", less=raising))
+    cluster = only(probe("Bad", sorts_before=raising))
     cluster.add(*(make_pod(f"pod-{i}") for i in range(3)))
     cluster.run()
     assert all(pod.spec.node_name for pod in cluster.pods())

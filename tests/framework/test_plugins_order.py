@@ -172,7 +172,7 @@ def test_the_queue_sort_of_a_plugin_orders_the_pods() -> None:
     def by_name_backwards(a: Any, b: Any) -> bool:
         return bool(a.pod.name > b.pod.name)
 
-    cluster = only(probe("Backwards", less=by_name_backwards))
+    cluster = only(probe("Backwards", sorts_before=by_name_backwards))
     cluster.add(*(make_pod(name, priority=i) for i, name in enumerate("bca")))
     assert [decision.pod for decision in cluster.run()] == ["default/c", "default/b", "default/a"]
 

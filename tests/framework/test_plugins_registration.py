@@ -228,7 +228,8 @@ class TestClasses:
             check_class(Wrong)
 
     @pytest.mark.parametrize(
-        "method", ["less", "filter", "filter_nodes", "score", "score_nodes", "pre_filter", "permit", "bind"]
+        "method",
+        ["sorts_before", "filter", "filter_nodes", "score", "score_nodes", "pre_filter", "permit", "bind"],
     )
     def test_parameters_are_checked(self, method: str) -> None:
         cls = type("Wrong", (Plugin,), {"name": "Wrong", method: lambda self: None})
@@ -354,7 +355,7 @@ class TestConfiguration:
             make_cluster(plugins=[Pack], config=config)
 
     def test_two_queue_sorts(self) -> None:
-        sort = probe("Sort", less=False)
+        sort = probe("Sort", sorts_before=False)
         config = config_with([sort])
         del config["profiles"][0]["plugins"]["queueSort"]
         with pytest.raises(ConfigError, match=r"only one queue sort plugin required .* but got 2"):

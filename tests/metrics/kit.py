@@ -21,7 +21,7 @@ from mooring.framework import (
     Resource,
     Status,
     error,
-    on,
+    requeue_on,
     skip,
     unschedulable,
     wait,
@@ -51,7 +51,7 @@ class Wishes(Plugin):
     name = "Wishes"
 
     def events_to_register(self) -> list[EventHint]:
-        return [on(Resource.CSI_NODE, Action.ADD)]
+        return [requeue_on(Resource.CSI_NODE, Action.ADD)]
 
     def _answer(self, point: str, pod: PodInfo) -> Status | None:
         wish = pod.annotations.get(point)

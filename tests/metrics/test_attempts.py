@@ -13,7 +13,7 @@ from mooring.framework import (
     PodInfo,
     Resource,
     Status,
-    on,
+    requeue_on,
     unschedulable,
 )
 from mooring.framework.nodes import NodeInfo
@@ -90,7 +90,7 @@ class Stubborn(Plugin):
     patience = 0
 
     def events_to_register(self) -> list[EventHint]:
-        return [on(Resource.NODE, Action.UPDATE_NODE_LABEL)]
+        return [requeue_on(Resource.NODE, Action.UPDATE_NODE_LABEL)]
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         Stubborn.patience -= 1

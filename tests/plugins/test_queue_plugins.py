@@ -36,8 +36,8 @@ def test_higher_priority_first_then_first_come() -> None:
     in_order = [pods[3], pods[1], pods[2], pods[0], pods[4]]
     assert sorted(pods, key=PrioritySort.sort_key) == in_order
     plugin = make(PrioritySort)
-    assert all(plugin.less(a, b) and not plugin.less(b, a) for a, b in pairwise(in_order))
-    assert not plugin.less(pods[0], pods[0])
+    assert all(plugin.sorts_before(a, b) and not plugin.sorts_before(b, a) for a, b in pairwise(in_order))
+    assert not plugin.sorts_before(pods[0], pods[0])
 
 
 def test_gates_keep_a_pod_out_of_the_queue() -> None:

@@ -75,7 +75,7 @@ class Columns(RuleBasedStateMachine):
         self.born += 1
         pod = make_pod(f"p{self.born}", **template)
         if assumed:
-            self.cluster.assume(self.cluster.info(pod).on(name), name)
+            self.cluster.assume(self.cluster.info(pod).placed_on(name), name)
         else:
             pod = replace(pod, spec=replace(pod.spec, node_name=name))
             self.cluster.add_pod(self.cluster.info(pod))
@@ -149,7 +149,7 @@ class Columns(RuleBasedStateMachine):
         for pod, name, assumed in self.pods.values():
             info: PodInfo = cluster.info(pod)
             if assumed:
-                cluster.assume(info.on(name), name)
+                cluster.assume(info.placed_on(name), name)
             else:
                 cluster.add_pod(info)
         return cluster

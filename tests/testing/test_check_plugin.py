@@ -24,11 +24,11 @@ from mooring.framework import (
     Status,
     Verdicts,
     error,
-    on,
     pending,
     plugin,
     refuse,
     registration,
+    requeue_on,
     skip,
     unresolvable,
     unschedulable,
@@ -84,8 +84,8 @@ class Spread(Plugin):
         return pending("waits for its permission") if "ask-first" in pod.annotations else None
 
     def events_to_register(self) -> Any:
-        yield on(Resource.POD, Action.DELETE | Action.UPDATE_POD_LABEL, self._of_its_kind)
-        yield on(Resource.NODE, Action.ADD, lambda pod, old, new: Hint.QUEUE)
+        yield requeue_on(Resource.POD, Action.DELETE | Action.UPDATE_POD_LABEL, self._of_its_kind)
+        yield requeue_on(Resource.NODE, Action.ADD, lambda pod, old, new: Hint.QUEUE)
 
     def _of_its_kind(self, pod: Any, old: Any, new: Any) -> Hint:
         return Hint.QUEUE if (new or old).labels.get("app") == pod.labels.get("app") else Hint.SKIP
@@ -660,13 +660,16 @@ class TestEvents:
     @pytest.mark.parametrize(
         ("registered", "words"),
         [
-            ([7], "yielded 7; expected what on(Resource.NODE, Action.ADD) gives"),
-            ([ClusterEvent("Node", Action.ADD)], "expected what on(Resource.NODE, Action.ADD) gives"),
-            ([on("Nodes", Action.ADD)], "registers for 'Nodes'; expected one of *, "),
-            ([on(Resource.NODE, Action(0))], "registers for Node with <Action: 0>; expected an Action"),
-            ([on(Resource.NODE, 3)], "registers for Node with 3; expected an Action"),  # type: ignore[arg-type]
+            ([7], "yielded 7; expected requeue_on(Resource.NODE, Action.ADD)"),
+            ([ClusterEvent("Node", Action.ADD)], "expected requeue_on(Resource.NODE, Action.ADD)"),
+            ([requeue_on("Nodes", Action.ADD)], "registers for 'Nodes'; expected one of *, "),
             (
-                [on(Resource.WILDCARD, Action.ADD)],
+                [requeue_on(Resource.NODE, Action(0))],
+                "registers for Node with <Action: 0>; expected an Action",
+            ),
+            ([requeue_on(Resource.NODE, 3)], "registers for Node with 3; expected an Action"),  # type: ignore[arg-type]
+            (
+                [requeue_on(Resource.WILDCARD, Action.ADD)],
                 "registers for * with <Action.ADD: 1>; expected Action.ALL",
             ),
             ([EventHint(ClusterEvent("Node", Action.ADD), "yes")], "expected a function or None"),  # type: ignore[arg-type]
@@ -700,7 +703,7 @@ class TestEvents:
     def test_hints_that_do_not_answer(self, resource: str, action: Action, what: str) -> None:
         cls = bad(
             filter=lambda self, *args: None,
-            events_to_register=lambda self: [on(resource, action, lambda pod, old, new: None)],  # type: ignore[arg-type, return-value]
+            events_to_register=lambda self: [requeue_on(resource, action, lambda pod, old, new: None)],  # type: ignore[arg-type, return-value]
         )
         message = complaint(cls)
         assert message.startswith('plugin "Bad", events_to_register, pod default/nothing, hint for ')
@@ -712,7 +715,9 @@ class TestEvents:
 
         cls = bad(
             filter=lambda self, *args: None,
-            events_to_register=lambda self: [on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, hint)],
+            events_to_register=lambda self: [
+                requeue_on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, hint)
+            ],
         )
         assert "raised AttributeError: 'NoneType' object has no attribute 'labels'" in complaint(cls)
 
@@ -723,7 +728,7 @@ class TestEvents:
             seen.update(type(each) for each in (old, new) if each is not None)
             return Hint.SKIP
 
-        events = [on(Resource.POD, Action.ALL, hint), on(Resource.NODE, Action.ALL, hint)]
+        events = [requeue_on(Resource.POD, Action.ALL, hint), requeue_on(Resource.NODE, Action.ALL, hint)]
         check_plugin(bad(filter=lambda self, *args: None, events_to_register=lambda self: events))
         assert Node in seen
         assert {cls.__name__ for cls in seen} == {"Node", "PodInfo"}
@@ -731,20 +736,22 @@ class TestEvents:
 
 class TestQueueSort:
     def test_a_good_one(self) -> None:
-        check_plugin(bad(less=lambda self, a, b: (a.pod.name, a.timestamp) < (b.pod.name, b.timestamp)))
+        check_plugin(
+            bad(sorts_before=lambda self, a, b: (a.pod.name, a.timestamp) < (b.pod.name, b.timestamp))
+        )
 
     def test_both_ways(self) -> None:
-        message = complaint(bad(less=lambda self, a, b: a.timestamp <= b.timestamp))
-        assert message.startswith('plugin "Bad", less: default/nothing is before default/')
+        message = complaint(bad(sorts_before=lambda self, a, b: a.timestamp <= b.timestamp))
+        assert message.startswith('plugin "Bad", sorts_before: default/nothing is before default/')
 
     def test_round_in_circles(self) -> None:
         def scissors_paper_stone(self: Any, a: Any, b: Any) -> bool:
             return bool((int(a.timestamp) - int(b.timestamp)) % 3 == 1)
 
-        assert "is not before" in complaint(bad(less=scissors_paper_stone))
+        assert "is not before" in complaint(bad(sorts_before=scissors_paper_stone))
 
     def test_no_answer(self) -> None:
-        message = complaint(bad(less=lambda self, a, b: None))
+        message = complaint(bad(sorts_before=lambda self, a, b: None))
         assert "answered None for default/nothing and default/nothing; expected True or False" in message
 
 

@@ -1,4 +1,4 @@
-from mooring.framework import Action, Args, CacheKey, Hint, Plugin, Resource, on, unschedulable
+from mooring.framework import Action, Args, CacheKey, Hint, Plugin, Resource, requeue_on, unschedulable
 
 
 class GpuPackArgs(Args):
@@ -26,8 +26,8 @@ class GpuPack(Plugin):
         return (total - node.free[self.args.resource]) * 100 // total
 
     def events_to_register(self):
-        yield on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
-        yield on(Resource.POD, Action.DELETE, self._after_deletion)
+        yield requeue_on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
+        yield requeue_on(Resource.POD, Action.DELETE, self._after_deletion)
 
     def _after_deletion(self, pod, old, new):
         return Hint.QUEUE if old.requests[self.args.resource] else Hint.SKIP

@@ -16,14 +16,14 @@ from mooring.runtime.observer import Observer
 logger = logging.getLogger(__name__)
 
 ProfileHints = Mapping[str, Iterable[EventHint]]
-Watch = Callable[[str, str, QueueingHint], QueueingHint]
+TimeHint = Callable[[str, str, QueueingHint], QueueingHint]
 _EventKey = tuple[str, int]
 
 
-def watch_for(observer: Observer) -> Watch:
-    """Puts a form that an observer hears of in the place of a plugin's hint for an event."""
+def hint_timer(observer: Observer) -> TimeHint:
+    """Return a function that wraps a plugin's hint so that the observer learns its answers and times."""
 
-    def watch(plugin: str, event: str, hint: QueueingHint) -> QueueingHint:
+    def time_hint(plugin: str, event: str, hint: QueueingHint) -> QueueingHint:
         timer, record = observer.timer, observer.hint(plugin, event)
 
         def ask(pod: PodInfo, old: Any, new: Any) -> Hint:
@@ -37,7 +37,7 @@ def watch_for(observer: Observer) -> Watch:
 
         return ask
 
-    return watch
+    return time_hint
 
 
 class Strategy(IntEnum):
@@ -101,19 +101,19 @@ class Rejectors:
     What an event means to such pods is worked out once.
     """
 
-    __slots__ = ("_plans", "_watch", "hints", "pending", "unschedulable")
+    __slots__ = ("_plans", "_time_hint", "hints", "pending", "unschedulable")
 
     def __init__(
         self,
         hints: ProfileHints | None,
         unschedulable: frozenset[str],
         pending: frozenset[str],
-        watch: Watch | None,
+        time_hint: TimeHint | None,
     ) -> None:
         self.hints = hints  # None: nothing is known of the profile
         self.unschedulable = unschedulable
         self.pending = pending
-        self._watch = watch
+        self._time_hint = time_hint
         self._plans: dict[_EventKey, Plan] = {}
 
     def plan(self, event: ClusterEvent) -> Plan:
@@ -142,8 +142,8 @@ class Rejectors:
                 if hint is None:
                     otherwise = max(otherwise, strategy)
                     continue
-                if self._watch is not None:
-                    hint = self._watch(plugin, event.name, hint)
+                if self._time_hint is not None:
+                    hint = self._time_hint(plugin, event.name, hint)
                 checks.append(Check(plugin, hint, strategy))
         # A hint that could say no more than what follows anyway need not be asked.
         checks = [check for check in checks if check.strategy > otherwise]
@@ -154,10 +154,10 @@ class Rejectors:
 class Registrations:
     """The events that the plugins of all profiles are woken by."""
 
-    __slots__ = ("_by_profile", "_interest", "_rejectors", "_watch")
+    __slots__ = ("_by_profile", "_interest", "_rejectors", "_time_hint")
 
-    def __init__(self, hints: Mapping[str, ProfileHints], watch: Watch | None = None) -> None:
-        self._watch = watch
+    def __init__(self, hints: Mapping[str, ProfileHints], time_hint: TimeHint | None = None) -> None:
+        self._time_hint = time_hint
         self._by_profile = {
             profile: {plugin: with_node_taint(registered) for plugin, registered in plugins.items()}
             for profile, plugins in hints.items()
@@ -187,7 +187,7 @@ class Registrations:
         key = (profile, queued.unschedulable_plugins, queued.pending_plugins)
         rejectors = self._rejectors.get(key)
         if rejectors is None:
-            rejectors = Rejectors(self._by_profile.get(profile), *key[1:], self._watch)
+            rejectors = Rejectors(self._by_profile.get(profile), *key[1:], self._time_hint)
             self._rejectors[key] = rejectors
         return rejectors
 

@@ -28,7 +28,7 @@ from mooring.core.event_map import (
 )
 from mooring.core.nominator import Nominator
 from mooring.core.queue.backoff import Backoff
-from mooring.core.queue.hints import ProfileHints, Registrations, Strategy, Watch
+from mooring.core.queue.hints import ProfileHints, Registrations, Strategy, TimeHint
 from mooring.core.queue.in_flight import InFlight
 from mooring.core.queue.lazy_heap import LazyHeap, Tickets
 from mooring.core.queue.queued_pod import NO_PLUGINS, Place, QueuedPodInfo
@@ -63,7 +63,7 @@ class SchedulingQueue:
 
     `pre_enqueue` and `hints` are by profile (the pods' schedulerName); `hints` has the registrations by
     plugin. `observe(queue, event)` is told of each pod that enters the active, backoff or unschedulable
-    queue; `watch(plugin, event, hint)` may put another hint in the place of a plugin's.
+    queue; `time_hint(plugin, event, hint)` may wrap a plugin's hint.
     """
 
     def __init__(
@@ -78,14 +78,14 @@ class SchedulingQueue:
         max_in_unschedulable: float = 300.0,
         nominator: Nominator | None = None,
         observe: Observe | None = None,
-        watch: Watch | None = None,
+        time_hint: TimeHint | None = None,
     ) -> None:
         self.nominator = Nominator() if nominator is None else nominator
         self.scheduling_cycle = 0  # how many pods have been popped
         self._sort_key = sort_key
         self._clock = clock
         self._pre_enqueue = dict(pre_enqueue or {})
-        self._registrations = Registrations(hints or {}, watch)
+        self._registrations = Registrations(hints or {}, time_hint)
         self._backoff = Backoff(initial_backoff, max_backoff)
         self._observe = observe
         self._queued: dict[str, QueuedPodInfo] = {}  # all but those in flight

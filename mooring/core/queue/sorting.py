@@ -27,20 +27,20 @@ def default_order(queued: QueuedPod) -> tuple[int, float]:
 
 
 def sort_key_of(queue_sort: Plugin) -> SortKey:
-    """A key that orders pods as the plugin does: its `sort_key` if it has one, else made of `less`."""
+    """Return a key that orders pods as the plugin does: its `sort_key`, or one made of `sorts_before`."""
     own: SortKey | None = getattr(queue_sort, "sort_key", None)
-    return own if own is not None else sort_key_from(queue_sort.less)
+    return own if own is not None else sort_key_from(queue_sort.sorts_before)
 
 
-def sort_key_from(less: Callable[[QueuedPod, QueuedPod], bool]) -> SortKey:
-    """A key whose comparison asks `less`, both ways: pods of which neither is less keep their order."""
+def sort_key_from(sorts_before: Callable[[QueuedPod, QueuedPod], bool]) -> SortKey:
+    """Return a key that compares with `sorts_before` both ways; pods that tie keep their order."""
 
     def compare(a: QueuedPod, b: QueuedPod) -> int:
         try:
-            return -1 if less(a, b) else int(less(b, a))
+            return -1 if sorts_before(a, b) else int(sorts_before(b, a))
         except Exception as exc:
             # The queue must keep some order: the default one.
-            raised("queue sort", "less", exc)
+            raised("queue sort", "sorts_before", exc)
             mine, other = default_order(a), default_order(b)
             return (mine > other) - (mine < other)
 

@@ -151,4 +151,4 @@ async def _bind_with_plugins(
         raise ExtenderError(str(refusal)) from None
     if pod.uid != args.pod_uid:
         raise ExtenderError(f'pods "{args.pod_name}" of uid {args.pod_uid} not found')
-    await plugins.bind(plugins.scheduler.cluster.info(pod).on(args.node), args.node)
+    await plugins.bind(plugins.scheduler.cluster.info(pod).placed_on(args.node), args.node)

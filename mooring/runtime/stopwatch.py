@@ -25,7 +25,7 @@ Answer = TypeVar("Answer")
 Ask = Callable[..., Any]
 
 
-class Watch:
+class Stopwatch:
     """Where a profile's laps and times go, bound once. `laps` are those of the attempt under way."""
 
     def __init__(self, observer: Observer, profile: str) -> None:
@@ -35,8 +35,8 @@ class Watch:
         self.pre_enqueue = observer.extension_point(profile, "PreEnqueue")
         self.post_filter = observer.extension_point(profile, "PostFilter")
         self.unreserve = observer.extension_point(profile, "Unreserve")
-        self.cycle_samples = Samples(observer)
-        self.pre_enqueue_samples = Samples(observer)
+        self.cycle_samples = Sampler(observer)
+        self.pre_enqueue_samples = Sampler(observer)
         self.scheduled: dict[int, Scheduled] = {
             len(points) + 1: observer.scheduled(profile, points) for points in (SCORED, UNSCORED, BINDING)
         }
@@ -76,15 +76,15 @@ class Watch:
         self.observer.broken_off(self._profile, points, self.laps, code, state)
 
 
-class Samples:
+class Sampler:
     """Says which runs are sampled: every so many, counting down to it."""
 
     def __init__(self, observer: Observer) -> None:
-        self.plugins = PluginWatch(observer)
+        self.plugins = PluginStopwatch(observer)
         self._every = observer.sample_every
         self._left = self._every
 
-    def next(self) -> PluginWatch | None:
+    def next(self) -> PluginStopwatch | None:
         """How to watch the plugins in the run that starts now."""
         self._left -= 1
         if self._left:
@@ -93,7 +93,7 @@ class Samples:
         return self.plugins
 
 
-class PluginWatch:
+class PluginStopwatch:
     """Times plugins one by one: the `sampling` of the cycles that are sampled."""
 
     def __init__(self, observer: Observer) -> None:

@@ -1,4 +1,4 @@
-"""`mooring plugin new` and `mooring plugins`."""
+"""`mooring plugin new` and `mooring plugin list`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def test_what_it_writes_runs_as_it_is(tmp_path: Path) -> None:
         [sys.executable, "-m", "pytest", "-q"], cwd=place, capture_output=True, text=True, check=False
     )
     assert "3 passed" in done.stdout, done.stdout
-    checked = mooring("plugins", "--config", "scheduler.yaml", "--plugin", "rack_aware:RackAware", cwd=place)
+    checked = mooring(
+        "plugin", "list", "--config", "scheduler.yaml", "--plugin", "rack_aware:RackAware", cwd=place
+    )
     assert checked.returncode == 0
     [line] = [line for line in checked.stdout.splitlines() if line.startswith("RackAware ")]
     assert line.split() == ["RackAware", "filter,", "score", "default-scheduler", "(10)"]
@@ -52,7 +54,7 @@ def test_a_name_that_is_none(tmp_path: Path, name: str) -> None:
 
 
 def test_the_table_of_plugins() -> None:
-    rows = json.loads(mooring("plugins", "-o", "json").stdout)
+    rows = json.loads(mooring("plugin", "list", "-o", "json").stdout)
     by_name = {row["name"]: row for row in rows}
     assert by_name["ImageLocality"]["extensionPoints"] == ["score"]
     assert by_name["ImageLocality"]["profiles"] == {"default-scheduler": 1}
@@ -63,6 +65,6 @@ def test_the_table_of_plugins() -> None:
 
 def test_a_configuration_that_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("kind: Something")
-    done = mooring("plugins", "--config", "config.yaml", cwd=tmp_path)
+    done = mooring("plugin", "list", "--config", "config.yaml", cwd=tmp_path)
     assert done.returncode == 2
     assert "config.yaml" in done.stderr
