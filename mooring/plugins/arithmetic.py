@@ -1,8 +1,9 @@
 """Go's integer arithmetic over arrays, and the score formulas that several plugins share.
 
 Scores must equal kube-scheduler's to the last digit, so divisions truncate toward zero (NumPy's floor) and
-halves round away from zero (NumPy's round to even). Most calls come with a handful of rows, where the
-number of NumPy calls is the cost: each function makes as few as it can.
+halves round away from zero (NumPy's round to even). Sums and products overflow in Go as in NumPy; with
+Python's integers, `wrap_int64` does it. Most calls come with a handful of rows, where the number of NumPy
+calls is the cost: each function makes as few as it can.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from mooring.framework.nodes import IntArray
 
 MAX_SCORE = 100
+LOWEST_INT64 = -(2.0**63)
 
 
 def default_normalize(scores: IntArray, *, reverse: bool = False) -> IntArray:
@@ -44,6 +46,27 @@ def truncating_divide(a: IntArray | int, b: IntArray | int) -> IntArray | int:
     if quotient.min(initial=0) < 0:
         quotient += (quotient < 0) & (quotient * b != a)
     return quotient
+
+
+def valid_scores(scores: IntArray) -> IntArray:
+    """Scores with those outside 0..100 moved to the nearer end.
+
+    A sum of absurd amounts can overflow to such a score. kube-scheduler then fails the attempt, so that one
+    node with 90 PiB of memory keeps every pod of the cluster pending.
+    """
+    if len(scores) and (scores.item(scores.argmin()) < 0 or scores.item(scores.argmax()) > MAX_SCORE):
+        return scores.clip(0, MAX_SCORE)
+    return scores
+
+
+def valid_score(score: int) -> int:
+    """`valid_scores` of one number."""
+    return max(0, min(score, MAX_SCORE))
+
+
+def to_int64(value: float) -> int:
+    """Go's int64(value) on amd64, where what does not fit becomes the lowest number."""
+    return int(value) if LOWEST_INT64 <= value < -LOWEST_INT64 else int(LOWEST_INT64)
 
 
 def round_one(value: float) -> int:

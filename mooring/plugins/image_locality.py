@@ -12,7 +12,7 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import IntArray, Nodes
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
-from mooring.plugins.arithmetic import MAX_SCORE
+from mooring.plugins.arithmetic import MAX_SCORE, to_int64
 
 MEBIBYTE = 1024 * 1024
 MIN_THRESHOLD = 23 * MEBIBYTE
@@ -33,12 +33,12 @@ class ImageLocality(Plugin):
         for name in _images(pod.spec):
             present, size, holders = nodes.image(normalized_image_name(name))
             if holders:
-                scores += present * int(size * (holders / total))
+                scores += present * to_int64(size * (holders / total))
                 found = True
         if not found:
             return scores
         limit = MAX_CONTAINER_THRESHOLD * len(_containers(pod.spec))
-        above: IntArray = np.maximum(np.minimum(scores, limit) - MIN_THRESHOLD, 0)
+        above: IntArray = scores.clip(MIN_THRESHOLD, limit) - MIN_THRESHOLD
         return above * MAX_SCORE // (limit - MIN_THRESHOLD)
 
 

@@ -15,14 +15,23 @@ from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status, skip
 from mooring.plugins.args import NodeResourcesBalancedAllocationArgs
-from mooring.plugins.arithmetic import MAX_SCORE
+from mooring.plugins.arithmetic import (
+    LOWEST_INT64,
+    MAX_SCORE,
+    to_int64,
+    truncating_divide,
+    valid_score,
+    valid_scores,
+)
 from mooring.plugins.resource_columns import ScoredResources
+from mooring.runtime.amounts import wrap_int64
+from mooring.runtime.runners import outside_range
 
-UNCHANGED = 3 * MAX_SCORE // 2  # twice the score of a node that the pod fills neither more nor less evenly
+HALF = MAX_SCORE // 2
 
 # As 0-d arrays: with these NumPy is twice as fast on a few rows as with Python's numbers.
 _ONE, _TWO, _FIFTY, _HUNDRED = (np.array(number) for number in (1.0, 2.0, MAX_SCORE / 2, float(MAX_SCORE)))
-_UNCHANGED, _ONE_BIT = np.array(UNCHANGED), np.array(1)
+_HALF, _ONE_BIT, _LOWEST = np.array(HALF), np.array(1), np.array(LOWEST_INT64)
 
 
 class NodeResourcesBalancedAllocation(Plugin):
@@ -44,31 +53,30 @@ class NodeResourcesBalancedAllocation(Plugin):
         amounts, with_pod, without, allocatable = node.amounts, [], [], []
         for amount, _, offered, requested, _ in self._scored(state, pod, node.resources).each:
             without.append(amounts[requested])
-            with_pod.append(amounts[requested] + amount)
+            with_pod.append(wrap_int64(amounts[requested] + amount))
             allocatable.append(amounts[offered])
-        return _compare(balance_of(with_pod, allocatable), balance_of(without, allocatable))
+        gain = wrap_int64(HALF + balance_of(with_pod, allocatable) - balance_of(without, allocatable))
+        return valid_score(HALF + truncating_divide(gain, 2))
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         scored, amounts = self._scored(state, pod, nodes.resources), nodes.amounts
         allocatable = amounts[scored.allocatable]
         complete = scored.complete_at == nodes.node_version or scored.offered_by_all(nodes, allocatable)
         even = balance(amounts[scored.requested][:, None] + scored.cases, allocatable, complete)
-        scores: IntArray = even[0]
-        scores -= even[1]  # `_compare`, in place
-        scores += _UNCHANGED
-        scores >>= _ONE_BIT
-        return scores
+        gain: IntArray = even[0]
+        gain -= even[1]
+        gain += _HALF
+        if outside_range(gain):  # by overflow
+            return valid_scores(HALF + truncating_divide(gain, 2))
+        gain >>= _ONE_BIT
+        gain += _HALF
+        return gain
 
     def _scored(self, state: CycleState, pod: PodInfo, known: Sequence[str]) -> ScoredResources:
         scored: ScoredResources | None = state.memory.get(self)
         if scored is None or scored.known != len(known):
             scored = state.memory[self] = ScoredResources(self.args.resources, pod.shape.used, known)
         return scored
-
-
-def _compare(with_pod: int, without_pod: int) -> int:
-    """From how even the use is with and without the pod to a score; the difference is at most ±50."""
-    return (with_pod - without_pod + UNCHANGED) >> 1
 
 
 def balance(used: IntArray, allocatable: IntArray, complete: bool) -> IntArray:
@@ -104,7 +112,7 @@ def _evenness(fractions: npt.NDArray[np.float64]) -> IntArray:
         mean = sum(fractions[1:], start=fractions[0]) / count
         squares = [(fraction - mean) * (fraction - mean) for fraction in fractions]
         evenness = (_ONE - np.sqrt(sum(squares[1:], start=squares[0]) / count)) * _HUNDRED
-    whole: IntArray = evenness.astype(np.int64)
+    whole: IntArray = np.maximum(evenness, _LOWEST, out=evenness).astype(np.int64)
     return whole
 
 
@@ -123,7 +131,7 @@ def balance_of(used: Sequence[int], allocatable: Sequence[int]) -> int:
         mean = _plain_sum(fractions) / count
         squares = [(fraction - mean) * (fraction - mean) for fraction in fractions]
         deviation = sqrt(_plain_sum(squares) / count)
-    return int((1 - deviation) * MAX_SCORE)
+    return to_int64((1 - deviation) * MAX_SCORE)
 
 
 def _plain_sum(numbers: Iterable[float]) -> float:

@@ -23,7 +23,7 @@ from mooring.framework.status import Status, unresolvable, unschedulable
 from mooring.plugins.args import NodeResourcesFitArgs
 from mooring.plugins.resource_columns import ScoredResources, is_tracked, lines_of
 from mooring.plugins.scoring_strategies import Strategy
-from mooring.runtime.amounts import ALLOWED_PODS, pods_line
+from mooring.runtime.amounts import ALLOWED_PODS, pods_line, wrap_int64
 from mooring.runtime.runners import PluginError
 
 _SCORED = "NodeResourcesFit/scored"
@@ -107,7 +107,7 @@ class Aligned:
             else:  # even the rows with the least room have enough
                 return None
         short = room[self._lines] < self._requests
-        hopeless = (nodes.amounts[self._lines] < self._requests)[1:].any(axis=0)
+        hopeless = (short & (nodes.amounts[self._lines] < self._requests))[1:].any(axis=0)
         return self._bits @ short + hopeless * self._hopeless | self._missing
 
     def code_of(self, node: NodeInfo) -> int:
@@ -117,7 +117,7 @@ class Aligned:
         code = self._missing
         for place, amount, bit in self._each:
             available = amounts[place]
-            if available - amounts[taken + place] < amount:
+            if wrap_int64(available - amounts[taken + place]) < amount:
                 code |= bit
                 if place and available < amount:
                     code |= self._hopeless

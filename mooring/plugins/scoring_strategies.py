@@ -9,8 +9,9 @@ import numpy as np
 
 from mooring.framework.nodes import IntArray, Nodes
 from mooring.plugins.args import ScoringStrategy
-from mooring.plugins.arithmetic import MAX_SCORE, broken_linear
+from mooring.plugins.arithmetic import MAX_SCORE, broken_linear, truncating_divide, valid_score, valid_scores
 from mooring.plugins.resource_columns import ScoredResources
+from mooring.runtime.amounts import wrap_int64
 
 N = TypeVar("N", int, IntArray)
 
@@ -20,6 +21,9 @@ MAX_CUSTOM_SCORE = 10  # the scale on which the shape's points give their scores
 
 # As 0-d arrays: with these NumPy is twice as fast on a few rows as with Python's integers.
 _ZERO, _ONE, _HUNDRED = np.array(0), np.array(1), np.array(MAX_SCORE)
+
+# What a node has up to this amount does not overflow when it is turned into percent.
+_MOST_IN_PERCENT = (2**63 - 1) // MAX_SCORE
 
 
 class Strategy:
@@ -45,45 +49,69 @@ class Strategy:
         allocatable = amounts[scored.allocatable]
         complete = scored.complete_at == nodes.node_version or scored.offered_by_all(nodes, allocatable)
         divisor = allocatable if complete else np.maximum(allocatable, _ONE)
-        used = amounts[scored.nonzero_requested]
-        if self._least:
-            ratings = divisor - used
-            ratings -= scored.requests
-            np.maximum(ratings, _ZERO, out=ratings)
-        else:
-            ratings = used + scored.requests
-            np.minimum(ratings, divisor, out=ratings)
-        ratings *= _HUNDRED
-        ratings //= divisor
-        if complete and self._curve is None:
-            scores: IntArray = scored.weighted_sum(ratings) // scored.total_weight
-            return scores
-        counted = allocatable > _ZERO
+        requested = amounts[scored.nonzero_requested] + scored.requests
         if self._curve is not None:
-            ratings = self._curve[ratings]
-            counted &= ratings > _ZERO
-        return self._mean(
-            scored.weighted_sum(ratings * counted),
-            np.maximum(scored.weighted_sum(counted.astype(np.int64)), _ONE),
-        )
+            return self._score_by_curve(scored, self._curve, requested, allocatable, divisor)
+        ratings = np.minimum(requested, divisor, out=requested)
+        if self._least:
+            np.subtract(divisor, ratings, out=ratings)
+        ratings *= _HUNDRED
+        ratings = truncating_divide(ratings, divisor)
+        if complete:
+            return valid_scores(scored.weighted_sum(ratings) // scored.total_weight)
+        counted = allocatable > _ZERO
+        weights = np.maximum(scored.weighted_sum(counted.astype(np.int64)), _ONE)
+        return valid_scores(scored.weighted_sum(ratings * counted) // weights)
+
+    def _score_by_curve(
+        self,
+        scored: ScoredResources,
+        curve: IntArray,
+        requested: IntArray,
+        allocatable: IntArray,
+        divisor: IntArray,
+    ) -> IntArray:
+        percent = truncating_divide(requested * _HUNDRED, divisor).clip(0, MAX_SCORE)
+        ratings = curve[np.where(requested > divisor, _HUNDRED, percent)]
+        counted = (allocatable > _ZERO) & (ratings > _ZERO)
+        weights = np.maximum(scored.weighted_sum(counted.astype(np.int64)), _ONE)
+        return _rounded_mean(scored.weighted_sum(ratings * counted), weights)
 
     def score_one(self, scored: ScoredResources, amounts: Sequence[int]) -> int:
-        """`score` of one node: the one that the last pod went to is what is asked about most."""
+        """`score` of one node: most often it is asked about the one that the last pod went to."""
         points = total = 0
         for amount, weight, allocatable, _, nonzero_requested in scored.each:
             available = amounts[allocatable]
             if available:
-                requested = min(amounts[nonzero_requested] + amount, available)
-                rating = (available - requested if self._least else requested) * MAX_SCORE // available
-                if self._curve is not None:
-                    rating = int(self._curve[rating])
-                    if not rating:
-                        continue
+                rating = self._rate(amounts[nonzero_requested] + amount, available)
+                if self._curve is not None and not rating:
+                    continue
                 points += rating * weight
                 total += weight
-        return self._mean(points, total) if total else 0
+        if not total:
+            return 0
+        if self._curve is not None:
+            return _rounded_mean(points, total)
+        return valid_score(wrap_int64(points) // total)
 
-    def _mean(self, points: N, weight: N) -> N:
-        if self._curve is None:
-            return points // weight
-        return (2 * points + weight) // (2 * weight)
+    def _rate(self, requested: int, available: int) -> int:
+        if not (0 <= requested < 2**63 and available <= _MOST_IN_PERCENT):
+            return self._rate_overflowing(wrap_int64(requested), available)
+        requested = min(requested, available)
+        if self._curve is not None:
+            return int(self._curve[requested * MAX_SCORE // available])
+        return (available - requested if self._least else requested) * MAX_SCORE // available
+
+    def _rate_overflowing(self, requested: int, available: int) -> int:
+        """`_rate` where int64 may overflow on the way, step by step as kube-scheduler computes it."""
+        if self._curve is not None and requested > available:
+            return int(self._curve[MAX_SCORE])
+        part = min(requested, available)
+        if self._least:
+            part = available - part
+        percent = truncating_divide(wrap_int64(part * MAX_SCORE), available)
+        return percent if self._curve is None else int(self._curve[valid_score(percent)])
+
+
+def _rounded_mean(points: N, weight: N) -> N:
+    return (2 * points + weight) // (2 * weight)

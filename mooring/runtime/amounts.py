@@ -19,3 +19,11 @@ def pods_line(lines: int) -> int:
 def lines_for(resources: int) -> int:
     """How many lines it takes for so many resources."""
     return 2 * (1 + resources) + 2
+
+
+def wrap_int64(amount: int) -> int:
+    """Overflow as int64 does in Go and NumPy: one node computed with Python's integers must give what its row
+    gives."""
+    if -(2**63) <= amount < 2**63:
+        return amount
+    return (amount + 2**63) % 2**64 - 2**63

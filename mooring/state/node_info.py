@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mooring.api.objects import Node, Taint
 from mooring.framework.pod import PodInfo, Resources
-from mooring.runtime.amounts import ALLOWED_PODS, NONZERO, pods_line
+from mooring.runtime.amounts import ALLOWED_PODS, NONZERO, pods_line, wrap_int64
 
 if TYPE_CHECKING:
     from mooring.state.table import NodeTable
@@ -85,7 +85,7 @@ class BaseNode:
     @property
     def free(self) -> Resources:
         pairs = zip(self.allocatable_amounts, self.requested_amounts, strict=True)
-        return self._named([allocatable - requested for allocatable, requested in pairs])
+        return self._named([wrap_int64(allocatable - requested) for allocatable, requested in pairs])
 
     def _named(self, amounts: Sequence[int]) -> Resources:
         return Resources({n: v for n, v in zip(self._table.resources, amounts, strict=True) if v})

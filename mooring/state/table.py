@@ -101,10 +101,11 @@ class NodeTable:
         lines = [(self._line(name), amount) for name, amount in allocatable.items()]
         given = self.amounts.data[: pods_line(len(self.amounts.data)), row]
         given[:] = 0
-        given[ALLOWED_PODS] = allocatable.get("pods", 0)
+        # An API server stores no negative amounts; from a file they count as none.
+        given[ALLOWED_PODS] = max(0, allocatable.get("pods", 0))
         for line, amount in lines:
             if line is not None:
-                given[1 + line] = amount
+                given[1 + line] = max(0, amount)
         self.unschedulable.data[row] = node.spec.unschedulable
         self.taints.set(row, tuple(node.spec.taints))
         self.features.set(row, frozenset(node.status.declared_features))

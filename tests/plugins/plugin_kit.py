@@ -1,7 +1,7 @@
 """Small clusters, and one plugin asked about them.
 
-Every question is put to the whole table and again to each row alone, and the answers must agree: the
-framework asks again only about rows that changed.
+Every question is put to the whole table, to each row alone and, where the plugin has that form, to each node,
+and the answers must agree: the framework asks again only about rows that changed.
 """
 
 from __future__ import annotations
@@ -97,8 +97,9 @@ class Cluster(ClusterState):
             if isinstance(answer, Status) and answer.code is Code.SKIP:
                 return dict.fromkeys(self.nodes.names)
         whole = _refusals(plugin, state, info, self.nodes)
-        single = [_refusals(plugin, state, info, row)[0] for row in self._rows()]
-        assert single == whole
+        assert [_refusals(plugin, state, info, row)[0] for row in self._rows()] == whole
+        if overrides(type(plugin), "filter"):
+            assert [plugin.filter(state, info, node) for node in self.nodes] == whole
         return dict(zip(self.nodes.names, whole, strict=True))
 
     def score(self, plugin: Plugin, pod: Pod) -> list[int] | None:
@@ -112,6 +113,7 @@ class Cluster(ClusterState):
         runner = ScoreRunner(plugin, 1)
         whole = runner.run(state, info, self.nodes).tolist()
         assert [int(runner.run(state, info, row)[0]) for row in self._rows()] == whole
+        assert [runner.run_one(state, info, row[0], row) for row in self._rows()] == whole
         return cast(list[int], whole)
 
     def normalize(self, plugin: Plugin, scores: Sequence[int]) -> list[int]:

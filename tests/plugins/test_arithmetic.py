@@ -14,8 +14,10 @@ from mooring.plugins.arithmetic import (
     default_normalize,
     round_half_away,
     round_one,
+    to_int64,
     truncating_divide,
 )
+from mooring.runtime.amounts import wrap_int64
 
 numbers = st.integers(-(2**40), 2**40)
 
@@ -69,6 +71,28 @@ def test_the_float_just_below_a_half_rounds_down() -> None:
 )
 def test_default_normalize(raw: list[int], reverse: bool, expected: list[int]) -> None:
     assert default_normalize(np.array(raw, np.int64), reverse=reverse).tolist() == expected
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1), st.booleans())
+def test_default_normalize_overflows_as_in_go(raw: list[int], reverse: bool) -> None:
+    highest = max(0, *raw)
+    expected = [100] * len(raw) if reverse else raw
+    if highest:
+        scaled = [toward_zero(wrap_int64(100 * score), highest) for score in raw]
+        expected = [100 - score for score in scaled] if reverse else scaled
+    assert default_normalize(np.array(raw), reverse=reverse).tolist() == expected
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_floats_that_are_no_int64_become_the_lowest(value: float) -> None:
+    fits = -(2**63) <= int(value) < 2**63
+    assert to_int64(value) == (int(value) if fits else -(2**63))
+
+
+@given(st.integers(-(2**64), 2**64), st.integers(-(2**64), 2**64))
+def test_python_integers_wrap_as_int64(a: int, b: int) -> None:
+    assert wrap_int64(wrap_int64(a) + wrap_int64(b)) == wrap_int64(a + b)
+    assert wrap_int64(a) == int(np.array(a % 2**64, np.uint64).view(np.int64))
 
 
 def test_a_falling_line_truncates() -> None:

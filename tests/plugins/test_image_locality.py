@@ -50,6 +50,13 @@ def test_every_container_and_image_volume_counts_but_only_containers_raise_the_l
     assert Cluster(nodes).score(plugin, using("app", volumes=volumes)) == [100]
 
 
+@pytest.mark.parametrize(("size", "expected"), [(2**63 - 1, 0), (2**62, 100), (-(2**63), 0), (-1, 0)])
+def test_an_absurd_size_counts_as_in_go(size: int, expected: int) -> None:
+    """float64(2**63 - 1) is 2**63, which int64 turns into the lowest number."""
+    nodes = [make_node(name, images=[{"names": ["app:latest"], "sizeBytes": size}]) for name in "ab"]
+    assert Cluster(nodes).score(make(ImageLocality), using("app")) == [expected, expected]
+
+
 @pytest.mark.parametrize(
     ("name", "normalized"),
     [

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mooring.api.objects import Pod
 from mooring.framework.events import Action, ClusterEvent, Resource
-from mooring.framework.status import unresolvable, unschedulable
+from mooring.framework.status import Status, unresolvable, unschedulable
 from mooring.plugins.args import (
     RequestedToCapacityRatioParam,
     ResourceSpec,
@@ -185,6 +187,35 @@ RATIO = "RequestedToCapacityRatio"
 def test_wrong_arguments_are_told_when_the_plugin_is_made(args: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make(NodeResourcesFit, **args)
+
+
+# ---- amounts that overflow int64
+
+LARGEST = 2**63 - 1
+extreme = st.one_of(st.sampled_from([0, 1, 2**62, LARGEST - 1, LARGEST]), st.integers(0, LARGEST))
+
+
+def int64(number: int) -> int:
+    return (number + 2**63) % 2**64 - 2**63
+
+
+@given(extreme.filter(bool), st.lists(st.tuples(extreme, st.lists(extreme, max_size=3)), min_size=1))
+def test_overflowing_amounts_are_compared_as_in_go(request: int, nodes: list[tuple[int, list[int]]]) -> None:
+    """The pods of a node may add up to anything: whoever names the node in the spec asks no scheduler."""
+    cluster = Cluster(
+        [make_node(f"n{i}", {"memory": have, "pods": 9}) for i, (have, _) in enumerate(nodes)],
+        {
+            f"n{i}": [make_pod(f"{i}-{j}", {"memory": used[j]}) for j in range(len(used))]
+            for i, (_, used) in enumerate(nodes)
+        },
+    )
+    expected: list[Status | None] = []
+    for have, used in nodes:
+        fits = request <= int64(have - int64(sum(used)))
+        refuse = unresolvable if request > have else unschedulable
+        expected.append(None if fits else refuse("Insufficient memory"))
+    answers = cluster.filter(make(NodeResourcesFit), make_pod(requests={"memory": request}))
+    assert list(answers.values()) == expected
 
 
 # ---- events

@@ -185,3 +185,87 @@ row = st.builds(amounts, quantities, quantities, quantities)
 )
 def test_a_row_scores_the_same_alone_and_among_others(plugin: Any, pod: Any, nodes: Any) -> None:
     score(plugin, pod, *nodes)  # the cluster of the kit asks both ways and compares
+
+
+# ---- amounts that overflow int64
+
+LARGEST = 2**63 - 1
+extreme = st.one_of(
+    st.sampled_from([0, 1, 100, LARGEST // 100, LARGEST // 100 + 1, 2**62, LARGEST - 1, LARGEST]),
+    st.integers(0, LARGEST),
+)
+
+
+def int64(number: int) -> int:
+    return (number + 2**63) % 2**64 - 2**63
+
+
+def quotient(a: int, b: int) -> int:
+    return abs(a) // b * (-1 if a < 0 else 1)
+
+
+def least(requested: int, capacity: int) -> int:
+    return 0 if requested > capacity else quotient(int64(int64(capacity - requested) * 100), capacity)
+
+
+def most(requested: int, capacity: int) -> int:
+    return quotient(int64(min(requested, capacity) * 100), capacity)
+
+
+def in_go(rate: Any, pod: list[int], used: list[int], have: list[int]) -> int:
+    """The mean of the ratings of resources, every step in int64; 0 or 100 where it is outside of that."""
+    requested = [int64(a + b) for a, b in zip(pod, used, strict=True)]
+    ratings = [rate(r, c) for r, c in zip(requested, have, strict=True) if c]
+    mean = quotient(int64(sum(ratings)), len(ratings)) if ratings else 0
+    return max(0, min(mean, 100))
+
+
+amounts_of_three = st.lists(extreme, min_size=3, max_size=3)
+STORAGE = "ephemeral-storage"
+
+
+def three(values: list[int]) -> dict[str, Any]:
+    return dict(zip(("memory", STORAGE, GPU), values, strict=True))
+
+
+@given(
+    amounts_of_three.filter(all),
+    st.lists(st.tuples(amounts_of_three, amounts_of_three), min_size=1, max_size=4),
+)
+def test_overflowing_amounts_score_as_in_go(pod: list[int], nodes: list[tuple[list[int], list[int]]]) -> None:
+    rows = [(three(have), three(used)) for have, used in nodes]
+    for strategy, rate in (("LeastAllocated", least), ("MostAllocated", most)):
+        plugin = fit(strategy, **{"memory": 1, STORAGE: 1, "gpu": 1})
+        assert score(plugin, three(pod), *rows) == [in_go(rate, pod, used, have) for have, used in nodes]
+
+
+@given(
+    st.sampled_from(
+        [
+            fit("RequestedToCapacityRatio", (0, 10), (50, 3), (100, 0), cpu=1, memory=2, gpu=3),
+            fit("RequestedToCapacityRatio", (10, 0), (90, 10), memory=2, gpu=3),
+            balanced(),
+            balanced("cpu", "memory", GPU),
+        ]
+    ),
+    st.builds(amounts, extreme, extreme, extreme),
+    st.lists(
+        st.tuples(
+            st.builds(amounts, extreme, extreme, extreme), st.builds(amounts, extreme, extreme, extreme)
+        ),
+        min_size=2,
+        max_size=5,
+    ),
+)
+def test_overflowing_amounts_score_the_same_alone_and_among_others(plugin: Any, pod: Any, nodes: Any) -> None:
+    scores = score(plugin, pod, *nodes)
+    assert scores is None or all(0 <= each <= 100 for each in scores)
+
+
+@pytest.mark.parametrize(("cpu", "memory"), [(str(LARGEST), str(LARGEST)), ("1e14", "90Pi")])
+def test_an_absurdly_large_node_scores_0(cpu: str, memory: str) -> None:
+    huge = make_node("huge", {"cpu": cpu, "memory": memory, "pods": 9})
+    cluster = Cluster([make_node("usual"), huge])
+    scores = cluster.score(fit(), make_pod(requests={"cpu": "100m", "memory": "128Mi"}))
+    assert scores is not None
+    assert scores[0] > scores[1] == 0
