@@ -1,0 +1,23 @@
+"""What can go wrong with an expression."""
+
+from __future__ import annotations
+
+
+class CelError(Exception):
+    """Evaluation failed; the message is cel-go's."""
+
+
+class CelCompileError(ValueError):
+    """The text is not an expression, or uses a name that does not exist."""
+
+
+class CostLimitExceededError(CelError):
+    """Evaluation was cancelled because it did too much work. Logical operators do not absorb it."""
+
+    def __init__(self) -> None:
+        super().__init__("operation cancelled: actual cost limit exceeded")
+
+
+def no_such_overload() -> CelError:
+    """For values of types that a function or operator is not defined for."""
+    return CelError("no such overload")

@@ -1,0 +1,354 @@
+"""From text to a syntax tree: the grammar of CEL with optional syntax, by recursive descent."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from mooring.cel.errors import CelCompileError
+
+MAX_LENGTH = 100_000  # cel-go's limit on code points
+
+
+class Literal(NamedTuple):
+    value: Any
+
+
+class Ident(NamedTuple):
+    name: str
+
+
+class Select(NamedTuple):
+    """`operand.field`, or `operand.?field`."""
+
+    operand: Node
+    field: str
+    optional: bool = False
+
+
+class Index(NamedTuple):
+    """`operand[key]`, or `operand[?key]`."""
+
+    operand: Node
+    key: Node
+    optional: bool = False
+
+
+class Call(NamedTuple):
+    """A function or, with a target, a method. Operators are functions named by their sign."""
+
+    function: str
+    target: Node | None
+    args: tuple[Node, ...]
+
+
+class ListNode(NamedTuple):
+    items: tuple[tuple[Node, bool], ...]  # with whether the item is optional
+
+
+class MapNode(NamedTuple):
+    entries: tuple[tuple[Node, Node, bool], ...]
+
+
+Node = Literal | Ident | Select | Index | Call | ListNode | MapNode
+
+
+class UInt(int):
+    """An unsigned integer, as in `1u`."""
+
+    __slots__ = ()
+
+
+_TOKEN = re.compile(
+    r"""
+    (?P<space>[\t\n\f\r ]+|//[^\n]*)
+  | (?P<float>(?:\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?))
+  | (?P<uint>(?:0x[0-9a-fA-F]+|\d+)[uU])
+  | (?P<int>0x[0-9a-fA-F]+|\d+)
+  | (?P<text>(?:[bB][rR]?|[rR][bB]?)?(?:\"\"\"(?:\\.|[^\\])*?\"\"\"|'''(?:\\.|[^\\])*?'''
+        |"(?:\\.|[^"\\\n\r])*"|'(?:\\.|[^'\\\n\r])*'))
+  | (?P<ident>[A-Za-z_][A-Za-z0-9_]*)
+  | (?P<quoted>`[A-Za-z0-9_.\-/ ]+`)
+  | (?P<op>&&|\|\||==|!=|<=|>=|[-+*/%!<>?:.,()\[\]{}])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_RAW = re.compile(
+    r"""(?P<prefix>[bB]?[rR][bB]?)(?P<text>\"\"\".*?\"\"\"|'''.*?'''|"[^"\n\r]*"|'[^'\n\r]*')""",
+    re.VERBOSE | re.DOTALL,
+)
+_RESERVED = frozenset(
+    [
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "for",
+        "function",
+        "if",
+        "import",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "return",
+        "var",
+        "void",
+        "while",
+    ]
+)
+_ESCAPE = re.compile(
+    r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|[xX]([0-9a-fA-F]{2})|([0-3][0-7]{2})|(.))", re.DOTALL
+)
+_SIMPLE = {
+    "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
+    "\\": "\\", "'": "'", '"': '"', "`": "`", "?": "?",
+}  # fmt: skip
+_RELATIONS = ("==", "!=", "<", "<=", ">", ">=")
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    position: int
+
+
+def parse(source: str) -> Node:
+    """The tree of an expression; CelCompileError where it is not one."""
+    if len(source) > MAX_LENGTH:
+        raise CelCompileError(
+            f"expression code point size exceeds limit: size: {len(source)}, limit {MAX_LENGTH}"
+        )
+    return _Parser(source).parse()
+
+
+def _tokens(source: str) -> list[_Token]:
+    found, position = [], 0
+    while position < len(source):
+        match = _RAW.match(source, position) or _TOKEN.match(source, position)
+        if match is None:
+            raise CelCompileError(f"syntax error at {position}: unexpected {source[position]!r}")
+        kind = "text" if match.re is _RAW else str(match.lastgroup)
+        if kind != "space":
+            found.append(_Token(kind, match.group(), position))
+        position = match.end()
+    found.append(_Token("end", "", position))
+    return found
+
+
+class _Parser:
+    def __init__(self, source: str) -> None:
+        self._tokens = _tokens(source)
+        self._at = 0
+
+    def parse(self) -> Node:
+        node = self._expression()
+        if self._next.kind != "end":
+            self._fail()
+        return node
+
+    @property
+    def _next(self) -> _Token:
+        return self._tokens[self._at]
+
+    def _fail(self) -> Any:
+        token = self._next
+        raise CelCompileError(
+            f"syntax error at {token.position}: unexpected {token.text or 'end of expression'!r}"
+        )
+
+    def _take(self, *texts: str) -> str | None:
+        """Consume an operator if it is one of these."""
+        token = self._next
+        if token.kind == "op" and token.text in texts:
+            self._at += 1
+            return token.text
+        return None
+
+    def _expect(self, text: str) -> None:
+        if self._take(text) is None:
+            self._fail()
+
+    def _expression(self) -> Node:
+        node = self._chain("||", lambda: self._chain("&&", self._relation))
+        if self._take("?"):
+            yes = self._chain("||", lambda: self._chain("&&", self._relation))
+            self._expect(":")
+            node = Call("?:", None, (node, yes, self._expression()))
+        return node
+
+    def _chain(self, operator: str, operand: Any) -> Node:
+        """Operands joined by `&&` or `||`, as one call with all of them."""
+        operands = [operand()]
+        while self._take(operator):
+            operands.append(operand())
+        return operands[0] if len(operands) == 1 else Call(operator, None, tuple(operands))
+
+    def _relation(self) -> Node:
+        node = self._sum()
+        while True:
+            operator = self._take(*_RELATIONS)
+            if operator is None and self._next == ("ident", "in", self._next.position):
+                operator = self._next.text
+                self._at += 1
+            if operator is None:
+                return node
+            node = Call(operator, None, (node, self._sum()))
+
+    def _sum(self) -> Node:
+        node = self._product()
+        while operator := self._take("+", "-"):
+            node = Call(operator, None, (node, self._product()))
+        return node
+
+    def _product(self) -> Node:
+        node = self._unary()
+        while operator := self._take("*", "/", "%"):
+            node = Call(operator, None, (node, self._unary()))
+        return node
+
+    def _unary(self) -> Node:
+        sign = self._take("!", "-")
+        if sign is None:
+            return self._member()
+        following = self._next
+        if sign == "-" and following.kind in ("int", "float"):
+            self._at += 1
+            return self._postfix(Literal(_number(following, "-")))
+        return Call("!" if sign == "!" else "neg", None, (self._unary(),))
+
+    def _member(self) -> Node:
+        return self._postfix(self._primary())
+
+    def _postfix(self, node: Node) -> Node:
+        while True:
+            if self._take("."):
+                optional = self._take("?") is not None
+                field = self._field()
+                if not optional and self._take("("):
+                    node = Call(field, node, self._arguments(")"))
+                else:
+                    node = Select(node, field, optional)
+            elif self._take("["):
+                optional = self._take("?") is not None
+                node = Index(node, self._expression(), optional)
+                self._expect("]")
+            else:
+                return node
+
+    def _field(self) -> str:
+        token = self._next
+        if token.kind not in ("ident", "quoted"):
+            self._fail()
+        self._at += 1
+        return token.text.strip("`")
+
+    def _arguments(self, end: str) -> tuple[Node, ...]:
+        args: list[Node] = []
+        if not self._take(end):
+            args.append(self._expression())
+            while self._take(","):
+                args.append(self._expression())
+            self._expect(end)
+        return tuple(args)
+
+    def _primary(self) -> Node:
+        token = self._next
+        if token.kind in ("int", "uint", "float"):
+            self._at += 1
+            return Literal(_number(token))
+        if token.kind == "text":
+            self._at += 1
+            return Literal(_text(token))
+        if token.kind == "ident" or (token.kind == "op" and token.text == "."):
+            return self._name()
+        if self._take("("):
+            node = self._expression()
+            self._expect(")")
+            return node
+        if self._take("["):
+            return ListNode(self._items())
+        if self._take("{"):
+            return MapNode(self._entries())
+        return self._fail()  # type: ignore[no-any-return]
+
+    def _name(self) -> Node:
+        self._take(".")  # a leading dot means the root container, which is the only one here
+        token = self._next
+        if token.kind != "ident":
+            self._fail()
+        self._at += 1
+        constants: dict[str, Any] = {"true": True, "false": False, "null": None}
+        if token.text in constants:
+            return Literal(constants[token.text])
+        if token.text in _RESERVED or token.text == "in":
+            raise CelCompileError(f"reserved identifier: {token.text}")
+        if self._take("("):
+            return Call(token.text, None, self._arguments(")"))
+        return Ident(token.text)
+
+    def _items(self) -> tuple[tuple[Node, bool], ...]:
+        items = []
+        while not self._take("]"):
+            optional = self._take("?") is not None
+            items.append((self._expression(), optional))
+            if not self._take(","):
+                self._expect("]")
+                break
+        return tuple(items)
+
+    def _entries(self) -> tuple[tuple[Node, Node, bool], ...]:
+        entries = []
+        while not self._take("}"):
+            optional = self._take("?") is not None
+            key = self._expression()
+            self._expect(":")
+            entries.append((key, self._expression(), optional))
+            if not self._take(","):
+                self._expect("}")
+                break
+        return tuple(entries)
+
+
+def _number(token: _Token, sign: str = "") -> int | float:
+    text = token.text
+    if token.kind == "float":
+        return float(sign + text)
+    unsigned = token.kind == "uint"
+    digits = text.rstrip("uU") if unsigned else text
+    value = int(sign + digits, 16 if digits.startswith("0x") else 10)
+    lowest, highest = (0, 2**64 - 1) if unsigned else (-(2**63), 2**63 - 1)
+    if not lowest <= value <= highest:
+        raise CelCompileError(f"invalid {'uint' if unsigned else 'int'} literal")
+    return UInt(value) if unsigned else value
+
+
+def _text(token: _Token) -> str | bytes:
+    text = token.text
+    prefix = text[: min(text.find(quote) % (len(text) + 1) for quote in "\"'")].lower()
+    body = text[len(prefix) :]
+    quote = 3 if body[:3] in ('"""', "'''") and len(body) >= 6 else 1
+    body = body[quote:-quote]
+    if "r" not in prefix:
+        body = _ESCAPE.sub(lambda match: _unescape(match, token, "b" in prefix), body)
+    if "b" not in prefix:
+        return body
+    # In a bytes literal numeric escapes are octets, which _unescape keeps as private characters.
+    return b"".join(
+        bytes([ord(c) - 0x10F000]) if 0x10F000 <= ord(c) <= 0x10F0FF else c.encode() for c in body
+    )
+
+
+def _unescape(match: re.Match[str], token: _Token, octets: bool) -> str:
+    four, eight, pair, octal, single = match.groups()
+    if single is not None:
+        if single not in _SIMPLE:
+            raise CelCompileError(f"syntax error at {token.position}: unable to unescape string")
+        return _SIMPLE[single]
+    code = int(octal, 8) if octal else int(four or eight or pair, 16)
+    if octets and (octal or pair):
+        return chr(0x10F000 + code)
+    if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
+        raise CelCompileError(f"syntax error at {token.position}: invalid unicode code point")
+    return chr(code)
