@@ -13,7 +13,7 @@ from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.kinds.codec import FieldValidation
 from mooring.sandbox.apiserver.objects import Tree, encode_tail
 from mooring.sandbox.apiserver.store.record import key_of
-from mooring.sandbox.apiserver.strategies.services import FIRST_ADDRESS
+from mooring.sandbox.apiserver.strategies.service_strategy import FIRST_ADDRESS
 from mooring.sandbox.apiserver.validation.cluster import SYSTEM_CLASSES
 from mooring.sandbox.apiserver.verbs.creating import create
 

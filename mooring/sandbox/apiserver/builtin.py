@@ -9,11 +9,11 @@ from mooring.sandbox.apiserver.context.resource import GroupVersionKind, Registr
 from mooring.sandbox.apiserver.conversions import CONVERSIONS, FIELD_ALIASES, STORED_ELSEWHERE
 from mooring.sandbox.apiserver.kinds import models
 from mooring.sandbox.apiserver.kinds.codec import BuiltinCodec
-from mooring.sandbox.apiserver.kinds.names import SHORT_NAMES, categories
+from mooring.sandbox.apiserver.kinds.short_names import SHORT_NAMES, categories
 from mooring.sandbox.apiserver.kinds.types import object_type
 from mooring.sandbox.apiserver.printing.columns import DEFAULT
 from mooring.sandbox.apiserver.printing.printers import PRINTERS
-from mooring.sandbox.apiserver.strategies.table import strategy_of
+from mooring.sandbox.apiserver.strategies.by_kind import strategy_of
 
 _STABLE = re.compile(r".*_v\d+")
 _NOT_YET = frozenset(  # stable since 1.37 only

@@ -11,8 +11,8 @@ from mooring.sandbox.apiserver.errors import bad_request, method_not_allowed
 from mooring.sandbox.apiserver.kinds.codec import Codec
 from mooring.sandbox.apiserver.kinds.types import object_type
 from mooring.sandbox.apiserver.objects import Tree
-from mooring.sandbox.apiserver.reviews.table import REVIEWS
-from mooring.sandbox.apiserver.subresources.table import SUBRESOURCES
+from mooring.sandbox.apiserver.reviews import REVIEWS
+from mooring.sandbox.apiserver.subresources.handlers import SUBRESOURCES
 from mooring.sandbox.apiserver.verbs.body import read_object, to_json
 from mooring.sandbox.apiserver.verbs.creating import create
 from mooring.sandbox.apiserver.verbs.deleting import Deleted, delete, delete_collection

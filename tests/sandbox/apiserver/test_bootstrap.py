@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mooring.client.errors import ApiError
 from mooring.sandbox.apiserver.bootstrap import bootstrap, bootstrap_roles
-from mooring.sandbox.apiserver.strategies.services import ADDRESSES, NODE_PORTS
+from mooring.sandbox.apiserver.strategies.service_strategy import ADDRESSES, NODE_PORTS
 from tests.sandbox.apiserver.kit import Direct
 
 Tree = dict[str, Any]

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.sandbox.apiserver.builtin import builtin_registry
+from mooring.sandbox.apiserver.fields.kind_shapes import shape_of, shape_of_schema
 from mooring.sandbox.apiserver.fields.merging import merge, remove, with_named_members
 from mooring.sandbox.apiserver.fields.sets import (
     Fields,
@@ -22,7 +23,6 @@ from mooring.sandbox.apiserver.fields.sets import (
     union,
     without,
 )
-from mooring.sandbox.apiserver.fields.shape_of import shape_of, shape_of_schema
 from mooring.sandbox.apiserver.fields.shapes import Struct
 from mooring.sandbox.apiserver.kinds import merge_keys
 from mooring.sandbox.apiserver.kinds.types import ListOf, ObjectType, object_type

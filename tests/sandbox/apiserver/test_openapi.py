@@ -14,7 +14,7 @@ from mooring.sandbox.apiserver.context.strategy import Strategy
 from mooring.sandbox.apiserver.kinds.codec import Decoded, FieldValidation
 from mooring.sandbox.apiserver.kinds.types import ObjectType
 from mooring.sandbox.apiserver.openapi.documents import OpenAPI
-from mooring.sandbox.apiserver.strategies.traits import traits_of
+from mooring.sandbox.apiserver.strategies.builtin_traits import traits_of
 from tests.sandbox.apiserver.openapi_digest import digest
 from tests.sandbox.apiserver.scene import DATA, Tree
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from mooring.sandbox.apiserver.builtin import builtin_registry
 from mooring.sandbox.apiserver.printing.ages import Ages, human_duration
 from mooring.sandbox.apiserver.printing.columns import Printer
-from mooring.sandbox.apiserver.printing.custom import custom_printer
+from mooring.sandbox.apiserver.printing.custom_columns import custom_printer
 from mooring.sandbox.apiserver.printing.printers import PRINTERS
-from mooring.sandbox.apiserver.printing.workloads import SCALE
+from mooring.sandbox.apiserver.printing.workload_columns import SCALE
 from tests.sandbox.apiserver.scene import Recorded, Tree, recorded_tables, without_ages
 
 TABLES = {table.path: table for table in recorded_tables()}

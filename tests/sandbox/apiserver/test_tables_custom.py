@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.sandbox.apiserver.printing.ages import Ages
-from mooring.sandbox.apiserver.printing.custom import custom_printer
+from mooring.sandbox.apiserver.printing.custom_columns import custom_printer
 from mooring.sandbox.apiserver.printing.jsonpath import JSONPath, JSONPathError
 
 SHIP = {

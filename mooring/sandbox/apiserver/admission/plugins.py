@@ -9,7 +9,7 @@ from mooring.sandbox.apiserver.admission.limit_ranger import LimitRanger
 from mooring.sandbox.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
 from mooring.sandbox.apiserver.admission.pod_topology_labels import PodTopologyLabels
 from mooring.sandbox.apiserver.admission.priority import Priority
-from mooring.sandbox.apiserver.admission.resource_quota import ResourceQuotas
+from mooring.sandbox.apiserver.admission.quota_admission import ResourceQuotas
 from mooring.sandbox.apiserver.admission.runtime_class import RuntimeClass
 from mooring.sandbox.apiserver.admission.storage_object_in_use_protection import StorageObjectInUseProtection
 from mooring.sandbox.apiserver.admission.taint_nodes_by_condition import TaintNodesByCondition

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from mooring.api.errors import child
 from mooring.sandbox.apiserver.kinds.codec import BuiltinCodec, Decoded, FieldValidation
-from mooring.sandbox.apiserver.kinds.complaints import mismatch
+from mooring.sandbox.apiserver.kinds.decode_errors import mismatch
 from mooring.sandbox.apiserver.kinds.types import object_type
 from mooring.sandbox.apiserver.objects import Tree, dig
 

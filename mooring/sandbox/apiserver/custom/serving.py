@@ -10,19 +10,19 @@ from mooring.sandbox.apiserver.context.api import Api
 from mooring.sandbox.apiserver.context.options import DeleteOptions, WriteOptions
 from mooring.sandbox.apiserver.context.resource import Resource
 from mooring.sandbox.apiserver.context.write import Write
+from mooring.sandbox.apiserver.custom.defined_resources import resources_of, stored_resource, stored_schema
 from mooring.sandbox.apiserver.custom.definition_codec import DefinitionCodec
-from mooring.sandbox.apiserver.custom.definitions import (
+from mooring.sandbox.apiserver.custom.definition_names import accept_names
+from mooring.sandbox.apiserver.custom.definition_strategy import (
     CLEANUP,
     STORAGE,
     DefinitionStrategy,
     set_condition,
     settle_names,
 )
-from mooring.sandbox.apiserver.custom.names import accept_names
+from mooring.sandbox.apiserver.custom.definition_validation import condition
 from mooring.sandbox.apiserver.custom.pruning import fill_in
-from mooring.sandbox.apiserver.custom.resources import resources_of, stored_resource, stored_schema
 from mooring.sandbox.apiserver.custom.schema import Schema
-from mooring.sandbox.apiserver.custom.validating import condition
 from mooring.sandbox.apiserver.objects import Tree, decode_record, dig, encode_tail
 from mooring.sandbox.apiserver.store.record import Event, Record
 from mooring.sandbox.apiserver.store.table import Table

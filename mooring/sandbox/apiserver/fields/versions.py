@@ -7,8 +7,8 @@ from typing import Final
 import msgspec
 
 from mooring.sandbox.apiserver.context.resource import Registry, Resource
+from mooring.sandbox.apiserver.fields.kind_shapes import shape_of
 from mooring.sandbox.apiserver.fields.resets import reset_of
-from mooring.sandbox.apiserver.fields.shape_of import shape_of
 from mooring.sandbox.apiserver.fields.shapes import Changes, Struct
 from mooring.sandbox.apiserver.objects import Tree, encode_json
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from mooring.sandbox.apiserver.http.negotiation import accepts_json
 from mooring.sandbox.apiserver.openapi.documents import OpenAPI
-from mooring.sandbox.apiserver.openapi.protobuf import MEDIA_TYPE as PROTOBUF_V2
+from mooring.sandbox.apiserver.openapi.v2_protobuf import MEDIA_TYPE as PROTOBUF_V2
 
 Headers = list[tuple[bytes, bytes]]
 

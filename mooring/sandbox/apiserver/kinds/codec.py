@@ -10,7 +10,7 @@ import msgspec
 
 from mooring.client.errors import ApiError
 from mooring.sandbox.apiserver.errors import bad_request
-from mooring.sandbox.apiserver.kinds.complaints import duplicate_fields, mismatch, unknown_fields
+from mooring.sandbox.apiserver.kinds.decode_errors import duplicate_fields, mismatch, unknown_fields
 from mooring.sandbox.apiserver.kinds.sieve import Sieve, sieve_of
 from mooring.sandbox.apiserver.kinds.types import ObjectType
 from mooring.sandbox.apiserver.objects import Tree, encode_json

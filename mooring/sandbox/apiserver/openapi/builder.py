@@ -8,10 +8,10 @@ from typing import Final
 from mooring.sandbox.apiserver.context.resource import GroupVersionKind, Resource
 from mooring.sandbox.apiserver.kinds.types import object_type
 from mooring.sandbox.apiserver.objects import Tree
-from mooring.sandbox.apiserver.openapi.custom import custom_list_schema, custom_schema
-from mooring.sandbox.apiserver.openapi.names import PATCH, custom_name
+from mooring.sandbox.apiserver.openapi.custom_schemas import custom_list_schema, custom_schema
 from mooring.sandbox.apiserver.openapi.operations import Operation, group_name, operations
-from mooring.sandbox.apiserver.openapi.schemas import KIND, Dialect, Schemas
+from mooring.sandbox.apiserver.openapi.type_names import PATCH, custom_name
+from mooring.sandbox.apiserver.openapi.type_schemas import KIND, Dialect, Schemas
 
 CODES: Final = {200: "OK", 201: "Created", 202: "Accepted"}
 JSON: Final = "application/json"

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from mooring.sandbox.apiserver.context.resource import Registry, Resource
 from mooring.sandbox.apiserver.objects import encode_json
-from mooring.sandbox.apiserver.openapi.protobuf import encode_document
 from mooring.sandbox.apiserver.openapi.v2 import BuilderV2
+from mooring.sandbox.apiserver.openapi.v2_protobuf import encode_document
 from mooring.sandbox.apiserver.openapi.v3 import BuilderV3
 
 

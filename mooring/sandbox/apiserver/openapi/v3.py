@@ -5,7 +5,7 @@ from __future__ import annotations
 from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.openapi.builder import BEARER_TOKEN, CODES, JSON, Builder
 from mooring.sandbox.apiserver.openapi.operations import Operation
-from mooring.sandbox.apiserver.openapi.schemas import V3
+from mooring.sandbox.apiserver.openapi.type_schemas import V3
 
 
 class BuilderV3(Builder):

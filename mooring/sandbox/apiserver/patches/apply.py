@@ -9,7 +9,7 @@ import msgspec
 from mooring.client.errors import ApiError
 from mooring.sandbox.apiserver.context.resource import GroupVersionKind
 from mooring.sandbox.apiserver.errors import bad_request
-from mooring.sandbox.apiserver.fields.checking import problems
+from mooring.sandbox.apiserver.fields.configuration_errors import problems
 from mooring.sandbox.apiserver.fields.managers import Managed, Manager, Owned, decode, encode, updater
 from mooring.sandbox.apiserver.fields.merging import merge, remove, with_named_members
 from mooring.sandbox.apiserver.fields.ownership import Change, fields_of_new
@@ -27,7 +27,7 @@ from mooring.sandbox.apiserver.fields.sets import (
 from mooring.sandbox.apiserver.fields.shapes import Struct
 from mooring.sandbox.apiserver.fields.versions import Versions
 from mooring.sandbox.apiserver.objects import Tree
-from mooring.sandbox.apiserver.patches.refusals import malformed
+from mooring.sandbox.apiserver.patches.patch_errors import malformed
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _MOST_ANNOTATED: Final = 256 * 1024

@@ -13,10 +13,10 @@ from mooring.client.port import PatchType
 from mooring.sandbox.apiserver.errors import bad_request
 from mooring.sandbox.apiserver.fields.go_text import go_value, json_name
 from mooring.sandbox.apiserver.kinds.codec import Codec, Decoded, FieldValidation
-from mooring.sandbox.apiserver.kinds.complaints import duplicate_fields
+from mooring.sandbox.apiserver.kinds.decode_errors import duplicate_fields
 from mooring.sandbox.apiserver.objects import Tree, encode_json
 from mooring.sandbox.apiserver.patches.json_patch import apply_json_patch, read_json_patch
-from mooring.sandbox.apiserver.patches.refusals import bad_result, malformed, wrong_type
+from mooring.sandbox.apiserver.patches.patch_errors import bad_result, malformed, wrong_type
 from mooring.sandbox.apiserver.patches.strategic import apply_strategic_patch
 
 _STRICT: Final = "strict decoding error: "

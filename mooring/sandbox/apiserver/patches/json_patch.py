@@ -14,7 +14,7 @@ import msgspec
 
 from mooring.sandbox.apiserver.fields.go_text import json_name
 from mooring.sandbox.apiserver.kinds.codec import FieldValidation
-from mooring.sandbox.apiserver.patches.refusals import too_many_operations, unprocessable, wrong_type
+from mooring.sandbox.apiserver.patches.patch_errors import too_many_operations, unprocessable, wrong_type
 
 MOST_OPERATIONS: Final = 10_000
 _MOST_COPIED: Final = 3 * 1024 * 1024  # bytes that the copy operations of one patch may add

@@ -14,7 +14,7 @@ from mooring.sandbox.apiserver.fields.go_text import go_type, go_value
 from mooring.sandbox.apiserver.kinds.merge_keys import REPLACED, Merging, merging_of
 from mooring.sandbox.apiserver.kinds.types import ListOf, ObjectType, Type
 from mooring.sandbox.apiserver.objects import Tree
-from mooring.sandbox.apiserver.patches.refusals import malformed
+from mooring.sandbox.apiserver.patches.patch_errors import malformed
 
 DIRECTIVE: Final = "$patch"
 RETAIN_KEYS: Final = "$retainKeys"

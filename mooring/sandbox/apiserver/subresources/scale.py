@@ -9,7 +9,7 @@ from mooring.sandbox.apiserver.context.resource import Subresource
 from mooring.sandbox.apiserver.context.traits import ScalePaths
 from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.errors import invalid, invalid_value
-from mooring.sandbox.apiserver.fields.shape_of import shape_of_kind
+from mooring.sandbox.apiserver.fields.kind_shapes import shape_of_kind
 from mooring.sandbox.apiserver.kinds.types import object_type
 from mooring.sandbox.apiserver.objects import Tree, decode_record, dig
 from mooring.sandbox.apiserver.patches.apply import check_configuration

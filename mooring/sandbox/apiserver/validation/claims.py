@@ -18,10 +18,10 @@ from mooring.sandbox.apiserver.validation.fields import (
     required_text,
     text,
 )
+from mooring.sandbox.apiserver.validation.labels import label_selector, node_selector
 from mooring.sandbox.apiserver.validation.names import dns_label, dns_subdomain
 from mooring.sandbox.apiserver.validation.resources import positive_quantity
 from mooring.sandbox.apiserver.validation.scheduling import node_selector_as_shown
-from mooring.sandbox.apiserver.validation.selectors import label_selector, node_selector
 
 ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"

@@ -25,12 +25,12 @@ from mooring.sandbox.apiserver.validation.fields import (
     one_of,
     text,
 )
+from mooring.sandbox.apiserver.validation.labels import label_selector, topology_terms
 from mooring.sandbox.apiserver.validation.metadata import finalizer
 from mooring.sandbox.apiserver.validation.names import qualified_name
 from mooring.sandbox.apiserver.validation.pod_spec import PREEMPTION_POLICIES
 from mooring.sandbox.apiserver.validation.resources import resource_value
 from mooring.sandbox.apiserver.validation.scheduling import taints
-from mooring.sandbox.apiserver.validation.selectors import label_selector, topology_terms
 
 HIGHEST_USER_PRIORITY: Final = 1_000_000_000
 SYSTEM_PREFIX: Final = "system-"

@@ -9,9 +9,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from mooring.sandbox.apiserver.errors import invalid_value, not_supported, required, too_long
 from mooring.sandbox.apiserver.objects import Tree, dig
 from mooring.sandbox.apiserver.validation.fields import Causes, immutable, nonnegatives, one_of
+from mooring.sandbox.apiserver.validation.labels import label_selector, matches
 from mooring.sandbox.apiserver.validation.names import dns_label
 from mooring.sandbox.apiserver.validation.pod_spec import pod_template
-from mooring.sandbox.apiserver.validation.selectors import label_selector, matches
 
 _COUNTS: Final = (
     "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished",

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from mooring.sandbox.apiserver.errors import Cause, forbidden_value, invalid_value, required, too_long
 from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.validation.fields import Causes, immutable, nonnegative, text
+from mooring.sandbox.apiserver.validation.labels import labels, sound_labels
 from mooring.sandbox.apiserver.validation.names import qualified_name
-from mooring.sandbox.apiserver.validation.selectors import labels, sound_labels
 
 _ANNOTATION_BYTES = 256 * 1024
 _STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from mooring.sandbox.apiserver.errors import forbidden_value, invalid_value
 from mooring.sandbox.apiserver.objects import Tree, dig
 from mooring.sandbox.apiserver.validation.fields import Causes
-from mooring.sandbox.apiserver.validation.pods import pod
+from mooring.sandbox.apiserver.validation.pod_rules import pod
 
 _RESIZABLE = ("cpu", "memory")
 

@@ -22,8 +22,10 @@ from mooring.sandbox.apiserver.validation.containers import (
     init_containers,
 )
 from mooring.sandbox.apiserver.validation.fields import Causes, Text, ip_address, one_of, required_text, text
+from mooring.sandbox.apiserver.validation.labels import labels
 from mooring.sandbox.apiserver.validation.metadata import validate_annotations
 from mooring.sandbox.apiserver.validation.names import between, dns_label, dns_subdomain, qualified_name
+from mooring.sandbox.apiserver.validation.pod_volumes import volumes
 from mooring.sandbox.apiserver.validation.resources import (
     is_huge_pages,
     pod_resource_name,
@@ -35,9 +37,7 @@ from mooring.sandbox.apiserver.validation.scheduling import (
     spread_constraints,
     tolerations,
 )
-from mooring.sandbox.apiserver.validation.selectors import labels
 from mooring.sandbox.apiserver.validation.totals import aggregate_texts
-from mooring.sandbox.apiserver.validation.volumes import volumes
 
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 _DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")

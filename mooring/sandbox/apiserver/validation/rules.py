@@ -14,7 +14,7 @@ from mooring.sandbox.apiserver.validation import (
     configuration,
     events,
     jobs,
-    pods,
+    pod_rules,
     quotas,
     services,
     workloads,
@@ -56,7 +56,7 @@ RULES: dict[str, Rules] = {
     "poddisruptionbudgets.policy": _always(cluster.disruption_budget)._replace(
         status=cluster.disruption_budget_status
     ),
-    "pods": Rules(pods.pod_create, pods.pod_update, pods.pod_status),
+    "pods": Rules(pod_rules.pod_create, pod_rules.pod_update, pod_rules.pod_status),
     "podtemplates": _always(workloads.pod_template_object),
     "priorityclasses.scheduling.k8s.io": Rules(cluster.priority_class, cluster.priority_class_update),
     "replicasets.apps": Rules(

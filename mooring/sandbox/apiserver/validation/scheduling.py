@@ -15,8 +15,8 @@ from mooring.sandbox.apiserver.errors import (
 )
 from mooring.sandbox.apiserver.objects import Tree, dig
 from mooring.sandbox.apiserver.validation.fields import Causes, positive, text
+from mooring.sandbox.apiserver.validation.labels import label_selector, node_selector, node_selector_term
 from mooring.sandbox.apiserver.validation.names import dns_label, label_value, qualified_name
-from mooring.sandbox.apiserver.validation.selectors import label_selector, node_selector, node_selector_term
 
 EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _COMPARISONS: Final = ("Lt", "Gt")  # known, and off by default in 1.36

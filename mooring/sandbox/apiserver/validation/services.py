@@ -15,8 +15,8 @@ from mooring.sandbox.apiserver.errors import (
 )
 from mooring.sandbox.apiserver.objects import Tree, dig
 from mooring.sandbox.apiserver.validation.fields import Causes, ip_address, one_of, port_or_name, text
+from mooring.sandbox.apiserver.validation.labels import labels
 from mooring.sandbox.apiserver.validation.names import dns_label, dns_subdomain, port_number, qualified_name
-from mooring.sandbox.apiserver.validation.selectors import labels
 
 TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _FAMILIES: Final = ("IPv4", "IPv6")

@@ -18,9 +18,9 @@ from mooring.sandbox.apiserver.validation.fields import (
     nonnegatives,
     text,
 )
+from mooring.sandbox.apiserver.validation.labels import is_empty, label_selector, matches
 from mooring.sandbox.apiserver.validation.names import dns_label
 from mooring.sandbox.apiserver.validation.pod_spec import pod_template
-from mooring.sandbox.apiserver.validation.selectors import is_empty, label_selector, matches
 
 _UNMATCHED: Final = "`selector` does not match template `labels`"
 _STATEFUL_MAY_CHANGE: Final = (

@@ -8,7 +8,7 @@ from mooring.sandbox.apiserver.errors import already_exists, bad_request, genera
 from mooring.sandbox.apiserver.fields.tracking import track
 from mooring.sandbox.apiserver.objects import Tree, encode_tail
 from mooring.sandbox.apiserver.store.record import Record, key_of
-from mooring.sandbox.apiserver.verbs.metadata import fill_new, metadata_of, settle_namespace
+from mooring.sandbox.apiserver.verbs.system_metadata import fill_new, metadata_of, settle_namespace
 
 _NAME_TRIES = 8
 

@@ -25,7 +25,7 @@ from mooring.sandbox.apiserver.patches.apply_patch import (
     problem_of,
     read_patch,
 )
-from mooring.sandbox.apiserver.patches.refusals import malformed
+from mooring.sandbox.apiserver.patches.patch_errors import malformed
 from mooring.sandbox.apiserver.store.record import Record, key_of
 from mooring.sandbox.apiserver.verbs.body import check_kind, read_yaml
 from mooring.sandbox.apiserver.verbs.creating import create_instead

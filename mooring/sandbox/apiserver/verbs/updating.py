@@ -21,7 +21,7 @@ from mooring.sandbox.apiserver.objects import Tree, decode_record, encode_tail
 from mooring.sandbox.apiserver.store.record import Record, key_of
 from mooring.sandbox.apiserver.validation.metadata import validate_metadata_update
 from mooring.sandbox.apiserver.verbs.creating import create_instead, stored
-from mooring.sandbox.apiserver.verbs.metadata import keep_old, metadata_of, settle_namespace
+from mooring.sandbox.apiserver.verbs.system_metadata import keep_old, metadata_of, settle_namespace
 
 Produce = Callable[[Tree], Tree]
 """From the object as it is, in the version of the request, to the object as it shall be."""

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.client.errors import ApiError
-from mooring.sandbox.apiserver.custom.checking import check
 from mooring.sandbox.apiserver.custom.formats import format_of
 from mooring.sandbox.apiserver.custom.pruning import drop_nulls, fill_in, prune
 from mooring.sandbox.apiserver.custom.schema import Schema, go_pattern
+from mooring.sandbox.apiserver.custom.schema_check import check
 from tests.sandbox.apiserver.custom.scenes import TEXT, Tree, definition, objects, spec
 from tests.sandbox.apiserver.kit import Direct
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mooring.client.errors import ApiError
-from mooring.sandbox.apiserver.strategies.services import ADDRESSES, NODE_PORTS
+from mooring.sandbox.apiserver.strategies.service_strategy import ADDRESSES, NODE_PORTS
 from tests.sandbox.apiserver.kit import Direct
 
 PORTS = [{"port": 80}]

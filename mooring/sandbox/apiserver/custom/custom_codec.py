@@ -9,14 +9,14 @@ import msgspec
 
 from mooring.client.errors import ApiError
 from mooring.sandbox.apiserver.context.resource import GroupVersionKind
-from mooring.sandbox.apiserver.custom.metadata import sift_embedded, sift_metadata
+from mooring.sandbox.apiserver.custom.custom_metadata import sift_embedded, sift_metadata
 from mooring.sandbox.apiserver.custom.pruning import drop_nulls, fill_in, prune
 from mooring.sandbox.apiserver.custom.schema import Schema
 from mooring.sandbox.apiserver.errors import bad_request, invalid, invalid_value
-from mooring.sandbox.apiserver.fields.shape_of import shape_of_schema
+from mooring.sandbox.apiserver.fields.kind_shapes import shape_of_schema
 from mooring.sandbox.apiserver.fields.shapes import Struct
 from mooring.sandbox.apiserver.kinds.codec import Decoded, FieldValidation, cannot_handle, not_json
-from mooring.sandbox.apiserver.kinds.complaints import duplicate_fields
+from mooring.sandbox.apiserver.kinds.decode_errors import duplicate_fields
 from mooring.sandbox.apiserver.kinds.types import ObjectType
 from mooring.sandbox.apiserver.objects import Tree, dig, encode_json
 

@@ -7,10 +7,10 @@ from typing import Final
 from mooring.sandbox.apiserver.context.strategy import Strategy
 from mooring.sandbox.apiserver.context.traits import Traits
 from mooring.sandbox.apiserver.context.write import Write
-from mooring.sandbox.apiserver.custom.checking import NEW, check, json_type
+from mooring.sandbox.apiserver.custom.custom_metadata import check_embedded, finalizer_warnings
 from mooring.sandbox.apiserver.custom.lists import check_lists
-from mooring.sandbox.apiserver.custom.metadata import check_embedded, finalizer_warnings
 from mooring.sandbox.apiserver.custom.schema import Schema
+from mooring.sandbox.apiserver.custom.schema_check import NEW, check, json_type
 from mooring.sandbox.apiserver.errors import Cause, forbidden, invalid_value
 from mooring.sandbox.apiserver.objects import Tree, dig
 

@@ -7,9 +7,13 @@ from typing import Final
 
 from mooring.sandbox.apiserver.context.strategy import Strategy
 from mooring.sandbox.apiserver.context.write import Write
+from mooring.sandbox.apiserver.custom.definition_names import Acceptance
+from mooring.sandbox.apiserver.custom.definition_validation import (
+    check_definition,
+    check_definition_update,
+    condition,
+)
 from mooring.sandbox.apiserver.custom.formats import is_known
-from mooring.sandbox.apiserver.custom.names import Acceptance
-from mooring.sandbox.apiserver.custom.validating import check_definition, check_definition_update, condition
 from mooring.sandbox.apiserver.errors import Cause
 from mooring.sandbox.apiserver.objects import Tree, dig
 

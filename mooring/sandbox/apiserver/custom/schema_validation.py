@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any, Final
 
-from mooring.sandbox.apiserver.custom.checking import check
 from mooring.sandbox.apiserver.custom.pruning import META, prune
 from mooring.sandbox.apiserver.custom.schema import Schema
+from mooring.sandbox.apiserver.custom.schema_check import check
 from mooring.sandbox.apiserver.custom.structural import check_structure
 from mooring.sandbox.apiserver.errors import Cause, forbidden_value, invalid_value, not_supported, required
 from mooring.sandbox.apiserver.objects import Tree

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mooring.sandbox.apiserver.defaults.containers import round_up
-from mooring.sandbox.apiserver.defaults.pods import default_pod_template
+from mooring.sandbox.apiserver.defaults.pod_defaults import default_pod_template
 from mooring.sandbox.apiserver.objects import Tree
 
 _INT32_MAX = 2**31 - 1

@@ -8,17 +8,17 @@ from typing import Final
 
 from mooring.sandbox.apiserver.context.resource import Conversion, GroupVersionKind, Resource, Subresource
 from mooring.sandbox.apiserver.context.traits import ScalePaths, Traits
-from mooring.sandbox.apiserver.custom.codec import CustomCodec
+from mooring.sandbox.apiserver.custom.custom_codec import CustomCodec
+from mooring.sandbox.apiserver.custom.custom_strategy import CustomStrategy
+from mooring.sandbox.apiserver.custom.definition_validation import condition
 from mooring.sandbox.apiserver.custom.pruning import prune
 from mooring.sandbox.apiserver.custom.schema import Schema
-from mooring.sandbox.apiserver.custom.strategy import CustomStrategy
-from mooring.sandbox.apiserver.custom.validating import condition
 from mooring.sandbox.apiserver.discovery import version_priority
 from mooring.sandbox.apiserver.kinds.codec import BuiltinCodec
 from mooring.sandbox.apiserver.kinds.types import object_type
 from mooring.sandbox.apiserver.objects import Tree, dig
 from mooring.sandbox.apiserver.printing.columns import Printer
-from mooring.sandbox.apiserver.printing.custom import custom_printer
+from mooring.sandbox.apiserver.printing.custom_columns import custom_printer
 from mooring.sandbox.apiserver.printing.jsonpath import JSONPathError
 
 _VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")

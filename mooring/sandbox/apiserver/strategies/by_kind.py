@@ -8,22 +8,26 @@ from functools import cache
 import msgspec
 
 from mooring.sandbox.apiserver.context.strategy import Strategy
-from mooring.sandbox.apiserver.defaults.table import DEFAULTS
+from mooring.sandbox.apiserver.defaults.by_kind import DEFAULTS
 from mooring.sandbox.apiserver.kinds.sieve import sieve_of
 from mooring.sandbox.apiserver.kinds.types import ObjectType
 from mooring.sandbox.apiserver.kinds.wire import Zero, zeros
 from mooring.sandbox.apiserver.objects import Tree, encode_json
-from mooring.sandbox.apiserver.strategies.cluster import (
+from mooring.sandbox.apiserver.strategies.builtin_traits import traits_of
+from mooring.sandbox.apiserver.strategies.cluster_strategies import (
     EventStrategy,
     NamespaceStrategy,
     NodeStrategy,
     PriorityClassStrategy,
 )
-from mooring.sandbox.apiserver.strategies.pods import PodStrategy
-from mooring.sandbox.apiserver.strategies.services import ServiceStrategy
-from mooring.sandbox.apiserver.strategies.storage import ClaimStrategy, VolumeStrategy
-from mooring.sandbox.apiserver.strategies.traits import traits_of
-from mooring.sandbox.apiserver.strategies.workloads import DaemonSetStrategy, DeploymentStrategy, JobStrategy
+from mooring.sandbox.apiserver.strategies.pod_strategy import PodStrategy
+from mooring.sandbox.apiserver.strategies.service_strategy import ServiceStrategy
+from mooring.sandbox.apiserver.strategies.volume_strategies import ClaimStrategy, VolumeStrategy
+from mooring.sandbox.apiserver.strategies.workload_strategies import (
+    DaemonSetStrategy,
+    DeploymentStrategy,
+    JobStrategy,
+)
 from mooring.sandbox.apiserver.validation.rules import RULES
 
 STRATEGIES: dict[str, type[Strategy]] = {

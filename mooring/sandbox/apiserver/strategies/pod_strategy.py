@@ -8,13 +8,13 @@ from typing import Any
 from mooring.sandbox.apiserver.context.outcomes import Outcomes
 from mooring.sandbox.apiserver.context.strategy import Strategy, keep
 from mooring.sandbox.apiserver.context.write import Write
-from mooring.sandbox.apiserver.defaults.pods import default_pod_status
+from mooring.sandbox.apiserver.defaults.pod_defaults import default_pod_status
 from mooring.sandbox.apiserver.errors import Cause
 from mooring.sandbox.apiserver.objects import Tree, dig, encode_json
 from mooring.sandbox.apiserver.validation.metadata import validate_metadata
 from mooring.sandbox.apiserver.validation.pod_resize import pod_resize
+from mooring.sandbox.apiserver.validation.pod_rules import new_pod, pod, pod_ephemeral_containers
 from mooring.sandbox.apiserver.validation.pod_spec import pod_annotations
-from mooring.sandbox.apiserver.validation.pods import new_pod, pod, pod_ephemeral_containers
 
 _REMEMBERED = 4096
 

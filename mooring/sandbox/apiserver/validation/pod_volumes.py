@@ -11,8 +11,8 @@ from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.validation.claims import claim_spec, csi_driver, host_path
 from mooring.sandbox.apiserver.validation.environment import resource_field_selector, volume_field_selector
 from mooring.sandbox.apiserver.validation.fields import Causes, file_mode, relative_path, required_text
+from mooring.sandbox.apiserver.validation.labels import labels
 from mooring.sandbox.apiserver.validation.names import dns_label, dns_subdomain
-from mooring.sandbox.apiserver.validation.selectors import labels
 
 _SEVERAL: Final = "may not specify more than 1 volume type"
 _NEEDED: Final = {

@@ -8,8 +8,8 @@ from mooring.sandbox.apiserver.context.resource import Resource
 from mooring.sandbox.apiserver.kinds.documentation import documentation_of
 from mooring.sandbox.apiserver.kinds.types import object_type
 from mooring.sandbox.apiserver.objects import Tree
-from mooring.sandbox.apiserver.openapi.names import custom_name
-from mooring.sandbox.apiserver.openapi.schemas import Schemas
+from mooring.sandbox.apiserver.openapi.type_names import custom_name
+from mooring.sandbox.apiserver.openapi.type_schemas import Schemas
 
 _OBJECT_META: Final = object_type("meta_v1", "ObjectMeta")
 _LIST_META: Final = object_type("meta_v1", "ListMeta")

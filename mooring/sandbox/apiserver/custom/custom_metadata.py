@@ -8,10 +8,10 @@ import msgspec
 
 from mooring.api.errors import child
 from mooring.client.errors import ApiError
-from mooring.sandbox.apiserver.custom.names import dns_1035_label
+from mooring.sandbox.apiserver.custom.definition_names import dns_1035_label
 from mooring.sandbox.apiserver.custom.schema import Schema
 from mooring.sandbox.apiserver.errors import Cause, bad_request, invalid_value, required, show
-from mooring.sandbox.apiserver.kinds.complaints import mismatch, unknown_fields
+from mooring.sandbox.apiserver.kinds.decode_errors import mismatch, unknown_fields
 from mooring.sandbox.apiserver.kinds.sieve import sieve_of
 from mooring.sandbox.apiserver.kinds.types import object_type
 from mooring.sandbox.apiserver.objects import Tree

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from mooring.sandbox.apiserver.custom.names import check_label, check_names
-from mooring.sandbox.apiserver.custom.schemas import check_schema
+from mooring.sandbox.apiserver.custom.definition_names import check_label, check_names
+from mooring.sandbox.apiserver.custom.schema_validation import check_schema
 from mooring.sandbox.apiserver.errors import (
     Cause,
     duplicate,

@@ -1,1 +1,0 @@
-"""Kinds that are questions: they are answered, not stored."""
