@@ -9,21 +9,21 @@ import click
 from mooring import __version__
 from mooring.cli.process import relax_collector
 
-COMMANDS = {  # the module of each command, with the line that `mooring --help` shows for it
+COMMANDS = {  # the module of each command, with its line in `mooring --help`
     "config": "Check and view scheduler configuration files.",
-    "demo": "Tell a story on an embedded cluster, step by step.",
-    "explain": "Explain why a pod is pending or where it is, and what would make it fit.",
-    "extender": "Serve Python functions and plugins as a scheduler extender, for kube-scheduler to call.",
-    "node": "Have nodes of a cluster that `mooring up` brought up fail and recover.",
+    "demo": "Run a guided demo on a sandbox cluster.",
+    "explain": "Explain why a pod is pending or where it was scheduled, and what would make it fit.",
+    "extender": "Serve Python functions and plugins as an HTTP extender for kube-scheduler.",
+    "node": "Simulate node failure and recovery in a `mooring up` cluster.",
     "plugin": "Create and list scheduler plugins.",
-    "schedule": "Schedule manifests in memory, and tell where each pod goes and why.",
-    "scheduler": "Schedule the pods of a live cluster, as kube-scheduler does.",
-    "up": "Bring up a whole cluster in this process, to try things on.",
+    "schedule": "Schedule manifests in memory and show where each pod goes and why.",
+    "scheduler": "Run the scheduler on a cluster, in place of kube-scheduler or alongside it.",
+    "up": "Start a sandbox cluster in this process: API server, controllers, fake nodes, scheduler.",
 }
 
 
 class LazyGroup(click.Group):
-    """Imports a command when it is used: none has to wait for what only another needs."""
+    """A group that imports a command only when it is used, to keep every command fast to start."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -39,7 +39,9 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
 @click.version_option(__version__, prog_name="mooring")
 def main() -> None:
     """A complete Kubernetes scheduler whose plugins are written in Python."""

@@ -1,16 +1,16 @@
-"""`mooring config`: check and view scheduler configurations."""
+"""`mooring config`: check and view KubeSchedulerConfiguration files."""
 
 from __future__ import annotations
 
-import sys
-from typing import NoReturn
-
 import click
 
+from mooring.cli.errors import describe, exit_with
 from mooring.cli.plugins import plugin_option, registry_for
 from mooring.config import ConfigError, load, load_and_resolve, to_yaml
 from mooring.extender.calling.make import make_extenders
 from mooring.framework.registration import RegistrationError
+
+INVALID, UNREADABLE = 1, 2
 
 
 @click.group()
@@ -22,17 +22,21 @@ def config() -> None:
 @click.argument("file", type=click.Path())
 @plugin_option
 def check(file: str, plugins: tuple[str, ...]) -> None:
-    """Check FILE and report everything that is wrong with it.
+    """Check FILE and report every problem, with line numbers.
 
-    Exits 0 when the scheduler would start with it, 1 when it would not, 2 when FILE cannot be read.
+    \b
+    Exit codes:
+      0  the configuration is valid
+      1  the configuration is invalid
+      2  FILE cannot be read
     """
     try:
         loaded, profiles = load_and_resolve(file, registry_for(plugins))
         make_extenders(loaded)
     except (ConfigError, RegistrationError) as error:
-        _fail(str(error), 1)
+        exit_with(str(error), INVALID)
     except OSError as error:
-        _fail(f"{file}: {error.strerror}", 2)
+        exit_with(describe(error, file), UNREADABLE)
     for warning in (*loaded.warnings, *(text for profile in profiles for text in profile.warnings)):
         click.echo(f"warning: {warning}", err=True)
     names = ", ".join(profile.scheduler_name for profile in profiles)
@@ -47,14 +51,9 @@ def view(file: str) -> None:
     try:
         loaded = load(file)
     except ConfigError as error:
-        _fail(str(error), 1)
+        exit_with(str(error), INVALID)
     except OSError as error:
-        _fail(f"{file}: {error.strerror}", 2)
+        exit_with(describe(error, file), UNREADABLE)
     for warning in loaded.warnings:
         click.echo(f"warning: {warning}", err=True)
     click.echo(to_yaml(loaded.config), nl=False)
-
-
-def _fail(message: str, code: int) -> NoReturn:
-    click.echo(message, err=True)
-    sys.exit(code)

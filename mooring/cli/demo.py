@@ -1,35 +1,43 @@
-"""`mooring demo`: stories that end by themselves."""
+"""`mooring demo`: guided demos that run on a sandbox cluster and check their own outcome."""
 
 from __future__ import annotations
 
 import logging
-import sys
 from importlib import import_module
 
 import click
 
+from mooring.cli.errors import exit_with
 from mooring.demo.stage import StoryError
 
 STORIES = {
-    "tour": "A cluster comes up, a workload is scheduled live, two decisions are explained (the default).",
-    "delay": "Pods that are not scheduled before their time.",
-    "compose": "Two profiles side by side, one composed of default plugins with other arguments.",
-    "sticky": "A custom resource whose pods come back to the node they ran on.",
-    "sample": "A configuration of 2020, and a plugin that says what it is asked.",
-    "extender": "An HTTP extender in Python decides where pods go.",
+    "tour": "Start a cluster, schedule a workload live and explain two decisions (default)",
+    "delay": "Delayed scheduling: pods that are not scheduled before a given time",
+    "compose": "Two profiles side by side, one composed of default plugins with other arguments",
+    "sticky": "A custom resource whose pods return to the node they ran on",
+    "sample": "A v1alpha1 configuration and a plugin that logs its calls",
+    "extender": "An HTTP extender in Python that decides where pods go",
 }
+FAILED = 1
 
 
-@click.command(epilog="Stories: " + " ".join(f"{name}: {line}" for name, line in STORIES.items()))
-@click.argument("story", type=click.Choice(list(STORIES)), default="tour")
+class DemoCommand(click.Command):
+    """A command whose help lists the demos."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Demos"):
+            formatter.write_dl(list(STORIES.items()))
+
+
+@click.command(cls=DemoCommand)
+@click.argument("story", type=click.Choice(list(STORIES)), default="tour", metavar="[DEMO]")
 def demo(story: str) -> None:
-    """Tell a STORY on an embedded cluster, step by step, and check what comes of it.
+    """Run a guided demo on a sandbox cluster, step by step.
 
-    Exits 1 when it does not come out as it should.
+    Exits 1 if the outcome is not the expected one.
     """
-    logging.getLogger().addHandler(logging.NullHandler())  # the story tells what there is to tell
+    logging.getLogger().addHandler(logging.NullHandler())  # the demo prints what matters
     try:
         import_module(f"mooring.demo.{story}").tell()
     except (StoryError, AssertionError) as failure:
-        click.echo(f"\n{failure}", err=True)
-        sys.exit(1)
+        exit_with(f"\n{failure}", FAILED)

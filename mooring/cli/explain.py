@@ -1,4 +1,4 @@
-"""`mooring explain`: why is this pod pending, why did it land there, what would make it fit?"""
+"""`mooring explain`: why a pod is pending, why it was scheduled where it is, what would make it fit."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import msgspec
 
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Pod
+from mooring.cli.errors import exit_with
+from mooring.cli.flags import kubeconfig_flags, option, text
 from mooring.cli.manifests import apply_all, filename_option, make_scheduler, read_manifests
 from mooring.cli.plugins import plugin_option
 from mooring.cli.reach import Endpoint, RefusedError, UnknownPodError, ask_endpoint, list_cluster
@@ -23,31 +25,31 @@ from mooring.explain.explain import explain_objects
 from mooring.explain.explanation import Explanation
 from mooring.explain.report import report
 
-NO_SUCH_POD, WRONG_USE, UNREACHABLE = 1, 2, 3
-MOST_HINTS = 5
+NO_SUCH_POD, INVALID, UNREACHABLE = 1, 2, 3
+MAX_HINTS = 5
 
 
 @click.command()
 @click.argument("pod")
-@click.option(
-    "-n", "--namespace", default="", metavar="NAME", help="The pod's namespace (or POD is NAME/POD)."
+@option(
+    "-n",
+    "--namespace",
+    default="",
+    metavar="NAME",
+    help="Namespace of the pod (default: that of the kubeconfig context)",
 )
 @filename_option(required=False)
-@click.option("--config", "config_file", metavar="FILE", help="The scheduler's KubeSchedulerConfiguration.")
+@option("--config", "config_file", metavar="FILE", help="The scheduler's KubeSchedulerConfiguration file")
 @plugin_option
-@click.option("--kubeconfig", default="", metavar="FILE", help="As for kubectl.")
-@click.option("--context", default="", metavar="NAME", help="The kubeconfig's context to use.")
-@click.option("--endpoint", default="", metavar="URL", help="A running scheduler, https://HOST:10259.")
-@click.option(
+@kubeconfig_flags
+@text("--endpoint", "Address of a running scheduler, such as https://HOST:10259", metavar="URL")
+@text(
     "--endpoint-certificate-authority",
-    default="",
+    "CA certificate of the endpoint (default: the cluster's CA)",
     metavar="FILE",
-    help="Who signed the endpoint's certificate, where that is not the cluster's authority.",
 )
-@click.option(
-    "--insecure-skip-tls-verify", is_flag=True, help="Take any certificate of the endpoint for its own."
-)
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@option("--insecure-skip-tls-verify", is_flag=True, help="Do not verify the endpoint's TLS certificate")
+@option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Output format")
 def explain(
     pod: str,
     namespace: str,
@@ -61,23 +63,32 @@ def explain(
     insecure_skip_tls_verify: bool,
     output: str,
 ) -> None:
-    """Explain why POD is pending or where it is, what it waits for, and which change would make it fit.
+    """Explain why a pod is pending or where it was scheduled, and what would make it fit. POD is NAME or
+    NAMESPACE/NAME.
 
-    With --endpoint a running scheduler is asked, which also knows its past attempts; the token of your
-    kubeconfig must be allowed to get /debug/decisions/*. To reach one in a pod:
-    kubectl -n mooring port-forward deploy/mooring 10259, then --endpoint https://localhost:10259
-    --insecure-skip-tls-verify.
+    By default the explanation is computed from the objects of the cluster in your kubeconfig; pass the
+    scheduler's --config and --plugin if it has any. In a `mooring up` cluster its scheduler answers instead,
+    unless you pass --config or --plugin. The command never changes anything.
 
-    With -f the answer is worked out here from manifests, such as the output of
-    `kubectl get nodes,pods,pv,pvc -A -o yaml`; without either, from the cluster of your kubeconfig. Give the
-    scheduler's --config then, if it has one. In a cluster of `mooring up` its scheduler is asked, unless you
-    give a --config or --plugin. Nothing is changed anywhere.
+    With -f it is computed from manifests, such as the output of
+    `kubectl get nodes,pods,pv,pvc -A -o yaml`.
 
-    Exits 0 when the pod was explained, 1 when there is no such pod, 2 when the command, configuration or
-    kubeconfig is wrong, 3 when the cluster or the endpoint cannot be reached or refuses to answer.
+    With --endpoint a running `mooring scheduler` answers, including its past attempts. Your kubeconfig's user
+    needs permission to get /debug/decisions/*. To reach a scheduler in a pod:
+
+    \b
+      kubectl -n mooring port-forward deploy/mooring 10259
+      mooring explain POD --endpoint https://localhost:10259 --insecure-skip-tls-verify
+
+    \b
+    Exit codes:
+      0  the pod was explained
+      1  the pod was not found
+      2  invalid usage, configuration or kubeconfig
+      3  the cluster or the endpoint is unreachable or rejected the request
     """
     if files and endpoint:
-        raise click.UsageError("-f and --endpoint: expected one of them")
+        raise click.UsageError("-f and --endpoint are mutually exclusive")
     namespace, pod = _names(namespace, pod)
     if files:
         explanation = _from_files(files, namespace, pod, config_file, plugins)
@@ -88,8 +99,8 @@ def explain(
             place = Endpoint(endpoint, endpoint_certificate_authority, insecure_skip_tls_verify)
             explanation = _from_endpoint(place, credentials, namespace, pod)
         elif credentials is not None:
-            known = None if config_file or plugins else _from_known_scheduler(credentials, namespace, pod)
-            explanation = known or _from_cluster(credentials, namespace, pod, config_file, plugins)
+            answer = None if config_file or plugins else _from_named_scheduler(credentials, namespace, pod)
+            explanation = answer or _from_cluster(credentials, namespace, pod, config_file, plugins)
     if output == "json":
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(explanation), indent=2) + b"\n")
     else:
@@ -97,33 +108,33 @@ def explain(
 
 
 def _names(namespace: str, pod: str) -> tuple[str, str]:
-    """Namespace and name, which may be given as one."""
+    """Split NAMESPACE/NAME, and check it against --namespace."""
     before, slash, after = pod.rpartition("/")
     if slash and namespace not in ("", before):
-        raise click.UsageError(f'namespace "{namespace}" and pod "{pod}": expected one namespace')
+        raise click.UsageError(f'pod "{pod}" is not in namespace "{namespace}"')
     if "/" in before or not after:
         raise click.UsageError(f'pod "{pod}": expected NAME or NAMESPACE/NAME')
     return before or namespace, after
 
 
 def _print(explanation: Explanation) -> None:
-    """The report, with its headings in bold where somebody looks at it (click knows)."""
+    """Print the report; headings are bold on a terminal (click strips styles elsewhere)."""
     for line in report(explanation):
         heading = bool(line) and not line.startswith(" ")
         click.echo(click.style(line, bold=True) if heading else line)
 
 
-# ---- worked out here
+# ---- computed here
 
 
 def _from_files(
     files: Iterable[str], namespace: str, pod: str, config_file: str | None, plugins: Iterable[str]
 ) -> Explanation:
-    objects, complaints = read_manifests(files)
+    objects, problems = read_manifests(files)
     scheduler = make_scheduler(config_file, plugins)
-    source = "worked out here from manifests, for this pod alone and as things stand there"
-    where = ", ".join(files)
-    return _worked_out(scheduler, objects, complaints, namespace, pod, source, where)
+    source = "computed from manifests, for this pod alone"
+    where = ", ".join("standard input" if file == "-" else file for file in files)
+    return _compute(scheduler, objects, problems, namespace, pod, source, where)
 
 
 def _from_cluster(
@@ -131,18 +142,18 @@ def _from_cluster(
 ) -> Explanation:
     scheduler = make_scheduler(config_file, plugins)
     try:
-        objects, complaints = asyncio.run(list_cluster(credentials))
+        objects, problems = asyncio.run(list_cluster(credentials))
     except (ClusterError, CredentialsError) as exc:
-        _fail(str(exc), UNREACHABLE)
-    source = f"worked out here from the cluster at {credentials.server}; the past attempts are not known"
-    where = f"the cluster at {credentials.server}, among pods that have not ended"
-    return _worked_out(scheduler, objects, complaints, namespace, pod, source, where)
+        exit_with(str(exc), UNREACHABLE)
+    source = f"computed from the cluster at {credentials.server}; past attempts are unknown"
+    where = f"the cluster at {credentials.server} (pods that have not terminated)"
+    return _compute(scheduler, objects, problems, namespace, pod, source, where)
 
 
-def _worked_out(
+def _compute(
     scheduler: Scheduler,
     objects: Sequence[KubeObject],
-    complaints: list[str],
+    problems: list[str],
     namespace: str,
     pod: str,
     source: str,
@@ -150,33 +161,33 @@ def _worked_out(
 ) -> Explanation:
     pods = {obj.key: obj for obj in objects if isinstance(obj, Pod)}
     if not namespace:
-        named = [key for key in pods if key.endswith(f"/{pod}")]
-        namespace = named[0].partition("/")[0] if len(named) == 1 else "default"
-    found = pods.get(f"{namespace}/{pod}")
-    others = [obj for obj in objects if obj is not found or not found.spec.node_name]
-    for complaint in complaints + apply_all(scheduler, others):
-        click.echo(complaint, err=True)
-    if found is None:
+        namesakes = [key for key in pods if key.endswith(f"/{pod}")]
+        namespace = namesakes[0].partition("/")[0] if len(namesakes) == 1 else "default"
+    target = pods.get(f"{namespace}/{pod}")
+    others = [obj for obj in objects if obj is not target or not target.spec.node_name]
+    for problem in problems + apply_all(scheduler, others):
+        click.echo(problem, err=True)
+    if target is None:
         _no_such_pod(f"{namespace}/{pod}", where, pods)
-    return explain_objects(scheduler, found, source)
+    return explain_objects(scheduler, target, source)
 
 
-def _no_such_pod(key: str, where: str, known: Iterable[str] = ()) -> NoReturn:
+def _no_such_pod(key: str, where: str, existing: Iterable[str] = ()) -> NoReturn:
     namespace, _, name = key.partition("/")
-    names = {each: each.partition("/")[2] for each in known}
+    names = {each: each.partition("/")[2] for each in existing}
     same = [each for each, short in names.items() if short == name]
-    close = set(difflib.get_close_matches(name, names.values(), n=MOST_HINTS, cutoff=0.6))
+    close = set(difflib.get_close_matches(name, names.values(), n=MAX_HINTS, cutoff=0.6))
     near = same or sorted(
         (each for each, short in names.items() if short in close),
         key=lambda each: (not each.startswith(f"{namespace}/"), each),
     )
-    message = f"there is no pod {key}; looked in {where}"
+    message = f"pod {key}: not found in {where}"
     if near:
-        message += f"\nhint: did you mean {' or '.join(near[:MOST_HINTS])}?"
-    _fail(message, NO_SUCH_POD)
+        message += f"\nhint: did you mean {' or '.join(near[:MAX_HINTS])}?"
+    exit_with(message, NO_SUCH_POD)
 
 
-# ---- asked of a running scheduler
+# ---- answered by a running scheduler
 
 
 def _from_endpoint(
@@ -185,35 +196,30 @@ def _from_endpoint(
     try:
         return ask_endpoint(endpoint, credentials, namespace, pod)
     except UnknownPodError as exc:
-        where = f"the queue, the cache and the last decisions of the scheduler at {endpoint.url}"
-        _no_such_pod(f"{namespace}/{pod}", where, exc.known)
+        where = f"the queue, the cache and the recent decisions of the scheduler at {endpoint.url}"
+        _no_such_pod(f"{namespace}/{pod}", where, exc.existing)
     except (RefusedError, CredentialsError) as exc:
-        _fail(str(exc), UNREACHABLE)
+        exit_with(str(exc), UNREACHABLE)
 
 
-def _from_known_scheduler(credentials: Credentials, namespace: str, pod: str) -> Explanation | None:
-    """The answer of the scheduler that the kubeconfig names, if there is one and it answers."""
+def _from_named_scheduler(credentials: Credentials, namespace: str, pod: str) -> Explanation | None:
+    """Return the explanation of the scheduler that the kubeconfig names, or None if it has none."""
     if not credentials.scheduler:
         return None
     try:
         return ask_endpoint(Endpoint(credentials.scheduler), credentials, namespace, pod)
-    except UnknownPodError:  # it forgets pods that are gone, and does not hear of those that have ended
+    except UnknownPodError:  # it drops deleted pods and does not watch terminated ones
         return None
     except (RefusedError, CredentialsError) as exc:
-        click.echo(f"the scheduler that the kubeconfig names was not asked: {exc}", err=True)
+        click.echo(f"warning: ignoring the scheduler named in the kubeconfig: {exc}", err=True)
         return None
 
 
 def _credentials(kubeconfig: str, context: str, needed: bool) -> Credentials | None:
-    """Those of the kubeconfig; an endpoint may do without, where none was asked for."""
+    """Load the kubeconfig; return None if there is none and it is not needed."""
     try:
         return load_user_credentials(kubeconfig or None, context)
     except (CredentialsError, OSError) as exc:
         if not (needed or kubeconfig or context):
             return None
-        _fail(str(exc), WRONG_USE)
-
-
-def _fail(message: str, code: int) -> NoReturn:
-    click.echo(message, err=True)
-    sys.exit(code)
+        exit_with(str(exc), INVALID)

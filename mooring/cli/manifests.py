@@ -1,4 +1,4 @@
-"""A cluster from manifests: read files, make a scheduler, and give it what was read."""
+"""Read manifests and load them into a scheduler."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from mooring.api.decode import Problem, load_trees, read_trees
 from mooring.api.errors import MalformedObject, ObjectError
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Pod
+from mooring.cli.errors import describe, exit_with
+from mooring.cli.flags import option
 from mooring.cli.plugins import registry_for
 from mooring.client.parallel import Threads
 from mooring.config import ConfigError, LoadedConfig, default_config, load
@@ -25,29 +27,30 @@ from mooring.framework.registration import RegistrationError
 from mooring.runtime.runners import PluginError
 from mooring.sandbox.controllers.first_pods import FirstPods, is_workload, workload_of
 
+INVALID = 2
 SUFFIXES = (".yaml", ".yml", ".json")
 
 
 class Sink(Protocol):
-    """What takes objects: a scheduler, or a cluster around it."""
+    """A receiver of objects: a scheduler, or a cluster around one."""
 
     def apply(self, obj: KubeObject) -> None: ...
 
 
 def filename_option(*, required: bool) -> Callable[[Any], Any]:
-    return click.option(
+    return option(
         "-f",
         "--filename",
         "files",
         multiple=True,
         required=required,
         metavar="FILE",
-        help="Manifests: a file, a directory, or - for standard input; may be given several times.",
+        help="Manifest file or directory, or - for standard input; repeatable",
     )
 
 
 def read_sources(files: Iterable[str]) -> list[tuple[str, str]]:
-    """The text and the name of every file."""
+    """Return the text and the name of every manifest file."""
     sources = []
     for name in files:
         if name == "-":
@@ -59,13 +62,13 @@ def read_sources(files: Iterable[str]) -> list[tuple[str, str]]:
             try:
                 sources.append((each.read_text(), str(each)))
             except OSError as exc:
-                raise click.UsageError(f"{each}: {exc.strerror}") from None
+                raise click.UsageError(describe(exc, str(each))) from None
     return sources
 
 
 def read_manifests(files: Iterable[str]) -> tuple[list[KubeObject], list[str]]:
-    """The objects in files, with the pods that controllers would make of them, and what was wrong with the
-    others."""
+    """Return the objects in the files, with the pods that controllers would create for them, and the problems
+    of those that cannot be used."""
     trees = list(read_trees(read_sources(files)))
     manifests = load_trees(trees)
     made, problems = _pods_of_workloads(trees, manifests.objects)
@@ -77,17 +80,17 @@ def read_manifests(files: Iterable[str]) -> tuple[list[KubeObject], list[str]]:
         if (ignored.source, ignored.kind, ignored.key) not in workloads:
             click.echo(f"ignored: {ignored}", err=True)
     origins = {origin for _, origin in made}
-    return manifests.objects, [f"left out: {problem}" for problem in _once(problems, origins)]
+    return manifests.objects, [f"skipped: {problem}" for problem in _once(problems, origins)]
 
 
 def _once(problems: Iterable[Problem], origins: Container[str]) -> Iterator[Problem]:
-    """Of pods of one origin the first problem: the others are made of the same template."""
-    told: set[str] = set()
+    """Yield one problem per workload: its pods come from one template and share their problems."""
+    reported: set[str] = set()
     for problem in problems:
-        if problem.source not in told:
+        if problem.source not in reported:
             yield problem
         if problem.source in origins:
-            told.add(problem.source)
+            reported.add(problem.source)
 
 
 def _is_workload(tree: Any) -> bool:
@@ -95,10 +98,10 @@ def _is_workload(tree: Any) -> bool:
 
 
 def _pods_of_workloads(
-    trees: Iterable[tuple[Any, str]], there: Iterable[KubeObject]
+    trees: Iterable[tuple[Any, str]], objects: Iterable[KubeObject]
 ) -> tuple[list[tuple[Any, str]], list[Problem]]:
-    """What controllers would make, each with where it comes from."""
-    first = FirstPods(there)
+    """Return the pods that controllers would create, each with its origin."""
+    first = FirstPods(objects)
     made: list[tuple[Any, str]] = []
     problems: list[Problem] = []
     for tree, source in trees:
@@ -115,8 +118,10 @@ def _pods_of_workloads(
 def make_scheduler(
     config_file: str | None, plugins: Iterable[str], *, seed: int = 0, record: bool = False
 ) -> Scheduler:
-    """A scheduler as configured; ends the command where that cannot be. Its extenders are asked, but what
-    they bind would be bound in a real cluster: that is left to the plugins."""
+    """Return a scheduler for the configuration; exit if the configuration or a plugin is invalid.
+
+    Extenders are called, but not to bind: they would bind in a real cluster.
+    """
     try:
         config = LoadedConfig(default_config()) if config_file is None else load(config_file)
         for warning in config.warnings:
@@ -134,19 +139,17 @@ def make_scheduler(
             parallelize=Threads(config.config.parallelism),
         )
     except (ConfigError, RegistrationError, PluginError) as exc:
-        click.echo(str(exc), err=True)
-        sys.exit(2)
+        exit_with(str(exc), INVALID)
     except OSError as exc:
-        click.echo(f"{config_file}: {exc.strerror}", err=True)
-        sys.exit(2)
+        exit_with(describe(exc, config_file), INVALID)
 
 
 def apply_all(sink: Sink, objects: Iterable[KubeObject]) -> list[str]:
-    """Hand objects over, pods last; those that make no sense are named."""
-    complaints = []
+    """Apply the objects, pods last, and return the problems of those that are invalid."""
+    problems = []
     for obj in sorted(objects, key=lambda obj: isinstance(obj, Pod)):
         try:
             sink.apply(obj)
         except ObjectError as exc:
-            complaints.append(f"left out: {exc}")
-    return complaints
+            problems.append(f"skipped: {exc}")
+    return problems

@@ -1,15 +1,15 @@
-"""`mooring node`: have fake nodes fail and recover."""
+"""`mooring node`: simulate failure and recovery of sandbox nodes."""
 
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Sequence
-from typing import NoReturn
 
 import click
 
 from mooring.api.objects import Node
+from mooring.cli.errors import exit_with
+from mooring.cli.flags import kubeconfig_flags
 from mooring.cli.reach import USER_AGENT
 from mooring.client.api_server import ApiServer
 from mooring.client.credentials import Credentials, CredentialsError, load_user_credentials
@@ -17,68 +17,72 @@ from mooring.client.errors import ApiError, ClusterError
 from mooring.client.kinds import NODES
 from mooring.sandbox.kubelet.machines import FAILED, has_failed
 
-NO_SUCH_NODE, WRONG_USE, UNREACHABLE = 1, 2, 3
-MOST_HINTS = 5
+NO_SUCH_NODE, INVALID, UNREACHABLE = 1, 2, 3
+MAX_HINTS = 5
 
 _names = click.argument("names", nargs=-1, required=True, metavar="NAME...")
-_kubeconfig = click.option("--kubeconfig", default="", metavar="FILE", help="As for kubectl.")
-_context = click.option("--context", default="", metavar="NAME", help="The kubeconfig's context to use.")
 
 
 @click.group()
 def node() -> None:
-    """Have nodes of a `mooring up` cluster fail and recover.
+    """Simulate node failure and recovery in a `mooring up` cluster.
 
-    Both set the annotation mooring/failed on the nodes, which kubectl can do as well:
-    kubectl annotate node NAME mooring/failed=true, or mooring/failed- to have it recover.
+    The commands set or remove the annotation mooring/failed. kubectl can do the same:
 
-    Exits 0 when all nodes were told, 1 when one of them does not exist (the others are told), 2 when the
-    command or kubeconfig is wrong, 3 when the cluster cannot be reached or refuses.
+    \b
+      kubectl annotate node NAME mooring/failed=true
+      kubectl annotate node NAME mooring/failed-
+
+    \b
+    Exit codes:
+      0  success
+      1  a node was not found; the others were updated
+      2  invalid usage or kubeconfig
+      3  the cluster is unreachable or rejected the request
     """
 
 
 @node.command()
 @_names
-@_kubeconfig
-@_context
+@kubeconfig_flags
 def fail(names: tuple[str, ...], kubeconfig: str, context: str) -> None:
-    """Have nodes fail: they send no more heartbeats, and their pods freeze as they are.
+    """Make nodes fail: they stop sending heartbeats, and the status of their pods freezes.
 
-    After a while the cluster takes them for lost and moves their pods elsewhere.
+    When the lease expires, the node becomes NotReady and its pods are evicted as their tolerations allow.
     """
-    _tell(names, kubeconfig, context, failed=True)
+    _update(names, kubeconfig, context, failed=True)
 
 
 @node.command()
 @_names
-@_kubeconfig
-@_context
+@kubeconfig_flags
 def recover(names: tuple[str, ...], kubeconfig: str, context: str) -> None:
-    """Have failed nodes come back: pods that were deleted meanwhile end, the others go on."""
-    _tell(names, kubeconfig, context, failed=False)
+    """Make failed nodes recover: pods deleted in the meantime terminate, the others keep running."""
+    _update(names, kubeconfig, context, failed=False)
 
 
-def _tell(names: Sequence[str], kubeconfig: str, context: str, *, failed: bool) -> None:
+def _update(names: Sequence[str], kubeconfig: str, context: str, *, failed: bool) -> None:
     try:
         credentials = load_user_credentials(kubeconfig or None, context)
     except (CredentialsError, OSError) as exc:
-        _fail(str(exc), WRONG_USE)
+        exit_with(str(exc), INVALID)
     try:
-        missing, known = asyncio.run(_annotate(credentials, list(dict.fromkeys(names)), failed))
+        missing, existing = asyncio.run(_annotate(credentials, list(dict.fromkeys(names)), failed))
     except (ClusterError, CredentialsError) as exc:
-        _fail(str(exc), UNREACHABLE)
+        exit_with(str(exc), UNREACHABLE)
     if missing:
-        there = ", ".join(known[:MOST_HINTS]) + (", …" if len(known) > MOST_HINTS else "")
-        found = f"there are {there}" if known else "there are no nodes at all"
-        _fail(f"{credentials.server}: no node by the name of {' or '.join(missing)}; {found}", NO_SUCH_NODE)
+        some = ", ".join(existing[:MAX_HINTS]) + (", …" if len(existing) > MAX_HINTS else "")
+        hint = f"the cluster has {some}" if existing else "the cluster has no nodes"
+        lines = [f"{credentials.server}: node {name}: not found" for name in missing]
+        exit_with("\n".join([*lines, f"hint: {hint}"]), NO_SUCH_NODE)
 
 
 async def _annotate(
     credentials: Credentials, names: Sequence[str], failed: bool
 ) -> tuple[list[str], list[str]]:
-    """Tell the nodes; the names that are not there, and if there are such, those that are."""
+    """Annotate the nodes; return the names that do not exist and, if there are any, some that do."""
     server = ApiServer(credentials, qps=1000, burst=1000, user_agent=USER_AGENT)
-    missing, known = [], []
+    missing, existing = [], []
     try:
         for name in names:
             try:
@@ -93,20 +97,15 @@ async def _annotate(
             else:
                 _print(before, failed)
         if missing:
-            page = await server.list(NODES, limit=MOST_HINTS + 1)
-            known = [each.name for each in page.items]
+            page = await server.list(NODES, limit=MAX_HINTS + 1)
+            existing = [each.name for each in page.items]
     finally:
         await server.close()
-    return missing, known
+    return missing, existing
 
 
 def _print(before: Node, failed: bool) -> None:
     if has_failed(before) == failed:
-        click.echo(f"node/{before.name} {'has failed already' if failed else 'is well already'}")
+        click.echo(f"node/{before.name} {'has already failed' if failed else 'has not failed'}")
     else:
         click.echo(f"node/{before.name} {'failed' if failed else 'recovered'}")
-
-
-def _fail(message: str, code: int) -> NoReturn:
-    click.echo(message, err=True)
-    sys.exit(code)

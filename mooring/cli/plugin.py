@@ -10,6 +10,8 @@ from string import Template
 
 import click
 
+from mooring.cli.errors import describe
+from mooring.cli.flags import option
 from mooring.cli.plugins import list_plugins
 
 FORM = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[-_ ][A-Za-z0-9]+)*")
@@ -26,32 +28,36 @@ plugin.add_command(list_plugins)
 
 @plugin.command()
 @click.argument("name")
-@click.option("--directory", metavar="DIR", help="Where to write it (default: a new directory of that name).")
+@option(
+    "--directory", metavar="DIR", help="Target directory (default: a new directory named after the plugin)"
+)
 def new(name: str, directory: str | None) -> None:
-    """Write a plugin called NAME, a test of it, and a configuration that run as they are.
+    """Create a plugin called NAME, with a test, a configuration and sample manifests.
 
-    NAME is written as you like: gpu-pack, gpu_pack or GpuPack. Nothing that is there already is overwritten.
+    NAME can be written as gpu-pack, gpu_pack or GpuPack. Existing files are not overwritten.
     """
     words = [word.lower() for word in WORDS.findall(name)]
     if not FORM.fullmatch(name) or keyword.iskeyword("_".join(words)):
-        raise click.UsageError(f'"{name}": expected letters, digits and dashes, such as gpu-pack')
+        raise click.UsageError(
+            f'plugin name "{name}" is invalid\nhint: use letters, digits and dashes, such as gpu-pack'
+        )
     names = {"class": "".join(word.capitalize() for word in words), "module": "_".join(words)}
     place = Path("-".join(words) if directory is None else directory)
     written = _texts(names)
-    there = [file for file in written if (place / file).exists()]
-    if there:
-        raise click.UsageError(f"{place / there[0]} exists already; name another --directory")
+    existing = [file for file in written if (place / file).exists()]
+    if existing:
+        raise click.UsageError(f"{place / existing[0]}: already exists\nhint: choose another --directory")
     try:
         place.mkdir(parents=True, exist_ok=True)
         for file, text in written.items():
             (place / file).write_text(text)
     except OSError as problem:
-        raise click.UsageError(f"{problem.filename}: {problem.strerror}") from None
+        raise click.UsageError(describe(problem)) from None
     click.echo(_next_steps(place, names, list(written)))
 
 
 def _texts(names: dict[str, str]) -> dict[str, str]:
-    """The files of a new plugin: their names, and what is in them."""
+    """Return the contents of the files of a new plugin, by name."""
     module = names["module"]
     targets = {
         "plugin.py": f"{module}.py",

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 import click
 import msgspec
 
+from mooring.cli.errors import describe, exit_with
+from mooring.cli.flags import option
 from mooring.config import ConfigError, LoadedConfig, default_config, load, resolve
 from mooring.core.build import registry_with
 from mooring.framework.extension_points import EXTENSION_POINTS
@@ -16,18 +18,22 @@ from mooring.framework.plugin import Plugin
 from mooring.framework.registration import RegistrationError
 from mooring.runtime.registry import Registry
 
-plugin_option = click.option(
+INVALID = 2
+
+plugin_option = option(
     "--plugin",
     "plugins",
     multiple=True,
     metavar="MODULE:CLASS",
-    help="A plugin to register, beside the default and the installed ones; may be given several times.",
+    help="Plugin to register, in addition to the default and installed ones; repeatable",
 )
 
 
 def registry_for(paths: Iterable[str]) -> Registry:
-    """The default plugins, those of installed distributions, and those named; modules in the current
-    directory are found, too. Raises RegistrationError."""
+    """Return the registry of the default plugins, the installed ones and those at `paths`.
+
+    Modules are also searched in the current directory. Raises RegistrationError.
+    """
     if "" not in sys.path:
         sys.path.insert(0, "")
     registry = registry_with()
@@ -38,8 +44,8 @@ def registry_for(paths: Iterable[str]) -> Registry:
 
 
 class Row(msgspec.Struct, rename="camel"):
-    """A plugin as the table shows it: the extension points it implements, and for each profile that runs it
-    its weight in scoring, 0 where it does not score."""
+    """A plugin in the table: its extension points, and its score weight in each profile that enables it, 0 if
+    it does not score."""
 
     name: str
     extension_points: list[str]
@@ -48,23 +54,23 @@ class Row(msgspec.Struct, rename="camel"):
 
 
 @click.command("list")
-@click.option("--config", "config_file", metavar="FILE", help="A KubeSchedulerConfiguration.")
+@option("--config", "config_file", metavar="FILE", help="KubeSchedulerConfiguration file")
 @plugin_option
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="Output format")
 def list_plugins(config_file: str | None, plugins: tuple[str, ...], output: str) -> None:
-    """List plugins, their extension points, and the profiles that run them with their score weights.
+    """List the available plugins, their extension points, and the profiles that enable them.
 
-    Plugins are listed in the order in which profiles run them, then those that no profile runs.
-    Exit code 2: the configuration or a plugin is invalid.
+    Profiles are shown with the plugin's score weight. Enabled plugins come first, in the order in which they
+    run.
+
+    Exits 2 if the configuration or a plugin is invalid.
     """
     try:
         rows = list(_rows(config_file, registry_for(plugins)))
     except (ConfigError, RegistrationError) as problem:
-        click.echo(str(problem), err=True)
-        sys.exit(2)
+        exit_with(str(problem), INVALID)
     except OSError as problem:
-        click.echo(f"{config_file}: {problem.strerror}", err=True)
-        sys.exit(2)
+        exit_with(describe(problem, config_file), INVALID)
     if output == "json":
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(rows), indent=2) + b"\n")
     else:
@@ -82,7 +88,7 @@ def _rows(config_file: str | None, registry: Registry) -> Iterator[Row]:
 
 
 def _sentence(cls: type[Plugin]) -> str:
-    """What a plugin's docstring begins with."""
+    """Return the first sentence of a plugin's docstring."""
     text = " ".join((inspect.getdoc(cls) or "").partition("\n\n")[0].split())
     return text.split(". ")[0].rstrip(".")
 

@@ -1,4 +1,4 @@
-"""Reaching a cluster's objects, or a running scheduler, from the command line."""
+"""Read a cluster's objects, or query a running scheduler, from the command line."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from mooring.client.informers import NOT_TERMINAL
 from mooring.client.kinds import NODES, PODS, WATCHED, ApiResource
 from mooring.explain.explanation import Explanation, Outlines
 
-Answer = TypeVar("Answer")
+Response = TypeVar("Response")
 
 PAGE = 500
-TIMEOUT = 30.0  # seconds for an answer
-LARGEST_ANSWER = 64 << 20
+TIMEOUT = 30.0  # seconds
+MAX_RESPONSE_BYTES = 64 << 20
 
 PORT = 10259
 DECISIONS = "/debug/decisions"
@@ -34,44 +34,44 @@ USER_AGENT = f"mooring/{__version__}"
 
 
 async def list_cluster(credentials: Credentials) -> tuple[list[KubeObject], list[str]]:
-    """Everything that a scheduler looks at, and what could not be had. Without nodes and pods there is
-    nothing to say; other kinds that this user may not list are done without.
+    """Return all objects that a scheduler reads, and a message for each that is unavailable.
 
-    Raises ClusterError and CredentialsError.
+    Nodes and pods are required; other kinds that the user is not allowed to list are skipped. Raises
+    ClusterError and CredentialsError.
     """
     server = ApiServer(credentials, qps=1000, burst=1000, user_agent=USER_AGENT)
     try:
-        found = await asyncio.gather(*(_list(server, resource) for resource in WATCHED))
+        pages = await asyncio.gather(*(_list(server, resource) for resource in WATCHED))
     finally:
         await server.close()
-    objects = [obj for each, _ in found for obj in each]
-    return objects, [complaint for _, each in found for complaint in each]
+    objects = [obj for each, _ in pages for obj in each]
+    return objects, [problem for _, each in pages for problem in each]
 
 
 async def _list(server: ApiServer, resource: ApiResource[KubeObject]) -> tuple[list[KubeObject], list[str]]:
     objects: list[KubeObject] = []
-    complaints: list[str] = []
+    problems: list[str] = []
     token = ""
     selector = NOT_TERMINAL if resource.model is PODS.model else ""
     try:
         while True:
             page = await server.list(resource, field_selector=selector, limit=PAGE, continue_token=token)
             objects += page.items
-            complaints += [f"left out: {problem}" for problem in page.malformed]
+            problems += [f"skipped: {problem}" for problem in page.malformed]
             token = page.continue_token
             if not token:
-                return objects, complaints
+                return objects, problems
     except ApiError as exc:
         if exc.code not in (403, 404) or resource.model in (NODES.model, PODS.model):
             raise
-        return [], [f"left out: all {resource.name}: {exc.message}"]
+        return [], [f"skipped: all {resource.name}: {exc.message}"]
 
 
 # ---- a running scheduler
 
 
 class Endpoint(NamedTuple):
-    """Where a scheduler serves, and whether to believe that it is the one."""
+    """Address of a scheduler, and how to verify its certificate."""
 
     url: str
     certificate_authority: str = ""
@@ -79,30 +79,33 @@ class Endpoint(NamedTuple):
 
 
 class RefusedError(Exception):
-    """The endpoint did not answer, or not with what was asked for."""
+    """The endpoint is unreachable, rejected the request or sent an invalid response."""
 
 
 class UnknownPodError(Exception):
-    """The scheduler knows no such pod; these are some that it does know."""
+    """The scheduler has no such pod; `existing` lists some that it has."""
 
-    def __init__(self, known: list[str]) -> None:
+    def __init__(self, existing: list[str]) -> None:
         super().__init__()
-        self.known = known
+        self.existing = existing
 
 
 def ask_endpoint(
     endpoint: Endpoint, credentials: Credentials | None, namespace: str, pod: str
 ) -> Explanation:
-    """What a scheduler says about a pod. Raises RefusedError, UnknownPodError and CredentialsError."""
+    """Return a scheduler's explanation of a pod.
+
+    Raises RefusedError, UnknownPodError and CredentialsError.
+    """
     if credentials is not None:
         asyncio.run(credentials.renew())
     path = f"{DECISIONS}/{quote(namespace, safe='')}/{quote(pod, safe='')}"
     status, body = _get(endpoint, credentials, path)
-    if status == 404:  # of the pod, or is there nothing of the kind at all?
+    if status == 404:  # the pod is unknown, or the endpoint serves no decisions at all
         path = DECISIONS
         status, body = _get(endpoint, credentials, path)
         if status == 404:
-            raise RefusedError(f"{endpoint.url}: serves no {DECISIONS}: expected a mooring scheduler")
+            raise RefusedError(f"{endpoint.url}: {DECISIONS} not found\nhint: is this a mooring scheduler?")
         raise UnknownPodError([each.pod for each in _read(endpoint, path, status, body, Outlines).pods])
     return _read(endpoint, path, status, body, Explanation)
 
@@ -117,14 +120,16 @@ def _get(endpoint: Endpoint, credentials: Credentials | None, path: str) -> tupl
             tls = _tls(endpoint, credentials)
             connection = http.client.HTTPSConnection(host, port, timeout=TIMEOUT, context=tls)
             headers |= _authorization(credentials)
-        else:  # nothing secret is said over plain HTTP
+        else:  # never send credentials over plain HTTP
             connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT)
     except ValueError as exc:
-        raise RefusedError(f"--endpoint {endpoint.url}: {exc}; expected https://HOST:{PORT}") from None
+        raise RefusedError(
+            f"--endpoint {endpoint.url}: {exc}\nhint: use the form https://HOST:{PORT}"
+        ) from None
     try:
         connection.request("GET", url.path.rstrip("/") + path, headers=headers)
-        answer = connection.getresponse()
-        return answer.status, answer.read(LARGEST_ANSWER)
+        response = connection.getresponse()
+        return response.status, response.read(MAX_RESPONSE_BYTES)
     except (OSError, http.client.HTTPException) as exc:
         raise RefusedError(f"{endpoint.url}: {_cause(exc)}") from exc
     finally:
@@ -132,7 +137,7 @@ def _get(endpoint: Endpoint, credentials: Credentials | None, path: str) -> tupl
 
 
 def _tls(endpoint: Endpoint, credentials: Credentials | None) -> ssl.SSLContext:
-    """The kubeconfig's TLS, with its client certificate if it has one, and with whom else to trust."""
+    """Return the kubeconfig's TLS context, client certificate included, with the endpoint's CA added."""
     context = (credentials and credentials.tls) or ssl.create_default_context()
     if endpoint.insecure:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -140,13 +145,13 @@ def _tls(endpoint: Endpoint, credentials: Credentials | None) -> ssl.SSLContext:
         try:
             context.load_verify_locations(cafile=endpoint.certificate_authority)
         except OSError as exc:
-            cause = "found no certificate, expected PEM" if isinstance(exc, ssl.SSLError) else exc.strerror
+            cause = "no PEM certificate in the file" if isinstance(exc, ssl.SSLError) else exc.strerror
             raise RefusedError(f"{endpoint.certificate_authority}: {cause}") from None
     return context
 
 
 def _authorization(credentials: Credentials | None) -> dict[str, str]:
-    """Who we are, by token."""
+    """Return the Authorization header of the credentials, if they have one."""
     lines = b"" if credentials is None else credentials.headers
     pairs = (line.split(": ", 1) for line in lines.decode().splitlines())
     return {name: value for name, value in pairs if name == "Authorization"}
@@ -155,26 +160,27 @@ def _authorization(credentials: Credentials | None) -> dict[str, str]:
 def _cause(exc: Exception) -> str:
     if isinstance(exc, ssl.SSLCertVerificationError):
         return (
-            f"its certificate is not trusted ({exc.verify_message}); say who signed it with "
-            "--endpoint-certificate-authority, or --insecure-skip-tls-verify if the way there is safe"
+            f"the certificate is not trusted: {exc.verify_message}\n"
+            "hint: pass its CA with --endpoint-certificate-authority, or --insecure-skip-tls-verify if the "
+            "connection is otherwise secure"
         )
     return str(exc) or type(exc).__name__
 
 
-def _read(endpoint: Endpoint, path: str, status: int, body: bytes, kind: type[Answer]) -> Answer:
+def _read(endpoint: Endpoint, path: str, status: int, body: bytes, kind: type[Response]) -> Response:
     if status == 401:
         raise RefusedError(
-            f"{endpoint.url}: answered 401, it does not know who you are; it takes the token or client "
-            "certificate of a kubeconfig, over https"
+            f"{endpoint.url}: 401 Unauthorized\n"
+            "hint: use https and a kubeconfig with a token or client certificate"
         )
     if status == 403:
         raise RefusedError(
-            f"{endpoint.url}: answered 403; your user needs the verb get on the nonResourceURLs "
-            f"{DECISIONS} and {DECISIONS}/*"
+            f"{endpoint.url}: 403 Forbidden\n"
+            f"hint: your user needs the verb get on the nonResourceURLs {DECISIONS} and {DECISIONS}/*"
         )
     if status != 200:
-        raise RefusedError(f"{endpoint.url}: answered {status} to GET {path}")
+        raise RefusedError(f"{endpoint.url}: GET {path}: status {status}")
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.DecodeError as exc:
-        raise RefusedError(f"{endpoint.url}: GET {path}: not what a scheduler answers: {exc}") from None
+        raise RefusedError(f"{endpoint.url}: GET {path}: invalid response: {exc}") from None

@@ -1,4 +1,4 @@
-"""Configuration and plugins that are read again when their files are saved."""
+"""Reload configuration and plugins when their files change."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ Stamp = tuple[int, int]
 
 
 class Setup(NamedTuple):
-    """What a scheduler is made of."""
+    """Configuration and plugins of a scheduler."""
 
     config: LoadedConfig
     registry: Registry
 
 
 class Sources:
-    """The files behind a scheduler. Without a configuration file the named plugins run at all their extension
-    points, beside the default ones."""
+    """Source files of a scheduler's configuration and plugins.
+
+    Without a configuration file, the plugins run at all their extension points, in addition to the default
+    plugins.
+    """
 
     def __init__(self, config_file: str | None, plugins: Iterable[str], *, reload_plugins: bool) -> None:
         self._config_file = config_file
@@ -34,19 +37,18 @@ class Sources:
         self._reload_plugins = reload_plugins
         self._stamps: dict[Path, Stamp] = {}
         if reload_plugins:
-            sys.dont_write_bytecode = (
-                True  # it is known by the second: a file saved twice in one would be stale
-            )
+            # Bytecode is matched by modification time in seconds: after two saves within one it is stale.
+            sys.dont_write_bytecode = True
 
     def load(self) -> Setup:
-        """Read everything for the first time. Raises ConfigError, RegistrationError or OSError."""
+        """Load everything for the first time. Raises ConfigError, RegistrationError or OSError."""
         try:
             return self._read()
         finally:
             self._stamps = self._look()
 
     def reload(self) -> Setup:
-        """Read everything again; where that fails, the modules stay those that worked."""
+        """Load everything again; on failure, keep the modules of the last successful load."""
         held: dict[str, ModuleType] = {}
         if self._reload_plugins:
             held = {name: sys.modules.pop(name) for name in list(self._modules())}
@@ -60,7 +62,7 @@ class Sources:
             self._stamps = self._look()
 
     def changed(self) -> list[str]:
-        """The files that were saved since they were read."""
+        """Return the files that changed since they were loaded."""
         now = self._look()
         return [str(path) for path, stamp in now.items() if self._stamps.get(path) != stamp]
 
@@ -73,14 +75,14 @@ class Sources:
         return Setup(from_object(config_with(named)), registry)
 
     def _look(self) -> dict[Path, Stamp]:
-        found = {}
+        stamps = {}
         for path in self._files():
             try:
                 stat = path.stat()
             except OSError:
-                continue  # between the two halves of a save
-            found[path] = (stat.st_mtime_ns, stat.st_size)
-        return found
+                continue  # the editor is replacing the file
+            stamps[path] = (stat.st_mtime_ns, stat.st_size)
+        return stamps
 
     def _files(self) -> Iterator[Path]:
         if self._config_file is not None:
@@ -89,7 +91,7 @@ class Sources:
             yield from self._modules().values()
 
     def _modules(self) -> dict[str, Path]:
-        """The plugins' modules, and those of the same directory or package that they import."""
+        """Return the plugins' modules, and the modules they import from the same directory or package."""
         files = {
             name: Path(file).resolve()
             for name, module in list(sys.modules.items())

@@ -1,4 +1,4 @@
-"""`mooring schedule`: schedule manifests in memory and tell where each pod went, and why."""
+"""`mooring schedule`: schedule manifests in memory and show where each pod goes and why."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from mooring.api.objects import Node, Pod
+from mooring.cli.flags import option
 from mooring.cli.manifests import apply_all, filename_option, make_scheduler, read_manifests
 from mooring.cli.plugins import plugin_option
 from mooring.core.memory import MemoryCluster
@@ -25,11 +26,19 @@ from mooring.explain.text import story
 
 @click.command()
 @filename_option(required=True)
-@click.option("--config", "config_file", metavar="FILE", help="A KubeSchedulerConfiguration.")
+@option("--config", "config_file", metavar="FILE", help="KubeSchedulerConfiguration file")
 @plugin_option
-@click.option("--explain", "explain", multiple=True, metavar="POD", help="Tell this pod's whole story.")
-@click.option("--seed", default=0, show_default=True, help="Decides among equally good nodes.")
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@option(
+    "--explain", "explain", multiple=True, metavar="POD", help="Explain every attempt at this pod; repeatable"
+)
+@option(
+    "--seed",
+    type=int,
+    default=0,
+    metavar="N",
+    help="Seed for choosing among nodes of equal score (default 0)",
+)
+@option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="Output format")
 def schedule(
     files: tuple[str, ...],
     config_file: str | None,
@@ -38,41 +47,46 @@ def schedule(
     seed: int,
     output: str,
 ) -> None:
-    """Schedule manifests of nodes and pods in memory, and tell where each pod goes and why.
+    """Schedule manifests of nodes and pods in memory, and show where each pod goes and why.
 
-    Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs come with the pods that their controllers
-    would make. Nothing outside this process is read or changed, but extenders of the configuration are asked
-    (not to bind). Exits 0 when all objects were understood, 1 when some were left out because they are
-    malformed, 2 when the configuration, a plugin or a file is wrong.
+    Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs are expanded to the pods that their
+    controllers would create. No cluster is read or changed. Extenders of the configuration are called,
+    except to bind.
+
+    \b
+    Exit codes:
+      0  all objects were valid
+      1  some objects were skipped because they are invalid
+      2  invalid usage, configuration, plugin or file
     """
-    objects, complaints = read_manifests(files)
+    objects, problems = read_manifests(files)
     cluster = MemoryCluster(make_scheduler(config_file, plugins, seed=seed, record=True))
-    complaints += apply_all(cluster, objects)
-    for complaint in complaints:
-        click.echo(complaint, err=True)
+    problems += apply_all(cluster, objects)
+    for problem in problems:
+        click.echo(problem, err=True)
     attempts = Attempts()
     cluster.run(attempts.add)
     pods = [obj for obj in objects if isinstance(obj, Pod)]
     untried = {pod.key: _untried(cluster, pod) for pod in pods}
     outcomes = attempts.outcomes(pods, cluster.pods, untried)
     if output == "json":
-        answer = {"outcomes": outcomes, "decisions": attempts.all()}
-        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(answer), indent=2) + b"\n")
+        result = {"outcomes": outcomes, "decisions": attempts.all()}
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(result), indent=2) + b"\n")
     else:
         _print_table(outcomes, sum(isinstance(obj, Node) for obj in objects))
         _print_stories(cluster.scheduler, attempts, explain)
-    sys.exit(1 if complaints else 0)
+    sys.exit(1 if problems else 0)
 
 
 def _untried(cluster: MemoryCluster, pod: Pod) -> str:
-    """Why no attempt was made at a pod."""
+    """Return why the pod was not attempted."""
     if pod.spec.scheduler_name not in cluster.scheduler.profiles:
-        return f'no profile is named "{pod.spec.scheduler_name}"'
+        return f'no profile has schedulerName "{pod.spec.scheduler_name}"'
     queued = cluster.scheduler.queue.get(pod.key)
     if queued is not None and queued.gated:
         gates = ", ".join(gate.name for gate in pod.spec.scheduling_gates)
-        return f"held back by {queued.gating_plugin}" + (f": {gates}" if gates else "")
-    return "not tried"
+        return f"gated by {queued.gating_plugin}" + (f": {gates}" if gates else "")
+    return "not attempted"
 
 
 def _print_table(outcomes: list[Outcome], nodes: int) -> None:
@@ -96,14 +110,14 @@ def _print_table(outcomes: list[Outcome], nodes: int) -> None:
 
 
 def _print_stories(scheduler: Scheduler, attempts: Attempts, explain: Iterable[str]) -> None:
-    """Every attempt at these pods and, for those that are pending still, what would make them fit."""
-    for wanted in explain:
-        found = attempts.of(wanted)
-        if not found:
-            click.echo(f"\n{wanted}: no attempt was made at such a pod", err=True)
-        for decision in found:
+    """Print every attempt at these pods and, for those still pending, what would make them fit."""
+    for name in explain:
+        made = attempts.of(name)
+        if not made:
+            click.echo(f"\npod {name}: no scheduling attempt", err=True)
+        for decision in made:
             click.echo("\n" + "\n".join(story(decision)))
-        for key in dict.fromkeys(decision.pod for decision in found):
-            told = decisions(scheduler, None, *key.split("/"))
-            if told is not None and told.now is not None:
-                click.echo("\n".join(remedies(told.now)))
+        for key in dict.fromkeys(decision.pod for decision in made):
+            explanation = decisions(scheduler, None, *key.split("/"))
+            if explanation is not None and explanation.now is not None:
+                click.echo("\n".join(remedies(explanation.now)))

@@ -1,4 +1,4 @@
-"""`mooring scheduler`: the scheduler on a live cluster, in the place of the kube-scheduler binary."""
+"""`mooring scheduler`: the scheduler on a live cluster, with kube-scheduler's command line."""
 
 from __future__ import annotations
 
@@ -11,8 +11,18 @@ from typing import Any
 import click
 import msgspec
 
+from mooring.cli.errors import describe, exit_with
 from mooring.cli.event_loop import fastest_loop
-from mooring.cli.flags import duration, flag, group, text, without_effect
+from mooring.cli.flags import (
+    SectionedCommand,
+    duration,
+    flag,
+    group,
+    log_flags,
+    option,
+    text,
+    without_effect,
+)
 from mooring.cli.plugins import plugin_option, registry_for
 from mooring.cli.serving import endpoint_settings, serving_flags
 from mooring.client.credentials import CredentialsError
@@ -32,50 +42,91 @@ from mooring.process.process import Settings, run
 from mooring.runtime.runners import PluginError
 from mooring.serving.settings import EndpointError
 
-_cluster_flags = group(
-    click.option("--config", "config_file", metavar="FILE", help="A KubeSchedulerConfiguration."),
-    text("--kubeconfig", "How to reach the API server; without it and --master: in-cluster.", metavar="FILE"),
-    text("--master", "The API server's address; overrides the kubeconfig's.", metavar="URL"),
-    click.option("--kube-api-qps", type=float, help="(default 50; not with --config)"),
-    click.option("--kube-api-burst", type=int, help="(default 100; not with --config)"),
+INVALID = 2
+
+_misc = group(
+    option("--config", "config_file", metavar="FILE", help="KubeSchedulerConfiguration file"),
+    text(
+        "--kubeconfig",
+        "Kubeconfig for the API server; ignored if --config sets clientConnection.kubeconfig "
+        "(default: the pod's service account)",
+        metavar="FILE",
+    ),
+    text("--master", "Address of the API server; overrides the kubeconfig", metavar="URL"),
+    text(
+        "--write-config-to", "Write the configuration with all defaults to this file and exit", metavar="FILE"
+    ),
+    plugin_option,
+    section="Misc flags",
+)
+
+_leader_election = group(
+    flag(
+        "--leader-elect",
+        "Acquire the lease before scheduling, for high availability with replicas (default true)",
+    ),
+    duration(
+        "--leader-elect-lease-duration",
+        "How long other candidates wait after the last renewal before they take the lease (default 15s)",
+    ),
+    duration(
+        "--leader-elect-renew-deadline",
+        "How long the leader retries a renewal before it stops leading (default 10s)",
+    ),
+    option(
+        "--leader-elect-resource-lock",
+        type=click.Choice(["leases"]),
+        help="Type of object used as the lock (default leases)",
+    ),
+    option("--leader-elect-resource-name", metavar="NAME", help="Name of the lease (default kube-scheduler)"),
+    option(
+        "--leader-elect-resource-namespace",
+        metavar="NAME",
+        help="Namespace of the lease (default kube-system)",
+    ),
+    duration(
+        "--leader-elect-retry-period",
+        "Time between attempts to acquire or renew the lease (default 2s)",
+    ),
+    section="Leader election flags",
+)
+
+_deprecated = group(
+    option(
+        "--kube-api-qps",
+        type=float,
+        metavar="QPS",
+        help="Requests per second to the API server; ignored with --config (default 50)",
+    ),
+    option(
+        "--kube-api-burst",
+        type=int,
+        metavar="N",
+        help="Burst of requests to the API server; ignored with --config (default 100)",
+    ),
     duration(
         "--pod-max-in-unschedulable-pods-duration",
-        "After which a pod is tried again whatever happened.",
-        "5m",
+        "Maximum time a pod stays in unschedulablePods before it is retried",
+        "5m0s",
     ),
-    text("--write-config-to", "Write the completed configuration there and exit.", metavar="FILE"),
+    section="Deprecated flags",
 )
 
-_leader_election_flags = group(
-    flag("--leader-elect", "Lead before scheduling (default true)."),
-    duration("--leader-elect-lease-duration", "(default 15s)"),
-    duration("--leader-elect-renew-deadline", "(default 10s)"),
-    duration("--leader-elect-retry-period", "(default 2s)"),
-    click.option("--leader-elect-resource-lock", type=click.Choice(["leases"]), help="(default leases)"),
-    click.option("--leader-elect-resource-name", metavar="NAME", help="(default kube-scheduler)"),
-    click.option("--leader-elect-resource-namespace", metavar="NAME", help="(default kube-system)"),
-)
-
-_decision_flags = group(
-    click.option(
+_decisions = group(
+    option(
         "--decisions",
         type=click.Choice([mode.value for mode in Recording]),
         default=Recording.SUMMARY.value,
-        show_default=True,
-        help="What to keep of each attempt, for `mooring explain`.",
+        help="How much to record of each scheduling attempt, for `mooring explain`",
     ),
-    click.option(
+    option(
         "--decisions-sample",
         type=click.IntRange(1),
         default=100,
-        show_default=True,
-        help="With --decisions=sampled: one attempt in so many is kept in full.",
+        metavar="N",
+        help="With --decisions=sampled, record one attempt in N in full",
     ),
-)
-
-_log_flags = group(
-    click.option("-v", "--v", "v", type=click.IntRange(0, 10), default=0, help="The logs' verbosity."),
-    click.option("--logging-format", type=click.Choice(["text", "json"]), default="text", show_default=True),
+    section="Decision flags",
 )
 
 _without_effect = without_effect(
@@ -103,47 +154,57 @@ _without_effect = without_effect(
     "--allow-metric-labels-manifest",
     "--vmodule",
     "--log-flush-frequency",
+    "--log-json-info-buffer-size",
+    "--log-json-split-stream",
+    "--log-text-info-buffer-size",
+    "--log-text-split-stream",
 )
 
 
-@click.command()
-@_cluster_flags
-@plugin_option
-@_leader_election_flags
+@click.command(cls=SectionedCommand)
+@_misc
 @serving_flags
-@_decision_flags
-@_log_flags
+@_deprecated
+@_leader_election
+@_decisions
+@log_flags("Log verbosity, 0 to 10 (default 0)")
 @_without_effect
-def scheduler(**given: Any) -> None:
-    """Schedule the pods of a live cluster, as kube-scheduler does and with its flags.
+def scheduler(**values: Any) -> None:
+    """Schedule the pods of a cluster, as a replacement for kube-scheduler or alongside it.
 
-    SIGTERM and SIGINT end it in order: no more pods are taken, bindings on their way arrive, the lease is
-    released. Exits 0 then, 1 when leadership was lost, and 2 when the configuration, a plugin or the
-    credentials are wrong, or the port is taken. SIGUSR2 writes what it knows of nodes and queue to the log.
+    The flags have kube-scheduler's names and meaning. Other flags of kube-scheduler, such as --feature-gates,
+    are accepted with a warning and have no effect.
+
+    SIGTERM and SIGINT shut it down gracefully: it stops scheduling, waits for bindings in flight and releases
+    the lease. SIGUSR2 dumps the cache and the queue to the log.
+
+    \b
+    Exit codes:
+      0  shut down by a signal
+      1  leadership lost
+      2  invalid configuration, plugin, credentials or certificate, or port in use
     """
-    logs.configure(given["v"], given["logging_format"])
+    logs.configure(values["v"], values["logging_format"])
     try:
-        config = _configuration(given)
-        if given["write_config_to"]:
-            Path(given["write_config_to"]).write_text(to_yaml(config.config))
+        config = _configuration(values)
+        if values["write_config_to"]:
+            Path(values["write_config_to"]).write_text(to_yaml(config.config))
             return
         settings = Settings(
             config=config,
-            registry=registry_for(given["plugins"]),
-            kubeconfig=given["kubeconfig"],
-            master=given["master"],
-            pod_max_in_unschedulable_seconds=given["pod_max_in_unschedulable_pods_duration"].seconds,
-            endpoints=endpoint_settings(given),
-            decisions=Recording(given["decisions"]),
-            decisions_sample=given["decisions_sample"],
+            registry=registry_for(values["plugins"]),
+            kubeconfig=values["kubeconfig"],
+            master=values["master"],
+            pod_max_in_unschedulable_seconds=values["pod_max_in_unschedulable_pods_duration"].seconds,
+            endpoints=endpoint_settings(values),
+            decisions=Recording(values["decisions"]),
+            decisions_sample=values["decisions_sample"],
         )
         code = _run(settings)
     except (ConfigError, RegistrationError, PluginError, CredentialsError, EndpointError) as exc:
-        click.echo(str(exc), err=True)
-        code = 2
+        exit_with(str(exc), INVALID)
     except OSError as exc:
-        click.echo(f"{exc.filename}: {exc.strerror}" if exc.filename else str(exc), err=True)
-        code = 2
+        exit_with(describe(exc), INVALID)
     sys.exit(code)
 
 
@@ -152,39 +213,39 @@ def _run(settings: Settings) -> int:
         return runner.run(run(settings))
 
 
-def _configuration(given: dict[str, Any]) -> LoadedConfig:
-    """The file, or the defaults with the flags that only count without one; then the leader election's,
-    which always count."""
-    if given["config_file"]:
-        config = load(given["config_file"])
+def _configuration(values: dict[str, Any]) -> LoadedConfig:
+    """Return the configuration of the file, or the defaults with the flags that a file overrides; the leader
+    election flags override either."""
+    if values["config_file"]:
+        config = load(values["config_file"])
         for warning in (*config.warnings, *_insecure_serving(config.config)):
             click.echo(f"warning: {warning}", err=True)
     else:
         config = LoadedConfig(default_config())
         connection = config.config.client_connection
-        connection.kubeconfig = given["kubeconfig"]
-        if given["kube_api_qps"] is not None:
-            connection.qps = given["kube_api_qps"]
-        if given["kube_api_burst"] is not None:
-            connection.burst = given["kube_api_burst"]
-    _apply_leader_election(config.config, given)
+        connection.kubeconfig = values["kubeconfig"]
+        if values["kube_api_qps"] is not None:
+            connection.qps = values["kube_api_qps"]
+        if values["kube_api_burst"] is not None:
+            connection.burst = values["kube_api_burst"]
+    _apply_leader_election(config.config, values)
     return config
 
 
 def _insecure_serving(config: KubeSchedulerConfiguration) -> Iterator[str]:
-    """Addresses of old for plain HTTP, which is served no more."""
+    """Yield a warning for each address at which old versions served plain HTTP."""
     for field, address in (
         ("healthzBindAddress", config.healthz_bind_address),
         ("metricsBindAddress", config.metrics_bind_address),
     ):
         if address and address != "0" and not address.endswith(":0"):
-            yield f"{field}: {address} is ignored: everything is served over HTTPS, at --secure-port"
+            yield f"{field}: {address} is ignored: Mooring serves only HTTPS, at --secure-port"
 
 
-def _apply_leader_election(config: KubeSchedulerConfiguration, given: dict[str, Any]) -> None:
+def _apply_leader_election(config: KubeSchedulerConfiguration, values: dict[str, Any]) -> None:
     election = config.leader_election
     for info in msgspec.structs.fields(election):
         name = info.name if info.name == "leader_elect" else f"leader_elect_{info.name}"
-        if given[name] is not None:
-            setattr(election, info.name, given[name])
+        if values[name] is not None:
+            setattr(election, info.name, values[name])
     check(config, "command line")

@@ -1,4 +1,4 @@
-"""`mooring up`: a whole cluster in this process, to try things on."""
+"""`mooring up`: a sandbox cluster in this process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from typing import NamedTuple
 import click
 from rich.console import Console
 
+from mooring.cli.errors import describe, exit_with
 from mooring.cli.event_loop import fastest_loop
+from mooring.cli.flags import option
 from mooring.cli.manifests import filename_option, read_sources
 from mooring.cli.plugins import plugin_option
 from mooring.cli.reloading import Setup, Sources
@@ -31,13 +33,14 @@ from mooring.sandbox.cluster.local_cluster import LocalCluster
 from mooring.sandbox.controllers.kinds import NODES, PODS
 from mooring.sandbox.kubelet import NodesFileError, load_nodes, make_nodes
 
-WRONG = (ConfigError, RegistrationError, PluginError)
-TELL_AGAIN_AFTER = 30.0  # seconds in which the same trouble is not worth a second line
-MOST_REMEMBERED = 1000
+INVALID_INPUT = (ConfigError, RegistrationError, PluginError)
+REPEAT_AFTER = 30.0  # seconds before the same message is shown again
+MAX_REMEMBERED = 1000
+INVALID = 2
 
 
 class Options(NamedTuple):
-    """What the command line says, beside the scheduler's configuration."""
+    """Command line options other than the scheduler's configuration and plugins."""
 
     nodes: list[Tree]
     kubeconfig: str | None
@@ -49,23 +52,30 @@ class Options(NamedTuple):
 
 
 @click.command()
-@click.option(
-    "--nodes", type=click.IntRange(0, 15_000), metavar="N", help="Fake nodes to begin with (default 3)."
+@option("--nodes", type=click.IntRange(0, 15_000), metavar="N", help="Number of fake nodes (default 3)")
+@option(
+    "--nodes-file", metavar="FILE", help="YAML file with Node objects or groups of nodes, instead of --nodes"
 )
-@click.option("--nodes-file", metavar="FILE", help="Nodes to begin with: Node objects, or groups of them.")
-@click.option(
-    "--config", "config_file", metavar="FILE", help="A KubeSchedulerConfiguration; read again when saved."
+@option(
+    "--config",
+    "config_file",
+    metavar="FILE",
+    help="KubeSchedulerConfiguration file; reloaded when it changes",
 )
 @plugin_option
-@click.option("--reload", is_flag=True, help="Read plugins again when their files are saved.")
-@click.option(
-    "--kubeconfig", metavar="FILE", help="Where to write the kubeconfig (default: a temporary file)."
+@option("--reload", is_flag=True, help="Reload plugins when their files change")
+@option("--kubeconfig", metavar="FILE", help="Write the kubeconfig to this file (default: a temporary file)")
+@option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    metavar="PORT",
+    help="API server port (default: a free port)",
 )
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, help="Of the API server (default: any free one)."
+@option(
+    "--data-dir", metavar="DIR", help="Directory that persists the cluster's objects (default: in memory)"
 )
-@click.option("--data-dir", metavar="DIR", help="Keep the cluster's objects there (default: in memory only).")
-@click.option("--no-scheduler", is_flag=True, help="Without Mooring's scheduler: bring your own.")
+@option("--no-scheduler", is_flag=True, help="Do not run a scheduler, so that you can run your own")
 @filename_option(required=False)
 def up(
     nodes: int | None,
@@ -79,41 +89,40 @@ def up(
     no_scheduler: bool,
     files: tuple[str, ...],
 ) -> None:
-    """Bring up a cluster in this process: API server, controllers, fake nodes and the scheduler.
+    """Start a sandbox cluster in this process: API server, controllers, fake nodes and the scheduler.
 
-    Prints the line to export, so that kubectl finds it, then what happens. Ctrl-C ends it. Without --config
-    the plugins named with --plugin run at all their extension points, beside the default ones.
+    Prints an `export KUBECONFIG=` line for kubectl, then shows scheduling decisions until Ctrl-C. Without
+    --config, the plugins of --plugin run at all their extension points, in addition to the default plugins.
 
-    Exits 0 when told to end, 2 when the configuration, a plugin, a manifest or another file is wrong, or the
-    port is taken.
+    \b
+    Exit codes:
+      0  stopped by Ctrl-C or SIGTERM
+      2  invalid usage, configuration, plugin or file, or port in use
     """
     if nodes is not None and nodes_file is not None:
-        raise click.UsageError("--nodes and --nodes-file: expected one of them")
+        raise click.UsageError("--nodes and --nodes-file are mutually exclusive")
     try:
         sources = Sources(config_file, plugins, reload_plugins=reload)
         setup = sources.load()
         for warning in setup.config.warnings:
             click.echo(f"warning: {warning}", err=True)
-        wanted = load_nodes(Path(nodes_file)) if nodes_file else make_nodes(3 if nodes is None else nodes)
-        options = Options(wanted, kubeconfig, port, data_dir, not no_scheduler, read_sources(files))
+        initial = load_nodes(Path(nodes_file)) if nodes_file else make_nodes(3 if nodes is None else nodes)
+        options = Options(initial, kubeconfig, port, data_dir, not no_scheduler, read_sources(files))
         with asyncio.Runner(loop_factory=fastest_loop()) as runner:
             runner.run(_Up(options, sources).run(setup))
-    except (*WRONG, ManifestError, NodesFileError) as problem:
-        click.echo(str(problem), err=True)
-        sys.exit(2)
+    except (*INVALID_INPUT, ManifestError, NodesFileError) as problem:
+        exit_with(str(problem), INVALID)
     except OSError as problem:
         if problem.errno == errno.EADDRINUSE:
-            click.echo(
-                f"--port {port}: taken by another process; name another, or 0 for any free one", err=True
+            exit_with(
+                f"--port {port}: in use by another process\nhint: use another port, or 0 for a free one",
+                INVALID,
             )
-        else:
-            where = f"{problem.filename}: " if problem.filename else ""
-            click.echo(f"{where}{problem.strerror or problem}", err=True)
-        sys.exit(2)
+        exit_with(describe(problem), INVALID)
 
 
 class _Up:
-    """One run of the command."""
+    """A running sandbox cluster and its view on the terminal."""
 
     def __init__(self, options: Options, sources: Sources) -> None:
         self._options = options
@@ -122,19 +131,19 @@ class _Up:
         self._view: View
 
     async def run(self, setup: Setup) -> None:
-        """Until SIGINT or SIGTERM."""
-        ended = asyncio.Event()
+        """Run until SIGINT or SIGTERM."""
+        stop = asyncio.Event()
         for sign in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(sign, ended.set)
+            asyncio.get_running_loop().add_signal_handler(sign, stop.set)
         cluster = self._cluster
         await cluster.start()
         try:
             await cluster.nodes.register(self._options.nodes)
             click.echo(f"export KUBECONFIG={self._kubeconfig().resolve()}")
             sys.stdout.flush()
-            with self._looking():
+            with self._show_view():
                 watching = asyncio.create_task(self._watch(setup))
-                ending = asyncio.create_task(ended.wait())
+                ending = asyncio.create_task(stop.wait())
                 await asyncio.wait({watching, ending}, return_when=asyncio.FIRST_COMPLETED)
                 for task in (ending, watching):
                     task.cancel()
@@ -144,25 +153,24 @@ class _Up:
             await cluster.stop()
 
     def _kubeconfig(self) -> Path:
-        """Where the kubeconfig is; a copy where another place was asked for."""
+        """Return the path of the kubeconfig, copied to the requested path if there is one."""
         own = self._cluster.server.kubeconfig
         if self._options.kubeconfig is None:
             return own
-        wanted = Path(self._options.kubeconfig)
-        if wanted.exists() and not is_ours(wanted):
-            raise FileExistsError(
-                errno.EEXIST, "holds other clusters, and is not overwritten; name another file", str(wanted)
-            )
-        wanted.parent.mkdir(parents=True, exist_ok=True)
-        write_private(wanted, own.read_bytes())
-        return wanted
+        target = Path(self._options.kubeconfig)
+        if target.exists() and not is_ours(target):
+            reason = "not overwritten, because it contains other clusters\nhint: choose another file"
+            raise FileExistsError(errno.EEXIST, reason, str(target))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_private(target, own.read_bytes())
+        return target
 
     @contextlib.contextmanager
-    def _looking(self) -> Iterator[None]:
+    def _show_view(self) -> Iterator[None]:
         console = Console()
         self._view = TerminalView(console) if console.is_terminal else PlainView()
         root = logging.getLogger()
-        root.handlers[:] = [_Troubles(self._view)]
+        root.handlers[:] = [_Warnings(self._view)]
         root.setLevel(logging.WARNING)
         try:
             yield
@@ -171,7 +179,7 @@ class _Up:
             self._view.close()
 
     async def _watch(self, setup: Setup) -> None:
-        """Apply, schedule, and then look a few times a second at what there is to see."""
+        """Apply the manifests, start the scheduler, then refresh the view and check for changed files."""
         for text, name in self._options.manifests:
             for line in await self._cluster.applier.apply_all(read_trees(text, name), name):
                 self._view.say(line)
@@ -189,23 +197,23 @@ class _Up:
         await self._cluster.schedule(setup.config, setup.registry, on_decision=self._view.decided)
 
     async def _reload(self, changed: list[str]) -> None:
-        """Take what was saved into use; where it is broken, the old stays."""
+        """Restart the scheduler with the changed files; if they are invalid, keep the previous version."""
         files = ", ".join(map(os.path.relpath, changed))
         try:
             await self._schedule(self._sources.reload())
-        except (*WRONG, OSError) as problem:
-            self._view.say(f"{files}: not taken into use, the old one stays: {problem}", trouble=True)
+        except (*INVALID_INPUT, OSError) as problem:
+            self._view.say(f"{files}: reload failed; keeping the previous version: {problem}", trouble=True)
         else:
-            self._view.say(f"{files}: saved, and in use now")
+            self._view.say(f"{files}: reloaded")
 
 
-class _Troubles(logging.Handler):
-    """Brings what is logged as a warning or worse to the screen, the same words once in a while."""
+class _Warnings(logging.Handler):
+    """Show warnings and errors in the view, at most one per message and REPEAT_AFTER."""
 
     def __init__(self, view: View) -> None:
         super().__init__(logging.WARNING)
         self._view = view
-        self._told: dict[str, float] = {}
+        self._shown: dict[str, float] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
@@ -214,8 +222,8 @@ class _Troubles(logging.Handler):
         if record.exc_info and record.exc_info[1] is not None:
             text += f": {type(record.exc_info[1]).__name__}: {record.exc_info[1]}"
         now = time.monotonic()
-        if now - self._told.get(text, -TELL_AGAIN_AFTER) >= TELL_AGAIN_AFTER:
-            if len(self._told) > MOST_REMEMBERED:
-                self._told.clear()
-            self._told[text] = now
+        if now - self._shown.get(text, -REPEAT_AFTER) >= REPEAT_AFTER:
+            if len(self._shown) > MAX_REMEMBERED:
+                self._shown.clear()
+            self._shown[text] = now
             self._view.say(text, trouble=True)

@@ -56,20 +56,20 @@ def test_nodes_fail_and_recover(tmp_path: Path) -> None:
         found = await server.cluster.get(NODES, "node-1")
         assert found.metadata.annotations["mooring/failed"] == "true"
         code, output, _ = await mooring("node", "recover", config, "node-1", "node-3", home=tmp_path)
-        assert (code, output) == (0, "node/node-1 recovered\nnode/node-3 is well already\n")
+        assert (code, output) == (0, "node/node-1 recovered\nnode/node-3 has not failed\n")
         found = await server.cluster.get(NODES, "node-1")
         assert "mooring/failed" not in found.metadata.annotations
 
     with_server(scene)
 
 
-def test_unknown_nodes_are_told_and_the_others_fail_all_the_same(tmp_path: Path) -> None:
+def test_unknown_nodes_are_reported_and_the_others_fail(tmp_path: Path) -> None:
     async def scene(server: EmbeddedServer, nodes: FakeNodes) -> None:
         config = f"--kubeconfig={server.kubeconfig}"
         code, output, errors = await mooring("node", "fail", config, "n1", "node-7", home=tmp_path)
         assert (code, output) == (1, "node/node-7 failed\n")
-        assert "no node by the name of n1" in errors
-        assert "there are node-1, node-2, node-3, node-4, node-5, …" in errors
+        assert "node n1: not found" in errors
+        assert "hint: the cluster has node-1, node-2, node-3, node-4, node-5, …" in errors
 
     with_server(scene)
 

@@ -41,7 +41,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / "rack" / "rack.py").write_text("mine")
     again = mooring("plugin", "new", "rack", cwd=tmp_path)
     assert again.returncode == 2
-    assert "rack/rack.py exists already" in again.stderr
+    assert "rack/rack.py: already exists" in again.stderr
     assert (tmp_path / "rack" / "rack.py").read_text() == "mine"
 
 

@@ -149,8 +149,8 @@ def test_pods_nobody_tries_say_why() -> None:
     gated = pod("gated", schedulingGates=[{"name": "example.com/quota"}])
     foreign = pod("foreign", schedulerName="other")
     result = mooring("schedule", "-f", "-", stdin=manifests(node("a"), gated, foreign))
-    assert "held back by SchedulingGates: example.com/quota" in result.stdout
-    assert 'no profile is named "other"' in result.stdout
+    assert "gated by SchedulingGates: example.com/quota" in result.stdout
+    assert 'no profile has schedulerName "other"' in result.stdout
 
 
 def test_the_seed_decides_among_equals() -> None:
@@ -198,9 +198,9 @@ def test_workloads_come_with_their_pods() -> None:
     assert len(rows) == 4
     ignored, bad, odd = result.stderr.splitlines()
     assert ignored == "ignored: <stdin>: ConfigMap shop/settings"
-    assert odd == 'left out: <stdin>: StatefulSet odd: spec.replicas: found "two", expected an integer'
+    assert odd == 'skipped: <stdin>: StatefulSet odd: spec.replicas: found "two", expected an integer'
     assert bad == (
-        "left out: <stdin>: Deployment default/bad: spec.template.spec.containers[0].resources.requests.cpu: "
+        "skipped: <stdin>: Deployment default/bad: spec.template.spec.containers[0].resources.requests.cpu: "
         'found "lots", expected a quantity such as "100m" or "1Gi"'
     )
 
@@ -211,5 +211,5 @@ def test_what_only_a_cluster_knows_is_missed_once_for_all_pods_of_a_workload() -
     result = mooring("schedule", "-f", "-", stdin=manifests(*objects))
     assert result.returncode == 1
     (missed,) = result.stderr.splitlines()
-    assert missed.startswith("left out: <stdin>: Deployment default/web: Pod default/web-")
+    assert missed.startswith("skipped: <stdin>: Deployment default/web: Pod default/web-")
     assert 'spec.priorityClassName: found "urgent"' in missed

@@ -148,14 +148,16 @@ def test_saving_plugin_and_configuration_takes_them_into_use(tmp_path: Path) -> 
     with running(tmp_path, *args) as up:
         up.wait_for(r"default/web-\S+ -> node-1: ")
         (tmp_path / "favourite.py").write_text(PLUGIN + "\nthis is no Python\n")
-        up.wait_for(r"favourite.py: not taken into use, the old one stays: .*SyntaxError")
+        up.wait_for(r"favourite.py: reload failed; keeping the previous version: .*SyntaxError")
         (tmp_path / "config.yaml").write_text(CONFIG.replace("weight: 1000", "weight: many"))
-        up.wait_for(r"config.yaml.*: not taken into use, the old one stays: ")
+        up.wait_for(r"config.yaml.*: reload failed; keeping the previous version: ")
         (tmp_path / "config.yaml").write_text(CONFIG.replace("weight: 1000", "weight: 2000"))
         (tmp_path / "favourite.py").write_text(PLUGIN.replace("node-1", "node-3"))
-        up.wait_for(r"(favourite.py|config.yaml).*: saved, and in use now")
+        up.wait_for(r"(favourite.py|config.yaml).*: reloaded")
         if shutil.which("kubectl"):
-            up.wait(lambda: "favourite.py: saved" in up.text or not up.kubectl("version", check=False), "it")
+            up.wait(
+                lambda: "favourite.py: reloaded" in up.text or not up.kubectl("version", check=False), "it"
+            )
             up.kubectl("scale", "deployment", "web", "--replicas=2")
             up.wait_for(r"default/web-\S+ -> node-3: ")
         assert up.end() == 0
@@ -173,7 +175,7 @@ def test_a_plugin_without_a_configuration_runs_at_all_its_points(tmp_path: Path)
         pod = re.findall(r"web-\S+(?= -> error)", up.text)[0]
         told = up.run(MOORING, "explain", pod)  # the scheduler itself is asked, which has the plugin
         assert 'error: running Score plugins: plugin "Favourite" failed' in told.partition("Attempts")[2]
-        assert "the past attempts are not known" in up.run(
+        assert "past attempts are unknown" in up.run(
             MOORING, "explain", pod, "--config", str(tmp_path / "config.yaml")
         )
         assert up.end() == 0
@@ -196,12 +198,12 @@ def test_what_was_begun_goes_on_after_a_restart(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["--nodes", "3", "--nodes-file", "nodes.yaml"], "expected one of them"),
+        (["--nodes", "3", "--nodes-file", "nodes.yaml"], "mutually exclusive"),
         (["--nodes-file", "missing.yaml"], "missing.yaml: No such file"),
         (["--config", "missing.yaml"], "missing.yaml: No such file"),
         (["--plugin", "nowhere:Nothing"], "No module named 'nowhere'"),
         (["-f", "bad.yaml"], 'bad.yaml: no kind "Gadget" is served in v1'),
-        (["--kubeconfig", "other.yaml"], "other.yaml: holds other clusters, and is not overwritten"),
+        (["--kubeconfig", "other.yaml"], "other.yaml: not overwritten, because it contains other clusters"),
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_is_left_behind(
@@ -230,4 +232,4 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
             check=False,
         )
     assert done.returncode == 2
-    assert f"--port {port}: taken by another process" in done.stderr
+    assert f"--port {port}: in use by another process" in done.stderr

@@ -171,7 +171,7 @@ def test_a_plugin_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_help_lists_it() -> None:
     assert (
-        "Serve Python functions and plugins as a scheduler extender"
+        "Serve Python functions and plugins as an HTTP extender"
         in CliRunner().invoke(main, ["--help"]).output
     )
     text = CliRunner().invoke(main, ["extender", "--help"]).output

@@ -143,8 +143,8 @@ def test_mooring_explain_reads_decisions(tmp_path: Path) -> None:
         assert (pending.state, len(pending.attempts)) == ("pending", 1)
         with pytest.raises(UnknownPodError) as unknown:
             await asyncio.to_thread(ask_endpoint, endpoint, known, "default", "nobody")
-        assert set(unknown.value.known) == {"default/placed", "default/pending"}
-        with pytest.raises(RefusedError, match="answered 401"):
+        assert set(unknown.value.existing) == {"default/placed", "default/pending"}
+        with pytest.raises(RefusedError, match="401 Unauthorized"):
             await asyncio.to_thread(ask_endpoint, endpoint, credentials(tmp_path, "wrong"), "default", "x")
 
     scheduling(scenario, DecisionLog())

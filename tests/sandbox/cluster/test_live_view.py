@@ -60,7 +60,7 @@ def test_a_terminal_shows_counts_and_the_last_decisions_and_keeps_news() -> None
     view = TerminalView(console)
     view.decided(PLACED)
     view.decided(REFUSED)
-    view.say("plugin.py: saved, and in use now")
+    view.say("plugin.py: reloaded")
     view.refresh(Counts(nodes=3, ready=2, pending=1, running=1))
     view.close()
     assert isinstance(console.file, io.StringIO)

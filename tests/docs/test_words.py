@@ -1,0 +1,115 @@
+"""The words that STYLE.md rules out are in no help text, page or docstring.
+
+Pages and rooms that are not done have a ceiling, which may only be lowered.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_help import COMMANDS, shown
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(
+    path.relative_to(ROOT)
+    for pattern in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**/*.md")
+    for path in ROOT.glob(pattern)
+)
+PACKAGE = ROOT / "mooring"
+
+ALLOWED: tuple[str, ...] = ()  # phrases of Kubernetes that contain such a word
+PAGE_CEILINGS = {
+    "README.md": 5,
+    "CHANGELOG.md": 5,
+    "CONTRIBUTING.md": 2,
+    "docs/deploy.md": 19,
+    "docs/embedded.md": 15,
+    "docs/architecture.md": 10,
+    "docs/extenders.md": 9,
+    "docs/cluster.md": 7,
+    "docs/plugins.md": 13,
+}
+ROOM_CEILINGS = {
+    "api": 7,
+    "client": 48,
+    "config": 3,
+    "core": 27,
+    "demo": 7,
+    "explain": 12,
+    "extender": 21,
+    "framework": 9,
+    "metrics": 3,
+    "plugins": 18,
+    "process": 11,
+    "runtime": 24,
+    "sandbox/apiserver": 136,
+    "sandbox/cluster": 2,
+    "sandbox/controllers": 68,
+    "sandbox/kubelet": 20,
+    "sandbox/quota": 3,
+    "serving": 20,
+    "state": 4,
+    "testing": 13,
+}
+
+
+def avoided() -> re.Pattern[str]:
+    """The first column of the table in STYLE.md."""
+    table = (ROOT / "STYLE.md").read_text().partition("| Avoid |")[2]
+    cells = re.findall(r"^\| ([^|-][^|]*) \|", table, flags=re.MULTILINE)
+    phrases = [phrase.strip() for cell in cells for phrase in re.split(r";|, (?!but|and)", cell)]
+    assert len(phrases) > 50
+    return re.compile(r"\b(?:" + "|".join(map(re.escape, phrases)) + r")\b", re.IGNORECASE)
+
+
+AVOIDED = avoided()
+
+
+def hits(text: str) -> list[str]:
+    for phrase in ALLOWED:
+        text = text.replace(phrase, "")
+    return [re.sub(r"\s+", " ", hit) for hit in AVOIDED.findall(re.sub(r"\s+", " ", text))]
+
+
+def docstrings() -> Iterator[tuple[Path, str]]:
+    """Docstrings of modules, classes and functions, and strings below a class's fields."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.Expr(value=ast.Constant(value=str(text))):
+                    yield path, text
+
+
+def room(path: Path) -> str:
+    """`core`, or `sandbox/apiserver`."""
+    parts = path.relative_to(PACKAGE).parts
+    return "/".join(parts[: 2 if parts[0] == "sandbox" and len(parts) > 2 else 1])
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_help(path: tuple[str, ...]) -> None:
+    assert hits(shown(path)) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_pages(page: Path) -> None:
+    assert len(found := hits((ROOT / page).read_text())) <= PAGE_CEILINGS.get(str(page), 0), found
+
+
+def test_docstrings() -> None:
+    counts: Counter[str] = Counter()
+    places: list[str] = []
+    for path, text in docstrings():
+        words = hits(text) + ["The same"] * text.startswith("The same")
+        counts[room(path)] += len(words)
+        if words and room(path) not in ROOM_CEILINGS:
+            places.append(f"{path.relative_to(ROOT)}: {', '.join(words)}: {text.splitlines()[0]}")
+    assert not places, "\n".join(places)
+    too_many = {name: (counts[name], most) for name, most in ROOM_CEILINGS.items() if counts[name] > most}
+    assert not too_many, "more than the ceiling"
