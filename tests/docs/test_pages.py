@@ -33,6 +33,14 @@ def test_the_test_in_the_readme_passes(tmp_path: Path) -> None:
     assert "1 passed" in run(f"python -m pytest -q {tmp_path}/test_readme.py")
 
 
+def test_the_readme_shows_what_schedule_prints() -> None:
+    [block] = [each for each in blocks("README.md", "console") if each.startswith("$ mooring schedule ")]
+    command, _, expected = block.removeprefix("$ ").partition("\n")
+    pattern = re.escape(expected).replace("\\\n…\\\n", "\n(?:.*\n)*?").replace("…", ".*")
+    printed = run(f"cd {ROOT} && {command}")
+    assert re.fullmatch(pattern, printed), printed
+
+
 def test_the_test_in_the_page_on_the_cluster_passes(tmp_path: Path) -> None:
     [test] = blocks("docs/cluster.md", "python")
     (tmp_path / "test_page.py").write_text(test)

@@ -120,7 +120,7 @@ def failing(*words: str) -> str:
 
 
 def test_nothing_to_serve() -> None:
-    assert "Nothing to serve: name a file with handlers, or a --plugin MODULE:CLASS." in failing()
+    assert "nothing to serve\nhint: pass a file with handlers, or --plugin MODULE:CLASS" in failing()
 
 
 @pytest.mark.parametrize(

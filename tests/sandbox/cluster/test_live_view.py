@@ -70,7 +70,7 @@ def test_a_terminal_shows_counts_and_the_last_decisions_and_keeps_news() -> None
         "1 pending",
         "the only one of 3 nodes that fits",
         "default/[db]",
-        "saved, and in",
+        "plugin.py: reloaded",
     ):
         assert words in shown
 
