@@ -11,11 +11,10 @@ class DelayArgs(Args):
     master: str = ""
 
 
-class Delay(Plugin):
+class Delay(Plugin[DelayArgs]):
     """Holds a pod back until its annotation `delay` has passed."""
 
     name = "Delay"
-    args: DelayArgs
 
     def pre_filter(self, state, pod, nodes):
         text = pod.annotations.get("delay")

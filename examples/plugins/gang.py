@@ -5,11 +5,10 @@ class GangArgs(Args):
     timeout_seconds: float = 60
 
 
-class Gang(Plugin):
+class Gang(Plugin[GangArgs]):
     """Pods with the same label `gang` start together, or not at all; `gang-size` says how many they are."""
 
     name = "Gang"
-    args: GangArgs
 
     def permit(self, state, pod, node_name):
         gang, size = pod.labels.get("gang"), int(pod.labels.get("gang-size", "1"))

@@ -13,11 +13,10 @@ class SamplePluginArgs(Args, rename=str):
     thanks_to: str = ""
 
 
-class SamplePlugin(Plugin):
+class SamplePlugin(Plugin[SamplePluginArgs]):
     """Logs what happens to a pod on its way to a node, and refuses nothing."""
 
     name = "sample-plugin"
-    args: SamplePluginArgs
 
     def __init__(self, args, handle):
         super().__init__(args, handle)

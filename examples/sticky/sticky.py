@@ -15,6 +15,7 @@ from mooring.framework import (
     Plugin,
     Problem,
     Resource,
+    StateKey,
     requeue_on,
     skip,
     unresolvable,
@@ -54,11 +55,13 @@ class StickyNodeArgs(Args):
             yield Problem("timeoutSeconds", "must not be negative", self.timeout_seconds)
 
 
-class StickyNode(Plugin):
+LAST_NODE = StateKey[str]("the node that the job ran on last")
+
+
+class StickyNode(Plugin[StickyNodeArgs]):
     """Brings the pod of a StickyJob back to its last node: preferred, or required for a time."""
 
     name = "StickyNode"
-    args: StickyNodeArgs
     watches = (STICKY_JOBS,)
 
     def pre_filter(self, state, pod, nodes):
@@ -70,11 +73,11 @@ class StickyNode(Plugin):
             return unresolvable(f"its StickyJob {owner.name} is not known yet")
         if not job.status.last_node:
             return skip()
-        state.write("sticky", job.status.last_node)
+        state.write(LAST_NODE, job.status.last_node)
         return None
 
     def filter(self, state, pod, node):
-        last = state.read("sticky")
+        last = state.read(LAST_NODE)
         until = parse_time(pod.metadata.creation_timestamp) + self.args.timeout_seconds
         if self.args.mode is Mode.PREFERRED or node.name == last or self.handle.now() >= until:
             return None
@@ -82,15 +85,15 @@ class StickyNode(Plugin):
         return unresolvable(reason, not_before=until)
 
     def pre_score(self, state, pod, nodes):
-        return skip() if state.get("sticky") is None else None
+        return skip() if state.get(LAST_NODE) is None else None
 
     def score(self, state, pod, node):
-        return 100 if node.name == state.read("sticky") else 0
+        return 100 if node.name == state.read(LAST_NODE) else 0
 
     async def post_bind(self, state, pod, node_name):
         """Write down where the job runs now. Another scheduler may do the same with its own pods."""
         owner = self._owner(pod)
-        if owner is None or self.handle.client is None or state.get("sticky") == node_name:
+        if owner is None or self.handle.client is None or state.get(LAST_NODE) == node_name:
             return
         job = StickyJob(metadata=ObjectMeta(name=owner.name, namespace=pod.namespace))
         for _ in range(TRIES):

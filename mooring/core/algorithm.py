@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from mooring.core.crowding import Crowding
+from mooring.core.crowding import CROWDING, Crowding
 from mooring.core.diagnosis import Diagnosis
 from mooring.core.extenders import Extenders, ExtenderScores
 from mooring.core.nominator import Nominator
@@ -24,7 +24,7 @@ from mooring.framework.status import SUCCESS, Code, Status
 from mooring.runtime.changes import Changes
 from mooring.runtime.engine_state import EngineState
 from mooring.runtime.extender import ExtenderCallError
-from mooring.runtime.profile import Profile, ShapeMemory
+from mooring.runtime.profile import Profile, ShapeCache
 from mooring.runtime.scoring import Scoring
 from mooring.runtime.stopwatch import Stopwatch
 from mooring.runtime.totals import BestRows
@@ -86,14 +86,14 @@ class Algorithm:
         `score_anyway` scores also where the choice does not need it, for explanations.
         """
         nodes = self._cluster.nodes
-        memory = profile.memory_of(pod.shape, len(nodes))
+        cache = profile.cache_for(pod.shape, len(nodes))
         stopwatch = profile.stopwatch
-        choice = self._filtered(profile, pod, nodes, memory, stopwatch)
+        choice = self._filtered(profile, pod, nodes, cache, stopwatch)
         if choice.row is None and choice.feasible is not None:
-            choice.candidates = self._candidates(profile, nodes, memory, choice)
+            choice.candidates = self._candidates(profile, nodes, cache, choice)
             if self._extenders:
                 self._narrow(pod, nodes, choice, stopwatch)
-            self._score(profile, pod, nodes, memory, choice, score_anyway, stopwatch)
+            self._score(profile, pod, nodes, cache, choice, score_anyway, stopwatch)
             if choice.best is not None:
                 best = choice.best
                 choice.row = int(best[self._pick(len(best)) if len(best) > 1 else 0])
@@ -105,27 +105,27 @@ class Algorithm:
         Extenders are asked where scores are wanted, which is once for each explanation.
         """
         nodes = self._cluster.nodes
-        memory = ShapeMemory(profile)
-        choice = self._filtered(profile, pod, nodes, memory, None)
+        cache = ShapeCache(profile)
+        choice = self._filtered(profile, pod, nodes, cache, None)
         if score and self._extenders and choice.row is None and choice.feasible is not None:
             self._narrow(pod, nodes, choice, None)
         if score and choice.feasible is not None and choice.feasible.any():
             choice.candidates = nodes.where(choice.feasible)
-            self._score(profile, pod, nodes, memory, choice, True, None)
+            self._score(profile, pod, nodes, cache, choice, True, None)
             if choice.row is None and choice.best is not None:
                 choice.row = int(choice.best[0])
         return self._finished(choice)
 
     def _filtered(
-        self, profile: Profile, pod: PodInfo, nodes: Nodes, memory: ShapeMemory, stopwatch: Stopwatch | None
+        self, profile: Profile, pod: PodInfo, nodes: Nodes, cache: ShapeCache, stopwatch: Stopwatch | None
     ) -> Choice:
-        choice = Choice(EngineState(memory.memory), Diagnosis(self._cluster.table.row_of))
+        choice = Choice(EngineState(cache.values), Diagnosis(self._cluster.table.row_of))
         if stopwatch is not None:
             choice.state.sampling = stopwatch.cycle_samples.next()
-        if len(nodes) and self._pre_filter(profile, memory, pod, nodes, choice):
+        if len(nodes) and self._pre_filter(profile, cache, pod, nodes, choice):
             if stopwatch is not None:
                 stopwatch.laps.append(stopwatch.timer())
-            self._filter(profile, pod, nodes, memory, choice)
+            self._filter(profile, pod, nodes, cache, choice)
             if stopwatch is not None:
                 stopwatch.laps.append(stopwatch.timer())
         return choice
@@ -138,9 +138,9 @@ class Algorithm:
         return choice
 
     def _pre_filter(
-        self, profile: Profile, memory: ShapeMemory, pod: PodInfo, nodes: Nodes, choice: Choice
+        self, profile: Profile, cache: ShapeCache, pod: PodInfo, nodes: Nodes, choice: Choice
     ) -> bool:
-        outcome = profile.pre_filter(memory, choice.state, pod, nodes)
+        outcome = profile.pre_filter(cache, choice.state, pod, nodes)
         diagnosis = choice.diagnosis
         if outcome.restricting:
             diagnosis.unschedulable_plugins.update(outcome.restricting)
@@ -156,9 +156,9 @@ class Algorithm:
         return True
 
     def _filter(
-        self, profile: Profile, pod: PodInfo, nodes: Nodes, memory: ShapeMemory, choice: Choice
+        self, profile: Profile, pod: PodInfo, nodes: Nodes, cache: ShapeCache, choice: Choice
     ) -> None:
-        diagnosis, filtering = choice.diagnosis, memory.filtering
+        diagnosis, filtering = choice.diagnosis, cache.filtering
         changes = choice.changes = filtering.refresh(choice.state, pod, nodes, diagnosis.allowed)
         diagnosis.filtering = filtering
         crowded = self._crowded(profile, pod, nodes, choice.state, changes)
@@ -222,12 +222,12 @@ class Algorithm:
     ) -> Mapping[int, Status]:
         """The rows where nominated pods are in the way."""
         if not self._nominator.nodes_with_nominations():
-            state.memory.pop(Crowding, None)
+            state.discard_cached(CROWDING)
             return NO_REFUSALS
-        crowding = state.remember(Crowding, Crowding)
+        crowding = state.cached(CROWDING, Crowding)
         return crowding.refresh(profile, pod, nodes, state, self._nominator, changes)
 
-    def _candidates(self, profile: Profile, nodes: Nodes, memory: ShapeMemory, choice: Choice) -> Nodes:
+    def _candidates(self, profile: Profile, nodes: Nodes, cache: ShapeCache, choice: Choice) -> Nodes:
         """The feasible nodes that are to be scored: all, or the configured share of them."""
         feasible = choice.feasible
         assert feasible is not None
@@ -239,15 +239,15 @@ class Algorithm:
             if sampled is not None:
                 choice.feasible = sampled
                 return nodes.where(sampled)
-        plain = feasible is memory.filtering.feasible
-        return memory.filtering.candidates(nodes) if plain else nodes.where(feasible)
+        plain = feasible is cache.filtering.feasible
+        return cache.filtering.candidates(nodes) if plain else nodes.where(feasible)
 
     def _score(
         self,
         profile: Profile,
         pod: PodInfo,
         nodes: Nodes,
-        memory: ShapeMemory,
+        cache: ShapeCache,
         choice: Choice,
         score_anyway: bool,
         stopwatch: Stopwatch | None,
@@ -261,10 +261,10 @@ class Algorithm:
             return
         assert choice.feasible is not None
         assert choice.changes is not None
-        profile.pre_score(memory, choice.state, pod, candidates)
+        profile.pre_score(cache, choice.state, pod, candidates)
         if stopwatch is not None:
             stopwatch.laps.append(stopwatch.timer())
-        scoring = memory.scoring
+        scoring = cache.scoring
         scoring.refresh(choice.state, pod, nodes, choice.feasible, candidates, choice.changes)
         choice.scoring, choice.total = scoring, scoring.total
         if self._extenders:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from mooring.core.nominator import Nominator
+from mooring.framework.cycle_state import StateKey
 from mooring.framework.nodes import Nodes
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status
@@ -82,3 +83,6 @@ def refusals_with(
     answer = Answer(profile.filters, state, pod, view)
     refused = np.flatnonzero(answer.first).tolist()
     return {rows[i]: status for i in refused if (status := answer.status(i)) is not None}
+
+
+CROWDING = StateKey[Crowding]("crowding")

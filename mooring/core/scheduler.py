@@ -391,7 +391,7 @@ class Scheduler:
 
     def _activate_stashed(self, cycle: BindingCycle) -> None:
         """Pods that plugins want tried now, left in the cycle's state."""
-        stashed: dict[str, PodInfo] | None = cycle.state.get(PODS_TO_ACTIVATE)
+        stashed = cycle.state.get(PODS_TO_ACTIVATE)
         if stashed:
             self.queue.activate(list(stashed.values()))
             stashed.clear()

@@ -4,7 +4,7 @@ from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject
 from mooring.framework.args import Args, Problem
 from mooring.framework.cache_key import CacheKey
-from mooring.framework.cycle_state import CycleState
+from mooring.framework.cycle_state import CycleState, StateKey
 from mooring.framework.events import Action, ClusterEvent, EventHint, Hint, Resource, requeue_on
 from mooring.framework.handle import Client, Handle, Listers, Snapshot, WaitingPod
 from mooring.framework.nodes import (
@@ -57,6 +57,7 @@ __all__ = [
     "RowCounts",
     "Shape",
     "Snapshot",
+    "StateKey",
     "Status",
     "Verdicts",
     "WaitingPod",

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import typing
 from collections.abc import Iterable
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple
 
 from mooring.api.kinds import ApiResource
 from mooring.framework.args import Args
@@ -17,6 +16,13 @@ from mooring.framework.handle import Handle, MaybeAwaitable
 from mooring.framework.nodes import Groups, IntArray, NodeInfo, Nodes, NodeStatuses, Verdicts
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # part of every type checker, so not a dependency
+
+    PluginArgs = TypeVar("PluginArgs", bound=Args, default=Any)
+else:
+    PluginArgs = typing.TypeVar("PluginArgs", bound=Args)
 
 
 class QueuedPod(typing.Protocol):
@@ -48,7 +54,7 @@ class PostFilterResult(NamedTuple):
     detail: Any = None  # for explanations: whatever the plugin can tell about how it decided
 
 
-class Plugin:
+class Plugin(Generic[PluginArgs]):
     """Base of all plugins. A method left alone means: does not take part in that extension point.
 
     Scheduling-cycle methods are plain functions; pre_bind, bind and post_bind may be `async def`.
@@ -60,13 +66,12 @@ class Plugin:
     cache_key: ClassVar[CacheKey] = CacheKey.NONE
     watches: ClassVar[tuple[ApiResource[Any], ...]] = ()
     """Kinds to be had of `handle.listers`, beside those that every scheduler watches: custom resources."""
-    args: Any
 
-    # Found by the framework from the overridden methods and the annotation of `args`.
+    # Derived from the overridden methods and from the base class: Plugin[MyArgs].
     extension_points: ClassVar[frozenset[str]] = frozenset()
     args_type: ClassVar[type[Args] | None] = None
 
-    def __init__(self, args: Any, handle: Handle) -> None:
+    def __init__(self, args: PluginArgs, handle: Handle) -> None:
         self.args = args
         self.handle = handle
 
@@ -77,12 +82,10 @@ class Plugin:
             for point in EXTENSION_POINTS.values()
             if any(overrides(cls, method) for method in point.methods)
         )
-        if "args" in inspect.get_annotations(cls):
-            frame = inspect.currentframe()
-            around = frame.f_back.f_locals if frame is not None and frame.f_back is not None else {}
-            # A class made in a function may speak of another one made there.
-            hint = typing.get_type_hints(cls, localns=dict(around)).get("args")
-            cls.args_type = hint if isinstance(hint, type) and issubclass(hint, Args) else None
+        for base in vars(cls).get("__orig_bases__", ()):  # Plugin[MyArgs], or a generic subclass of it
+            for parameter in typing.get_args(base):
+                if isinstance(parameter, type) and issubclass(parameter, Args):
+                    cls.args_type = parameter
 
     # ---- queue
 

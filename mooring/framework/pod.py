@@ -38,9 +38,9 @@ class Shape:
         "affinity_terms",
         "claims",
         "controller",
+        "derived",
         "host_ports",
         "labels",
-        "memory",
         "namespace",
         "nonzero_used",
         "priority",
@@ -71,7 +71,7 @@ class Shape:
             if volume.persistent_volume_claim is not None
         )
         self.host_ports: tuple[tuple[str, str, int], ...] = resources.host_ports(pod)
-        self.memory: dict[Any, Any] = {}  # forms that plugins derive from the shape alone
+        self.derived: dict[Any, Any] = {}  # values that plugins derive from the shape alone
 
     def takes_as_much_as(self, other: Shape) -> bool:
         """Whether nodes count the same for pods of both shapes, but for what their labels match."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from mooring.api.workloads import PodDisruptionBudget
-from mooring.framework.cycle_state import CycleState
+from mooring.framework.cycle_state import CycleState, StateKey
 from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.nodes import Mark, NodeInfo, NodeStatuses
 from mooring.framework.plugin import Plugin, PostFilterResult
@@ -35,11 +35,13 @@ class _Remembered(NamedTuple):
     dry_run: DryRun
 
 
-class DefaultPreemption(Plugin):
+_DRY_RUNS = StateKey[_Remembered]("DefaultPreemption/dry-runs")
+
+
+class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
     """Finds the node where evicting lower-priority pods hurts least, and nominates the pod to it."""
 
     name = "DefaultPreemption"
-    args: DefaultPreemptionArgs
     handle: EngineHandle
 
     NOT_HELPFUL = "Preemption is not helpful for scheduling"
@@ -109,7 +111,7 @@ class DefaultPreemption(Plugin):
         budgets = self.handle.listers.version(PodDisruptionBudget)
         if not self.handle.filters_are_local(state):
             return DryRun()
-        remembered: _Remembered | None = state.memory.get(self.name)
+        remembered = state.get_cached(_DRY_RUNS)
         dry_run = DryRun()
         if remembered is not None and remembered.budgets == budgets:
             changed = nodes.changed_since(remembered.mark)
@@ -117,7 +119,7 @@ class DefaultPreemption(Plugin):
                 dry_run = remembered.dry_run
                 for row in {*changed[0], *changed[1]}:
                     dry_run.forget(row)
-        state.memory[self.name] = _Remembered(nodes.mark, budgets, dry_run)
+        state.write_cached(_DRY_RUNS, _Remembered(nodes.mark, budgets, dry_run))
         return dry_run
 
     def _wanted(self, potential: int) -> int:

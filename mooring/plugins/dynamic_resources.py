@@ -18,13 +18,12 @@ from mooring.plugins.arithmetic import default_normalize
 from mooring.runtime.engine_state import engine_state
 
 
-class DynamicResources(Plugin):
+class DynamicResources(Plugin[DynamicResourcesArgs]):
     """Takes part where kube-scheduler's plugin does, so that messages and scores of pods without claims are
     the same. A pod with claims is refused: placing it as if it had none would start it without devices."""
 
     name = "DynamicResources"
     cache_key = CacheKey.NODE
-    args: DynamicResourcesArgs
 
     NOT_SUPPORTED = "resource claims are not supported yet"
     NOT_FOUND = "not found"

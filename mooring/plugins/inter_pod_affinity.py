@@ -8,7 +8,7 @@ from typing import ClassVar
 from mooring.api.objects import Node, PodAffinity
 from mooring.framework.affinity import AffinityTerm
 from mooring.framework.cache_key import CacheKey
-from mooring.framework.cycle_state import CycleState
+from mooring.framework.cycle_state import CycleState, StateKey
 from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import IntArray, Nodes, Verdicts
@@ -26,17 +26,16 @@ from mooring.plugins.pod_affinity.filtering import (
 from mooring.plugins.pod_affinity.scoring import PreferredTerms
 from mooring.plugins.pod_affinity.terms import Concerns
 
-_CONCERNS = "InterPodAffinity/concerns"
-_REQUIRED = "InterPodAffinity/required"
-_PREFERRED = "InterPodAffinity/preferred"
+_CONCERNS = StateKey[Concerns]("InterPodAffinity/concerns")
+_REQUIRED = StateKey[RequiredTerms]("InterPodAffinity/required")
+_PREFERRED = StateKey[PreferredTerms]("InterPodAffinity/preferred")
 
 
-class InterPodAffinity(Plugin):
+class InterPodAffinity(Plugin[InterPodAffinityArgs]):
     """Required terms filter, preferred ones score; those of pods on nodes count as well as the pod's own."""
 
     name = "InterPodAffinity"
     cache_key = CacheKey.NONE
-    args: InterPodAffinityArgs
 
     AFFINITY_NOT_MATCHED = "node(s) didn't match pod affinity rules"
     ANTI_AFFINITY_NOT_MATCHED = "node(s) didn't match pod anti-affinity rules"
@@ -54,23 +53,22 @@ class InterPodAffinity(Plugin):
         }
 
     def _concerns(self, state: CycleState, shape: Shape) -> Concerns:
-        return state.remember(_CONCERNS, lambda: Concerns(shape, self.handle.listers))
+        return state.cached(_CONCERNS, lambda: Concerns(shape, self.handle.listers))
 
     # ---- filter
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         if not (pod.shape.affinity_terms or nodes.carried_terms):
             return SKIP  # nobody speaks of anybody
-        required: RequiredTerms | None = state.memory.get(_REQUIRED)
+        required = state.get_cached(_REQUIRED)
         if required is None:
             required = RequiredTerms(self._concerns(state, pod.shape), pod.shape, self._statuses)
-            state.memory[_REQUIRED] = required
+            state.write_cached(_REQUIRED, required)
         required.update(nodes)
         return SKIP if required.idle else None
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts:
-        required: RequiredTerms = state.memory[_REQUIRED]
-        return required.verdicts(nodes)
+        return state.read_cached(_REQUIRED).verdicts(nodes)
 
     # ---- score
 
@@ -79,21 +77,19 @@ class InterPodAffinity(Plugin):
             return skip(shape=True)
         if not (pod.shape.affinity_terms or nodes.carried_terms):
             return SKIP
-        preferred: PreferredTerms | None = state.memory.get(_PREFERRED)
+        preferred = state.get_cached(_PREFERRED)
         if preferred is None:
             hard_weight = self.args.hard_pod_affinity_weight
             preferred = PreferredTerms(self._concerns(state, pod.shape), hard_weight)
-            state.memory[_PREFERRED] = preferred
+            state.write_cached(_PREFERRED, preferred)
         preferred.update(nodes)
         return SKIP if preferred.idle else None
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        preferred: PreferredTerms = state.memory[_PREFERRED]
-        return preferred.score(nodes)
+        return state.read_cached(_PREFERRED).score(nodes)
 
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray, nodes: Nodes) -> IntArray:
-        preferred: PreferredTerms = state.memory[_PREFERRED]
-        return preferred.normalize(scores)
+        return state.read_cached(_PREFERRED).normalize(scores)
 
     # ---- queueing hints
 

@@ -98,12 +98,12 @@ def match_required(nodes: Nodes, shape: Shape) -> BoolArray:
 
 def _required_of(shape: Shape) -> tuple[Mapping[str, str], Sequence[NodeTerm] | None]:
     """What the pod requires of nodes, compiled once per shape; None: no required node affinity."""
-    found: tuple[Mapping[str, str], Sequence[NodeTerm] | None] | None = shape.memory.get(_required_of)
+    found: tuple[Mapping[str, str], Sequence[NodeTerm] | None] | None = shape.derived.get(_required_of)
     if found is None:
         affinity = shape.spec.affinity.node_affinity if shape.spec.affinity is not None else None
         required = affinity.required if affinity is not None else None
         terms = None if required is None else [compile_node_term(t) for t in required.node_selector_terms]
-        found = shape.memory[_required_of] = (shape.spec.node_selector or {}, terms)
+        found = shape.derived[_required_of] = (shape.spec.node_selector or {}, terms)
     return found
 
 

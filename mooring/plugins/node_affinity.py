@@ -19,7 +19,7 @@ from mooring.api.selectors import (
     parse_problem,
 )
 from mooring.framework.cache_key import CacheKey
-from mooring.framework.cycle_state import CycleState
+from mooring.framework.cycle_state import CycleState, StateKey
 from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import IntArray, Nodes, Verdicts
@@ -38,13 +38,12 @@ class Preference(NamedTuple):
     term: NodeTerm
 
 
-class NodeAffinity(Plugin):
+class NodeAffinity(Plugin[NodeAffinityArgs]):
     """Refuses nodes that spec.nodeSelector, required node affinity or the profile's addedAffinity exclude,
     and prefers those that preferred terms name. Works per distinct value of the labels asked about."""
 
     name = "NodeAffinity"
     cache_key = CacheKey.NODE
-    args: NodeAffinityArgs
 
     NOT_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
     NOT_MATCHED = "node(s) didn't match Pod's node affinity/selector"
@@ -60,6 +59,7 @@ class NodeAffinity(Plugin):
             None if required is None else [compile_node_term(term) for term in required.node_selector_terms]
         )
         self._added_preferred = _preferences(added.preferred or ())
+        self._preferences_key = StateKey[list[Preference]](self.name)  # per instance, as the arguments are
 
     # ---- filter
 
@@ -100,9 +100,11 @@ class NodeAffinity(Plugin):
 
     def _preferences_of(self, state: CycleState, pod: PodInfo) -> list[Preference]:
         """The pod's preferences and the profile's; raises SelectorError for a term that does not parse."""
-        return state.remember(
-            self, lambda: self._added_preferred + _preferences(_affinity(pod.spec).preferred or ())
-        )
+
+        def make() -> list[Preference]:
+            return self._added_preferred + _preferences(_affinity(pod.spec).preferred or ())
+
+        return state.cached(self._preferences_key, make)
 
     # ---- events
 

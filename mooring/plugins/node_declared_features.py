@@ -8,7 +8,7 @@ import numpy as np
 
 from mooring.api.objects import Node, PodSpec
 from mooring.framework.cache_key import CacheKey
-from mooring.framework.cycle_state import CycleState
+from mooring.framework.cycle_state import CycleState, StateKey
 from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.nodes import Nodes, Verdicts, refuse
 from mooring.framework.plugin import Plugin
@@ -28,19 +28,20 @@ class NodeDeclaredFeatures(Plugin):
     cache_key = CacheKey.NODE
 
     MISSING = "node(s) didn't match Pod's required features"
-    PRE_FILTER_KEY = "PreFilterNodeDeclaredFeatures"
+    PRE_FILTER_KEY = StateKey[frozenset[str]]("PreFilterNodeDeclaredFeatures")
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        required = state.remember(self, lambda: required_features(pod.spec))
+        required = state.cached(self.PRE_FILTER_KEY, lambda: required_features(pod.spec))
         if not required:
             return skip(shape=True)
         state.write(self.PRE_FILTER_KEY, required)
         return None
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:
-        required: frozenset[str] | None = state.get(self.PRE_FILTER_KEY)
+        required = state.get(self.PRE_FILTER_KEY)
         if required is None:
-            raise PluginError(self.name, f'error reading "{self.PRE_FILTER_KEY}" from cycle-state: not found')
+            key = self.PRE_FILTER_KEY.name
+            raise PluginError(self.name, f'error reading "{key}" from cycle-state: not found')
         declared = spread(nodes.declared_features, required.issubset, np.bool_)
         return None if declared.all() else refuse(~declared, unresolvable(self.MISSING))
 

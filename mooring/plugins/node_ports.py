@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mooring.framework.cache_key import CacheKey
-from mooring.framework.cycle_state import CycleState
+from mooring.framework.cycle_state import CycleState, StateKey
 from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.nodes import Nodes, Verdicts, refuse
 from mooring.framework.plugin import Plugin
@@ -44,18 +44,18 @@ class NodePorts(Plugin):
     cache_key = CacheKey.NODE_AND_PODS
 
     TAKEN = "node(s) didn't have free ports for the requested pod ports"
-    PRE_FILTER_KEY = "PreFilterNodePorts"
+    PRE_FILTER_KEY = StateKey[list[PortConflict]]("PreFilterNodePorts")
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         if not pod.shape.host_ports:
             return skip(shape=True)
-        state.write(self.PRE_FILTER_KEY, state.remember(self, lambda: _conflicts(pod)))
+        state.write(self.PRE_FILTER_KEY, state.cached(self.PRE_FILTER_KEY, lambda: _conflicts(pod)))
         return None
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:
-        conflicts: list[PortConflict] | None = state.get(self.PRE_FILTER_KEY)
+        conflicts = state.get(self.PRE_FILTER_KEY)
         if conflicts is None:
-            raise PluginError(self.name, f'reading "{self.PRE_FILTER_KEY}" from cycleState: not found')
+            raise PluginError(self.name, f'reading "{self.PRE_FILTER_KEY.name}" from cycleState: not found')
         holders = nodes.count(conflicts[0])
         for conflict in conflicts[1:]:
             holders = holders + nodes.count(conflict)

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mooring.framework.cache_key import CacheKey
-from mooring.framework.cycle_state import CycleState
+from mooring.framework.cycle_state import CycleState, StateKey
+from mooring.framework.handle import Handle
 from mooring.framework.nodes import IntArray, NodeInfo, Nodes
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
@@ -34,13 +35,16 @@ _ONE, _TWO, _FIFTY, _HUNDRED = (np.array(number) for number in (1.0, 2.0, MAX_SC
 _HALF, _ONE_BIT, _LOWEST = np.array(HALF), np.array(1), np.array(LOWEST_INT64)
 
 
-class NodeResourcesBalancedAllocation(Plugin):
+class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs]):
     """Scores how the spread between the resources' utilization changes when the pod is added: 75 where it
     stays, up to 100 where the pod evens it out, down to 50 where it makes it worse."""
 
     name = "NodeResourcesBalancedAllocation"
     cache_key = CacheKey.RESOURCES
-    args: NodeResourcesBalancedAllocationArgs
+
+    def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._scored_key = StateKey[ScoredResources](self.name)  # per instance, as the arguments are
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         requests = pod.shape.used
@@ -73,9 +77,10 @@ class NodeResourcesBalancedAllocation(Plugin):
         return gain
 
     def _scored(self, state: CycleState, pod: PodInfo, known: Sequence[str]) -> ScoredResources:
-        scored: ScoredResources | None = state.memory.get(self)
+        scored = state.get_cached(self._scored_key)
         if scored is None or scored.known != len(known):
-            scored = state.memory[self] = ScoredResources(self.args.resources, pod.shape.used, known)
+            scored = ScoredResources(self.args.resources, pod.shape.used, known)
+            state.write_cached(self._scored_key, scored)
         return scored
 
 

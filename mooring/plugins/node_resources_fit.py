@@ -13,7 +13,7 @@ from mooring.api.objects import Node
 from mooring.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended
 from mooring.framework.args import Args
 from mooring.framework.cache_key import CacheKey
-from mooring.framework.cycle_state import CycleState
+from mooring.framework.cycle_state import CycleState, StateKey
 from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import IntArray, NodeInfo, Nodes, Verdicts
@@ -25,8 +25,6 @@ from mooring.plugins.resource_columns import ScoredResources, is_tracked, lines_
 from mooring.plugins.scoring_strategies import Strategy
 from mooring.runtime.amounts import ALLOWED_PODS, pods_line, wrap_int64
 from mooring.runtime.runners import PluginError
-
-_SCORED = "NodeResourcesFit/scored"
 
 TOO_MANY_PODS = "Too many pods"
 MOST_RESOURCES = 29  # that one pod can request: a code has 31 bits, two of which say something else
@@ -124,24 +122,26 @@ class Aligned:
         return code
 
 
-class NodeResourcesFit(Plugin):
+class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
     """Refuses nodes whose allocatable, less what their pods request, is not enough for the pod."""
 
     name = "NodeResourcesFit"
     cache_key = CacheKey.RESOURCES
-    args: NodeResourcesFitArgs
 
-    PRE_FILTER_KEY = "PreFilterNodeResourcesFit"
+    PRE_FILTER_KEY = StateKey[Wanted]("PreFilterNodeResourcesFit")
 
     def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         _refuse_invalid(args)
         self._strategy = Strategy(args.scoring_strategy)
+        # Per instance: they follow from its arguments.
+        self._wanted_key = StateKey[Wanted](f"{self.name}/wanted")
+        self._scored_key = StateKey[ScoredResources](f"{self.name}/scored")
 
     # ---- filter
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        state.write(self.PRE_FILTER_KEY, state.remember(self, lambda: self._wanted(pod)))
+        state.write(self.PRE_FILTER_KEY, state.cached(self._wanted_key, lambda: self._wanted(pod)))
         return None
 
     def _wanted(self, pod: PodInfo) -> Wanted:
@@ -159,22 +159,22 @@ class NodeResourcesFit(Plugin):
         return name in self.args.ignored_resources or group in self.args.ignored_resource_groups
 
     def _not_written(self) -> NoReturn:
-        raise PluginError(self.name, f'error reading "{self.PRE_FILTER_KEY}" from cycleState: not found')
+        raise PluginError(self.name, f'error reading "{self.PRE_FILTER_KEY.name}" from cycleState: not found')
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        wanted: Wanted = state.get(self.PRE_FILTER_KEY) or self._not_written()
+        wanted = state.get(self.PRE_FILTER_KEY) or self._not_written()
         code = wanted.aligned(node.resources).code_of(node)
         return wanted.refusals[code] if code else None
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:
-        wanted: Wanted = state.get(self.PRE_FILTER_KEY) or self._not_written()
+        wanted = state.get(self.PRE_FILTER_KEY) or self._not_written()
         codes = wanted.aligned(nodes.resources).codes(nodes)
         return None if codes is None else Verdicts(codes.astype(np.int32), wanted.refusals)
 
     # ---- score
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        return None  # what score needs follows from the shape and is remembered with it
+        return None  # what score needs follows from the shape and is cached with it
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         return self._strategy.score_one(self._scored(state, pod, node.resources), node.amounts)
@@ -186,10 +186,10 @@ class NodeResourcesFit(Plugin):
         return self._strategy.score(scored, nodes)
 
     def _scored(self, state: CycleState, pod: PodInfo, known: Sequence[str]) -> ScoredResources:
-        scored: ScoredResources | None = state.memory.get(_SCORED)
+        scored = state.get_cached(self._scored_key)
         if scored is None or scored.known != len(known):
             specs, requests = self.args.scoring_strategy.resources, pod.shape.score_requests
-            scored = state.memory[_SCORED] = ScoredResources(specs, requests, known)
+            scored = state.write_cached(self._scored_key, ScoredResources(specs, requests, known))
         return scored
 
     # ---- events

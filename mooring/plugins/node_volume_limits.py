@@ -12,7 +12,7 @@ from mooring.api.storage import (
     PersistentVolumeClaim,
     VolumeAttachment,
 )
-from mooring.framework.cycle_state import CycleState
+from mooring.framework.cycle_state import CycleState, StateKey
 from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import BoolArray, IntArray, Nodes, Verdicts, refuse
@@ -34,6 +34,9 @@ from mooring.runtime.runners import PluginError
 Limits = Mapping[str, IntArray]  # by driver: one number for each row of the whole table
 
 
+_MAY_ATTACH = StateKey[bool]("NodeVolumeLimits/may-attach")
+
+
 class NodeVolumeLimits(Plugin):
     """Refuses nodes that would have more volumes attached than they can take."""
 
@@ -47,7 +50,7 @@ class NodeVolumeLimits(Plugin):
         self._usage = VolumeUsage()
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        concerned = state.remember(self, lambda: any(map(may_attach, pod.spec.volumes)))
+        concerned = state.cached(_MAY_ATTACH, lambda: any(map(may_attach, pod.spec.volumes)))
         return None if concerned else skip(shape=True)
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:

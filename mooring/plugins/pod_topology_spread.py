@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Node
 from mooring.framework.cache_key import CacheKey
-from mooring.framework.cycle_state import CycleState
+from mooring.framework.cycle_state import CycleState, StateKey
 from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import Groups, IntArray, Nodes, Verdicts
@@ -29,9 +29,9 @@ from mooring.plugins.topology_spread.constraints import (
 from mooring.plugins.topology_spread.filtering import MISSING_LABEL, TOO_SKEWED, HardSpread
 from mooring.plugins.topology_spread.scoring import SoftSpread
 
-_HARD = "PodTopologySpread/hard"
-_SOFT = "PodTopologySpread/soft"
-_DEFAULTED = "PodTopologySpread/defaulted"
+_HARD = StateKey[HardSpread]("PodTopologySpread/hard")
+_SOFT = StateKey[SoftSpread]("PodTopologySpread/soft")
+_DEFAULTED = StateKey["_Defaulted"]("PodTopologySpread/defaulted")
 
 
 class _Defaulted(NamedTuple):
@@ -42,13 +42,12 @@ class _Defaulted(NamedTuple):
     constraints: Constraints
 
 
-class PodTopologySpread(Plugin):
+class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
     """Hard constraints filter, soft ones score. Pods without any get the configured defaults, which spread
     what their Services and controllers select."""
 
     name = "PodTopologySpread"
     cache_key = CacheKey.NONE
-    args: PodTopologySpreadArgs
 
     CONSTRAINTS_NOT_MATCHED = "node(s) didn't match pod topology spread constraints"
     NODE_LABEL_MISSING = CONSTRAINTS_NOT_MATCHED + " (missing required label)"
@@ -72,7 +71,7 @@ class PodTopologySpread(Plugin):
             return own_constraints(shape)
         if not self._defaulting:
             return NO_CONSTRAINTS
-        known: _Defaulted | None = state.memory.get(_DEFAULTED)
+        known = state.get_cached(_DEFAULTED)
         sources = selector_sources(shape) if known is None else known.sources
         versions = list(map(self.handle.listers.version, sources))
         if known is not None and known.versions == versions:
@@ -80,7 +79,7 @@ class PodTopologySpread(Plugin):
         constraints = self._defaulted(shape)
         if known is not None and known.constraints == constraints:
             constraints = known.constraints
-        state.memory[_DEFAULTED] = _Defaulted(sources, versions, constraints)
+        state.write_cached(_DEFAULTED, _Defaulted(sources, versions, constraints))
         return constraints
 
     def _defaulted(self, shape: Shape) -> Constraints:
@@ -96,14 +95,13 @@ class PodTopologySpread(Plugin):
         constraints = self._constraints(state, shape).hard
         if not constraints:
             return skip(shape=own)
-        known: HardSpread | None = state.memory.get(_HARD)
+        known = state.get_cached(_HARD)
         if known is None or known.constraints is not constraints:
-            state.memory[_HARD] = HardSpread(constraints, shape, self._STATUSES)
+            state.write_cached(_HARD, HardSpread(constraints, shape, self._STATUSES))
         return None
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts:
-        spread: HardSpread = state.memory[_HARD]
-        return spread.verdicts(nodes)
+        return state.read_cached(_HARD).verdicts(nodes)
 
     # ---- score
 
@@ -113,25 +111,22 @@ class PodTopologySpread(Plugin):
         constraints = self._constraints(state, shape).soft
         if not constraints:
             return skip(shape=own or not self._defaults.soft)
-        known: SoftSpread | None = state.memory.get(_SOFT)
+        known = state.get_cached(_SOFT)
         if known is None or known.constraints is not constraints:
             # System defaults spread over hostnames even where nodes have no zone.
             require_all = own or not self._system_defaulted
-            known = state.memory[_SOFT] = SoftSpread(constraints, shape, require_all)
+            known = state.write_cached(_SOFT, SoftSpread(constraints, shape, require_all))
         known.look(nodes)
         return None
 
     def score_groups(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Groups:
-        spread: SoftSpread = state.memory[_SOFT]
-        return spread.groups()
+        return state.read_cached(_SOFT).groups()
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        spread: SoftSpread = state.memory[_SOFT]
-        return spread.score()
+        return state.read_cached(_SOFT).score()
 
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray, nodes: Nodes) -> IntArray:
-        spread: SoftSpread = state.memory[_SOFT]
-        return spread.normalize(scores)
+        return state.read_cached(_SOFT).normalize(scores)
 
     # ---- queueing hints
 

@@ -9,7 +9,7 @@ import numpy as np
 from mooring.api.objects import Node, Taint, Toleration
 from mooring.api.tolerations import PREFER_NO_SCHEDULE, find_untolerated, tolerates
 from mooring.framework.cache_key import CacheKey
-from mooring.framework.cycle_state import CycleState
+from mooring.framework.cycle_state import CycleState, StateKey
 from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.nodes import IntArray, Nodes, Verdicts, refuse
 from mooring.framework.plugin import Plugin
@@ -28,7 +28,7 @@ class TaintToleration(Plugin):
     cache_key = CacheKey.NODE
 
     UNTOLERATED = "node(s) had untolerated taint(s)"
-    PRE_SCORE_KEY = "PreScoreTaintToleration"
+    PRE_SCORE_KEY = StateKey[list[Toleration]]("PreScoreTaintToleration")
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:
         tolerations = pod.spec.tolerations
@@ -43,7 +43,8 @@ class TaintToleration(Plugin):
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         tolerations = state.get(self.PRE_SCORE_KEY)
         if tolerations is None:
-            raise PluginError(self.name, f'failed to read "{self.PRE_SCORE_KEY}" from cycleState: not found')
+            key = self.PRE_SCORE_KEY.name
+            raise PluginError(self.name, f'failed to read "{key}" from cycleState: not found')
         return spread(nodes.taints, lambda taints: _count_disliked(taints, tolerations), np.int64)
 
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray, nodes: Nodes) -> IntArray:

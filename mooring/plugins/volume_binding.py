@@ -16,7 +16,7 @@ from mooring.api.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from mooring.framework.cycle_state import CycleState
+from mooring.framework.cycle_state import CycleState, StateKey
 from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.handle import Client, Handle, MaybeAwaitable
 from mooring.framework.nodes import IntArray, Nodes, Verdicts
@@ -69,18 +69,21 @@ class _PodVolumes:
         self.binding: PodBinding | None = None
 
 
-class VolumeBinding(Plugin):
+_USES = StateKey[tuple[ClaimUse, ...]]("VolumeBinding/uses")
+_ANSWER = StateKey[_Answer]("VolumeBinding/answer")
+
+
+class VolumeBinding(Plugin[VolumeBindingArgs]):
     """Finds, reserves and binds the volumes of a pod's claims."""
 
     name = "VolumeBinding"
-    args: VolumeBindingArgs
 
     NODE_AFFINITY = "node(s) didn't match PersistentVolume's node affinity"
     NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
     NO_ROOM = "node(s) did not have enough free storage"
     VOLUME_GONE = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
     UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
-    STATE_KEY = "VolumeBinding"
+    STATE_KEY = StateKey[_PodVolumes]("VolumeBinding")
 
     _REASONS: ClassVar[dict[Conflict, str]] = {
         Conflict.NODE_AFFINITY: NODE_AFFINITY,
@@ -102,7 +105,7 @@ class VolumeBinding(Plugin):
     # ---- which nodes
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        uses = state.remember(self, lambda: claims_of(pod))
+        uses = state.cached(_USES, lambda: claims_of(pod))
         if not uses:
             return skip(shape=True)
         for use in uses:
@@ -162,7 +165,7 @@ class VolumeBinding(Plugin):
         return Verdicts(found.verdicts.codes[nodes.rows], found.verdicts.statuses)
 
     def _find(self, state: CycleState, nodes: Nodes) -> _Answer:
-        volumes: _PodVolumes | None = state.get(self.STATE_KEY)
+        volumes = state.get(self.STATE_KEY)
         if volumes is None:
             raise PluginError(self.name, "not found")
         if volumes.found is None:
@@ -173,7 +176,7 @@ class VolumeBinding(Plugin):
         """Find the volumes, or know that what was found for the last pod of this shape still holds."""
         version = self.handle.listers.version
         versions = (nodes.node_version, self._volumes.revision, *(version(kind) for kind in _READ))
-        known: _Answer | None = state.memory.get(_Answer)
+        known = state.get_cached(_ANSWER)
         if known is not None and known.versions == versions and known.claims.same(claims):
             return known
         try:
@@ -182,8 +185,7 @@ class VolumeBinding(Plugin):
             raise PluginError(self.name, str(problem)) from problem
         refused = bool(found.conflicts.any())
         verdicts = Verdicts(found.conflicts, self._refusals) if refused else None
-        answer = state.memory[_Answer] = _Answer(versions, claims, found, verdicts)
-        return answer
+        return state.write_cached(_ANSWER, _Answer(versions, claims, found, verdicts))
 
     # ---- scores: only with the gate StorageCapacityScoring, which is off
 
@@ -196,7 +198,7 @@ class VolumeBinding(Plugin):
     # ---- the chosen node
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-        volumes: _PodVolumes | None = state.get(self.STATE_KEY)
+        volumes = state.get(self.STATE_KEY)
         if volumes is None or not volumes.claims.delayed:
             return None
         nodes = self.handle.snapshot.nodes
@@ -209,13 +211,13 @@ class VolumeBinding(Plugin):
         return None
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        volumes: _PodVolumes | None = state.get(self.STATE_KEY)
+        volumes = state.get(self.STATE_KEY)
         if volumes is not None and volumes.binding is not None:
             volumes.binding.revert()
             volumes.binding = None
 
     def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> MaybeAwaitable:
-        volumes: _PodVolumes | None = state.get(self.STATE_KEY)
+        volumes = state.get(self.STATE_KEY)
         if volumes is None or volumes.binding is None or self.handle.client is None:
             return None  # all claims are bound, or there is no cluster to bind them in
         return self._bind(volumes.binding, self.handle.client, pod)

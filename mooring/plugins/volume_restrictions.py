@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from mooring.api.storage import PersistentVolumeClaim
-from mooring.framework.cycle_state import CycleState
+from mooring.framework.cycle_state import CycleState, StateKey
 from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.nodes import IntArray, Nodes, Verdicts
 from mooring.framework.plugin import Plugin
@@ -40,9 +40,9 @@ class Disk(NamedTuple):
 
 def disks_of(shape: Shape) -> tuple[Disk, ...]:
     """The inline disks of pods of a shape."""
-    found: tuple[Disk, ...] | None = shape.memory.get(disks_of)
+    found: tuple[Disk, ...] | None = shape.derived.get(disks_of)
     if found is None:
-        found = shape.memory[disks_of] = tuple(_disks(shape))
+        found = shape.derived[disks_of] = tuple(_disks(shape))
     return found
 
 
@@ -108,6 +108,9 @@ class _Exclusive(NamedTuple):
     in_use: int
 
 
+_NEEDS = StateKey[_Needs]("VolumeRestrictions/needs")
+
+
 class VolumeRestrictions(Plugin):
     """Refuses nodes whose pods hold an inline disk that the pod needs for itself, and every node while a
     ReadWriteOncePod claim is in use."""
@@ -119,7 +122,7 @@ class VolumeRestrictions(Plugin):
         "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
         "already in-use by another pod"
     )
-    PRE_FILTER_KEY = "PreFilterVolumeRestrictions"
+    PRE_FILTER_KEY = StateKey[_Exclusive]("PreFilterVolumeRestrictions")
 
     _STATUSES: ClassVar = {1: unschedulable(DISK_CONFLICT), 2: unschedulable(CLAIM_IN_USE)}
 
@@ -144,12 +147,12 @@ class VolumeRestrictions(Plugin):
             disks = disks_of(pod.shape)
             return _Needs(DiskConflict(disks) if disks else None, direct_claims_of(pod))
 
-        return state.remember(self, make)
+        return state.cached(_NEEDS, make)
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:
-        exclusive: _Exclusive | None = state.get(self.PRE_FILTER_KEY)
+        exclusive = state.get(self.PRE_FILTER_KEY)
         if exclusive is None:
-            raise PluginError(self.name, f'cannot read "{self.PRE_FILTER_KEY}" from cycleState')
+            raise PluginError(self.name, f'cannot read "{self.PRE_FILTER_KEY.name}" from cycleState')
         codes = np.zeros(len(nodes), np.int32)
         if exclusive.claims:
             codes[self._in_use(exclusive, nodes) > 0] = 2

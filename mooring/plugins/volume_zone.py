@@ -9,7 +9,7 @@ import numpy as np
 
 from mooring.api.selectors import EXISTS, IN, requirement
 from mooring.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from mooring.framework.cycle_state import CycleState
+from mooring.framework.cycle_state import CycleState, StateKey
 from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.nodes import BoolArray, Nodes, Verdicts, refuse
 from mooring.framework.plugin import Plugin
@@ -46,6 +46,10 @@ class _Known(NamedTuple):
     verdicts: Verdicts | None
 
 
+_CLAIMS = StateKey[tuple[str, ...]]("VolumeZone/claims")
+_KNOWN = StateKey[_Known]("VolumeZone/answer")
+
+
 class VolumeZone(Plugin):
     """Refuses nodes in another zone or region than the pod's bound volumes."""
 
@@ -55,10 +59,10 @@ class VolumeZone(Plugin):
     UNNAMED_CLAIM = "PersistentVolumeClaim had no name"
     UNNAMED_VOLUME = "PersistentVolume had no name"
     UNCLASSED_CLAIM = "PersistentVolumeClaim had no pv name and storageClass name"
-    PRE_FILTER_KEY = "PreFilterVolumeZone"
+    PRE_FILTER_KEY = StateKey[list[Topology]]("PreFilterVolumeZone")
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        names = state.remember(self, lambda: direct_claims_of(pod))
+        names = state.cached(_CLAIMS, lambda: direct_claims_of(pod))
         if not names:
             return skip(shape=True)
         topologies = self._topologies(names, pod)
@@ -102,7 +106,7 @@ class VolumeZone(Plugin):
         return None if storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER else self.UNNAMED_VOLUME
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:
-        topologies: list[Topology] | None = state.get(self.PRE_FILTER_KEY)
+        topologies = state.get(self.PRE_FILTER_KEY)
         if topologies is None:  # this plugin's pre_filter is disabled
             found = self._topologies(direct_claims_of(pod), pod)
             if isinstance(found, Status):
@@ -112,10 +116,10 @@ class VolumeZone(Plugin):
             return None
         if nodes.whole is not nodes:
             return self._check(nodes, topologies)
-        known: _Known | None = state.memory.get(_Known)
+        known = state.get_cached(_KNOWN)
         if known is None or known.node_version != nodes.node_version or known.topologies != topologies:
             known = _Known(nodes.node_version, topologies, self._check(nodes, topologies))
-            state.memory[_Known] = known
+            state.write_cached(_KNOWN, known)
         return known.verdicts
 
     def _check(self, nodes: Nodes, topologies: Iterable[Topology]) -> Verdicts | None:

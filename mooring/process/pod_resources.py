@@ -78,7 +78,7 @@ def _requests(pod: PodInfo) -> Mapping[str, int]:
 
 
 def _limits(pod: PodInfo) -> Mapping[str, int]:
-    memory = pod.shape.memory
+    memory = pod.shape.derived
     found: Mapping[str, int] | None = memory.get(_LIMITS)
     if found is None:
         found = memory[_LIMITS] = pod_limits(pod.pod)

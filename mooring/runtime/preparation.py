@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from mooring.framework.cycle_state import StateKey
 from mooring.framework.nodes import Nodes
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import SKIP, SKIP_SHAPE, Code, Status
@@ -35,7 +36,7 @@ class Preparation:
         self._order = [plugin.plugin for plugin in plugins]
         self._asked = list(plugins)  # those whose answer is not settled
         self._skipping: set[str] = set()
-        self._writes: dict[str, Any] = {}
+        self._writes: dict[StateKey[Any], Any] = {}
         self._sets: dict[tuple[str, ...], frozenset[str]] = {}
 
     def run(

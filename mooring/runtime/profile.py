@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from math import isnan
 from typing import Any, cast
 
 import msgspec
 
 from mooring.framework.cache_key import CacheKey
+from mooring.framework.cycle_state import StateKey
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import Nodes, NodeStatuses
 from mooring.framework.plugin import Plugin, PostFilterResult, PreFilterResult, overrides
@@ -73,13 +74,13 @@ class PreFilterOutcome(msgspec.Struct):
         return False
 
 
-class ShapeMemory:
-    """What a profile keeps for pods of one shape between their cycles."""
+class ShapeCache:
+    """What a profile caches for pods of one shape: answers of plugins, and the values that plugins cache."""
 
-    __slots__ = ("filtering", "memory", "pre_filter", "pre_score", "scoring")
+    __slots__ = ("filtering", "pre_filter", "pre_score", "scoring", "values")
 
     def __init__(self, profile: Profile) -> None:
-        self.memory: dict[Hashable, Any] = {}
+        self.values: dict[StateKey[Any], Any] = {}
         self.pre_filter = Preparation("PreFilter", profile.pre_filters)
         self.filtering = Filtering(profile.filters)
         self.pre_score = Preparation("PreScore", profile.pre_scores)
@@ -92,7 +93,7 @@ class Profile:
     With `reuse` off nothing is kept between cycles: slower, and the same answers. `watch` is for an observer.
     """
 
-    MEMORY_BYTES = 256 << 20  # for shape memories, estimated at BYTES_PER_ROW for each row of the table
+    CACHE_BYTES = 256 << 20  # for shape caches, estimated at BYTES_PER_ROW for each row of the table
     BYTES_PER_ROW = 160
 
     def __init__(
@@ -126,7 +127,7 @@ class Profile:
         self.pre_binds = self._bound("preBind", "pre_bind")
         self.binds = self._bound("bind", "bind")
         self.post_binds = self._bound("postBind", "post_bind")
-        self._memories: dict[Shape, ShapeMemory] = {}
+        self._caches: dict[Shape, ShapeCache] = {}
 
     def at(self, point: str) -> list[Plugin]:
         """The plugins of an extension point, in execution order."""
@@ -143,24 +144,24 @@ class Profile:
             for name, ask in self._bound(point, method)
         ]
 
-    def memory_of(self, shape: Shape, rows: int) -> ShapeMemory:
-        """The memory for a shape, most recently used last; the oldest make room."""
-        memories = self._memories
-        memory = memories.pop(shape, None)
-        if memory is not None:
-            memories[shape] = memory
-            return memory
-        memory = ShapeMemory(self)
+    def cache_for(self, shape: Shape, rows: int) -> ShapeCache:
+        """Return the cache of a shape, creating it if needed; the least recently used are evicted."""
+        caches = self._caches
+        cache = caches.pop(shape, None)
+        if cache is not None:
+            caches[shape] = cache
+            return cache
+        cache = ShapeCache(self)
         if self.reuse:
-            memories[shape] = memory
-            room = max(16, self.MEMORY_BYTES // (self.BYTES_PER_ROW * max(rows, 1)))
-            while len(memories) > room:
-                del memories[next(iter(memories))]
-        return memory
+            caches[shape] = cache
+            room = max(16, self.CACHE_BYTES // (self.BYTES_PER_ROW * max(rows, 1)))
+            while len(caches) > room:
+                del caches[next(iter(caches))]
+        return cache
 
     def forget(self, shape: Shape) -> None:
-        """Keep nothing of what was computed for a shape."""
-        self._memories.pop(shape, None)
+        """Drop the cache of a shape."""
+        self._caches.pop(shape, None)
 
     def filters_are_local(self, state: EngineState) -> bool:
         """Whether every filter of this cycle looks at the node and its pods only."""
@@ -185,18 +186,18 @@ class Profile:
     # ---- scheduling cycle
 
     def pre_filter(
-        self, memory: ShapeMemory, state: EngineState, pod: PodInfo, nodes: Nodes
+        self, cache: ShapeCache, state: EngineState, pod: PodInfo, nodes: Nodes
     ) -> PreFilterOutcome:
         """Run pre_filter; raises PluginError where one fails."""
         outcome = PreFilterOutcome()
-        state.skip_filter = memory.pre_filter.run(state, pod, nodes, outcome.take)
+        state.skip_filter = cache.pre_filter.run(state, pod, nodes, outcome.take)
         if outcome.status.plugin:  # it rejected the pod: what others would have restricted is of no interest
             outcome.node_names, outcome.restricting = None, []
         return outcome
 
-    def pre_score(self, memory: ShapeMemory, state: EngineState, pod: PodInfo, nodes: Nodes) -> None:
+    def pre_score(self, cache: ShapeCache, state: EngineState, pod: PodInfo, nodes: Nodes) -> None:
         """Run pre_score on the feasible nodes; raises PluginError where one does not succeed."""
-        state.skip_score = memory.pre_score.run(state, pod, nodes, _must_succeed)
+        state.skip_score = cache.pre_score.run(state, pod, nodes, _must_succeed)
 
     def post_filter(self, state: EngineState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
         """Run post_filter until one succeeds; otherwise the reasons of all that refused."""

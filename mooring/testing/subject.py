@@ -109,9 +109,7 @@ class Subject:
 
     def resumed(self, cycle: Cycle, pod: Pod) -> Cycle:
         """A cycle with what another one's pre_filter and pre_score wrote and answered."""
-        state = cycle.state.clone()
-        state.memory = {}
-        mine = Cycle(self.info(pod), state, self.nodes)
+        mine = Cycle(self.info(pod), cycle.state.with_empty_cache(), self.nodes)
         mine.answer = cycle.answer
         return mine
 

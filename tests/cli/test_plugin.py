@@ -18,7 +18,8 @@ def test_however_it_is_written_the_names_are_the_same(tmp_path: Path, name: str)
     done = mooring("plugin", "new", name, cwd=tmp_path)
     assert done.returncode == 0
     assert "--plugin gpu_pack:GpuPack" in done.stdout
-    assert (tmp_path / "gpu-pack" / "gpu_pack.py").read_text().count("class GpuPack(Plugin)") == 1
+    written = (tmp_path / "gpu-pack" / "gpu_pack.py").read_text()
+    assert written.count("class GpuPack(Plugin[GpuPackArgs])") == 1
 
 
 def test_what_it_writes_runs_as_it_is(tmp_path: Path) -> None:

@@ -28,7 +28,8 @@ class Stasher(Plugin):
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         type(self).reserved += 1
         if "nonsense" in pod.labels:
-            state.write(PODS_TO_ACTIVATE, {"other": object()})
+            nonsense: Any = {"other": object()}
+            state.write(PODS_TO_ACTIVATE, nonsense)
         return None
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
@@ -89,7 +90,7 @@ def test_what_was_kept_for_the_shape_is_computed_anew(monkeypatch: pytest.Monkey
     world.add(pod("first"))
     world.run()
     (profile,) = world.scheduler.profiles.values()
-    (memory,) = profile._memories.values()
+    (memory,) = profile._caches.values()
     monkeypatch.setattr(memory, "filtering", None)
     world.add(pod("second"))
     (decision,) = world.run()

@@ -33,6 +33,7 @@ from mooring.framework import (
     PodInfo,
     PostFilterResult,
     PreFilterResult,
+    StateKey,
     Status,
     unresolvable,
     unschedulable,
@@ -173,16 +174,18 @@ class LimitArgs(Args):
     most: int = 0
 
 
-class Odd(Plugin):
+SEEN = StateKey[int]("seen")
+
+
+class Odd(Plugin[LimitArgs]):
     """Takes part in everything that an extender offers."""
 
     name = "Odd"
-    args: LimitArgs
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterResult | Status | None:
         if pod.name == "nowhere":
             return unresolvable("not today")
-        state.write("seen", len(nodes))
+        state.write(SEEN, len(nodes))
         return PreFilterResult(frozenset({"a", "b"})) if pod.name == "restricted" else None
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
@@ -193,7 +196,7 @@ class Odd(Plugin):
         return unresolvable("node(s) were odd") if node.labels.get("odd") else None
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        assert state.read("seen")
+        assert state.read(SEEN)
         return int(node.labels.get("score", "0"))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -190,7 +190,7 @@ def make_config(plugins: list[type[Plugin]]) -> Any:
 
 
 class TestClasses:
-    @pytest.mark.parametrize("thing", [1, "Plugin", object, Plugin(None, None)])  # type: ignore[arg-type]
+    @pytest.mark.parametrize("thing", [1, "Plugin", object, Plugin(None, None)])  # type: ignore[arg-type, type-var]
     def test_what_is_no_plugin_class(self, thing: object) -> None:
         with pytest.raises(RegistrationError, match="is not a plugin: expected a subclass of"):
             check_class(thing)
@@ -258,20 +258,37 @@ class TestClasses:
         with pytest.raises(RegistrationError, match=r"Waits\.filter.*async"):
             check_class(Waits)
 
-    def test_arguments_may_be_declared_beside_the_plugin_in_a_function(self) -> None:
-        """With `from __future__ import annotations`, as in this file, the annotation is a name only."""
-
+    def test_a_plugin_is_generic_in_its_arguments(self) -> None:
         class LocalArgs(Args):
             most: int = 1
 
-        class Local(Plugin):
+        class Local(Plugin[LocalArgs]):
             name = "Local"
-            args: LocalArgs
 
             def filter(self, state: Any, pod: Any, node: Any) -> None:
                 return None
 
-        assert Local.args_type is LocalArgs
+        class Derived(Local):
+            name = "Derived"
+
+        class Other(Plugin):
+            name = "Other"
+
+        assert Local.args_type is Derived.args_type is LocalArgs
+        assert Other.args_type is None
+
+    def test_a_generic_base_class_leaves_the_arguments_to_its_subclasses(self) -> None:
+        A = TypeVar("A", bound=Args)
+
+        class Base(Plugin[A]):
+            def filter(self, state: Any, pod: Any, node: Any) -> None:
+                return None
+
+        class Concrete(Base[PackArgs]):
+            name = "Concrete"
+
+        assert Base.args_type is None
+        assert Concrete.args_type is PackArgs
 
     def test_extension_points_are_those_overridden_also_in_a_base_class(self) -> None:
         class Base(Plugin):
@@ -295,9 +312,8 @@ class PackArgs(Args):
     reserve_share: float = 0.5
 
 
-class Pack(Plugin):
+class Pack(Plugin[PackArgs]):
     name = "Pack"
-    args: PackArgs
 
     def score(self, state: Any, pod: Any, node: Any) -> int:
         return 0

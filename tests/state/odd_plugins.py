@@ -14,6 +14,7 @@ from mooring.framework import (
     Plugin,
     PodInfo,
     PreFilterResult,
+    StateKey,
     Status,
     Verdicts,
     pending,
@@ -88,7 +89,7 @@ class OddTable(Plugin):
 
     name = "OddTable"
     cache_key = CacheKey.NONE
-    KEY = "OddTable"
+    KEY = StateKey[dict[str, int]]("pods by node")
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterResult | Status | None:
         if pod.labels.get("app") == "b":
@@ -107,7 +108,7 @@ class OddTable(Plugin):
         return None
 
     def _count(self, state: CycleState, node: NodeInfo, change: int) -> None:
-        counts = dict(state.read(self.KEY))
+        counts = state.read(self.KEY).copy()
         counts[node.name] += change
         state.write(self.KEY, counts)
 

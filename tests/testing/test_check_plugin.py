@@ -71,12 +71,11 @@ class SpreadArgs(Args):
     label: str = "rack"
 
 
-class Spread(Plugin):
+class Spread(Plugin[SpreadArgs]):
     """A plugin with a bit of everything, done right."""
 
     name = "Spread"
     cache_key = CacheKey.NODE_AND_PODS
-    args: SpreadArgs
 
     FULL = unschedulable("node has two of its kind")
 

@@ -15,11 +15,10 @@ class LimitArgs(Args):
     most: int = 1
 
 
-class Limit(Plugin):
+class Limit(Plugin[LimitArgs]):
     """At most so many pods on a node."""
 
     name = "Limit"
-    args: LimitArgs
 
     def filter(self, state: Any, pod: Any, node: Any) -> Status | None:
         return unschedulable("enough pods") if len(node.pods) >= self.args.most else None

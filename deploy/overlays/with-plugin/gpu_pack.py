@@ -6,12 +6,11 @@ class GpuPackArgs(Args):
     reserve: int = 0  # how many to keep free on every node
 
 
-class GpuPack(Plugin):
+class GpuPack(Plugin[GpuPackArgs]):
     """Fill GPU nodes up before opening new ones."""
 
     name = "GpuPack"
     cache_key = CacheKey.NODE_AND_PODS
-    args: GpuPackArgs
 
     def filter(self, state, pod, node):
         wanted = pod.requests[self.args.resource]

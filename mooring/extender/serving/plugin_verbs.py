@@ -29,7 +29,7 @@ from mooring.framework.status import SUCCESS, Code, Status, unresolvable, unsche
 from mooring.runtime.changes import Changes
 from mooring.runtime.engine_state import EngineState
 from mooring.runtime.filtering import Answer
-from mooring.runtime.profile import PreFilterOutcome, ShapeMemory
+from mooring.runtime.profile import PreFilterOutcome, ShapeCache
 
 CANDIDATE = unschedulable("the scheduler found victims here")
 NO_CANDIDATE = unresolvable("the scheduler found no victims here")
@@ -42,9 +42,9 @@ class _Cycle:
         profile, cluster = plugins.profile, plugins.scheduler.cluster
         self.pod: PodInfo = cluster.info(pod)
         self.nodes = cluster.nodes
-        self.memory: ShapeMemory = profile.memory_of(self.pod.shape, len(self.nodes))
-        self.state = EngineState(self.memory.memory)
-        self.outcome: PreFilterOutcome = profile.pre_filter(self.memory, self.state, self.pod, self.nodes)
+        self.cache: ShapeCache = profile.cache_for(self.pod.shape, len(self.nodes))
+        self.state = EngineState(self.cache.values)
+        self.outcome: PreFilterOutcome = profile.pre_filter(self.cache, self.state, self.pod, self.nodes)
 
 
 class ServedPlugins:
@@ -83,7 +83,7 @@ class ServedPlugins:
                 if names[i] not in outcome.node_names:
                     refused[names[i]] = outside
                     allowed[rows[i]] = False
-        filtering = cycle.memory.filtering
+        filtering = cycle.cache.filtering
         filtering.refresh(cycle.state, cycle.pod, cycle.nodes, allowed)
         failed = np.flatnonzero(known & ~filtering.feasible[rows])
         for i, row in zip(failed.tolist(), rows[failed].tolist(), strict=True):
@@ -111,8 +111,8 @@ class ServedPlugins:
         """The sum of the weighted scores on each row that is asked about."""
         cycle = _Cycle(self, question.pod)
         candidates = cycle.nodes.where(feasible)
-        self.profile.pre_score(cycle.memory, cycle.state, cycle.pod, candidates)
-        scoring = cycle.memory.scoring
+        self.profile.pre_score(cycle.cache, cycle.state, cycle.pod, candidates)
+        scoring = cycle.cache.scoring
         scoring.refresh(cycle.state, cycle.pod, cycle.nodes, feasible, candidates, Changes(cycle.nodes, None))
         return scoring.total
 

@@ -76,10 +76,10 @@ def compile_constraints(
 
 def own_constraints(shape: Shape) -> Constraints:
     """What the pod's spec says, compiled once per shape."""
-    found: Constraints | None = shape.memory.get(own_constraints)
+    found: Constraints | None = shape.derived.get(own_constraints)
     if found is None:
         found = compile_constraints(shape.spec.topology_spread_constraints, shape.labels)
-        shape.memory[own_constraints] = found
+        shape.derived[own_constraints] = found
     return found
 
 
