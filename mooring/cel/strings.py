@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
-import re2  # type: ignore[import-untyped]
-
+from mooring.api.go_regexp import PatternError, compile_pattern
 from mooring.cel.errors import CelError, no_such_overload
 from mooring.cel.overloads import overloads
 from mooring.cel.values import Duration, Timestamp, show
@@ -28,17 +26,11 @@ def is_integer(text: str) -> bool:
 # ---- regular expressions: RE2, whose time is linear, since expressions come from users
 
 
-@lru_cache(maxsize=1024)
 def _pattern(text: str) -> Any:
-    options = re2.Options()
-    options.log_errors = False
     try:
-        return re2.compile(text, options=options)
-    except re2.error as error:
-        reason = error.args[0]
-        raise CelError(
-            f"error parsing regexp: {reason.decode() if isinstance(reason, bytes) else reason}"
-        ) from None
+        return compile_pattern(text)
+    except PatternError as error:
+        raise CelError(str(error)) from None
 
 
 def _matches(text: str, pattern: str) -> bool:

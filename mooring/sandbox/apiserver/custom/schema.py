@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from mooring.api.go_regexp import compile_pattern
 from mooring.sandbox.apiserver.custom.formats import Format, format_of
 from mooring.sandbox.apiserver.objects import Tree
 
 ABSENT: Final = object()
 """In the place of a default where there is none: null may be one."""
 
-_TOKEN: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|\[:\w+:\]|[^\]\\])*\]|\$", re.DOTALL)
 _PLAIN: Final = {"string": str, "boolean": bool}
 _NO_DEMANDS: Final = frozenset({"default", "description", "nullable", "title", "type"})
 _INT_OR_STRING: Final = ("integer", "string")
@@ -62,7 +61,7 @@ class Schema:
         self.enum: list[Any] | None = tree.get("enum") or None
         self.format: Format | None = format_of(tree.get("format") or "", kind)
         self.pattern_text: str = tree.get("pattern") or ""
-        self.pattern = go_pattern(self.pattern_text) if self.pattern_text else None
+        self.pattern = compile_pattern(self.pattern_text) if self.pattern_text else None
         self.min_length: int | None = tree.get("minLength")
         self.max_length: int | None = tree.get("maxLength")
         self.minimum: float | None = tree.get("minimum")
@@ -90,15 +89,3 @@ class Schema:
 
 def _schemas(trees: Iterable[Tree] | None) -> list[Schema]:
     return [Schema(tree) for tree in trees or ()]
-
-
-def go_pattern(text: str) -> re.Pattern[str]:
-    """A regular expression of Go's: the end is the very end, and classes such as \\d are of ASCII.
-
-    Raises re.error.
-    """
-    return re.compile(_TOKEN.sub(_translated, text), re.ASCII)
-
-
-def _translated(token: re.Match[str]) -> str:
-    return r"\Z" if token[0] in ("$", r"\z") else token[0]

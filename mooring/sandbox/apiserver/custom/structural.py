@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from mooring.sandbox.apiserver.custom.schema import go_pattern
+from mooring.api.go_regexp import PatternError, compile_pattern
 from mooring.sandbox.apiserver.errors import Cause, forbidden_value, invalid_value, required
 from mooring.sandbox.apiserver.objects import Tree
 
@@ -127,9 +126,9 @@ def _nested_validations(schema: Tree, path: str) -> Iterator[Cause]:
     pattern = schema.get("pattern")
     if pattern:
         try:
-            go_pattern(pattern)
-        except re.error as error:
-            why = f"must be a valid regular expression, but isn't: error parsing regexp: {error}"
+            compile_pattern(pattern)
+        except PatternError as error:
+            why = f"must be a valid regular expression, but isn't: {error}"
             yield invalid_value(f"{path}.pattern", pattern, why)
 
 

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mooring.api.go_regexp import PatternError, compile_pattern
 from mooring.client.errors import ApiError
 from mooring.sandbox.apiserver.custom.formats import format_of
 from mooring.sandbox.apiserver.custom.pruning import drop_nulls, fill_in, prune
-from mooring.sandbox.apiserver.custom.schema import Schema, go_pattern
+from mooring.sandbox.apiserver.custom.schema import Schema
 from mooring.sandbox.apiserver.custom.schema_check import check
 from tests.sandbox.apiserver.custom.scenes import TEXT, Tree, definition, objects, spec
 from tests.sandbox.apiserver.kit import Direct
@@ -139,7 +140,17 @@ def test_what_nests_too_deeply_is_refused(direct: Direct, depth: int) -> None:
      (r"^\d$", "٣", False), ("b", "abc", True), ("[]$]", "]", True)],
 )  # fmt: skip
 def test_patterns_are_those_of_go(pattern: str, text: str, matches: bool) -> None:
-    assert (go_pattern(pattern).search(text) is not None) is matches
+    assert (compile_pattern(pattern).search(text) is not None) is matches
+
+
+def test_patterns_that_would_backtrack_are_matched_in_linear_time() -> None:
+    assert compile_pattern("^(a+)+$").search("a" * 5000 + "!") is None
+
+
+@pytest.mark.parametrize("pattern", ["(?=a)b", "(?<!a)b", r"(a)\1", "a{2000}", "("])
+def test_patterns_that_go_rejects_are_rejected(pattern: str) -> None:
+    with pytest.raises(PatternError, match=r"^error parsing regexp: "):
+        compile_pattern(pattern)
 
 
 @pytest.mark.parametrize(
