@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,21 @@ def test_the_test_in_the_page_on_the_cluster_passes(tmp_path: Path) -> None:
     [test] = blocks("docs/cluster.md", "python")
     (tmp_path / "test_page.py").write_text(test)
     assert "1 passed" in run(f"python -m pytest -q {tmp_path}/test_page.py")
+
+
+def test_the_architecture_lists_the_packages_in_their_import_order() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    packages = re.findall(r"^\| `([\w/]+)/` \|", page, flags=re.MULTILINE)
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    rooms, inside = (contract["layers"] for contract in contracts[:2])
+    layers = [layer.removeprefix("mooring.").replace(".", "/") for layer in [*rooms, *inside]]
+    assert packages == layers
+
+
+def test_the_architecture_names_files_that_exist() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    for path in re.findall(r"`((?:\w+/)+(?:\w+\.py)?)`", page):
+        assert (ROOT / "mooring" / path).exists(), path
 
 
 def test_the_plugin_in_chinese_keeps_the_contract() -> None:
