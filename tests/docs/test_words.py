@@ -28,7 +28,6 @@ PAGE_CEILINGS = {
     "docs/deploy.md": 19,
     "docs/embedded.md": 15,
     "docs/extenders.md": 9,
-    "docs/cluster.md": 7,
     "docs/plugins.md": 13,
 }
 ROOM_CEILINGS = {
