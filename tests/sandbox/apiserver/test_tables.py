@@ -13,8 +13,7 @@ from mooring.sandbox.apiserver.builtin import builtin_registry
 from mooring.sandbox.apiserver.printing.ages import Ages, human_duration
 from mooring.sandbox.apiserver.printing.columns import Printer
 from mooring.sandbox.apiserver.printing.custom_columns import custom_printer
-from mooring.sandbox.apiserver.printing.printers import PRINTERS
-from mooring.sandbox.apiserver.printing.workload_columns import SCALE
+from mooring.sandbox.apiserver.printing.printers import PRINTERS, SCALE
 from tests.sandbox.apiserver.scene import Recorded, Tree, recorded_tables, without_ages
 
 TABLES = {table.path: table for table in recorded_tables()}
@@ -101,6 +100,41 @@ def test_pods_that_ended_say_so() -> None:
         {"type": "Completed", "status": "True", "reason": "Failed", "message": "The pod failed."}
     ]
     assert pods.conditions({"metadata": {}, "status": {"phase": "Running"}}) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "obj", "cells"),
+    [
+        (
+            "certificatesigningrequests.certificates.k8s.io",
+            {
+                "spec": {"signerName": "s", "username": "u", "expirationSeconds": 3600},
+                "status": {"conditions": [{"type": "Approved"}, {"type": "Failed"}], "certificate": "x"},
+            },
+            ["a", "<unknown>", "s", "u", "60m", "Approved,Failed,Issued"],
+        ),
+        (
+            "ipaddresses.networking.k8s.io",
+            {"spec": {"parentRef": {"resource": "services", "namespace": "d", "name": "web"}}},
+            ["a", "services/d/web"],
+        ),
+        (
+            "apiservices.apiregistration.k8s.io",
+            {
+                "spec": {"service": {"namespace": "b", "name": "c"}},
+                "status": {"conditions": [{"type": "Available", "status": "False", "reason": "Gone"}]},
+            },
+            ["a", "b/c", "False (Gone)", "<unknown>"],
+        ),
+        (
+            "mutatingadmissionpolicies.admissionregistration.k8s.io",
+            {"spec": {"mutations": [{}], "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"}}},
+            ["a", 1, "v1/ConfigMap", "<unknown>"],
+        ),
+    ],
+)
+def test_kinds_without_recordings(name: str, obj: Tree, cells: list[Any]) -> None:
+    assert PRINTERS[name].cells({"metadata": {"name": "a"}, **obj}, Ages(NOW)) == cells
 
 
 def test_a_scale_has_columns_of_its_own() -> None:

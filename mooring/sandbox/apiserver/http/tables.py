@@ -14,7 +14,7 @@ from mooring.sandbox.apiserver.http.representation import Metadata, Plain, joine
 from mooring.sandbox.apiserver.objects import Tree, decode_record, encode_json
 from mooring.sandbox.apiserver.printing.ages import Ages
 from mooring.sandbox.apiserver.printing.columns import DEFAULT, Printer
-from mooring.sandbox.apiserver.printing.workload_columns import SCALE
+from mooring.sandbox.apiserver.printing.printers import SCALE
 from mooring.sandbox.apiserver.store.record import Record
 from mooring.sandbox.apiserver.verbs.reading import Listing
 

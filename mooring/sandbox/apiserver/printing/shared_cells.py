@@ -1,12 +1,10 @@
-"""Words that cells of many kinds are made of."""
+"""Cells, and parts of cells, of many kinds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sized
 
 from mooring.sandbox.apiserver.objects import Tree, dig
-from mooring.sandbox.apiserver.printing.columns import Column, of, wide
 
 NONE = "<none>"
 UNSET = "<unset>"
@@ -62,24 +60,49 @@ def holds(conditions: Iterable[Tree] | None, type: str) -> bool:
     return found is not None and found.get("status") == "True"
 
 
-def marked(obj: Tree, *annotations: str) -> bool:
-    """Whether an annotation says "true"."""
-    found = obj["metadata"].get("annotations") or {}
-    return any(found.get(annotation) == "true" for annotation in annotations)
+def default_class_name(metadata: Tree, *annotations: str) -> str:
+    """The name of a class, marked if an annotation makes it the default one."""
+    present, name = metadata.get("annotations") or {}, metadata.get("name", "")
+    default = any(present.get(annotation) == "true" for annotation in annotations)
+    return f"{name} (default)" if default else name
 
 
-def template_columns(*template: str) -> tuple[Column, Column]:
-    """The names and images of a pod template's containers."""
+def text(value: object) -> str:
+    return str(value)
 
-    def joined(member: str, obj: Tree) -> str:
-        found: list[Any] = dig(obj, *template, "spec", "containers") or []
-        return ",".join(container.get(member, "") for container in found)
 
-    return (
-        wide("Containers", of(lambda obj: joined("name", obj)), "Names of each container in the template."),
-        wide(
-            "Images",
-            of(lambda obj: joined("image", obj)),
-            "Images referenced by each container in the template.",
-        ),
-    )
+def stripped(value: str | None) -> str:
+    return (value or "").strip()
+
+
+def joined(texts: Iterable[str] | None) -> str:
+    return ",".join(texts or ())
+
+
+def first(texts: list[str]) -> str:
+    return texts[0]
+
+
+def count(items: Sized | None) -> int:
+    return len(items or ())
+
+
+def kind_and_name(reference: Tree | None) -> str:
+    found = reference or {}
+    return f"{found.get('kind', '')}/{found.get('name', '')}"
+
+
+def namespace_and_name(reference: Tree) -> str:
+    return f"{reference.get('namespace', '')}/{reference.get('name', '')}"
+
+
+def container_names(template: Tree | None) -> str:
+    return _of_containers(template, "name")
+
+
+def container_images(template: Tree | None) -> str:
+    return _of_containers(template, "image")
+
+
+def _of_containers(template: Tree | None, member: str) -> str:
+    return joined(container.get(member, "") for container in dig(template, "spec", "containers") or ())

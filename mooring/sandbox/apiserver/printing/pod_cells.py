@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from mooring.sandbox.apiserver.objects import Tree, dig
 from mooring.sandbox.apiserver.printing.ages import Ages
-from mooring.sandbox.apiserver.printing.columns import AGE, NAME, Cell, Column, Printer, of, wide
-from mooring.sandbox.apiserver.printing.texts import NONE, holds, labels, template_columns
+from mooring.sandbox.apiserver.printing.columns import Printer
+from mooring.sandbox.apiserver.printing.shared_cells import NONE, holds
 
 _ENDED: Final = {
     "Succeeded": "The pod has completed successfully.",
@@ -28,11 +28,8 @@ class _Restarts:
         ended = dig(container, "lastState", "terminated", "finishedAt") or ""
         self.last = max(self.last, ended)  # times of this form sort as texts
 
-    def text(self, ages: Ages) -> str:
-        return f"{self.count} ({ages.since(self.last)} ago)" if self.count and self.last else str(self.count)
 
-
-class _Containers:
+class Containers:
     """The containers of a pod: how many are ready, how often they restarted, and what they are at."""
 
     def __init__(self, pod: Tree) -> None:
@@ -111,11 +108,11 @@ def _end_reason(ended: Tree) -> str:
     return reason or (f"Signal:{signal}" if signal else f"ExitCode:{ended.get('exitCode', 0)}")
 
 
-class _PodPrinter(Printer):
+class PodPrinter(Printer):
     """Looks at the containers once, and hands what it saw to the columns as a member of the pod."""
 
     def cells(self, obj: Tree, ages: Ages) -> list[Any]:
-        return super().cells({**obj, "containers": _Containers(obj)}, ages)
+        return super().cells({**obj, "containers": Containers(obj)}, ages)
 
     def conditions(self, obj: Tree) -> list[Tree]:
         phase = dig(obj, "status", "phase")
@@ -124,13 +121,12 @@ class _PodPrinter(Printer):
         return [{"type": "Completed", "status": "True", "reason": phase, "message": _ENDED[phase]}]
 
 
-def _ready(pod: Tree) -> str:
-    containers: _Containers = pod["containers"]
+def ready_containers(containers: Containers) -> str:
     return f"{containers.ready}/{containers.total}"
 
 
-def _status(pod: Tree) -> str:
-    containers: _Containers = pod["containers"]
+def pod_status(pod: Tree) -> str:
+    containers: Containers = pod["containers"]
     if "deletionTimestamp" in pod["metadata"]:
         if dig(pod, "status", "reason") == "NodeLost":
             return "Unknown"
@@ -139,55 +135,14 @@ def _status(pod: Tree) -> str:
     return containers.reason
 
 
-def _restarts(pod: Tree, ages: Ages) -> str:
-    containers: _Containers = pod["containers"]
-    return containers.restarts.text(ages)
+def pod_address(addresses: list[Tree] | None) -> str:
+    return (addresses[0].get("ip") if addresses else "") or NONE
 
 
-def _address(pod: Tree) -> str:
-    found = dig(pod, "status", "podIPs")
-    return (found[0].get("ip") if found else "") or NONE
-
-
-def _readiness_gates(pod: Tree) -> str:
+def readiness_gates(pod: Tree) -> str:
     gates = dig(pod, "spec", "readinessGates")
     if not gates:
         return NONE
     conditions = dig(pod, "status", "conditions")
     passed = sum(holds(conditions, gate.get("conditionType", "")) for gate in gates)
     return f"{passed}/{len(gates)}"
-
-
-def _or_none(*path: str) -> Cell:
-    return of(lambda pod: dig(pod, *path) or NONE)
-
-
-PRINTERS: Final = {
-    "pods": _PodPrinter(
-        NAME,
-        Column("Ready", of(_ready), "The aggregate readiness state of this pod for accepting traffic."),
-        Column("Status", of(_status), "The aggregate status of the containers in this pod."),
-        Column(
-            "Restarts",
-            _restarts,
-            "The number of times the containers in this pod have been restarted and when the last container "
-            "in this pod has restarted.",
-        ),
-        AGE,
-        wide("IP", of(_address), "core_v1.PodStatus.podIP"),
-        wide("Node", _or_none("spec", "nodeName"), "core_v1.PodSpec.nodeName"),
-        wide(
-            "Nominated Node", _or_none("status", "nominatedNodeName"), "core_v1.PodStatus.nominatedNodeName"
-        ),
-        wide("Readiness Gates", of(_readiness_gates), "core_v1.PodSpec.readinessGates"),
-    ),
-    "podtemplates": Printer(
-        NAME,
-        *(column._replace(priority=0) for column in template_columns("template")),
-        Column(
-            "Pod Labels",
-            of(lambda obj: labels(dig(obj, "template", "metadata", "labels"))),
-            "The labels for the pod template.",
-        ),
-    ),
-}
