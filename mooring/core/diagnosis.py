@@ -95,6 +95,8 @@ class Diagnosis(msgspec.Struct, eq=False):
             found = self.filtering.with_code(code)
             if self.allowed is not None:
                 found = np.where(self.allowed, found, absent)
+            elif self.explicit:
+                found = found.copy()
         for row, status in self.explicit.items():
             found[row] = status.code is code
         return np.flatnonzero(found)

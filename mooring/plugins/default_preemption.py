@@ -27,6 +27,13 @@ class PreemptionDetail(NamedTuple):
     best: tuple[str, ...]  # the nodes among which nothing but chance decides
 
 
+class _Hopeless(NamedTuple):
+    """The result where preemption helps on none of these rows of the node table."""
+
+    rows: list[int]
+    result: PostFilterResult
+
+
 class _Remembered(NamedTuple):
     """Dry runs of earlier pods of the same shape, with what they rest on."""
 
@@ -66,10 +73,21 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
         own = self.handle.snapshot.nodes.index(self.handle.nominated_node(pod.uid))
         if own is not None:  # its own nomination is in the way of the others of its shape, not of itself
             known.forget(own)
-        candidates = self._candidates(state, pod, rows, known)
-        result = self._decide(pod, candidates) if candidates else self._hopeless(rows, known)
+        result = self._try(state, pod, rows, known)
         if own is not None:
             known.forget(own)
+        return result
+
+    def _try(self, state: CycleState, pod: PodInfo, rows: list[int], known: DryRun) -> PostFilterResult:
+        start = self._start(rows)
+        hopeless: _Hopeless | None = known.conclusion
+        if hopeless is not None and hopeless.rows == rows:
+            return hopeless.result
+        candidates = self._candidates(state, pod, rows, start, known)
+        if candidates:
+            return self._decide(pod, candidates)
+        result = self._hopeless(rows, known)
+        known.conclusion = _Hopeless(rows, result)
         return result
 
     def _not_eligible(self, pod: PodInfo, statuses: NodeStatuses) -> Status | None:
@@ -84,10 +102,15 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
             return None
         return self.TERMINATING if _making_room(node, pod) else None
 
-    def _candidates(self, state: CycleState, pod: PodInfo, rows: list[int], known: DryRun) -> list[Candidate]:
-        """Try the nodes from a random one on, until there are enough candidates to choose from."""
+    def _start(self, rows: list[int]) -> int:
+        """The position of the node to begin with: a random one, unless all are tried."""
+        return self.handle.random_below(len(rows)) if self._wanted(len(rows)) < len(rows) else 0
+
+    def _candidates(
+        self, state: CycleState, pod: PodInfo, rows: list[int], start: int, known: DryRun
+    ) -> list[Candidate]:
+        """Try the nodes from `start` on, until there are enough candidates to choose from."""
         wanted = self._wanted(len(rows))
-        start = self.handle.random_below(len(rows)) if wanted < len(rows) else 0
         order = rows[start:] + rows[:start]
         found: list[Candidate] = []
         harmless = False
@@ -95,12 +118,12 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
         while position < len(order) and not (len(found) >= wanted and harmless):
             batch = order[position : position + max(wanted - len(found), 16)]
             position += len(batch)
-            fresh = [row for row in batch if row not in known]
+            refusals, candidates = known.refusals, known.candidates
+            fresh = [row for row in batch if row not in refusals and row not in candidates]
             if fresh:
                 try_rows(self.handle, state, pod, fresh, known)
-            for row in batch:
-                candidate = known.candidates.get(row)
-                if candidate is not None:
+            if candidates:
+                for candidate in filter(None, map(candidates.get, batch)):
                     found.append(candidate)
                     harmless = harmless or candidate.pdb_violations == 0
         return found
@@ -128,12 +151,15 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
 
     def _hopeless(self, rows: list[int], dry_run: DryRun) -> PostFilterResult:
         total = len(self.handle.snapshot.nodes)
-        failures = [s for row in rows if (s := dry_run.refusals[row]).code is Code.ERROR]
+        refusals = [dry_run.refusals[row] for row in rows]
+        distinct = {id(refusal): refusal for refusal in refusals}  # the same few, on many nodes
+        failures = [refusal for refusal in distinct.values() if refusal.code is Code.ERROR]
         if failures:
             return PostFilterResult(None, error(f"preemption: {failures[0].message}"))
         counts: Counter[str] = Counter()
-        for row in rows:
-            counts.update(dry_run.refusals[row].reasons)
+        for identity, count in Counter(map(id, refusals)).items():
+            for reason in distinct[identity].reasons:
+                counts[reason] += count
         if total > len(rows):
             counts[self.NOT_HELPFUL] += total - len(rows)
         histogram = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -48,11 +49,10 @@ class DryRun:
 
     candidates: dict[int, Candidate] = field(default_factory=dict)  # by row of the node table
     refusals: dict[int, Status] = field(default_factory=dict)
-
-    def __contains__(self, row: int) -> bool:
-        return row in self.candidates or row in self.refusals
+    conclusion: Any = None  # what followed from all of these, until one is forgotten
 
     def forget(self, row: int) -> None:
+        self.conclusion = None
         self.candidates.pop(row, None)
         self.refusals.pop(row, None)
 

@@ -97,6 +97,8 @@ class Filtering:
         self._uncached: list[tuple[int, FilterColumn]] = []
         self._known: ByAmounts[list[Verdicts | None]] = ByAmounts()  # what those by amounts said
         self._candidates: tuple[int, Nodes] | None = None
+        self._refusals: list[tuple[Status, int]] | None = None  # of all rows, while no verdict changes
+        self._with_code: dict[Code, BoolArray] = {}
 
     def refresh(
         self, state: EngineState, pod: PodInfo, nodes: Nodes, allowed: BoolArray | None = None
@@ -135,6 +137,11 @@ class Filtering:
         self.first = np.zeros(length, np.int16)
         self.feasible = np.ones(length, np.bool_)
         self.version += 1
+        self._forget_summaries()
+
+    def _forget_summaries(self) -> None:
+        self._refusals = None
+        self._with_code.clear()
 
     def _ask_changed(self, changes: Changes, state: EngineState, pod: PodInfo, rows: Rows) -> Rows | None:
         """Ask plugins again about what changed, all of which `rows` are; the rows if any verdict is new."""
@@ -189,6 +196,7 @@ class Filtering:
         return alive
 
     def _combine(self, rows: Rows) -> None:
+        self._forget_summaries()
         if isinstance(rows, list):
             for row in rows:
                 self._combine_one(row)
@@ -232,19 +240,28 @@ class Filtering:
         return column.runner.signed(column.statuses[column.codes.item(row)])
 
     def with_code(self, code: Code) -> BoolArray:
-        """The rows whose refusal has a code."""
-        found = np.zeros(len(self.first), np.bool_)
-        for index, refused in enumerate(np.bincount(self.first, minlength=1)[1:].tolist()):
-            if not refused:
-                continue
-            column, rows = self.columns[index], self.first == index + 1
-            for mine in np.unique(column.codes[rows]).tolist():
-                if column.statuses[mine].code is code:
-                    found |= rows & (column.codes == mine)
+        """The rows whose refusal has a code; to be read only."""
+        found = self._with_code.get(code)
+        if found is None:
+            found = self._with_code[code] = np.zeros(len(self.first), np.bool_)
+            for index, refused in enumerate(np.bincount(self.first, minlength=1)[1:].tolist()):
+                if not refused:
+                    continue
+                column, rows = self.columns[index], self.first == index + 1
+                for mine in np.unique(column.codes[rows]).tolist():
+                    if column.statuses[mine].code is code:
+                        found |= rows & (column.codes == mine)
         return found
 
-    def refusals(self, among: BoolArray | None = None) -> Iterator[tuple[Status, int]]:
+    def refusals(self, among: BoolArray | None = None) -> list[tuple[Status, int]]:
         """Each distinct refusal and how many rows have it."""
+        if among is not None:
+            return list(self._count_refusals(among))
+        if self._refusals is None:
+            self._refusals = list(self._count_refusals(None))
+        return self._refusals
+
+    def _count_refusals(self, among: BoolArray | None) -> Iterator[tuple[Status, int]]:
         refusing = self.first if among is None else self.first[among]
         for index, refused in enumerate(np.bincount(refusing, minlength=1)[1:].tolist()):
             if not refused:
