@@ -7,20 +7,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from mooring.api.meta import LabelSelector, LabelSelectorRequirement
 from mooring.api.objects import NodeSelectorRequirement, NodeSelectorTerm, Taint, Toleration
-from mooring.api.selectors import DOES_NOT_EXIST, EXISTS, GT, IN, LT, NOT_IN
+from mooring.api.selector_text import SelectorTerm, parse_selector
+from mooring.api.selectors import IN, SelectorError
 
 Selecting = str | Mapping[str, str] | LabelSelector
-
-_PARTS = re.compile(r",(?![^()]*\))")
-_SET = re.compile(r"(\S+)\s+(in|notin)\s*\(([^()]*)\)")
-_COMPARED = re.compile(r"([^\s=!<>]+)\s*(==|=|!=|>|<)\s*(\S*)")
-_KEY = re.compile(r"(!?)\s*([^\s=!<>()]+)")
-_OPERATORS = {"=": IN, "==": IN, "!=": NOT_IN, ">": GT, "<": LT, "in": IN, "notin": NOT_IN}
 
 
 def label_selector(selector: Selecting) -> LabelSelector:
@@ -38,9 +32,9 @@ def node_term(selector: str | Mapping[str, str] | NodeSelectorTerm) -> NodeSelec
     if isinstance(selector, NodeSelectorTerm):
         return selector
     if isinstance(selector, str):
-        parts = list(_requirements(selector))
+        parts = _requirements(selector)
     else:
-        parts = [(key, IN, [value]) for key, value in selector.items()]
+        parts = [SelectorTerm(key, IN, [value]) for key, value in selector.items()]
     found = [NodeSelectorRequirement(key=k, operator=o, values=v) for k, o, v in parts]
     return NodeSelectorTerm(match_expressions=found)
 
@@ -65,15 +59,8 @@ def toleration(text: str | Toleration) -> Toleration:
     return Toleration(key=key, operator="Equal" if separator else "Exists", value=value, effect=effect)
 
 
-def _requirements(text: str) -> Iterator[tuple[str, str, list[str]]]:
-    for part in filter(None, map(str.strip, _PARTS.split(text))):
-        if match := _SET.fullmatch(part):
-            key, operator, values = match.groups()
-            yield key, _OPERATORS[operator], [value.strip() for value in values.split(",")]
-        elif match := _COMPARED.fullmatch(part):
-            key, operator, value = match.groups()
-            yield key, _OPERATORS[operator], [value]
-        elif match := _KEY.fullmatch(part):
-            yield match[2], DOES_NOT_EXIST if match[1] else EXISTS, []
-        else:
-            raise ValueError(f'selector "{text}": cannot read "{part}"; expected a form such as app=web')
+def _requirements(text: str) -> list[SelectorTerm]:
+    try:
+        return parse_selector(text)
+    except SelectorError as error:
+        raise ValueError(f'selector "{text}": {error}; expected a form such as app=web') from None

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
+from mooring.api.selector_text import LABEL_VALUE, QUALIFIED_NAME
 from mooring.api.selectors import is_label_value, is_qualified_name
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
@@ -36,15 +37,9 @@ _QUALIFIED_FORM: Final = (
     "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
     "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
 )
-QUALIFIED_NAME: Final = f"name part {_QUALIFIED_FORM}"
 LABEL_KEY: Final = (
     f"a valid label key {_QUALIFIED_FORM} with an optional DNS subdomain prefix and '/' "
     "(e.g. 'example.com/MyName')"
-)
-LABEL_VALUE: Final = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must "
-    "start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used "
-    "for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 )
 CONFIG_KEY: Final = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or "

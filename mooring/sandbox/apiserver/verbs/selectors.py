@@ -7,128 +7,20 @@ from collections.abc import Callable, Iterable
 from functools import reduce
 from typing import NamedTuple
 
-from mooring.api.selectors import (
-    DOES_NOT_EXIST,
-    EXISTS,
-    GT,
-    IN,
-    LT,
-    NOT_IN,
-    Requirement,
-    Selector,
-    from_requirements,
-    is_label_value,
-    is_qualified_name,
-    parse_int64,
-    requirement,
-)
+from mooring.api.selector_text import parse_selector
+from mooring.api.selectors import Selector, SelectorError, from_requirements, requirement
 from mooring.sandbox.apiserver.context.resource import Resource
-from mooring.sandbox.apiserver.errors import bad_request, show
+from mooring.sandbox.apiserver.errors import bad_request
 from mooring.sandbox.apiserver.store.record import Record
 from mooring.sandbox.apiserver.store.watch import Predicate
-from mooring.sandbox.apiserver.validation.names import LABEL_VALUE, QUALIFIED_NAME
-
-_TOKEN = re.compile(r"\s*(?:([!=<>]=?|==|[(),])|([^\s!=<>(),]+)|$)")
-
-
-# ---- labels ---------------------------------------------------------------------------------------
 
 
 def parse_labels(text: str) -> Selector:
-    """A selector such as `app=web,tier in (a,b),!canary`. Raises ApiError 400."""
-    tokens = _Tokens(text)
-    found: list[Requirement] = []
-    if tokens.next == "":
-        return from_requirements(found)
-    while True:
-        found.append(_requirement(tokens))
-        separator = tokens.take()
-        if separator == "":
-            return from_requirements(found)
-        if separator != ",":
-            raise _unparsed(f"found '{separator}', expected: ',' or 'end of string'")
-        if tokens.next == "" or tokens.next == ",":
-            raise _unparsed(f"found '{tokens.next}', expected: identifier after ','")
-
-
-class _Tokens:
-    """The symbols and words of a selector, one ahead."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._at = 0
-        self.next = ""
-        self.take()
-
-    def take(self) -> str:
-        taken = self.next
-        match = _TOKEN.match(self._text, self._at)
-        if match is None:
-            self.next = ""
-        else:
-            self._at = match.end()
-            self.next = match.group(1) or match.group(2) or ""
-        return taken
-
-
-_SYMBOLS = frozenset({"!", "=", "==", "!=", ">", "<", ">=", "<=", "(", ")", ",", ""})
-
-
-def _requirement(tokens: _Tokens) -> Requirement:
-    absent = tokens.next == "!"
-    if absent:
-        tokens.take()
-    key = tokens.take()
-    if key in _SYMBOLS:
-        raise _unparsed(f"found '{key}', expected: identifier")
-    if not is_qualified_name(key):
-        raise _unparsed(f"<nil>: Invalid value: {show(key)}: {QUALIFIED_NAME}")
-    if absent:
-        return requirement(key, DOES_NOT_EXIST)
-    if tokens.next in (",", ""):
-        return requirement(key, EXISTS)
-    operator = tokens.take()
-    if operator in ("in", "notin"):
-        return _checked(key, IN if operator == "in" else NOT_IN, _values(tokens))
-    known = {"=": IN, "==": IN, "!=": NOT_IN, ">": GT, "<": LT}.get(operator)
-    if known is None:
-        expected = "in, notin, =, ==, !=, gt, lt"
-        raise _unparsed(f"found '{operator}', expected: {expected}")
-    value = "" if tokens.next in (",", "") else tokens.take()
-    if value in _SYMBOLS and value:
-        raise _unparsed(f"found '{value}', expected: identifier")
-    return _checked(key, known, [value])
-
-
-def _values(tokens: _Tokens) -> list[str]:
-    if tokens.take() != "(":
-        raise _unparsed("found '', expected: '('")
-    values, value = [], ""
-    while True:
-        token = tokens.take()
-        if token in (",", ")"):
-            values.append(value)
-            value = ""
-            if token == ")":
-                return values
-        elif token in _SYMBOLS or value:
-            raise _unparsed(f"found '{token}', expected: ',' or ')'")
-        else:
-            value = token
-
-
-def _checked(key: str, operator: str, values: list[str]) -> Requirement:
-    if operator in (GT, LT) and parse_int64(values[0]) is None:
-        why = "for 'Gt', 'Lt' operators, the value must be an integer"
-        raise _unparsed(f"values[0]: Invalid value: {show(values[0])}: {why}")
-    for index, value in enumerate(values):
-        if not is_label_value(value):
-            raise _unparsed(f"values[{index}][{key}]: Invalid value: {show(value)}: {LABEL_VALUE}")
-    return requirement(key, operator, values)
-
-
-def _unparsed(problem: str) -> Exception:
-    return bad_request(f"unable to parse requirement: {problem}")
+    """Parse a selector such as `app=web,tier in (a,b),!canary`. Raises ApiError 400."""
+    try:
+        return from_requirements(requirement(*term) for term in parse_selector(text))
+    except SelectorError as error:
+        raise bad_request(f"unable to parse requirement: {error}") from None
 
 
 # ---- fields ---------------------------------------------------------------------------------------
