@@ -174,7 +174,9 @@ def test_the_table_of_the_handle_is_true() -> None:
     from mooring.framework import Handle
 
     start = PAGE.index("## The Handle")
-    rows = re.findall(r"^\| (`.*?) \|", PAGE[start : PAGE.index("A gang starts")], flags=re.MULTILINE)
+    rows = re.findall(
+        r"^\| (`.*?) \|", PAGE[start : PAGE.index("This plugin uses it for gang")], flags=re.MULTILINE
+    )
     for cell in rows:
         for name in re.findall(r"`(\w+)", cell):
             assert hasattr(Handle, name), name
