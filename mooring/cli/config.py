@@ -47,7 +47,7 @@ def check(file: str, plugins: tuple[str, ...]) -> None:
 @config.command()
 @click.argument("file", type=click.Path())
 def view(file: str) -> None:
-    """Print FILE as kubescheduler.config.k8s.io/v1 with every default filled in."""
+    """Print FILE as v1 with all defaults."""
     try:
         loaded = load(file)
     except ConfigError as error:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ForwardRef
 
 import click
 import msgspec
@@ -137,7 +137,9 @@ def member(cls: type, name: str, level: str) -> str:
     for base in documented_bases(cls):
         hints |= inspect.get_annotations(base)
         docs |= attribute_docs(inspect.getsource(base))
-    hint = re.sub(r"^ClassVar\[(.*)\]$", r"\1", str(hints.get(name, "")))
+    declared = hints.get(name, "")
+    text = declared.__forward_arg__ if isinstance(declared, ForwardRef) else str(declared)  # a NamedTuple's
+    hint = re.sub(r"^ClassVar\[(.*)\]$", r"\1", text)
     typed = code(f"{name}: {hint}") if hint else ""
     return "\n\n".join(filter(None, [f"{level} {name}", typed, docs.get(name, "")]))
 
@@ -223,7 +225,9 @@ def default(field: msgspec.structs.FieldInfo) -> str:
 def command_page() -> str:
     parts = ["# Command line"]
     for path, command in commands(command_line, "mooring"):
-        context = click.Context(command, info_name=path, max_content_width=100)
+        context = click.Context(
+            command, info_name=path, terminal_width=110, help_option_names=["-h", "--help"]
+        )
         parts += [f"## {path}", code(command.get_help(context), "console")]
     return "\n\n".join(parts)
 

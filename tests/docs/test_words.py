@@ -20,6 +20,7 @@ PAGES = sorted(
     path.relative_to(ROOT)
     for pattern in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**/*.md")
     for path in ROOT.glob(pattern)
+    if path.parent.name != "reference"  # generated from docstrings
 )
 PACKAGE = ROOT / "mooring"
 
