@@ -30,11 +30,12 @@ from mooring.process.dump import dump
 from mooring.process.process_metrics import ProcessMetrics
 from mooring.process.routes import scheduler_routes
 from mooring.runtime.registry import Registry
-from mooring.serving.app import App
 from mooring.serving.gate import Gate
 from mooring.serving.health import Check
 from mooring.serving.identity import ServingIdentity
-from mooring.serving.server import EndpointServer
+from mooring.serving.listening import open_listener
+from mooring.serving.routing import Router
+from mooring.serving.server import HttpServer
 from mooring.serving.settings import EndpointSettings
 
 log = logging.getLogger("mooring")
@@ -127,7 +128,7 @@ class SchedulerProcess:
         self.informers = self._extenders.informers(writes, self.driver, kinds_of_plugins(self.scheduler))
         self._ended = asyncio.Event()
         self._identity: ServingIdentity | None = None
-        self.endpoints: EndpointServer | None = None
+        self.endpoints: HttpServer | None = None
         if settings.endpoints.secure_port:
             self._make_endpoints(settings.endpoints, config, connect)
 
@@ -165,7 +166,8 @@ class SchedulerProcess:
             ],
         )
         self._identity = ServingIdentity(settings, lookup=reviews[0])
-        self.endpoints = EndpointServer(settings, App(Gate(settings, *reviews), routes), self._identity)
+        router = Router(Gate(settings, *reviews), routes)
+        self.endpoints = HttpServer(router, open_listener(settings), self._identity)
 
     def _not_synced(self) -> str:
         missing = self.informers.not_synced()

@@ -5,66 +5,102 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import httptools
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from mooring.serving.messages import ClientCertificate, User
-
-LARGEST_HEAD = 32 * 1024  # bytes of the URL and the headers of a request together
-HEAD_WITHIN = 10.0  # seconds from the beginning of a request to the end of its head
-ANSWER_WITHIN = 60.0  # seconds for an answer to be made and read
-KEEP_ALIVE = 90  # seconds, as kube-scheduler's server
+from mooring.serving.limits import Limits
+from mooring.serving.messages import Answer, ClientCertificate, User
 
 AUTHENTICATED = "system:authenticated"
 
-# What clients send that is no HTTP is no concern of the log's, and bugs are told by the app.
+_PIECE = 16 * 1024  # bytes parsed at a time, so that a bound is noticed soon after it is passed
+_PER_LINE = 4  # bytes of a header besides name and value: colon, space, end of line
+_LARGE = 64 * 1024  # bytes from which copying costs more than a system call
+
+# What clients send that is not HTTP does not belong in the log, and failures are logged by `Application`.
 _silent = logging.getLogger("mooring.serving.http")
 _silent.setLevel(logging.CRITICAL)
+log = logging.getLogger("mooring.serving")
 
 
 class Connection(HttpToolsProtocol):
-    """Closes itself where a client takes too long, and refuses heads that are too large."""
+    """Rejects heads that are too large, drops clients that are too slow, and writes answers in one piece.
 
-    def __init__(self, config: uvicorn.Config, server_state: ServerState) -> None:
+    `make_error` makes the answer to a request that cannot be read. `on_lost` is called at the end.
+    """
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        server_state: ServerState,
+        limits: Limits,
+        make_error: Callable[[int, str], Answer],
+        on_lost: Callable[[Connection], object],
+    ) -> None:
         super().__init__(config, server_state, app_state={})
         self.logger = _silent
         self.access_log = False
-        self.since = self.loop.time()
-        self._head = 0
-        self._within_head = False
-        self._timer: asyncio.TimerHandle | None = None
+        self._limits = limits
+        self._make_error = make_error
+        self._on_lost = on_lost
+        self.is_made = False  # the TLS handshake is complete
+        self._in_head = True
+        self._head_bytes = 0  # of the URL and the headers that were parsed
+        self._unparsed_bytes = 0  # since the parser last had something complete
+        self._request_since: float | None = None
+        self._answer_since: float | None = None
+        self._unread_since: float | None = None
 
     @property
     def idle(self) -> bool:
-        """Whether it is open, and no answer is under way."""
-        return not self.gone() and (self.cycle is None or self.cycle.response_complete)
-
-    def gone(self) -> bool:
-        """Whether nothing more can be sent."""
-        return self.transport.is_closing()
+        """Whether no answer is in progress; also while the connection is being closed."""
+        return self.is_made and (self.cycle is None or self.cycle.response_complete)
 
     # ---- the transport
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self.app_state["gone"] = self.gone
-        self.app_state["certificate"] = named_in(transport.get_extra_info("peercert"))
-        self._allow(HEAD_WITHIN)
+        self._gathering = _GatheringTransport(transport, self.loop)
+        super().connection_made(cast(asyncio.Transport, self._gathering))
+        self.is_made = True
+        self.app_state["transport"] = transport
+        self.app_state["certificate"] = client_certificate(transport.get_extra_info("peercert"))
+        self._request_since = self.loop.time()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._allow(None)
         super().connection_lost(exc)
+        self._unset_keepalive_if_required()
+        self._on_lost(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse data. The parser gathers a name or value until it is complete, so bytes are counted here."""
+        for start in range(0, len(data), _PIECE):
+            if self.transport.is_closing():
+                return
+            piece = data[start : start + _PIECE]
+            self._unparsed_bytes += len(piece)
+            super().data_received(piece)
+            if self._head_bytes + self._unparsed_bytes > self._limits.head_bytes:
+                self.send_400_response("")
+
+    def pause_writing(self) -> None:
+        self._unread_since = self.loop.time()
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        self._unread_since = None
+        super().resume_writing()
 
     # ---- the parser
 
     def on_message_begin(self) -> None:
-        self._head, self._within_head = 0, True
-        if self.idle:
-            self._allow(HEAD_WITHIN)
+        self._in_head = True
+        self._head_bytes = self._unparsed_bytes = 0
+        self._request_since = self.loop.time()
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
@@ -72,34 +108,118 @@ class Connection(HttpToolsProtocol):
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._count(len(name) + len(value))
-        super().on_header(name, value)
+        self._count(len(name) + len(value) + _PER_LINE)
+        if self._in_head:  # trailers count, and are ignored
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        self._within_head = False
-        self._allow(ANSWER_WITHIN)
+        self._in_head = False
+        self._unparsed_bytes = 0
+        if self._answer_since is None:
+            self._answer_since = self.loop.time()
         super().on_headers_complete()
 
+    def on_body(self, body: bytes) -> None:
+        self._unparsed_bytes = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._in_head = True
+        self._head_bytes = self._unparsed_bytes = 0
+        self._request_since = None
+        super().on_message_complete()
+
     def on_response_complete(self) -> None:
-        self._allow(ANSWER_WITHIN if self.pipeline else HEAD_WITHIN if self._within_head else None)
+        self._gathering.flush()
+        self._answer_since = self.loop.time() if self.pipeline else None
         super().on_response_complete()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """No warning: the answer says why there is no stream, for example to `kubectl exec`."""
 
     # ---- bounds
 
     def _count(self, size: int) -> None:
-        self._head += size
-        if self._head > LARGEST_HEAD:
-            raise httptools.HttpParserError(f"the head of a request is limited to {LARGEST_HEAD} bytes")
+        self._unparsed_bytes = 0
+        self._head_bytes += size
+        if self._head_bytes > self._limits.head_bytes:
+            raise httptools.HttpParserError("head too large")
 
-    def _allow(self, seconds: float | None) -> None:
-        """The time until the next step; None: uvicorn's own keep-alive timer is running."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = None if seconds is None else self.loop.call_later(seconds, self.transport.abort)
+    def check_time(self, now: float) -> None:
+        """Drop a client that does not read, reject a request that does not come to an end."""
+        limits = self._limits
+        if self.transport.is_closing():
+            if self._request_since is not None:  # rejected; the rest of it is not waited for
+                self.transport.abort()
+        elif _is_over(self._unread_since, limits.send_seconds, now):
+            path = self.scope.get("path") if self.scope is not None else None
+            log.warning("dropped the connection that requested %s: its client does not read", path)
+            self.transport.abort()
+        elif _is_over(self._answer_since, limits.answer_seconds, now):
+            self.transport.abort()
+        else:
+            seconds = limits.head_seconds if self._in_head else limits.request_seconds
+            if _is_over(self._request_since, seconds, now):
+                self._reject(408, f"request not received within {seconds:g} seconds")
+
+    def send_400_response(self, msg: str) -> None:
+        limit = self._limits.head_bytes
+        if self._head_bytes + self._unparsed_bytes > limit:
+            self._reject(431, f"request URL and headers exceed {limit} bytes")
+        else:
+            self._reject(400, msg)
+
+    def _reject(self, code: int, message: str) -> None:
+        """Answer a request that cannot be read, unless an answer is on its way already, and close."""
+        if self.transport.is_closing():
+            return
+        if self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete:
+            self.transport.abort()
+            return
+        answer = self._make_error(code, message)
+        head = b"content-type: %b\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
+        head %= (answer.content_type.encode(), len(answer.body))
+        self.transport.write(STATUS_LINE[code] + head + answer.body)
+        self.transport.close()
 
 
-def named_in(certificate: dict[str, Any] | None) -> ClientCertificate | None:
-    """Whom a verified certificate names: the common name is the user, the organizations are the groups."""
+def _is_over(since: float | None, seconds: float | None, now: float) -> bool:
+    return since is not None and seconds is not None and now - since > seconds
+
+
+class _GatheringTransport:
+    """A transport that sends what was written in one turn of the loop in one piece: one record of TLS and one
+    system call instead of one for the head and one for the body."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._parts: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        if len(data) > _LARGE:
+            self.flush()
+            self._transport.write(data)
+            return
+        if not self._parts:
+            self._loop.call_soon(self.flush)
+        self._parts.append(data)
+
+    def flush(self) -> None:
+        if self._parts:
+            parts, self._parts = self._parts, []
+            self._transport.write(parts[0] if len(parts) == 1 else b"".join(parts))
+
+    def close(self) -> None:
+        self.flush()
+        self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
+def client_certificate(certificate: dict[str, Any] | None) -> ClientCertificate | None:
+    """Return the user of a verified certificate: the common name; its organizations are the groups."""
     name, groups = "", []
     for part in (certificate or {}).get("subject", ()):
         for kind, value in part:

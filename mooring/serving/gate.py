@@ -101,8 +101,8 @@ class Gate:
         self._verdicts: Memory[SubjectAccessReviewStatus] = Memory(clock)
         self._complaint = ""
 
-    async def refusal(self, request: Request) -> Answer | None:
-        """The answer to a request that may not pass."""
+    async def reject(self, request: Request) -> Answer | None:
+        """Return the answer to a request that is not authorized, or None."""
         if request.path in self._open:
             return None
         try:

@@ -1,4 +1,4 @@
-"""Requests and answers, as handlers see them."""
+"""Requests and answers as handlers see them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,15 @@ TEXT = "text/plain; charset=utf-8"
 NO_SNIFFING = (b"x-content-type-options", b"nosniff")
 JSON = "application/json"
 
+Header = tuple[bytes, bytes]
+"""Name, in lower case, and value."""
+
+REASONS = {400: "BadRequest", 408: "Timeout", 431: "RequestHeaderFieldsTooLarge", 500: "InternalError"}
+"""Kubernetes' words for what a server answers before, or instead of, a handler."""
+
 
 class User(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Who asks, as the API server knows them."""
+    """A client as the API server identifies it."""
 
     username: str = ""
     uid: str = ""
@@ -22,7 +28,7 @@ class User(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ClientCertificate(msgspec.Struct, frozen=True):
-    """Whom a certificate names that the server believed, and until when."""
+    """The user that a verified certificate names, and when it expires."""
 
     user: User
     expires: float  # Unix time
@@ -40,12 +46,12 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct):
-    """`stream` comes after the body, in pieces, for what is too much to be held at once."""
+    """`stream` yields the body in pieces where it is too large to be held at once."""
 
     status: int = 200
     body: bytes = b""
     content_type: str = TEXT
-    headers: tuple[tuple[bytes, bytes], ...] = ()
+    headers: tuple[Header, ...] = ()
     stream: AsyncIterator[bytes] | None = None
 
 
@@ -57,7 +63,7 @@ def as_json(value: Any, status: int = 200) -> Answer:
 
 
 def failure(code: int, reason: str, message: str) -> Answer:
-    """A refusal as Kubernetes words it."""
+    """Make an answer with a Status of Kubernetes."""
     status: dict[str, Any] = {
         "kind": "Status",
         "apiVersion": "v1",
@@ -69,5 +75,5 @@ def failure(code: int, reason: str, message: str) -> Answer:
     if code == 403:
         status["details"] = {}
     answer = as_json({**status, "code": code}, code)
-    answer.headers = (NO_SNIFFING,)  # it may quote what was asked for
+    answer.headers = (NO_SNIFFING,)  # the message may quote the request
     return answer

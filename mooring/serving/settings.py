@@ -1,4 +1,4 @@
-"""What the command line says about serving."""
+"""Flags for serving: addresses, certificates, authentication and authorization."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ ALWAYS_ALLOWED = ("/healthz", "/readyz", "/livez")
 
 
 class EndpointError(Exception):
-    """Serving cannot begin: the address is taken, a certificate does not load, a flag makes no sense."""
+    """Serving cannot start: the address is in use, a certificate does not load, a flag is invalid."""
 
 
 def parse_address(text: str) -> IPv4Address | IPv6Address:
     try:
         return ip_address(text)
     except ValueError:
-        raise EndpointError(f'--bind-address: found "{text}", expected an IP address') from None
+        raise EndpointError(f'--bind-address: "{text}" is not an IP address') from None
 
 
 class EndpointSettings(msgspec.Struct, kw_only=True, frozen=True):

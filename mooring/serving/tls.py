@@ -1,4 +1,4 @@
-"""How the server proves itself and which clients it believes: TLS contexts, made of files that may change."""
+"""TLS contexts of servers, and the files that they are made from, which may change."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ PAIR_NAME = "kube-scheduler"
 
 VERSIONS = {
     "": ssl.TLSVersion.TLSv1_2,
-    "VersionTLS10": ssl.TLSVersion.TLSv1_2,  # the older ones are not served to anybody
+    "VersionTLS10": ssl.TLSVersion.TLSv1_2,  # nothing older is served
     "VersionTLS11": ssl.TLSVersion.TLSv1_2,
     "VersionTLS12": ssl.TLSVersion.TLSv1_2,
     "VersionTLS13": ssl.TLSVersion.TLSv1_3,
 }
 
 SUITES_OF_TLS_1_3 = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
-"""Always on, as in Go programs, where they cannot be chosen either."""
+"""Always enabled, as in Go, which cannot disable them either."""
+
+AEAD_SUITES = "ECDHE+AESGCM:ECDHE+CHACHA20"
+"""The suites of TLS 1.2 that are served unless flags name others: none with CBC."""
 
 SUITES = {
     "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256": "ECDHE-ECDSA-AES128-GCM-SHA256",
@@ -51,9 +54,9 @@ SUITES = {
 
 
 class TlsFiles:
-    """The server's certificate and the authorities of clients, wherever the settings say they are.
+    """The server's certificate and the authorities of clients, from where the settings say.
 
-    `read` gives what stands there now; what the server made for itself stays the same.
+    Files are read at each call; a certificate that the server made for itself in memory stays the same.
     """
 
     def __init__(self, settings: EndpointSettings) -> None:
@@ -62,7 +65,7 @@ class TlsFiles:
             given, missing = "--tls-cert-file", "--tls-private-key-file"
             if settings.tls_private_key_file:
                 given, missing = missing, given
-            raise EndpointError(f"found {given} without {missing}, expected both or neither")
+            raise EndpointError(f"{given} requires {missing}")
         self._certificate, self._key = settings.tls_cert_file, settings.tls_private_key_file
         self._own: KeyPair | None = None
         if not self._certificate and settings.cert_dir:
@@ -71,11 +74,13 @@ class TlsFiles:
             self._own = self_signed(settings.bind_address)
 
     def _in(self, folder: Path) -> tuple[str, str]:
-        """The pair in a folder, made where there is none."""
+        """Return the files of the pair in a folder. They are made if there are none."""
         certificate, key = (folder / f"{PAIR_NAME}.{end}" for end in ("crt", "key"))
         if certificate.exists() != key.exists():
             found, missing = (certificate, key) if certificate.exists() else (key, certificate)
-            raise EndpointError(f"--cert-dir: found {found} without {missing}, expected both or neither")
+            raise EndpointError(
+                f"--cert-dir: {missing} is missing\nhint: restore it, or remove {found} to make a new pair"
+            )
         if not key.exists():
             pair = self_signed(self._settings.bind_address)
             try:
@@ -84,7 +89,7 @@ class TlsFiles:
                 _write(key, pair.key, 0o600)
             except OSError as error:
                 raise EndpointError(f"{error.filename}: --cert-dir: {error.strerror}") from None
-            log.info("made a certificate: %s", certificate)
+            log.info("created certificate %s", certificate)
         return str(certificate), str(key)
 
     def pair(self) -> KeyPair:
@@ -94,62 +99,69 @@ class TlsFiles:
         return KeyPair(_read(self._certificate, "certificate"), _read(self._key, "private key"))
 
     def client_authorities(self) -> bytes:
-        """The file of the settings; nothing where there is none. Raises EndpointError."""
+        """Return the CA bundle of the settings; empty without one. Raises EndpointError."""
         path = self._settings.client_ca_file
         return _read(path, "client authorities") if path else b""
 
     def describe(self) -> str:
-        """How messages call the pair."""
+        """Return what messages call the pair."""
         return f"{self._certificate} and {self._key}" if self._own is None else "the server's own certificate"
 
 
 def make_context(
-    settings: EndpointSettings, pair: KeyPair, client_authorities: bytes, described: str
+    pair: KeyPair,
+    described: str = "the server's own certificate",
+    *,
+    minimum: str = "",
+    suites: tuple[str, ...] = (),
+    client_authorities: bytes = b"",
+    client_ca_file: str = "",
 ) -> ssl.SSLContext:
-    """A context for a server. `described` is how messages call the pair. Raises EndpointError.
+    """Make the context of a server. `described` is what messages call the pair. Raises EndpointError.
 
-    Clients may show a certificate, and where they do, it has to be of one of the authorities.
+    Clients may present a certificate; if they do, one of the authorities must have signed it.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.set_alpn_protocols(["http/1.1"])
     context.options |= ssl.OP_NO_RENEGOTIATION
-    restrict(context, settings.tls_min_version, settings.tls_cipher_suites)
+    restrict(context, minimum, suites)
     _load(context, pair, described)
     if client_authorities:
         context.verify_mode = ssl.CERT_OPTIONAL
         try:
             context.load_verify_locations(cadata=client_authorities.decode("ascii"))
         except (ssl.SSLError, UnicodeDecodeError):
-            where = settings.client_ca_file or "client-ca-file"
-            raise EndpointError(f"{where}: found no certificate, expected PEM") from None
+            where = client_ca_file or "client-ca-file"
+            raise EndpointError(f"{where}: contains no PEM certificate") from None
     return context
 
 
 def restrict(context: ssl.SSLContext, minimum: str, suites: tuple[str, ...]) -> None:
-    """Allow what the flags allow. Raises EndpointError."""
+    """Allow the versions and suites of the flags, only AEAD suites by default. Raises EndpointError."""
     if minimum not in VERSIONS:
         known = ", ".join(filter(None, VERSIONS))
-        raise EndpointError(f'--tls-min-version: found "{minimum}", expected one of {known}')
+        raise EndpointError(f'--tls-min-version: invalid value "{minimum}"\nhint: use one of {known}')
     context.minimum_version = VERSIONS[minimum]
     if not suites:
+        context.set_ciphers(AEAD_SUITES)
         return
     for suite in suites:
         if suite not in SUITES and suite not in SUITES_OF_TLS_1_3:
             known = ", ".join([*SUITES_OF_TLS_1_3, *SUITES])
-            raise EndpointError(f'--tls-cipher-suites: found "{suite}", expected some of {known}')
+            raise EndpointError(f'--tls-cipher-suites: unknown suite "{suite}"\nhint: use some of {known}')
     older = [SUITES[suite] for suite in suites if suite in SUITES]
-    if not older:  # there is none left for TLS 1.2
+    if not older:  # none is left for TLS 1.2
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         return
     try:
         context.set_ciphers(":".join(older))
     except ssl.SSLError:
-        found = ", ".join(suites)
-        raise EndpointError(f"--tls-cipher-suites: found {found}, none of which OpenSSL has here") from None
+        names = ", ".join(suites)
+        raise EndpointError(f"--tls-cipher-suites: OpenSSL supports none of {names} here") from None
 
 
 def _load(context: ssl.SSLContext, pair: KeyPair, described: str) -> None:
-    """Hand a pair over; OpenSSL takes files only, so one exists, for us alone, for a moment."""
+    """Load a pair. OpenSSL reads only files, so there is one for a moment, which only its owner can read."""
     handle, path = tempfile.mkstemp(prefix="mooring-")  # mode 600
     try:
         with os.fdopen(handle, "wb") as file:
@@ -157,15 +169,15 @@ def _load(context: ssl.SSLContext, pair: KeyPair, described: str) -> None:
         context.load_cert_chain(path, password=_no_password)
     except ssl.SSLError as error:
         raise EndpointError(
-            f"{described}: found what does not load ({error.reason or 'no PEM'}), expected a certificate and "
-            "its unencrypted key, both PEM"
+            f"{described}: cannot be loaded: {error.reason or 'not PEM'}\n"
+            "hint: use a PEM certificate and its unencrypted PEM key"
         ) from None
     finally:
         os.unlink(path)
 
 
 def _no_password() -> str:
-    """Never ask at the terminal."""
+    """Do not prompt on the terminal."""
     return ""
 
 
@@ -176,7 +188,7 @@ def _read(path: str, what: str) -> bytes:
     except OSError as error:
         raise EndpointError(f"{path}: {what}: cannot be read: {error.strerror}") from None
     if len(content) > LARGEST_FILE:
-        raise EndpointError(f"{path}: {what}: found more than {LARGEST_FILE} bytes, expected at most that")
+        raise EndpointError(f"{path}: {what}: exceeds {LARGEST_FILE} bytes")
     return content
 
 

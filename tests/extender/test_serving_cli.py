@@ -133,9 +133,9 @@ def test_nothing_to_serve() -> None:
         ((PRIORITY, "--config=nowhere.yaml"), "nowhere.yaml: No such file or directory"),
         ((PRIORITY, "--kubeconfig=nowhere"), "nowhere"),
         ((PRIORITY, "--node-cache-capable"), "expected a cluster to watch; give --kubeconfig"),
-        ((PRIORITY, "--bind-address=here"), '--bind-address: found "here", expected an IP address'),
-        ((PRIORITY, "--tls-cert-file=nowhere.pem"), "found --tls-cert-file without --tls-private-key-file"),
-        ((PRIORITY, "--client-ca-file=ca.pem"), "found --client-ca-file without TLS"),
+        ((PRIORITY, "--bind-address=here"), '--bind-address: "here" is not an IP address'),
+        ((PRIORITY, "--tls-cert-file=nowhere.pem"), "--tls-cert-file requires --tls-private-key-file"),
+        ((PRIORITY, "--client-ca-file=ca.pem"), "--client-ca-file requires --tls-cert-file"),
         (
             (PRIORITY, "--tls-cert-file=no.pem", "--tls-private-key-file=no.pem"),
             "no.pem: certificate: cannot",

@@ -15,7 +15,7 @@ from urllib.error import HTTPError
 
 import pytest
 
-from mooring.sandbox.apiserver.http.certificates import make_certificates
+from mooring.serving.certificates import make_certificates
 from tests.examples.extender_story import EXAMPLE, NODES, Extender, Story, Tree
 from tests.live.control_plane import ControlPlane
 from tests.live.replica import wait_for

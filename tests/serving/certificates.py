@@ -9,10 +9,12 @@ from tempfile import TemporaryDirectory
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from mooring.serving.certificates import KeyPair
+
+Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
 
 class ClientAuthority:
@@ -33,8 +35,9 @@ class ClientAuthority:
         *groups: str,
         valid: timedelta = timedelta(days=1),
         purpose: x509.ObjectIdentifier = ExtendedKeyUsageOID.CLIENT_AUTH,
+        key: Key | None = None,
     ) -> KeyPair:
-        key = ec.generate_private_key(ec.SECP256R1())
+        key = key or ec.generate_private_key(ec.SECP256R1())
         built = _builder(_name(name, *groups), self._name, key, valid)
         signed = built.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
         return KeyPair(_pem(signed.sign(self._key, hashes.SHA256())), key_pem(key))
@@ -51,7 +54,7 @@ def showing(pair: KeyPair) -> ssl.SSLContext:
     return context
 
 
-def key_pem(key: ec.EllipticCurvePrivateKey, password: bytes = b"") -> bytes:
+def key_pem(key: Key, password: bytes = b"") -> bytes:
     encryption: serialization.KeySerializationEncryption = serialization.NoEncryption()
     if password:
         encryption = serialization.BestAvailableEncryption(password)
@@ -69,9 +72,7 @@ def _name(name: str, *groups: str) -> x509.Name:
     return x509.Name(attributes)
 
 
-def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, valid: timedelta
-) -> x509.CertificateBuilder:
+def _builder(subject: x509.Name, issuer: x509.Name, key: Key, valid: timedelta) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()

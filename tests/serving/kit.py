@@ -16,12 +16,14 @@ import uvloop
 
 from mooring.client.kinds import ApiResource
 from mooring.client.port import Obj
-from mooring.serving.app import App
 from mooring.serving.gate import Gate
 from mooring.serving.identity import ServingIdentity
+from mooring.serving.limits import Limits
+from mooring.serving.listening import open_listener
 from mooring.serving.messages import Answer, Handler, Request
 from mooring.serving.reviews import CONFIG_MAPS, TOKEN_REVIEWS
-from mooring.serving.server import EndpointServer
+from mooring.serving.routing import Router
+from mooring.serving.server import HttpServer
 from mooring.serving.settings import EndpointSettings
 from tests.client.fake_cluster import FakeCluster, Tree
 
@@ -137,7 +139,7 @@ def ask(
 class Served:
     """A running server, and ways to ask it."""
 
-    server: EndpointServer
+    server: HttpServer
     reviewer: Reviewer
     serving: asyncio.Task[None] = field(repr=False)
 
@@ -179,10 +181,11 @@ async def serving(
     routes: Mapping[str, Handler] | None = None,
     settings: EndpointSettings = LOOPBACK,
     reviewer: Reviewer | None = None,
+    limits: Limits | None = None,
 ) -> AsyncIterator[Served]:
     reviewer = reviewer or Reviewer()
-    app = App(Gate(settings, reviewer, reviewer), HELLO if routes is None else routes)
-    server = EndpointServer(settings, app, ServingIdentity(settings, reviewer))
+    router = Router(Gate(settings, reviewer, reviewer), HELLO if routes is None else routes)
+    server = HttpServer(router, open_listener(settings), ServingIdentity(settings, reviewer), limits)
     task = asyncio.create_task(server.run())
     await asyncio.sleep(0)
     try:

@@ -119,7 +119,7 @@ def test_addresses_for_plain_http_are_ignored_with_a_warning(
     }
     path.write_text(yaml.safe_dump(tree))
     result = given(f"--config={path}")
-    assert "healthzBindAddress: 0.0.0.0:10251 is ignored: everything is served over HTTPS" in result.output
+    assert "healthzBindAddress: 0.0.0.0:10251 is ignored: Mooring serves only HTTPS" in result.output
     assert "metricsBindAddress" not in result.output
     assert len(settings) == 1
 
@@ -127,12 +127,12 @@ def test_addresses_for_plain_http_are_ignored_with_a_warning(
 @pytest.mark.parametrize(
     ("flag", "said"),
     [
-        ("--tls-min-version=1.2", '--tls-min-version: found "1.2"'),
-        ("--tls-cert-file=/nowhere", "found --tls-cert-file without --tls-private-key-file"),
+        ("--tls-min-version=1.2", '--tls-min-version: invalid value "1.2"'),
+        ("--tls-cert-file=/nowhere", "--tls-cert-file requires --tls-private-key-file"),
         ("--client-ca-file=/nowhere", "/nowhere: client authorities: cannot be read"),
         ("--authorization-always-allow-paths=/a*b", 'found "/a*b", expected a star only at the end'),
         ("--authentication-kubeconfig=/nowhere", "/nowhere"),
-        ("--bind-address=everywhere", '--bind-address: found "everywhere", expected an IP address'),
+        ("--bind-address=everywhere", '--bind-address: "everywhere" is not an IP address'),
     ],
 )
 def test_what_makes_no_sense_ends_before_it_begins(flag: str, said: str, tmp_path: Path) -> None:
@@ -154,6 +154,6 @@ def test_a_port_that_is_taken_ends_the_process(tmp_path: Path) -> None:
         done = subprocess.run(run, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
     assert done.stderr == (
-        f"cannot listen on 127.0.0.1 port {port}: Address already in use; "
-        "choose others with --bind-address and --secure-port\n"
+        f"cannot listen on 127.0.0.1 port {port}: Address already in use\n"
+        "hint: choose others with --bind-address and --secure-port\n"
     )

@@ -49,7 +49,7 @@ class Entrance:
         """The refusal: code, reason and message; None where the request may pass."""
         shown = authorization or (f"Bearer {token}" if token else "")
         headers = {b"authorization": shown.encode()} if shown else {}
-        answer = await self.gate.refusal(Request(method, path, {}, headers, certificate))
+        answer = await self.gate.reject(Request(method, path, {}, headers, certificate))
         return None if answer is None else Reply(answer.status, {}, answer.body).refusal
 
     def asked(self) -> list[str]:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import logging
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mooring.serving import connection as connections
-from mooring.serving import server as servers
+from mooring.serving import server
+from mooring.serving.limits import Limits
+from mooring.serving.listening import listen, open_listener
+from mooring.serving.memory import release_memory
 from mooring.serving.messages import Answer, Handler, Request
-from mooring.serving.server import listen
-from mooring.serving.settings import EndpointError
+from mooring.serving.settings import EndpointError, EndpointSettings
 from tests.serving.kit import HELLO, LOOPS, TOKEN, Served, run, serving
 
 Scenario = Callable[[Served], Awaitable[None]]
@@ -28,9 +31,11 @@ def loop(request: pytest.FixtureRequest) -> str:
     return kind
 
 
-def served(scenario: Scenario, loop: str = "asyncio", routes: Mapping[str, Handler] = HELLO) -> None:
+def served(
+    scenario: Scenario, loop: str = "asyncio", routes: Mapping[str, Handler] = HELLO, **limits: Any
+) -> None:
     async def main() -> None:
-        async with serving(routes) as it:
+        async with serving(routes, limits=Limits(sweep_seconds=0.02, **limits)) as it:
             it.reviewer.allow("/hello", "/long", "/bug", "/below/a/b", "/nothing")
             await scenario(it)
 
@@ -122,7 +127,7 @@ def test_a_bug_is_answered_and_logged(caplog: pytest.LogCaptureFixture) -> None:
         assert b"oh" not in answer.body
 
     served(scenario, routes={"/bug": bug})
-    assert "answering GET /bug" in caplog.text
+    assert "GET /bug failed" in caplog.text
     assert "ZeroDivisionError" in caplog.text
 
 
@@ -153,6 +158,9 @@ def test_connections_are_kept_for_more_requests(loop: str) -> None:
 # ---- bad clients
 
 
+STATUS_LINES = (b"HTTP/1.1 400 ", b"HTTP/1.1 401 ", b"HTTP/1.1 405 ", b"HTTP/1.1 431 ")
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -174,7 +182,7 @@ def test_what_is_no_request_gets_a_refusal_and_no_line_in_the_log(
 ) -> None:
     async def scenario(it: Served) -> None:
         answer = await it.raw(data)
-        assert answer == b"" or answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 401 ", b"HTTP/1.1 405 "))
+        assert answer == b"" or answer.startswith(STATUS_LINES)
         assert (await it.ask("/healthz")).status == 200
         assert it.reviewer.reviewed == []
 
@@ -204,19 +212,16 @@ def test_who_speaks_no_tls_is_turned_away(loop: str, caplog: pytest.LogCaptureFi
 
 
 @pytest.mark.parametrize("data", [b"", b"GET /heal", b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: "])
-def test_who_does_not_finish_a_head_is_cut_off(
-    data: bytes, loop: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connections, "HEAD_WITHIN", 0.1)
-
+def test_a_head_that_does_not_come_to_an_end(data: bytes, loop: str) -> None:
     async def scenario(it: Served) -> None:
         reader, writer = await it.connect()
         writer.write(data)
-        assert await _rest(reader) == b""
+        assert (await _rest(reader)).startswith(b"HTTP/1.1 408 ")
         writer.close()
-        assert not it.server.connections
+        while it.server.connections:
+            await asyncio.sleep(0.01)
 
-    served(scenario, loop)
+    served(scenario, loop, head_seconds=0.1)
 
 
 async def _rest(reader: asyncio.StreamReader) -> bytes:
@@ -227,37 +232,33 @@ async def _rest(reader: asyncio.StreamReader) -> bytes:
         return b""
 
 
-def test_the_second_head_has_its_time_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "HEAD_WITHIN", 0.3)
-
+def test_the_second_head_has_its_time_as_well() -> None:
     async def scenario(it: Served) -> None:
         reader, writer = await it.connect()
         writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /heal")
-        assert (await _rest(reader)).startswith(b"HTTP/1.1 200 ")
+        answers = await _rest(reader)
+        assert answers.startswith(b"HTTP/1.1 200 ")
+        assert b"HTTP/1.1 408 " in answers
         writer.close()
 
-    served(scenario)
+    served(scenario, head_seconds=0.3)
 
 
-def test_idle_connections_are_closed_in_the_end(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(servers, "KEEP_ALIVE", 0)
-
+def test_idle_connections_are_closed_in_the_end(loop: str) -> None:
     async def scenario(it: Served) -> None:
         answer = await it.raw(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
         assert answer.startswith(b"HTTP/1.1 200 ")
 
-    served(scenario, loop)
+    served(scenario, loop, idle_seconds=0)
 
 
-def test_who_does_not_shake_hands_is_cut_off(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(servers, "HANDSHAKE_WITHIN", 0.1)
-
+def test_who_does_not_shake_hands_is_cut_off(loop: str) -> None:
     async def scenario(it: Served) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", it.server.port)
         assert await _rest(reader) == b""
         writer.close()
 
-    served(scenario, loop)
+    served(scenario, loop, handshake_seconds=0.1)
 
 
 async def _forever() -> AsyncIterator[bytes]:
@@ -269,9 +270,8 @@ async def endless(request: Request) -> Answer:
     return Answer(stream=_forever())
 
 
-def test_who_does_not_read_is_cut_off(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "ANSWER_WITHIN", 0.3)
-
+@pytest.mark.parametrize("limit", ["answer_seconds", "send_seconds"])
+def test_who_does_not_read_is_cut_off(loop: str, limit: str) -> None:
     async def scenario(it: Served) -> None:
         _, writer = await it.connect()
         writer.transport.pause_reading()  # type: ignore[attr-defined]
@@ -282,7 +282,7 @@ def test_who_does_not_read_is_cut_off(loop: str, monkeypatch: pytest.MonkeyPatch
             await asyncio.sleep(0.01)
         writer.transport.abort()
 
-    served(scenario, loop, {"/long": endless})
+    served(scenario, loop, {"/long": endless}, **{limit: 0.3})
 
 
 def test_who_leaves_in_the_middle_is_not_written_to_any_more(loop: str) -> None:
@@ -329,9 +329,7 @@ def test_a_stream_comes_whole(loop: str) -> None:
 # ---- many
 
 
-def test_there_is_always_room_for_one_more(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(servers, "MOST_CONNECTIONS", 5)
-
+def test_there_is_always_room_for_one_more(loop: str) -> None:
     async def scenario(it: Served) -> None:
         sitting = []
         for _ in range(12):
@@ -344,11 +342,10 @@ def test_there_is_always_room_for_one_more(loop: str, monkeypatch: pytest.Monkey
         for _, writer in (*sitting, *silent):
             writer.transport.abort()
 
-    served(scenario, loop)
+    served(scenario, loop, connections=5)
 
 
 def test_whoever_has_shaken_hands_takes_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(servers, "MOST_CONNECTIONS", 2)
     shake_hands = asyncio.BaseEventLoop.connect_accepted_socket
 
     async def lingering(*args: Any, **more: Any) -> Any:
@@ -365,11 +362,10 @@ def test_whoever_has_shaken_hands_takes_one_place(monkeypatch: pytest.MonkeyPatc
         assert (await reader.readline()).startswith(b"HTTP/1.1 200")
         writer.transport.abort()
 
-    served(scenario)
+    served(scenario, connections=2)
 
 
-def test_whoever_is_being_answered_is_not_pushed_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(servers, "MOST_CONNECTIONS", 2)
+def test_whoever_is_being_answered_is_not_pushed_out() -> None:
     go_on = asyncio.Event()
 
     async def slow(request: Request) -> Answer:
@@ -385,7 +381,33 @@ def test_whoever_is_being_answered_is_not_pushed_out(monkeypatch: pytest.MonkeyP
         go_on.set()
         assert [(await each).text for each in asked] == ["at last"] * 2
 
-    served(scenario, routes={"/long": slow})
+    served(scenario, routes={"/long": slow}, connections=2)
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="needs glibc")
+def test_memory_of_many_connections_is_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+    count = 200
+    monkeypatch.setattr(server, "RELEASE_AFTER", count)
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1])
+
+    async def scenario(it: Served) -> None:
+        await it.ask("/healthz")
+        release_memory()
+        before = resident()
+        writers = [(await it.connect())[1] for _ in range(count)]
+        peak = resident()
+        for writer in writers:
+            writer.transport.abort()
+        del writer, writers
+        for _ in range(200):
+            await asyncio.sleep(0.02)
+            if resident() - before < (peak - before) // 2:
+                return
+        pytest.fail(f"{before} pages before, {peak} with {count} connections, {resident()} after them")
+
+    served(scenario, connections=2 * count)
 
 
 # ---- beginning and end
@@ -419,15 +441,16 @@ def test_answers_under_way_are_given_at_the_end(loop: str) -> None:
 def test_a_port_that_is_taken() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
+        settings = EndpointSettings(bind_address="127.0.0.1", secure_port=port)
         with pytest.raises(EndpointError, match=f"listen on 127.0.0.1 port {port}: Address already in use"):
-            listen("127.0.0.1", port)
+            open_listener(settings)
 
 
 def test_an_address_that_is_none() -> None:
-    with pytest.raises(EndpointError, match='--bind-address: found "localhost", expected an IP address'):
-        listen("localhost", 0)
+    with pytest.raises(EndpointError, match='--bind-address: "localhost" is not an IP address'):
+        open_listener(EndpointSettings(bind_address="localhost", secure_port=0))
     with pytest.raises(EndpointError, match=r"listen on 192.0.2.1 port 0: Cannot assign requested address"):
-        listen("192.0.2.1", 0)
+        open_listener(EndpointSettings(bind_address="192.0.2.1", secure_port=0))
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "::"])

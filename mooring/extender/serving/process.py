@@ -1,11 +1,10 @@
-"""`mooring extender` as a process: started, kept in step with the cluster, and ended in order."""
+"""`mooring extender` as a process: start, follow the cluster, stop in order."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import signal
-import ssl
 from collections.abc import Callable
 
 import msgspec
@@ -15,22 +14,24 @@ from mooring.client.api_server import ApiServer
 from mooring.client.credentials import Credentials
 from mooring.client.informers import Informers
 from mooring.client.port import Cluster
-from mooring.extender.serving.app import App
 from mooring.extender.serving.metrics import ExtenderMetrics
 from mooring.extender.serving.offer import Offer, Reach, Served
+from mooring.extender.serving.service import ExtenderService
 from mooring.framework.handle import Client
 from mooring.serving.identity import ServingIdentity
-from mooring.serving.server import EndpointServer, Identity
+from mooring.serving.limits import Limits
+from mooring.serving.listening import open_listener
+from mooring.serving.server import FixedIdentity, HttpServer, Identity
 from mooring.serving.settings import EndpointError, EndpointSettings, parse_address
 
 log = logging.getLogger("mooring.extender")
 
-GRACE = 5.0  # seconds for answers under way; a scheduler waits no longer for them unless told otherwise
+LIMITS = Limits(grace_seconds=5.0)  # a scheduler waits no longer for an answer by default
 USER_AGENT = f"mooring-extender/{__version__}"
 
 
 class Settings(msgspec.Struct, kw_only=True):
-    """What the command line says. `make_client` is how a cluster is written to."""
+    """The command line. `make_client` makes what writes to a cluster."""
 
     served: Served
     endpoint: EndpointSettings
@@ -38,17 +39,8 @@ class Settings(msgspec.Struct, kw_only=True):
     make_client: Callable[[Cluster], Client]
 
 
-class PlainHttp:
-    """The identity of a server without one."""
-
-    context: ssl.SSLContext | None = None
-
-    async def refresh(self) -> bool:
-        return False
-
-
 async def run(settings: Settings) -> None:
-    """Serve until told to end. Raises what ExtenderProcess raises."""
+    """Serve until SIGTERM or SIGINT. Raises what ExtenderProcess raises."""
     process = ExtenderProcess(settings)
     loop = asyncio.get_running_loop()
     for sign in (signal.SIGTERM, signal.SIGINT):
@@ -74,22 +66,22 @@ class ExtenderProcess:
         if self._cluster is not None and offer.resources:
             self._informers = Informers(self._cluster, offer, offer.resources, custom=offer.custom)
         endpoint = settings.endpoint
-        app = App(
+        service = ExtenderService(
             offer.verbs,
             ExtenderMetrics(),
             not_ready=self._not_ready,
             needs_certificate=bool(endpoint.client_ca_file),
         )
         identity = _identity(endpoint)
-        self._server = EndpointServer(endpoint, app, identity, GRACE)
+        self._server = HttpServer(service, open_listener(endpoint), identity, LIMITS)
         self._ended = asyncio.Event()
         scheme = "http" if identity.context is None else "https"
         host = f"[{endpoint.bind_address}]" if ":" in endpoint.bind_address else endpoint.bind_address
         self.url = f"{scheme}://{host}:{self._server.port}"
         if open_to_others(endpoint):
             log.warning(
-                "whoever reaches %s is answered, and may bind pods where there is a /bind; "
-                "--client-ca-file says who may",
+                "%s is served without authentication: any client can use it, also to bind pods if there is a "
+                "/bind; restrict it with --client-ca-file",
                 self.url,
             )
         for verb in offer.verbs:
@@ -100,36 +92,36 @@ class ExtenderProcess:
         return f"still listing {', '.join(missing)}" if missing else ""
 
     def end(self, why: str) -> None:
-        log.info("ending: %s", why)
+        log.info("shutting down: %s", why)
         self._ended.set()
 
     async def run(self) -> None:
-        """Until `end` is called; what is being answered then is answered."""
+        """Serve until `end` is called, and finish the answers in progress."""
         works = [self._server.run()] + ([] if self._informers is None else [self._informers.run()])
         parts = {asyncio.create_task(work) for work in works}
-        asked = asyncio.create_task(self._ended.wait())
+        end = asyncio.create_task(self._ended.wait())
         try:
-            done, _ = await asyncio.wait({asked, *parts}, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait({end, *parts}, return_when=asyncio.FIRST_COMPLETED)
             for part in done & parts:  # none of them ends by itself
                 part.result()
         finally:
-            for task in (asked, *parts):
+            for task in (end, *parts):
                 task.cancel()
-            await asyncio.gather(asked, *parts, return_exceptions=True)
+            await asyncio.gather(end, *parts, return_exceptions=True)
             self._server.close()
             if self._cluster is not None:
                 await self._cluster.close()
 
 
 def open_to_others(settings: EndpointSettings) -> bool:
-    """Whether other machines are answered without being asked who they are."""
+    """Return whether other machines can connect without authentication."""
     return not settings.client_ca_file and not parse_address(settings.bind_address).is_loopback
 
 
 def _identity(settings: EndpointSettings) -> Identity:
-    """Raises EndpointError."""
+    """Return the certificate to serve with, or plain HTTP. Raises EndpointError."""
     if settings.tls_cert_file or settings.tls_private_key_file:
         return ServingIdentity(settings)
     if settings.client_ca_file:
-        raise EndpointError("found --client-ca-file without TLS; expected --tls-cert-file, too")
-    return PlainHttp()
+        raise EndpointError("--client-ca-file requires --tls-cert-file")
+    return FixedIdentity(None)

@@ -196,17 +196,8 @@ def not_acceptable(accepted: Iterable[str]) -> ApiError:
     return ApiError(406, "NotAcceptable", message)
 
 
-def request_timeout(seconds: float) -> ApiError:
-    return ApiError(408, "Timeout", f"the request did not arrive as a whole within {seconds:g} seconds")
-
-
 def too_large_body(limit: int) -> ApiError:
     return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}")
-
-
-def too_large_head(limit: int) -> ApiError:
-    why = f"the URL and the headers of a request may have {limit} bytes together"
-    return ApiError(431, "RequestHeaderFieldsTooLarge", f"Request header fields too large: {why}")
 
 
 def internal(message: str) -> ApiError:

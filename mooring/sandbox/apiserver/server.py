@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import platform
 import shutil
+import socket
 import sys
 import tempfile
 import time
@@ -17,9 +18,7 @@ from mooring.sandbox.apiserver.bootstrap import bootstrap, bootstrap_roles
 from mooring.sandbox.apiserver.builtin import builtin_registry
 from mooring.sandbox.apiserver.context.api import Api
 from mooring.sandbox.apiserver.custom.serving import serve_definitions
-from mooring.sandbox.apiserver.http.app import App, Page
 from mooring.sandbox.apiserver.http.identity import (
-    certificate_files,
     kept_certificates,
     kept_token,
     kubeconfig_path,
@@ -27,10 +26,15 @@ from mooring.sandbox.apiserver.http.identity import (
     new_token,
 )
 from mooring.sandbox.apiserver.http.kubeconfig import write_kubeconfig
-from mooring.sandbox.apiserver.http.serving import Listener
+from mooring.sandbox.apiserver.http.limits import api_limits
+from mooring.sandbox.apiserver.http.service import ApiService
 from mooring.sandbox.apiserver.port import EmbeddedCluster
 from mooring.sandbox.apiserver.store.sqlite import SqliteJournal
 from mooring.sandbox.apiserver.store.store import WINDOW, Store
+from mooring.serving.listening import listen
+from mooring.serving.messages import Handler
+from mooring.serving.server import FixedIdentity, HttpServer
+from mooring.serving.tls import make_context
 
 VERSION = "1.36"
 
@@ -60,12 +64,13 @@ class EmbeddedServer:
         self._seed = seed
         self._window = window
         self._directory: Path | None = None
-        self._listener: Listener | None = None
+        self._server: HttpServer | None = None
+        self._serving: asyncio.Task[None] | None = None
         self.token = new_token()
         self.authority = b""
         """What signed the server's certificate, in PEM, once it listens."""
-        self.pages: dict[str, Page] = {}
-        """What others in this process have to say, beside the API: see `App`."""
+        self.pages: dict[str, Handler] = {}
+        """What others in this process have to say, beside the API: see `ApiService`."""
         self.api: Api
 
     async def start(self) -> None:
@@ -74,8 +79,10 @@ class EmbeddedServer:
         try:
             self.open()
             bootstrap_roles(self.api)
-            await self._listen(self._directory)
+            self._listen(self._directory)
         except BaseException:
+            if self._server is not None:
+                self._server.close()
             self._forget()
             raise
 
@@ -98,19 +105,21 @@ class EmbeddedServer:
         serve_definitions(self.api)
         bootstrap(self.api)
 
-    async def _listen(self, directory: Path) -> None:
-        self.authority = kept_certificates(directory, self._host).authority
-        self._listener = self._new_listener(directory)
-        await self._listener.start()
+    def _listen(self, directory: Path) -> None:
+        certificates = kept_certificates(directory, self._host)
+        self.authority = certificates.authority
+        identity = FixedIdentity(make_context(certificates.pair))
+        service = ApiService(self.api, version_info(), self.pages)
+        self._server = HttpServer(service, self._open_listener(directory), identity, api_limits())
         write_kubeconfig(kubeconfig_path(directory), self.url, self.token, self.authority)
+        self._serving = asyncio.create_task(self._server.run())
 
-    def _new_listener(self, directory: Path) -> Listener:
-        """On the port that was asked for; if none was, on the last one, or any where that is taken."""
-        app, files = App(self.api, version_info(), self.pages), certificate_files(directory)
+    def _open_listener(self, directory: Path) -> socket.socket:
+        """Listen on the given port, else on the one used last, else on a free one."""
         if not self._port:
             with contextlib.suppress(OSError):
-                return Listener(app, self._host, last_port(directory), *files)
-        return Listener(app, self._host, self._port, *files)
+                return listen(self._host, last_port(directory))
+        return listen(self._host, self._port)
 
     @property
     def cluster(self) -> EmbeddedCluster:
@@ -119,10 +128,10 @@ class EmbeddedServer:
 
     @property
     def url(self) -> str:
-        if self._listener is None:
+        if self._server is None:
             raise RuntimeError("the server has no address before it is started")
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._host, self._host)
-        return f"https://{f'[{host}]' if ':' in host else host}:{self._listener.port}"
+        return f"https://{f'[{host}]' if ':' in host else host}:{self._server.port}"
 
     @property
     def kubeconfig(self) -> Path:
@@ -134,14 +143,16 @@ class EmbeddedServer:
     async def stop(self) -> None:
         """End all requests, close the store, and remove files that nobody will need any more."""
         self.api.store.close()
-        if self._listener is not None:
-            await self._listener.stop()
+        if self._server is not None and self._serving is not None:
+            self._serving.cancel()
+            await asyncio.wait({self._serving})
+            self._server.close()  # it may have been cancelled before it ran
         self._forget()
 
     def _forget(self) -> None:
         if self._directory is not None and self._data_dir is None:
             shutil.rmtree(self._directory, ignore_errors=True)
-        self._directory = self._listener = None
+        self._directory = self._server = self._serving = None
 
     async def __aenter__(self) -> EmbeddedServer:
         await self.start()

@@ -22,11 +22,9 @@ from mooring.extender.calling.live import LiveExtenders
 from mooring.process.driver import Driver
 from mooring.process.routes import decision_routes
 from mooring.runtime.registry import Registry
-from mooring.sandbox.apiserver.http.app import Page
-from mooring.sandbox.apiserver.verbs.options import Params
 from mooring.sandbox.cluster.work import Work
 from mooring.sandbox.controllers.kinds import PODS
-from mooring.serving.messages import Handler, Request
+from mooring.serving.messages import Handler
 
 USER_AGENT = f"mooring/{__version__}"
 TURN = 0.02  # seconds of scheduling at a time; where nobody's answers are waited for, longer turns pay
@@ -35,14 +33,6 @@ _WATCHED: tuple[ApiResource[Any], ...] = tuple(
     PODS if resource.name == PODS.name else resource for resource in WATCHED
 )
 """Pods are read as the controllers read them: what one of both has read, the other need not read again."""
-
-
-def _page(handler: Handler) -> Page:
-    async def page(path: str, params: Params) -> tuple[int, str, bytes]:
-        answer = await handler(Request("GET", path, dict(params)))
-        return answer.status, answer.content_type, answer.body
-
-    return page
 
 
 class LocalScheduler:
@@ -81,10 +71,9 @@ class LocalScheduler:
         )
         self._work = Work()
 
-    def pages(self) -> dict[str, Page]:
-        """What `mooring explain` asks for, to be served beside the API."""
-        routes = decision_routes(self.core, self.decisions, self._driver.ask)
-        return {path: _page(handler) for path, handler in routes.items()}
+    def pages(self) -> dict[str, Handler]:
+        """Return the paths that `mooring explain` requests, to be served beside the API."""
+        return decision_routes(self.core, self.decisions, self._driver.ask)
 
     def start(self) -> None:
         self._work.begin("the scheduler's informers", self._informers.run())

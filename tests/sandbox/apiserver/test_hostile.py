@@ -14,8 +14,9 @@ from urllib.parse import quote
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from mooring.sandbox.apiserver.http import app, protocol, serving
+from mooring.sandbox.apiserver.http import limits, service
 from tests.sandbox.apiserver.kit import Running, pod, running
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -50,6 +51,11 @@ def watches(server: Running, path: str, count: int) -> Iterator[list[ssl.SSLSock
     finally:
         for one in open_ones:
             one.close()
+
+
+def limited(monkeypatch: pytest.MonkeyPatch, **seconds: float) -> None:
+    """Give clients less time, and look after them more often."""
+    monkeypatch.setattr(limits, "LIMITS", replace(limits.LIMITS, sweep_seconds=0.05, **seconds))
 
 
 # ---- who is let in --------------------------------------------------------------------------------
@@ -92,7 +98,7 @@ def test_requests_are_bounded(server: Running, path: str, headers: dict[str, str
 
 
 def test_bodies_are_bounded(server: Running) -> None:
-    reply = server.ask("POST", MAPS, b'{"data":"' + b"x" * app.LARGEST_BODY + b'"}')
+    reply = server.ask("POST", MAPS, b'{"data":"' + b"x" * service.LARGEST_BODY + b'"}')
     assert (reply.code, reply.tree["kind"], reply.tree["reason"]) == (413, "Status", "RequestEntityTooLarge")
 
 
@@ -170,7 +176,7 @@ def post(server: Running, media: str, length: int) -> bytes:
 
 
 def test_requests_that_do_not_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "SLOWEST_REQUEST", 0.2)
+    limited(monkeypatch, head_seconds=0.2, request_seconds=0.2)
     with running() as server:
         good = post(server, "application/json", 1000)
         for sent in (b"", b"GET /version HTTP/1.1\r\nHost:", good, good + b'{"metadata"'):
@@ -195,25 +201,29 @@ def test_half_a_request_is_none(server: Running) -> None:
 
 
 def test_connections_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "MOST_CONNECTIONS", 3)
-    with running() as server:
-        with contextlib.ExitStack() as held:
-            for _ in range(3):
-                held.enter_context(connect(server, b""))
-            with pytest.raises((ssl.SSLError, ConnectionError)):  # in the words of the platform
-                connect(server, b"")
-        for _ in range(100):  # until the server has noticed that they are gone
+    monkeypatch.setattr(limits, "MOST_CONNECTIONS", 3)
+    with running() as server, watches(server, f"{MAPS}?watch=true", 2):
+        with contextlib.ExitStack() as idle:
+            for _ in range(3):  # the oldest idle one makes room for the next
+                idle.enter_context(connect(server, b""))
+            assert server.ask("GET", "/version").code == 200
+        with (
+            watches(server, f"{MAPS}?watch=true", 1),
+            pytest.raises((ssl.SSLError, ConnectionError)),  # in the words of the platform
+        ):
+            connect(server, b"")
+        for _ in range(100):  # until the server has noticed that one is gone
             with contextlib.suppress(OSError):
                 if server.ask("GET", "/version").code == 200:
                     return
-        pytest.fail("nobody is let in any more")
+        pytest.fail("no client is let in any more")
 
 
 # ---- watches --------------------------------------------------------------------------------------
 
 
 def test_watches_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app, "MOST_WATCHES", 3)
+    monkeypatch.setattr(service, "MOST_WATCHES", 3)
     with running() as server:
         path = f"{MAPS}?watch=true"
         with watches(server, path, 3) as open_ones:
@@ -247,7 +257,7 @@ def fill(server: Running, name: str, writes: int) -> None:
 
 
 def test_a_slow_watcher_is_dropped_and_others_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "SLOWEST_SEND", 0.2)
+    limited(monkeypatch, send_seconds=0.2)
     with running() as server:
         table = server.server.api.store.table("configmaps")
         slow = raw_request(server, f"{MAPS}?watch=true", receive_buffer=4096)
@@ -280,12 +290,12 @@ def test_a_watcher_that_falls_out_of_the_window_is_told() -> None:
 
 
 def test_a_list_that_nobody_reads_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "SLOWEST_SEND", 0.2)
+    limited(monkeypatch, send_seconds=0.2)
     with running() as server:
         for number in range(30):
             fill(server, f"large-{number}", 1)
         slow = raw_request(server, MAPS, receive_buffer=4096)
-        connections: Any = server.server._listener._server.server_state.connections  # type: ignore[union-attr]
+        connections: Any = server.server._server.connections  # type: ignore[union-attr]
         for _ in range(1000):
             if server.ask("GET", "/version").code == 200 and len(connections) <= 1:
                 break

@@ -12,8 +12,8 @@ from pathlib import Path
 import yaml
 from cryptography import x509
 
-from mooring.sandbox.apiserver.http.certificates import Certificates, make_certificates
 from mooring.sandbox.apiserver.http.kubeconfig import write_private
+from mooring.serving.certificates import Certificates, make_certificates
 
 _TOKEN, _AUTHORITY, _CERTIFICATE, _KEY, _KUBECONFIG = (
     "token",
@@ -59,14 +59,10 @@ def _will_do(certificate: x509.Certificate, host: str) -> bool:
         return False
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     try:
-        return ipaddress.ip_address(host) in names.get_values_for_type(x509.IPAddress)
+        address = ipaddress.ip_address(host)
     except ValueError:
         return host in names.get_values_for_type(x509.DNSName)
-
-
-def certificate_files(directory: Path) -> tuple[Path, Path]:
-    """Where the certificate of the server and its key are."""
-    return directory / _CERTIFICATE, directory / _KEY
+    return address.is_unspecified or address in names.get_values_for_type(x509.IPAddress)
 
 
 def kubeconfig_path(directory: Path) -> Path:

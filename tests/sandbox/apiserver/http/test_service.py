@@ -7,11 +7,11 @@ import json
 import socket
 import ssl
 import stat
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from mooring.serving.messages import Answer, Request
 from tests.sandbox.apiserver.kit import Running, pod, running
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -54,8 +54,8 @@ def test_version(server: Running, path: str) -> None:
 
 
 def test_others_in_the_process_are_asked_through_it(server: Running) -> None:
-    async def page(path: str, params: Mapping[str, list[str]]) -> tuple[int, str, bytes]:
-        return 200, "text/plain", f"{path} {dict(params)}".encode()
+    async def page(request: Request) -> Answer:
+        return Answer(body=f"{request.path} {request.query}".encode())
 
     server.server.pages.update({"/debug/things": page, "/debug/things/": page})
     assert server.ask("GET", "/debug/things?limit=1").text == "/debug/things {'limit': ['1']}"

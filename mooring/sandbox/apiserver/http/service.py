@@ -1,0 +1,265 @@
+"""The API as a service over HTTP: authenticate, authorize, dispatch, write the answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+
+from mooring.client.errors import ApiError
+from mooring.sandbox.apiserver.accounts import user_of
+from mooring.sandbox.apiserver.authorization.users import User
+from mooring.sandbox.apiserver.context.api import Api
+from mooring.sandbox.apiserver.discovery import Discovery
+from mooring.sandbox.apiserver.dispatch import handle
+from mooring.sandbox.apiserver.errors import (
+    bad_request,
+    internal,
+    status_tree,
+    too_large_body,
+    too_many_requests,
+    unauthorized,
+)
+from mooring.sandbox.apiserver.http.gate import acting, check_path, check_target
+from mooring.sandbox.apiserver.http.negotiation import representation, wants_aggregated_discovery
+from mooring.sandbox.apiserver.http.openapi import openapi_reply
+from mooring.sandbox.apiserver.http.paths import find_target, verb_of
+from mooring.sandbox.apiserver.http.representation import Representation
+from mooring.sandbox.apiserver.kinds import protobuf
+from mooring.sandbox.apiserver.objects import encode_json
+from mooring.sandbox.apiserver.openapi.documents import OpenAPI
+from mooring.sandbox.apiserver.store.store import StoreFailedError
+from mooring.sandbox.apiserver.verbs.request import (
+    ListAnswer,
+    ObjectAnswer,
+    Request,
+    TextAnswer,
+    TreeAnswer,
+    WatchAnswer,
+)
+from mooring.sandbox.apiserver.verbs.watching import Batch
+from mooring.serving.exchange import BodyTooLargeError, Exchange, TooManyParametersError
+from mooring.serving.messages import JSON, NO_SNIFFING, REASONS, TEXT, Answer, Handler, Header
+from mooring.serving.messages import Request as PageRequest
+from mooring.serving.routing import find_handler
+
+LARGEST_BODY = 3 * 1024 * 1024
+MOST_WATCHES = 10_000
+_JSON: list[Header] = [(b"content-type", b"application/json"), (b"cache-control", b"no-cache, private")]
+_TEXT: list[Header] = [(b"content-type", TEXT.encode()), NO_SNIFFING]
+_DEPRECATED = {
+    "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
+    "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+}
+_HEALTH = ("healthz", "livez", "readyz")
+
+
+class ApiService:
+    """One API over HTTP for clients with a token, and `pages`: handlers of others in this process by path.
+    A path that ends in a slash stands for all below it."""
+
+    def __init__(self, api: Api, version: dict[str, str], pages: Mapping[str, Handler] | None = None) -> None:
+        self._api = api
+        self._pages = {} if pages is None else pages
+        self._version = encode_json(version)
+        self._discovery = Discovery(api.registry)
+        self._openapi = OpenAPI(api.registry, version["gitVersion"])
+        self._watches = 0
+
+    async def answer(self, exchange: Exchange) -> None:
+        try:
+            await self._answer(exchange)
+        except ApiError as error:
+            await _send_error(exchange, error)
+        except StoreFailedError as error:
+            await _send_error(exchange, internal(str(error)))
+
+    def error(self, code: int, message: str) -> Answer:
+        error = internal(message) if code == 500 else ApiError(code, REASONS[code], message)
+        return Answer(code, encode_json(status_tree(error)), JSON)
+
+    async def _answer(self, exchange: Exchange) -> None:
+        path = exchange.path
+        if path.partition("/")[2].partition("/")[0] in _HEALTH:
+            await _send_text(exchange, 200, "ok")
+            return
+        user = user_of(self._api, _token(exchange))
+        if user is None:
+            raise unauthorized()
+        user = acting(self._api, user, exchange.headers)
+        if _names_objects(path):
+            await self._answer_api(exchange, user)
+            return
+        check_path(self._api, user, exchange.method, path)
+        if path in ("/version", "/version/"):
+            await _send_json(exchange, 200, self._version)
+        elif path.startswith(("/api/", "/apis/")) or path in ("/api", "/apis"):
+            await self._answer_discovery(exchange)
+        elif path.startswith("/openapi/"):
+            await self._answer_openapi(exchange)
+        elif (page := find_handler(self._pages, path)) is not None and exchange.method == "GET":
+            await exchange.send(await page(PageRequest("GET", path, _params(exchange))))
+        else:
+            await _send_text(exchange, 404, "404 page not found\n")
+
+    async def _answer_api(self, exchange: Exchange, user: User) -> None:
+        target = find_target(self._api.registry, exchange.path)
+        if target is None:
+            await _send_text(exchange, 404, "404 page not found\n")
+            return
+        deprecation = target.resource.deprecation or _DEPRECATED.get(target.resource.storage)
+        if deprecation is not None:
+            exchange.extra_headers.append(_warning(deprecation))
+        params = _params(exchange)
+        watch = (params.get("watch") or ["false"])[0].lower() not in ("", "false", "0")
+        content_type = exchange.header(b"content-type")
+        verb = verb_of(exchange.method, target, watch)
+        check_target(self._api, user, verb, target, params)
+        request = Request(
+            self._api,
+            verb,
+            target.resource,
+            target.namespace,
+            target.name,
+            user,
+            target.subresource,
+            params,
+            b"" if exchange.method == "GET" else _readable(await _body(exchange), content_type),
+            content_type,
+            exchange.header(b"user-agent"),
+        )
+        await self._answer_request(exchange, request)
+
+    async def _answer_discovery(self, exchange: Exchange) -> None:
+        accept = exchange.header(b"accept")
+        path = exchange.path.rstrip("/")
+        aggregated = path in ("/api", "/apis") and wants_aggregated_discovery(accept)
+        document = self._discovery.document(path, exchange.header(b"host"), aggregated=aggregated)
+        if document is None:
+            await _send_text(exchange, 404, "404 page not found\n")
+            return
+        media = b"application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+        headers = [
+            (b"content-type", media if aggregated else b"application/json"),
+            (b"etag", document.etag.encode()),
+            (b"vary", b"Accept"),
+        ]
+        unchanged = exchange.header(b"if-none-match") == document.etag
+        await exchange.send_whole(304 if unchanged else 200, headers, b"" if unchanged else document.body)
+
+    async def _answer_openapi(self, exchange: Exchange) -> None:
+        accept, known = exchange.header(b"accept"), exchange.header(b"if-none-match")
+        params, now = _params(exchange), self._api.clock()
+        reply = openapi_reply(self._openapi, exchange.path, params, accept, known, now)
+        await exchange.send_whole(*reply)
+
+    async def _answer_request(self, exchange: Exchange, request: Request) -> None:
+        shown = representation(exchange.header(b"accept"), request.params, self._api.clock)
+        answer = handle(request)
+        await self._api.store.settled()
+        if isinstance(answer, ObjectAnswer):
+            body = shown.single(answer.resource, answer.record)
+            await _send_json(exchange, answer.code, body, answer.warnings)
+        elif isinstance(answer, ListAnswer):
+            await _send_chunks(exchange, shown.listed(answer.resource, answer.listing))
+        elif isinstance(answer, TreeAnswer):
+            await _send_json(exchange, answer.code, shown.tree(answer.tree), answer.warnings)
+        elif isinstance(answer, WatchAnswer):
+            await self._stream(exchange, answer, shown)
+        elif isinstance(answer, TextAnswer):
+            await _send_text(exchange, 200, answer.text)
+
+    async def _stream(self, exchange: Exchange, answer: WatchAnswer, shown: Representation) -> None:
+        if self._watches >= MOST_WATCHES:
+            raise too_many_requests(f"more than {MOST_WATCHES} watches, please try again later", 1)
+        self._watches += 1
+        gone = asyncio.ensure_future(exchange.disconnected())
+        gone.add_done_callback(lambda _: answer.watching.close())
+        try:
+            await exchange.start(200, _JSON)
+            async for batch in answer.watching.batches():
+                await exchange.part(_lines(answer, batch, shown))
+            await exchange.end()
+        except ApiError as error:
+            await exchange.part(encode_json({"type": "ERROR", "object": status_tree(error)}) + b"\n")
+            await exchange.end()
+        finally:
+            self._watches -= 1
+            gone.cancel()
+
+
+def _names_objects(path: str) -> bool:
+    """Return whether a path is below a version of the API; those above are for discovery."""
+    if not path.startswith(("/api/", "/apis/")):
+        return False
+    depth = len([part for part in path.split("/") if part])
+    return depth > (2 if path.startswith("/api/") else 3)
+
+
+def _readable(body: bytes, content_type: str) -> bytes:
+    """Return a body that is UTF-8: what is not is replaced, as Go's JSON does, not rejected."""
+    if body.isascii() or content_type.startswith(protobuf.MEDIA_TYPE):
+        return body
+    return body.decode("utf-8", "replace").encode()
+
+
+def _lines(answer: WatchAnswer, batch: Batch, shown: Representation) -> bytes:
+    resource = answer.resource
+    lines = [shown.event(resource, type, record) for type, record in batch.changes]
+    if batch.bookmark:
+        lines.append(shown.bookmark(resource, batch.bookmark, batch.annotations))
+    return b"".join(lines)
+
+
+def _token(exchange: Exchange) -> str:
+    """Return the bearer token of a request; empty if there is none."""
+    scheme, _, token = exchange.header(b"authorization").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def _params(exchange: Exchange) -> dict[str, list[str]]:
+    try:
+        return exchange.params()
+    except TooManyParametersError as error:
+        raise bad_request(str(error)) from None
+
+
+async def _body(exchange: Exchange) -> bytes:
+    try:
+        return await exchange.body(LARGEST_BODY)
+    except BodyTooLargeError as error:
+        raise too_large_body(error.limit) from None
+
+
+async def _send_error(exchange: Exchange, error: ApiError) -> None:
+    """Answer with a Status, unless an answer is on its way already."""
+    if exchange.started:
+        return
+    headers = list(_JSON)
+    if error.retry_after:
+        headers.append((b"retry-after", str(int(error.retry_after)).encode()))
+    await exchange.send_whole(error.code, headers, encode_json(status_tree(error)))
+
+
+async def _send_json(exchange: Exchange, code: int, body: bytes, warnings: Iterable[str] = ()) -> None:
+    headers = _JSON
+    if warnings:
+        headers = [*_JSON, *(_warning(text) for text in warnings)]
+    await exchange.send_whole(code, headers, body)
+
+
+async def _send_text(exchange: Exchange, code: int, text: str) -> None:
+    await exchange.send_whole(code, _TEXT, text.encode())
+
+
+async def _send_chunks(exchange: Exchange, chunks: Iterable[bytes]) -> None:
+    """Answer 200 with JSON in several parts."""
+    await exchange.start(200, _JSON)
+    for chunk in chunks:
+        await exchange.part(chunk)
+        await asyncio.sleep(0)  # others need not wait for the last row of a table
+    await exchange.end()
+
+
+def _warning(text: str) -> Header:
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"').replace("\r", " ").replace("\n", " ")
+    return b"warning", f'299 - "{quoted}"'.encode("latin-1", "replace")
