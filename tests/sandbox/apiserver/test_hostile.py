@@ -429,3 +429,17 @@ def test_bytes_of_nonsense(server: Running, body: bytes, media: str, method: str
     prefix = b"k8s\x00" if "protobuf" in media else b""
     path = PODS if method == "POST" else f"{PODS}/a"
     check(server, method, path, prefix + body, content_type=media)
+
+
+def test_a_selector_of_many_terms_disturbs_nobody(server: Running) -> None:
+    terms = quote(",".join(["metadata.name!="] * 1020), safe="=!,")
+    server.ask("POST", PODS, pod("first"))
+    with (
+        watches(server, f"{PODS}?watch=1&fieldSelector={terms}", 1) as (strange,),
+        watches(server, f"{PODS}?watch=1", 1) as (plain,),
+    ):
+        server.ask("POST", PODS, pod("second"))
+        for one in (strange, plain):
+            seen = b""
+            while b'"second"' not in seen:
+                seen += one.recv(65536)

@@ -123,3 +123,11 @@ def test_a_column_without_description_tells_its_path() -> None:
 def test_cells_are_of_the_type_of_their_column(type: str, value: Any, cell: Any) -> None:
     printer = custom_printer([{"name": "X", "type": type, "jsonPath": ".x"}])
     assert printer.cells({"metadata": {"name": "a"}, "x": value}, Ages(10.0))[1] == cell
+
+
+def test_a_path_that_multiplies_values_is_given_up() -> None:
+    tree: Any = {"b": 1}
+    for _ in range(40):
+        tree = {"b": tree, "c": [tree]}
+    with pytest.raises(JSONPathError, match="visits more than"):
+        JSONPath(".a..b..b..b").find({"a": tree})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -17,6 +18,8 @@ from mooring.sandbox.apiserver.objects import Tree, encode_json
 
 _ROLES: Final = (f"roles.{GROUP}", f"clusterroles.{GROUP}")
 _OF_ITS_END: Final = ("finalizers", "ownerReferences", "managedFields", "resourceVersion")
+_MOST_REPORTED: Final = 1000
+_MOST_PIECES: Final = 1000
 _BINDINGS: Final = (f"rolebindings.{GROUP}", f"clusterrolebindings.{GROUP}")
 
 
@@ -77,16 +80,28 @@ def _check_held(write: Write, granted: Iterable[Rule]) -> None:
 
 
 def _missing(write: Write, granted: Iterable[Rule]) -> list[Rule]:
-    """What of it somebody does not have, those of one resource together."""
+    """Return what the user does not hold of the granted rules, one rule per resource and name."""
     held = write.api.rbac.rules(write.user, write.namespace)
-    parts = [part for rule in granted for part in rule.parts() if not any(one.covers(part) for one in held)]
-    found: dict[str, Rule] = {}
-    for part in parts:
-        whole = part.non_resource_urls  # these are told one by one
-        about = _compact(part if whole else msgspec.structs.replace(part, verbs=[]))
-        verbs = found[about].verbs if about in found else []
-        found[about] = msgspec.structs.replace(part, verbs=[*verbs, *part.verbs])
-    return list(found.values())
+    missing: dict[str, Rule] = {}
+    place: dict[str, int] = {}  # verbs are reported in the order in which they are granted
+    for rule in granted:
+        place |= {verb: len(place) + index for index, verb in enumerate(rule.verbs) if verb not in place}
+        lacking = [piece for half in rule.halves() for piece in _lacking(half, held)]
+        for cell in islice((cell for piece in lacking for cell in piece.cells()), _MOST_REPORTED):
+            about = _compact(cell if cell.non_resource_urls else msgspec.structs.replace(cell, verbs=[]))
+            verbs = {*cell.verbs, *(missing[about].verbs if about in missing else ())}
+            missing[about] = msgspec.structs.replace(cell, verbs=sorted(verbs, key=place.__getitem__))
+    return list(missing.values())
+
+
+def _lacking(half: Rule, held: Iterable[Rule]) -> list[Rule]:
+    """Return what no held rule allows of `half`, or more than that once there are too many pieces."""
+    pieces = [half]
+    for rule in held:
+        if len(pieces) > _MOST_PIECES:
+            break
+        pieces = [left for piece in pieces for left in piece.minus(rule)]
+    return pieces
 
 
 def _compact(rule: Rule) -> str:

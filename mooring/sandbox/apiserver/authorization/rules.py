@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Final, NamedTuple
 
@@ -50,26 +50,79 @@ class Rule(Value, frozen=True):
         part = resource.partition("/")[2]
         return bool(part) and f"*/{part}" in self.resources
 
-    def parts(self) -> Iterator[Rule]:
-        """The rule as many that each allow one thing."""
-        for group, resource, verb in product(self.api_groups, self.resources, self.verbs):
-            for name in self.resource_names or [""]:
-                yield Rule([verb], [group], [resource], [name] if name else [])
+    def halves(self) -> Iterator[Rule]:
+        """Yield the part about resources and the part about paths, as far as each allows anything.
+
+        Where all names are allowed, the first has the name "".
+        """
+        if self.verbs and self.api_groups and self.resources:
+            yield Rule(self.verbs, self.api_groups, self.resources, self.resource_names or [""])
+        if self.verbs and self.non_resource_urls:
+            yield Rule(self.verbs, non_resource_urls=self.non_resource_urls)
+
+    def minus(self, held: Rule) -> Iterator[Rule]:
+        """Yield what one of the `halves` of a rule allows and `held` does not.
+
+        A rule stands for the product of its lists, so what is left is at most one rule per list: the verbs
+        that `held` lacks, then of the other verbs the groups it lacks, and so on. The product, which may be
+        huge, is never written out.
+        """
+        rest = self
+        covered_by = _covered_paths if self.non_resource_urls else _covered_names
+        for field, covers in covered_by(held).items():
+            values: list[str] = getattr(rest, field)
+            covered = [value for value in values if covers(value)]
+            if len(covered) < len(values):
+                lacking = [value for value in values if not covers(value)]
+                yield msgspec.structs.replace(rest, **{field: lacking})
+            if not covered:
+                return
+            rest = msgspec.structs.replace(rest, **{field: covered})
+
+    def cells(self) -> Iterator[Rule]:
+        """Yield one of the `halves` as rules that are about one resource and name, or one path and verb."""
         for path, verb in product(self.non_resource_urls, self.verbs):
             yield Rule([verb], non_resource_urls=[path])
+        for group, resource, name in product(self.api_groups, self.resources, self.resource_names):
+            yield Rule(self.verbs, [group], [resource], [name] if name else [])
 
-    def covers(self, part: Rule) -> bool:
-        """Whether this allows all that a rule does which is one part."""
-        if not (part.verbs[0] in self.verbs or ALL in self.verbs):
-            return False
-        if part.non_resource_urls:
-            return any(_covers_path(pattern, part.non_resource_urls[0]) for pattern in self.non_resource_urls)
-        return (
-            bool(self.api_groups)
-            and (part.api_groups[0] in self.api_groups or ALL in self.api_groups)
-            and self._names(part.resources[0])
-            and (not self.resource_names or set(part.resource_names or [""]) <= set(self.resource_names))
-        )
+
+Covers = Callable[[str], bool]
+
+
+def _covered_names(held: Rule) -> dict[str, Covers]:
+    """Return which verbs, groups, resources and names a rule covers, by the field that lists them."""
+    return {
+        "verbs": _members(held.verbs),
+        "api_groups": _members(held.api_groups),
+        "resources": _covered_resources(held.resources),
+        "resource_names": frozenset(held.resource_names).__contains__ if held.resource_names else _anything,
+    }
+
+
+def _covered_paths(held: Rule) -> dict[str, Covers]:
+    exact = frozenset(held.non_resource_urls)
+    prefixes = tuple(pattern[:-1] for pattern in exact if pattern.endswith("*"))
+    return {
+        "verbs": _members(held.verbs),
+        "non_resource_urls": lambda path: path in exact or path.startswith(prefixes),
+    }
+
+
+def _members(values: list[str]) -> Covers:
+    return _anything if ALL in values else frozenset(values).__contains__
+
+
+def _covered_resources(resources: list[str]) -> Covers:
+    if ALL in resources:
+        return _anything
+    exact = frozenset(resources)
+    parts = {resource.removeprefix("*/") for resource in resources if resource.startswith("*/")}
+    return lambda resource: resource in exact or resource.partition("/")[2] in parts
+
+
+def _anything(value: str) -> bool:
+    return True
 
 
 EVERYTHING: Final = (Rule([ALL], [ALL], [ALL]), Rule([ALL], non_resource_urls=[ALL]))
@@ -79,7 +132,3 @@ def _matches_path(pattern: str, path: str) -> bool:
     if pattern in (ALL, path):
         return True
     return pattern.endswith("*") and path.startswith(pattern.rstrip("*"))
-
-
-def _covers_path(pattern: str, path: str) -> bool:
-    return pattern == path or (pattern.endswith("*") and path.startswith(pattern[:-1]))

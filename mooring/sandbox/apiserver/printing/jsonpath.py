@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 _QUOTED = r"""(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')"""
@@ -34,7 +35,10 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge,
 }
 
-Step = Callable[[list[Any]], list[Any]]
+MOST_VALUES = 20_000
+"""Values that a path may visit in one object: `..b..b..b` multiplies them."""
+
+Step = Callable[[list[Any], "_Budget"], Iterable[Any]]
 
 
 class JSONPathError(ValueError):
@@ -49,7 +53,22 @@ class JSONPath:
 
     def find(self, tree: Any) -> list[Any]:
         """All values that the path leads to. Raises JSONPathError."""
-        return _walk(self._steps, tree)
+        return _walk(self._steps, tree, _Budget())
+
+
+class _Budget:
+    """What is left of the values that may be visited."""
+
+    def __init__(self) -> None:
+        self._left = MOST_VALUES
+
+    def spend(self, values: Iterable[Any]) -> list[Any]:
+        """Return the values as a list. Raises JSONPathError once there are too many."""
+        visited = list(islice(values, self._left + 1))
+        self._left -= len(visited)
+        if self._left < 0:
+            raise JSONPathError(f"JSONPath: visits more than {MOST_VALUES} values of the object")
+        return visited
 
 
 # ---- reading --------------------------------------------------------------------------------------
@@ -72,7 +91,7 @@ def _read(text: str) -> list[Step]:
 
 def _step(match: re.Match[str]) -> Step:
     if match["deep"]:
-        return lambda values: [found for value in values for found in _descend(value)]
+        return lambda values, budget: (below for value in values for below in _descend(value))
     if match["filter"] is not None:
         return _filter(match["filter"])
     if match["index"] is not None:
@@ -85,10 +104,10 @@ def _bracket(text: str) -> Step:
     text = text.strip()
     if "," in text:
         parts = [_bracket(part) for part in text.split(",")]
-        return lambda values: [found for part in parts for found in part(values)]
+        return lambda values, budget: (value for part in parts for value in part(values, budget))
     if re.fullmatch("'[^']*'", text):  # the same as after a dot: dots in a name are escaped here, too
         steps = _read(f".{text[1:-1]}")
-        return lambda values: [found for value in values for found in _walk(steps, value)]
+        return lambda values, budget: (each for value in values for each in _walk(steps, value, budget))
     slice = _SLICE.fullmatch("::" if text == "*" else text)
     if slice is None or not text:
         raise JSONPathError(f'JSONPath "[{text}]": expected an index, a slice, "*" or a quoted member')
@@ -110,15 +129,17 @@ def _filter(text: str) -> Step:
     comparison = _COMPARISON.fullmatch(text)
     if comparison is None:
         exists = _read(text)
-        return lambda values: [item for item in _items(values) if _walk(exists, item)]
+        return lambda values, budget: (item for item in _items(values) if _walk(exists, item, budget))
     compare = _COMPARE.get(comparison["operator"])
     if compare is None:
         raise JSONPathError(f'JSONPath "[?({text})]": unknown operator "{comparison["operator"]}"')
     left, right = _operand(comparison["left"]), _operand(comparison["right"])
-    return lambda values: [item for item in _items(values) if _passes(compare, left(item), right(item))]
+    return lambda values, budget: (
+        item for item in _items(values) if _passes(compare, left(item, budget), right(item, budget))
+    )
 
 
-def _operand(text: str) -> Callable[[Any], list[Any]]:
+def _operand(text: str) -> Callable[[Any, _Budget], list[Any]]:
     """One side of a comparison: a literal, or a path from the item."""
     text = text.strip()
     if re.fullmatch(_QUOTED, text):
@@ -129,26 +150,26 @@ def _operand(text: str) -> Callable[[Any], list[Any]]:
         literal = text == "true"
     else:
         steps = _read(text)
-        return lambda item: _walk(steps, item)
-    return lambda item: [literal]
+        return lambda item, budget: _walk(steps, item, budget)
+    return lambda item, budget: [literal]
 
 
 # ---- walking --------------------------------------------------------------------------------------
 
 
-def _walk(steps: list[Step], value: Any) -> list[Any]:
+def _walk(steps: list[Step], value: Any, budget: _Budget) -> list[Any]:
     values = [value]
     for step in steps:
-        values = step(values)
+        values = budget.spend(step(values, budget))
     return values
 
 
 def _member(name: str) -> Step:
-    return lambda values: [value[name] for value in values if isinstance(value, dict) and name in value]
+    return lambda values, _: (value[name] for value in values if isinstance(value, dict) and name in value)
 
 
-def _wildcard(values: list[Any]) -> list[Any]:
-    return [child for value in values for child in _children(value)]
+def _wildcard(values: list[Any], budget: _Budget) -> Iterator[Any]:
+    return (child for value in values for child in _children(value))
 
 
 def _children(value: Any) -> list[Any]:
@@ -174,13 +195,11 @@ def _items(values: list[Any]) -> Iterator[Any]:
 
 
 def _index(position: int) -> Step:
-    def index(values: list[Any]) -> list[Any]:
-        found = []
+    def index(values: list[Any], budget: _Budget) -> Iterator[Any]:
         for value in values:
             if not isinstance(value, list) or not -len(value) <= position < len(value):
                 raise JSONPathError(f"there is no item {position} in {json.dumps(value)[:100]}")
-            found.append(value[position])
-        return found
+            yield value[position]
 
     return index
 
@@ -189,13 +208,11 @@ def _slice(start: int | None, stop: int | None, step: int | None) -> Step:
     if step == 0:
         raise JSONPathError("JSONPath: the step of a slice must be greater than 0")
 
-    def slice(values: list[Any]) -> list[Any]:
-        found: list[Any] = []
+    def slice(values: list[Any], budget: _Budget) -> Iterator[Any]:
         for value in values:
             if not isinstance(value, list) or max(start or 0, stop or 0) > len(value):
                 raise JSONPathError(f"there are no items {start}:{stop} in {json.dumps(value)[:100]}")
-            found += value[start:stop:step]
-        return found
+            yield from value[start:stop:step]
 
     return slice
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator
 
 from mooring.sandbox.apiserver.store.record import Event, EventType, Record
 from mooring.sandbox.apiserver.store.table import CompactedError, Table
+
+log = logging.getLogger("mooring.apiserver")
 
 Predicate = Callable[[Record], bool]
 Change = tuple[EventType, Record]
@@ -84,8 +87,14 @@ class Watch:
         """Called by the flush. A watch whose selector refuses all the new events sleeps on."""
         if self._waiter is None:
             return
-        if self._matches is None or self._skip():
-            _wake(self._waiter)
+        try:
+            wanted = self._matches is None or self._skip()
+        except Exception:  # the flush goes on: other watches must get their events
+            log.exception("closing a watch of %s: its selector failed", self._table.name)
+            self.close()
+        else:
+            if wanted:
+                _wake(self._waiter)
 
     def _skip(self) -> bool:
         """Pass over events that do not concern this watch; whether there is one that does."""

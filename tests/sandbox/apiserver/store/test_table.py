@@ -156,3 +156,22 @@ def test_a_watch_that_waits_and_is_left_behind_wakes_up_to_be_told() -> None:
             watch.take(10)
 
     asyncio.run(leave_behind())
+
+
+def test_a_failing_selector_ends_its_own_watch_only() -> None:
+    def fails(record: Record) -> bool:
+        raise RecursionError
+
+    async def scenario() -> None:
+        store = Store()
+        table = store.table("things")
+        broken, sound = store.watch(table, 1, fails), store.watch(table, 1)
+        waiting = [asyncio.create_task(watch.wait()) for watch in (broken, sound)]
+        await asyncio.sleep(0)
+        table.put("a/x", b"}}")
+        store.flush()
+        await asyncio.gather(*waiting)
+        assert broken.closed
+        assert [change[0] for change in sound.take(10)] == ["ADDED"]
+
+    asyncio.run(scenario())
