@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS = $(shell $(BIN)/python -c "import os; print((os.cpu_count() or 1) + 1)")
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
-.PHONY: demo test test-all live coverage lint types format parity bench reference docs lock wheel clean
+.PHONY: demo test test-all live coverage lint types format parity bench contract reference docs lock wheel clean
 
 demo: $(INSTALLED)
 	@$(BIN)/mooring demo
@@ -51,6 +51,10 @@ parity: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.core
+
+# Rewrite the pinned text of the public Python API (tests/contract).
+contract: $(READY)
+	$(BIN)/python -m tests.contract
 
 # Regenerate docs/reference from docstrings, flags and metrics.
 reference: $(READY)

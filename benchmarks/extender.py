@@ -24,8 +24,9 @@ from mooring.core.scheduler import Scheduler
 from mooring.extender.calling.extender import HttpExtender
 from mooring.extender.calling.make import make_extenders
 from mooring.extender.calling.originals import Originals
-from mooring.framework.nodes import IntArray, Nodes
+from mooring.framework.nodes import IntArray
 from mooring.framework.pod import PodInfo
+from mooring.runtime.engine_nodes import EngineNodes
 from mooring.runtime.extender import Filtered
 
 Tree = dict[str, Any]
@@ -42,13 +43,13 @@ class Timed:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._extender, name)
 
-    def filter(self, pod: PodInfo, nodes: Nodes) -> Filtered:
+    def filter(self, pod: PodInfo, nodes: EngineNodes) -> Filtered:
         began = time.perf_counter()
         answer = self._extender.filter(pod, nodes)
         self.filtering.append(time.perf_counter() - began)
         return answer
 
-    def prioritize(self, pod: PodInfo, nodes: Nodes) -> IntArray:
+    def prioritize(self, pod: PodInfo, nodes: EngineNodes) -> IntArray:
         began = time.perf_counter()
         answer = self._extender.prioritize(pod, nodes)
         self.prioritizing.append(time.perf_counter() - began)

@@ -18,10 +18,11 @@ from mooring.core.crowding import CROWDING, Crowding
 from mooring.core.diagnosis import Diagnosis
 from mooring.core.extenders import Extenders, ExtenderScores
 from mooring.core.nominator import Nominator
-from mooring.framework.nodes import BoolArray, IntArray, Nodes
+from mooring.framework.nodes import BoolArray, IntArray
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.runtime.changes import Changes
+from mooring.runtime.engine_nodes import EngineNodes
 from mooring.runtime.engine_state import EngineState
 from mooring.runtime.extender import ExtenderCallError
 from mooring.runtime.profile import Profile, ShapeCache
@@ -44,7 +45,7 @@ class Choice(msgspec.Struct, eq=False):
     node_name: str = ""
     changes: Changes | None = None  # what filtering had to look at again
     feasible: BoolArray | None = None
-    candidates: Nodes | None = None  # the feasible nodes, where one was to be chosen among them
+    candidates: EngineNodes | None = None  # the feasible nodes, where one was to be chosen among them
     scoring: Scoring | None = None  # None where no scores were needed
     extended: list[ExtenderScores] = []  # what extenders added to them
     total: IntArray = NO_TOTALS  # the sum of all scores by row, where there are scores
@@ -117,7 +118,12 @@ class Algorithm:
         return self._finished(choice)
 
     def _filtered(
-        self, profile: Profile, pod: PodInfo, nodes: Nodes, cache: ShapeCache, stopwatch: Stopwatch | None
+        self,
+        profile: Profile,
+        pod: PodInfo,
+        nodes: EngineNodes,
+        cache: ShapeCache,
+        stopwatch: Stopwatch | None,
     ) -> Choice:
         choice = Choice(EngineState(cache.values), Diagnosis(self._cluster.table.row_of))
         if stopwatch is not None:
@@ -138,7 +144,7 @@ class Algorithm:
         return choice
 
     def _pre_filter(
-        self, profile: Profile, cache: ShapeCache, pod: PodInfo, nodes: Nodes, choice: Choice
+        self, profile: Profile, cache: ShapeCache, pod: PodInfo, nodes: EngineNodes, choice: Choice
     ) -> bool:
         outcome = profile.pre_filter(cache, choice.state, pod, nodes)
         diagnosis = choice.diagnosis
@@ -156,7 +162,7 @@ class Algorithm:
         return True
 
     def _filter(
-        self, profile: Profile, pod: PodInfo, nodes: Nodes, cache: ShapeCache, choice: Choice
+        self, profile: Profile, pod: PodInfo, nodes: EngineNodes, cache: ShapeCache, choice: Choice
     ) -> None:
         diagnosis, filtering = choice.diagnosis, cache.filtering
         changes = choice.changes = filtering.refresh(choice.state, pod, nodes, diagnosis.allowed)
@@ -179,7 +185,7 @@ class Algorithm:
             diagnosis.absent = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reason)
         choice.feasible = self._feasible(choice, filtering.feasible, crowded)
 
-    def _passes(self, pod: PodInfo, nodes: Nodes, row: int, diagnosis: Diagnosis) -> bool:
+    def _passes(self, pod: PodInfo, nodes: EngineNodes, row: int, diagnosis: Diagnosis) -> bool:
         """Whether the extenders, too, let a pod go to the node it was promised."""
         if not self._extenders:
             return True
@@ -190,7 +196,7 @@ class Algorithm:
         except ExtenderCallError:
             return False  # it is asked again about all nodes, and if it fails then, so does the attempt
 
-    def _narrow(self, pod: PodInfo, nodes: Nodes, choice: Choice, stopwatch: Stopwatch | None) -> None:
+    def _narrow(self, pod: PodInfo, nodes: EngineNodes, choice: Choice, stopwatch: Stopwatch | None) -> None:
         """Leave of the feasible nodes those that the extenders let pass. Their time counts as filtering."""
         feasible = choice.feasible
         assert feasible is not None
@@ -218,7 +224,7 @@ class Algorithm:
         return feasible
 
     def _crowded(
-        self, profile: Profile, pod: PodInfo, nodes: Nodes, state: EngineState, changes: Changes
+        self, profile: Profile, pod: PodInfo, nodes: EngineNodes, state: EngineState, changes: Changes
     ) -> Mapping[int, Status]:
         """The rows where nominated pods are in the way."""
         if not self._nominator.nodes_with_nominations():
@@ -227,7 +233,9 @@ class Algorithm:
         crowding = state.cached(CROWDING, Crowding)
         return crowding.refresh(profile, pod, nodes, state, self._nominator, changes)
 
-    def _candidates(self, profile: Profile, nodes: Nodes, cache: ShapeCache, choice: Choice) -> Nodes:
+    def _candidates(
+        self, profile: Profile, nodes: EngineNodes, cache: ShapeCache, choice: Choice
+    ) -> EngineNodes:
         """The feasible nodes that are to be scored: all, or the configured share of them."""
         feasible = choice.feasible
         assert feasible is not None
@@ -246,7 +254,7 @@ class Algorithm:
         self,
         profile: Profile,
         pod: PodInfo,
-        nodes: Nodes,
+        nodes: EngineNodes,
         cache: ShapeCache,
         choice: Choice,
         score_anyway: bool,

@@ -8,10 +8,10 @@ import numpy as np
 
 from mooring.core.nominator import Nominator
 from mooring.framework.cycle_state import StateKey
-from mooring.framework.nodes import Nodes
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status
 from mooring.runtime.changes import Changes
+from mooring.runtime.engine_nodes import EngineNodes
 from mooring.runtime.engine_state import EngineState
 from mooring.runtime.filtering import Answer
 from mooring.runtime.profile import Profile
@@ -33,7 +33,7 @@ class Crowding:
         self,
         profile: Profile,
         pod: PodInfo,
-        nodes: Nodes,
+        nodes: EngineNodes,
         state: EngineState,
         nominator: Nominator,
         changes: Changes,
@@ -68,7 +68,7 @@ class Crowding:
 def refusals_with(
     profile: Profile,
     pod: PodInfo,
-    nodes: Nodes,
+    nodes: EngineNodes,
     state: EngineState,
     nominated: Iterable[tuple[int, Sequence[PodInfo]]],
 ) -> dict[int, Status]:

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mooring.core.event_map import EXTENDER
-from mooring.framework.nodes import BoolArray, NodeStatuses
+from mooring.framework.nodes import BoolArray
 from mooring.framework.status import Code, Status
+from mooring.runtime.engine_nodes import NodeStatuses
 from mooring.runtime.extender import SIGNED
 from mooring.runtime.filtering import Filtering
 

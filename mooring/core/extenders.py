@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mooring.core.diagnosis import Diagnosis
-from mooring.framework.nodes import BoolArray, IntArray, Nodes
+from mooring.framework.nodes import BoolArray, IntArray
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Code, Status
+from mooring.runtime.engine_nodes import EngineNodes
 from mooring.runtime.extender import SCALE, Extender, ExtenderCallError, Filtered, signature
 
 Parallelize = Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]
@@ -41,7 +42,9 @@ class Extenders(list[Extender]):
         """Those that may bind this pod in the place of the bind plugins."""
         return [each for each in self if each.binds and each.is_interested(pod)]
 
-    def narrow(self, pod: PodInfo, nodes: Nodes, feasible: BoolArray, diagnosis: Diagnosis) -> BoolArray:
+    def narrow(
+        self, pod: PodInfo, nodes: EngineNodes, feasible: BoolArray, diagnosis: Diagnosis
+    ) -> BoolArray:
         """The feasible rows that every interested extender lets pass; the same array where all of them do.
 
         One after the other is asked about what the ones before left. Raises ExtenderCallError where one that
@@ -66,7 +69,7 @@ class Extenders(list[Extender]):
                 feasible = left
         return feasible
 
-    def scores(self, pod: PodInfo, candidates: Nodes, length: int) -> list[ExtenderScores]:
+    def scores(self, pod: PodInfo, candidates: EngineNodes, length: int) -> list[ExtenderScores]:
         """What the interested extenders give to the candidates, on a table of that length.
 
         All are asked at once. Raises ExtenderCallError where one that cannot be ignored fails.
@@ -89,7 +92,7 @@ class Extenders(list[Extender]):
         return found
 
 
-def _prioritize(extender: Extender, pod: PodInfo, candidates: Nodes) -> IntArray | None:
+def _prioritize(extender: Extender, pod: PodInfo, candidates: EngineNodes) -> IntArray | None:
     try:
         return extender.prioritize(pod, candidates)
     except ExtenderCallError:

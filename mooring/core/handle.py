@@ -10,8 +10,8 @@ from mooring.core.effects import EmitEvent
 from mooring.core.waiting import HeldPod
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.handle import Client
-from mooring.framework.nodes import Nodes
 from mooring.framework.pod import PodInfo
+from mooring.runtime.engine_nodes import EngineNodes
 from mooring.runtime.engine_state import engine_state
 from mooring.runtime.extender import Extender
 from mooring.runtime.filtering import Answer
@@ -75,7 +75,7 @@ class ProfileHandle:
         return uid in self._scheduler.preempting
 
     def run_filters(
-        self, state: CycleState, pod: PodInfo, nodes: Nodes, *, about_pods: bool = False
+        self, state: CycleState, pod: PodInfo, nodes: EngineNodes, *, about_pods: bool = False
     ) -> Answer:
         filters = self.profile.filters_about_pods if about_pods else self.profile.filters
         return Answer(filters, engine_state(state), pod, nodes)

@@ -13,9 +13,9 @@ from mooring.explain import words
 from mooring.explain.explanation import Change
 from mooring.explain.refusing import Rows
 from mooring.explain.rehearsal import Rehearsal
-from mooring.framework.nodes import NodeInfo
 from mooring.framework.pod import PodInfo
 from mooring.plugins.topology_spread.constraints import HOSTNAME, ZONE, own_constraints
+from mooring.runtime.engine_nodes import EngineNode
 from mooring.runtime.filtering import Answer
 from mooring.runtime.runners import PluginError
 
@@ -66,7 +66,7 @@ def _kinds(rehearsal: Rehearsal) -> Rows:
     return kinds
 
 
-def _gone_on_a_new_one(node: NodeInfo, pod: PodInfo) -> list[PodInfo]:
+def _gone_on_a_new_one(node: EngineNode, pod: PodInfo) -> list[PodInfo]:
     return [
         other
         for other in node.pods
@@ -124,7 +124,7 @@ def _node_terms(rehearsal: Rehearsal, pod: Pod) -> Iterator[tuple[NodeSelectorTe
             yield from ((term, True) for term in (() if required is None else required.node_selector_terms))
 
 
-def _described(node: NodeInfo) -> str:
+def _described(node: EngineNode) -> str:
     offered = [f"{words.amount(name, node.allocatable[name])} {name}" for name in (CPU, MEMORY)]
     zone = node.labels.get(ZONE)
     return ", ".join([*offered, zone] if zone else offered)

@@ -12,9 +12,10 @@ from mooring.core.algorithm import Choice
 from mooring.core.decision import RefusedNodes
 from mooring.explain.explanation import Closest, Reasons
 from mooring.framework.cache_key import CacheKey
-from mooring.framework.nodes import BoolArray, Nodes
+from mooring.framework.nodes import BoolArray
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status
+from mooring.runtime.engine_nodes import EngineNodes
 from mooring.runtime.extender import SIGNED
 from mooring.runtime.filtering import FilterColumn
 from mooring.runtime.runners import PluginError
@@ -40,7 +41,7 @@ class Verdict(NamedTuple):
 class Refusing:
     """All refusals of one rehearsal, by node."""
 
-    def __init__(self, pod: PodInfo, choice: Choice, nodes: Nodes) -> None:
+    def __init__(self, pod: PodInfo, choice: Choice, nodes: EngineNodes) -> None:
         self._names = nodes.names
         restrictions = list(_restrictions(choice, len(nodes)))
         filters = [*_filters(pod, choice, nodes), *_outside_the_table(choice, len(nodes))]
@@ -122,7 +123,7 @@ def _restrictions(choice: Choice, length: int) -> Iterator[Verdict]:
     yield Verdict(absent.plugin, outside, outside.astype(np.int32), lambda row: absent.reasons, True)
 
 
-def _filters(pod: PodInfo, choice: Choice, nodes: Nodes) -> Iterator[Verdict]:
+def _filters(pod: PodInfo, choice: Choice, nodes: EngineNodes) -> Iterator[Verdict]:
     filtering = choice.diagnosis.filtering
     for column in () if filtering is None else filtering.columns:
         runner = column.runner

@@ -9,19 +9,18 @@ from mooring.framework.events import Action, ClusterEvent, EventHint, Hint, Reso
 from mooring.framework.handle import Client, Handle, Listers, Snapshot, WaitingPod
 from mooring.framework.nodes import (
     BoolArray,
-    Groups,
+    Columns,
     Ids,
     IntArray,
     NodeInfo,
     Nodes,
     PodPredicate,
-    RowCounts,
     Verdicts,
     refuse,
 )
 from mooring.framework.plugin import Plugin, PostFilterResult, PreFilterResult, QueuedPod
 from mooring.framework.pod import PodInfo, Resources, Shape
-from mooring.framework.registration import RegistrationError, plugin
+from mooring.framework.registration import plugin
 from mooring.framework.status import Code, Status, error, pending, skip, unresolvable, unschedulable, wait
 
 __all__ = [
@@ -33,9 +32,9 @@ __all__ = [
     "Client",
     "ClusterEvent",
     "Code",
+    "Columns",
     "CycleState",
     "EventHint",
-    "Groups",
     "Handle",
     "Hint",
     "Ids",
@@ -51,10 +50,8 @@ __all__ = [
     "PreFilterResult",
     "Problem",
     "QueuedPod",
-    "RegistrationError",
     "Resource",
     "Resources",
-    "RowCounts",
     "Shape",
     "Snapshot",
     "StateKey",

@@ -101,10 +101,12 @@ class EventHint:
     """One registration: the event, and the hint that looks closer (None: always worth a try)."""
 
     event: ClusterEvent
-    hint: QueueingHint | None = None
+    hint: Callable[[PodInfo, Any, Any], Hint] | None = None
 
 
-def requeue_on(resource: str, action: Action, hint: QueueingHint | None = None) -> EventHint:
+def requeue_on(
+    resource: str, action: Action, hint: Callable[[PodInfo, Any, Any], Hint] | None = None
+) -> EventHint:
     """Register an event after which a rejected pod is worth another attempt.
 
     requeue_on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 from mooring.api.meta import KubeObject
 from mooring.framework.nodes import NodeInfo, Nodes
 from mooring.framework.pod import PodInfo
-from mooring.framework.status import Status
 
 Obj = TypeVar("Obj", bound=KubeObject)
 Item = TypeVar("Item")
@@ -23,9 +22,6 @@ class Snapshot(Protocol):
     def nodes(self) -> Nodes: ...
     def node(self, name: str) -> NodeInfo | None: ...
     def pods(self) -> Iterator[PodInfo]: ...
-    def claim_users(self, claim: str) -> int:
-        """How many pods on nodes use the PersistentVolumeClaim "namespace/name"."""
-        ...
 
 
 class Listers(Protocol):
@@ -103,6 +99,3 @@ class Handle(Protocol):
     def parallelize(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         """Run blocking work for each item on up to `parallelism` threads; results in the items' order."""
         ...
-
-
-MaybeAwaitable = Status | None | Awaitable[Status | None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple
 
 from mooring.api.kinds import ApiResource
@@ -12,8 +12,8 @@ from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import EventHint
 from mooring.framework.extension_points import EXTENSION_POINTS
-from mooring.framework.handle import Handle, MaybeAwaitable
-from mooring.framework.nodes import Groups, IntArray, NodeInfo, Nodes, NodeStatuses, Verdicts
+from mooring.framework.handle import Handle
+from mooring.framework.nodes import IntArray, NodeInfo, Nodes, Verdicts
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status
 
@@ -124,7 +124,7 @@ class Plugin(Generic[PluginArgs]):
         raise NotImplementedError
 
     def post_filter(
-        self, state: CycleState, pod: PodInfo, statuses: NodeStatuses
+        self, state: CycleState, pod: PodInfo, statuses: Mapping[str, Status]
     ) -> PostFilterResult | Status | None:
         """No node passed: can something be done about it?"""
         raise NotImplementedError
@@ -145,11 +145,6 @@ class Plugin(Generic[PluginArgs]):
         """Bring the scores of the feasible nodes into 0..100."""
         raise NotImplementedError
 
-    def score_groups(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Groups:
-        """score_nodes and normalize_score in one, for a plugin without a cache key that knows which nodes
-        score alike. It must implement those two as well, with equal answers: this is only faster."""
-        raise NotImplementedError
-
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         """The node is chosen: take what the pod will need there."""
         raise NotImplementedError
@@ -164,11 +159,15 @@ class Plugin(Generic[PluginArgs]):
 
     # ---- binding cycle
 
-    def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> MaybeAwaitable:
+    def pre_bind(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> Status | Awaitable[Status | None] | None:
         """Do what must be done before the pod is bound, such as provisioning a volume."""
         raise NotImplementedError
 
-    def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> MaybeAwaitable:
+    def bind(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> Status | Awaitable[Status | None] | None:
         """Bind the pod, or Skip to leave it to the next bind plugin."""
         raise NotImplementedError
 
@@ -180,17 +179,3 @@ class Plugin(Generic[PluginArgs]):
 def overrides(cls: type[Plugin], method: str) -> bool:
     """Whether a plugin class has its own version of a contract method."""
     return getattr(cls, method) is not getattr(Plugin, method)
-
-
-def scores_groups(cls: type[Plugin]) -> bool:
-    """Whether to ask a plugin's score_groups: a subclass of one that has it, which scores in its own way, has
-    not said what that is by groups."""
-    return overrides(cls, "score_groups") and all(
-        _defined_at(cls, "score_groups") <= _defined_at(cls, method)
-        for method in ("score", "score_nodes", "normalize_score")
-    )
-
-
-def _defined_at(cls: type[Plugin], method: str) -> int:
-    """How far up the class tree a method comes from: 0 is the class itself."""
-    return next(i for i, base in enumerate(cls.__mro__) if method in vars(base))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from mooring.api.workloads import PodDisruptionBudget
 from mooring.framework.cycle_state import CycleState, StateKey
 from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
-from mooring.framework.nodes import Mark, NodeInfo, NodeStatuses
+from mooring.framework.nodes import NodeInfo
 from mooring.framework.plugin import Plugin, PostFilterResult
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Code, Status, error, unresolvable, unschedulable
@@ -17,6 +17,7 @@ from mooring.plugins.args import DefaultPreemptionArgs
 from mooring.plugins.extended_preemption import ask_extenders
 from mooring.plugins.preemption import Candidate, DryRun, try_rows
 from mooring.runtime.engine_handle import EngineHandle
+from mooring.runtime.engine_nodes import Mark, NodeStatuses
 from mooring.runtime.extender import ExtenderCallError
 
 
@@ -64,7 +65,10 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
         # Never by itself: a preemptor comes back through the plugins that refused it.
         return [requeue_on(Resource.POD, Action.DELETE, lambda pod, old, new: Hint.SKIP)]
 
-    def post_filter(self, state: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, statuses: Mapping[str, Status]
+    ) -> PostFilterResult:
+        assert isinstance(statuses, NodeStatuses)
         refusal = self._not_eligible(pod, statuses)
         if refusal is not None:
             return PostFilterResult(None, refusal)
@@ -90,7 +94,7 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
         known.conclusion = _Hopeless(rows, result)
         return result
 
-    def _not_eligible(self, pod: PodInfo, statuses: NodeStatuses) -> Status | None:
+    def _not_eligible(self, pod: PodInfo, statuses: Mapping[str, Status]) -> Status | None:
         if pod.spec.preemption_policy == "Never":
             return self.NEVER
         nominated = pod.status.nominated_node_name

@@ -13,6 +13,7 @@ from mooring.framework.nodes import IntArray, Nodes
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.plugins.arithmetic import MAX_SCORE, to_int64
+from mooring.runtime.engine_nodes import engine_nodes
 
 MEBIBYTE = 1024 * 1024
 MIN_THRESHOLD = 23 * MEBIBYTE
@@ -27,11 +28,12 @@ class ImageLocality(Plugin):
     cache_key = CacheKey.ALL_NODES
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        total = len(nodes.whole)
+        view = engine_nodes(nodes)
+        total = len(view.whole)
         scores = np.zeros(len(nodes), np.int64)
         found = False
         for name in _images(pod.spec):
-            present, size, holders = nodes.image(normalized_image_name(name))
+            present, size, holders = view.image(normalized_image_name(name))
             if holders:
                 scores += present * to_int64(size * (holders / total))
                 found = True

@@ -25,6 +25,7 @@ from mooring.plugins.pod_affinity.filtering import (
 )
 from mooring.plugins.pod_affinity.scoring import PreferredTerms
 from mooring.plugins.pod_affinity.terms import Concerns
+from mooring.runtime.engine_nodes import engine_nodes
 
 _CONCERNS = StateKey[Concerns]("InterPodAffinity/concerns")
 _REQUIRED = StateKey[RequiredTerms]("InterPodAffinity/required")
@@ -58,35 +59,37 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
     # ---- filter
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        if not (pod.shape.affinity_terms or nodes.carried_terms):
-            return SKIP  # nobody speaks of anybody
+        view = engine_nodes(nodes)
+        if not (pod.shape.affinity_terms or view.carried_terms):
+            return SKIP  # neither this pod nor any other has terms
         required = state.get_cached(_REQUIRED)
         if required is None:
             required = RequiredTerms(self._concerns(state, pod.shape), pod.shape, self._statuses)
             state.write_cached(_REQUIRED, required)
-        required.update(nodes)
+        required.update(view)
         return SKIP if required.idle else None
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts:
-        return state.read_cached(_REQUIRED).verdicts(nodes)
+        return state.read_cached(_REQUIRED).verdicts(engine_nodes(nodes))
 
     # ---- score
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         if self.args.ignore_preferred_terms_of_existing_pods and not _has_preferences(pod):
             return skip(shape=True)
-        if not (pod.shape.affinity_terms or nodes.carried_terms):
+        view = engine_nodes(nodes)
+        if not (pod.shape.affinity_terms or view.carried_terms):
             return SKIP
         preferred = state.get_cached(_PREFERRED)
         if preferred is None:
             hard_weight = self.args.hard_pod_affinity_weight
             preferred = PreferredTerms(self._concerns(state, pod.shape), hard_weight)
             state.write_cached(_PREFERRED, preferred)
-        preferred.update(nodes)
+        preferred.update(view)
         return SKIP if preferred.idle else None
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        return state.read_cached(_PREFERRED).score(nodes)
+        return state.read_cached(_PREFERRED).score(engine_nodes(nodes))
 
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray, nodes: Nodes) -> IntArray:
         return state.read_cached(_PREFERRED).normalize(scores)

@@ -15,6 +15,7 @@ from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status, skip, unresolvable
 from mooring.plugins.matching import spread
+from mooring.runtime.engine_nodes import engine_nodes
 from mooring.runtime.runners import PluginError
 
 RESTART_ALL = "RestartAllContainersOnContainerExits"
@@ -42,7 +43,7 @@ class NodeDeclaredFeatures(Plugin):
         if required is None:
             key = self.PRE_FILTER_KEY.name
             raise PluginError(self.name, f'error reading "{key}" from cycle-state: not found')
-        declared = spread(nodes.declared_features, required.issubset, np.bool_)
+        declared = spread(engine_nodes(nodes).declared_features, required.issubset, np.bool_)
         return None if declared.all() else refuse(~declared, unresolvable(self.MISSING))
 
     def events_to_register(self) -> Iterable[EventHint]:

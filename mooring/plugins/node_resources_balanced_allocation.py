@@ -26,6 +26,7 @@ from mooring.plugins.arithmetic import (
 )
 from mooring.plugins.resource_columns import ScoredResources
 from mooring.runtime.amounts import wrap_int64
+from mooring.runtime.engine_nodes import engine_node, engine_nodes
 from mooring.runtime.runners import outside_range
 
 HALF = MAX_SCORE // 2
@@ -54,8 +55,9 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
         return skip(shape=True)
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        amounts, with_pod, without, allocatable = node.amounts, [], [], []
-        for amount, _, offered, requested, _ in self._scored(state, pod, node.resources).each:
+        view = engine_node(node)
+        amounts, with_pod, without, allocatable = view.amounts, [], [], []
+        for amount, _, offered, requested, _ in self._scored(state, pod, view.resources).each:
             without.append(amounts[requested])
             with_pod.append(wrap_int64(amounts[requested] + amount))
             allocatable.append(amounts[offered])
@@ -63,9 +65,10 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
         return valid_score(HALF + truncating_divide(gain, 2))
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        scored, amounts = self._scored(state, pod, nodes.resources), nodes.amounts
+        view = engine_nodes(nodes)
+        scored, amounts = self._scored(state, pod, view.resources), view.amounts
         allocatable = amounts[scored.allocatable]
-        complete = scored.complete_at == nodes.node_version or scored.offered_by_all(nodes, allocatable)
+        complete = scored.complete_at == view.node_version or scored.offered_by_all(view, allocatable)
         even = balance(amounts[scored.requested][:, None] + scored.cases, allocatable, complete)
         gain: IntArray = even[0]
         gain -= even[1]

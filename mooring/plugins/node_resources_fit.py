@@ -24,6 +24,7 @@ from mooring.plugins.args import NodeResourcesFitArgs
 from mooring.plugins.resource_columns import ScoredResources, is_tracked, lines_of
 from mooring.plugins.scoring_strategies import Strategy
 from mooring.runtime.amounts import ALLOWED_PODS, pods_line, wrap_int64
+from mooring.runtime.engine_nodes import EngineNode, EngineNodes, engine_node, engine_nodes
 from mooring.runtime.runners import PluginError
 
 TOO_MANY_PODS = "Too many pods"
@@ -94,7 +95,7 @@ class Aligned:
         absent = sum(2 << i for i in range(len(wanted.names)) if i not in present)
         self._missing = absent | self._hopeless if absent else 0
 
-    def codes(self, nodes: Nodes) -> IntArray | None:
+    def codes(self, nodes: EngineNodes) -> IntArray | None:
         """The code of each row; None where all of them pass."""
         room = nodes.room
         if not self._missing and room.size:
@@ -108,7 +109,7 @@ class Aligned:
         hopeless = (short & (nodes.amounts[self._lines] < self._requests))[1:].any(axis=0)
         return self._bits @ short + hopeless * self._hopeless | self._missing
 
-    def code_of(self, node: NodeInfo) -> int:
+    def code_of(self, node: EngineNode) -> int:
         """`codes` of one node: the one that the last pod went to is what is asked about most."""
         amounts = node.amounts
         taken = pods_line(len(amounts))
@@ -163,12 +164,14 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         wanted = state.get(self.PRE_FILTER_KEY) or self._not_written()
-        code = wanted.aligned(node.resources).code_of(node)
+        view = engine_node(node)
+        code = wanted.aligned(view.resources).code_of(view)
         return wanted.refusals[code] if code else None
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:
         wanted = state.get(self.PRE_FILTER_KEY) or self._not_written()
-        codes = wanted.aligned(nodes.resources).codes(nodes)
+        view = engine_nodes(nodes)
+        codes = wanted.aligned(view.resources).codes(view)
         return None if codes is None else Verdicts(codes.astype(np.int32), wanted.refusals)
 
     # ---- score
@@ -177,13 +180,15 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         return None  # what score needs follows from the shape and is cached with it
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        return self._strategy.score_one(self._scored(state, pod, node.resources), node.amounts)
+        view = engine_node(node)
+        return self._strategy.score_one(self._scored(state, pod, view.resources), view.amounts)
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        scored = self._scored(state, pod, nodes.resources)
+        view = engine_nodes(nodes)
+        scored = self._scored(state, pod, view.resources)
         if not scored.each:
             return np.zeros(len(nodes), np.int64)
-        return self._strategy.score(scored, nodes)
+        return self._strategy.score(scored, view)
 
     def _scored(self, state: CycleState, pod: PodInfo, known: Sequence[str]) -> ScoredResources:
         scored = state.get_cached(self._scored_key)

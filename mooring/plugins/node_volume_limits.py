@@ -29,6 +29,7 @@ from mooring.plugins.volumes.claims import VolumeError, claims_of
 from mooring.plugins.volumes.csi_nodes import NO_LIMIT, CSINodes
 from mooring.plugins.volumes.migration import plugin_of
 from mooring.plugins.volumes.usage import VolumeUsage
+from mooring.runtime.engine_nodes import EngineNodes, engine_nodes
 from mooring.runtime.runners import PluginError
 
 Limits = Mapping[str, IntArray]  # by driver: one number for each row of the whole table
@@ -55,7 +56,7 @@ class NodeVolumeLimits(Plugin):
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:
         try:
-            refused = self._refused(pod, nodes)
+            refused = self._refused(pod, engine_nodes(nodes))
         except MissingClaim as missing:
             return refuse(np.ones(len(nodes), np.bool_), unresolvable(str(missing)))
         except VolumeError as problem:
@@ -64,7 +65,7 @@ class NodeVolumeLimits(Plugin):
             return None
         return refuse(refused, unschedulable(self.TOO_MANY))
 
-    def _refused(self, pod: PodInfo, nodes: Nodes) -> BoolArray | None:
+    def _refused(self, pod: PodInfo, nodes: EngineNodes) -> BoolArray | None:
         """The rows that would have too many volumes; None: nobody limits them."""
         listers, whole = self.handle.listers, nodes.whole
         self._csi_nodes.refresh(listers, whole)
@@ -105,7 +106,7 @@ class NodeVolumeLimits(Plugin):
         return refused
 
     def _reconsider(
-        self, nodes: Nodes, wanted: frozenset[Attachment], limits: Limits, refused: BoolArray
+        self, nodes: EngineNodes, wanted: frozenset[Attachment], limits: Limits, refused: BoolArray
     ) -> None:
         """Where pods would come or go, count again with them."""
         for i, row in enumerate(nodes.rows.tolist()):

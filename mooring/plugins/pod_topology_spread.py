@@ -11,7 +11,7 @@ from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import CycleState, StateKey
 from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.handle import Handle
-from mooring.framework.nodes import Groups, IntArray, Nodes, Verdicts
+from mooring.framework.nodes import IntArray, Nodes, Verdicts
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo, Shape
 from mooring.framework.status import Status, skip, unresolvable, unschedulable
@@ -28,6 +28,8 @@ from mooring.plugins.topology_spread.constraints import (
 )
 from mooring.plugins.topology_spread.filtering import MISSING_LABEL, TOO_SKEWED, HardSpread
 from mooring.plugins.topology_spread.scoring import SoftSpread
+from mooring.runtime.engine_nodes import engine_nodes
+from mooring.runtime.groups import Groups
 
 _HARD = StateKey[HardSpread]("PodTopologySpread/hard")
 _SOFT = StateKey[SoftSpread]("PodTopologySpread/soft")
@@ -101,7 +103,7 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
         return None
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts:
-        return state.read_cached(_HARD).verdicts(nodes)
+        return state.read_cached(_HARD).verdicts(engine_nodes(nodes))
 
     # ---- score
 
@@ -116,7 +118,7 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
             # System defaults spread over hostnames even where nodes have no zone.
             require_all = own or not self._system_defaulted
             known = state.write_cached(_SOFT, SoftSpread(constraints, shape, require_all))
-        known.look(nodes)
+        known.look(engine_nodes(nodes))
         return None
 
     def score_groups(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Groups:

@@ -15,10 +15,11 @@ import numpy as np
 from mooring.api.selectors import compile_selector
 from mooring.api.workloads import PodDisruptionBudget
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.nodes import BoolArray, HypotheticalNodes
+from mooring.framework.nodes import BoolArray
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status, error, unresolvable
 from mooring.runtime.engine_handle import EngineHandle
+from mooring.runtime.engine_nodes import HypotheticalNodes
 
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 

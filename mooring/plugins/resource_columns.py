@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from mooring.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar
-from mooring.framework.nodes import IntArray, Nodes
+from mooring.framework.nodes import IntArray
 from mooring.plugins.args import ResourceSpec
 from mooring.runtime.amounts import lines_for, pods_line
+from mooring.runtime.engine_nodes import EngineNodes
 
 Lines = slice | npt.NDArray[np.intp]
 
@@ -83,7 +84,7 @@ class ScoredResources:
         self.cases: IntArray = np.array([(amount, 0) for amount in amounts], np.int64).reshape(-1, 2, 1)
         self._looked_at = self.complete_at = -1  # the node_version at which all nodes had some of each
 
-    def offered_by_all(self, nodes: Nodes, allocatable: IntArray) -> bool:
+    def offered_by_all(self, nodes: EngineNodes, allocatable: IntArray) -> bool:
         """Whether the nodes, which have `allocatable`, have some of each. Nearly always the whole table has,
         which need be looked at only after a Node changed: those in a hurry compare `complete_at` first."""
         version = nodes.node_version

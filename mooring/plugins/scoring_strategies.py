@@ -7,11 +7,12 @@ from typing import TypeVar
 
 import numpy as np
 
-from mooring.framework.nodes import IntArray, Nodes
+from mooring.framework.nodes import IntArray
 from mooring.plugins.args import ScoringStrategy
 from mooring.plugins.arithmetic import MAX_SCORE, broken_linear, truncating_divide, valid_score, valid_scores
 from mooring.plugins.resource_columns import ScoredResources
 from mooring.runtime.amounts import wrap_int64
+from mooring.runtime.engine_nodes import EngineNodes
 
 N = TypeVar("N", int, IntArray)
 
@@ -43,7 +44,7 @@ class Strategy:
             # Utilization is a whole number of percent, so the function is a table.
             self._curve = broken_linear(points, np.arange(101, dtype=np.int64))
 
-    def score(self, scored: ScoredResources, nodes: Nodes) -> IntArray:
+    def score(self, scored: ScoredResources, nodes: EngineNodes) -> IntArray:
         """The scores of nodes, computed with one line per resource."""
         amounts = nodes.amounts
         allocatable = amounts[scored.allocatable]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from mooring.api.storage import (
 )
 from mooring.framework.cycle_state import CycleState, StateKey
 from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
-from mooring.framework.handle import Client, Handle, MaybeAwaitable
+from mooring.framework.handle import Client, Handle
 from mooring.framework.nodes import IntArray, Nodes, Verdicts
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
@@ -40,6 +40,7 @@ from mooring.plugins.volumes.claims import (
 from mooring.plugins.volumes.finding import Conflict, Found, PodClaims, VolumeFinder
 from mooring.plugins.volumes.migration import MIGRATED_PLUGINS
 from mooring.plugins.volumes.provisioning import volume_limit
+from mooring.runtime.engine_nodes import EngineNodes, engine_nodes
 from mooring.runtime.runners import PluginError
 
 # What is read to find volumes, besides the nodes, the pod's claims and what is assumed.
@@ -159,12 +160,13 @@ class VolumeBinding(Plugin[VolumeBindingArgs]):
         return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:
-        found = self._find(state, nodes.whole)
-        if found.verdicts is None or nodes.whole is nodes:
+        view = engine_nodes(nodes)
+        found = self._find(state, view.whole)
+        if found.verdicts is None or view.whole is view:
             return found.verdicts
-        return Verdicts(found.verdicts.codes[nodes.rows], found.verdicts.statuses)
+        return Verdicts(found.verdicts.codes[view.rows], found.verdicts.statuses)
 
-    def _find(self, state: CycleState, nodes: Nodes) -> _Answer:
+    def _find(self, state: CycleState, nodes: EngineNodes) -> _Answer:
         volumes = state.get(self.STATE_KEY)
         if volumes is None:
             raise PluginError(self.name, "not found")
@@ -172,7 +174,7 @@ class VolumeBinding(Plugin[VolumeBindingArgs]):
             volumes.found = self._look(state, volumes.claims, nodes)
         return volumes.found
 
-    def _look(self, state: CycleState, claims: PodClaims, nodes: Nodes) -> _Answer:
+    def _look(self, state: CycleState, claims: PodClaims, nodes: EngineNodes) -> _Answer:
         """Find the volumes, or know that what was found for the last pod of this shape still holds."""
         version = self.handle.listers.version
         versions = (nodes.node_version, self._volumes.revision, *(version(kind) for kind in _READ))
@@ -205,7 +207,7 @@ class VolumeBinding(Plugin[VolumeBindingArgs]):
         row = nodes.index(node_name)
         if row is None:
             return error(not_found("node", node_name))
-        decision = self._find(state, nodes).found.decision(row)
+        decision = self._find(state, engine_nodes(nodes)).found.decision(row)
         volumes.binding = PodBinding(self.handle, self._volumes, self._claims, decision, node_name)
         volumes.binding.assume()
         return None
@@ -216,7 +218,9 @@ class VolumeBinding(Plugin[VolumeBindingArgs]):
             volumes.binding.revert()
             volumes.binding = None
 
-    def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> MaybeAwaitable:
+    def pre_bind(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> Status | Awaitable[Status | None] | None:
         volumes = state.get(self.STATE_KEY)
         if volumes is None or volumes.binding is None or self.handle.client is None:
             return None  # all claims are bound, or there is no cluster to bind them in

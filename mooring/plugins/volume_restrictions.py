@@ -16,6 +16,8 @@ from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo, Shape
 from mooring.framework.status import Status, skip, unresolvable, unschedulable
 from mooring.plugins.volumes.claims import CLAIM_KIND, direct_claims_of, not_found
+from mooring.runtime.engine_handle import EngineHandle
+from mooring.runtime.engine_nodes import EngineNodes, engine_nodes
 from mooring.runtime.runners import PluginError
 
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
@@ -116,6 +118,7 @@ class VolumeRestrictions(Plugin):
     ReadWriteOncePod claim is in use."""
 
     name = "VolumeRestrictions"
+    handle: EngineHandle
 
     DISK_CONFLICT = "node(s) had no available disk"
     CLAIM_IN_USE = (
@@ -155,13 +158,13 @@ class VolumeRestrictions(Plugin):
             raise PluginError(self.name, f'cannot read "{self.PRE_FILTER_KEY.name}" from cycleState')
         codes = np.zeros(len(nodes), np.int32)
         if exclusive.claims:
-            codes[self._in_use(exclusive, nodes) > 0] = 2
+            codes[self._in_use(exclusive, engine_nodes(nodes)) > 0] = 2
         disks = self._needs(state, pod).disks
         if disks is not None:
             codes[nodes.count(disks) > 0] = 1
         return Verdicts(codes, self._STATUSES) if codes.any() else None
 
-    def _in_use(self, exclusive: _Exclusive, nodes: Nodes) -> IntArray:
+    def _in_use(self, exclusive: _Exclusive, nodes: EngineNodes) -> IntArray:
         """How many of the claims are in use, given the pods that a hypothetical view adds or removes."""
         in_use = np.full(len(nodes), exclusive.in_use, np.int64)
         for times in range(1, len(exclusive.claims) + 1):

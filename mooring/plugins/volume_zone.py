@@ -26,6 +26,7 @@ from mooring.plugins.volumes.claims import (
     not_found,
 )
 from mooring.plugins.volumes.migration import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONE_DELIMITER
+from mooring.runtime.engine_nodes import engine_nodes
 
 # The labels that say where a volume or a node is, each with the one that nodes may carry in its place.
 _LABELS = {BETA_ZONE: ZONE, BETA_REGION: REGION, ZONE: ZONE, REGION: REGION}
@@ -114,11 +115,12 @@ class VolumeZone(Plugin):
             topologies = found
         if not topologies:
             return None
-        if nodes.whole is not nodes:
+        version = engine_nodes(nodes).node_version
+        if engine_nodes(nodes).whole is not nodes:
             return self._check(nodes, topologies)
         known = state.get_cached(_KNOWN)
-        if known is None or known.node_version != nodes.node_version or known.topologies != topologies:
-            known = _Known(nodes.node_version, topologies, self._check(nodes, topologies))
+        if known is None or known.node_version != version or known.topologies != topologies:
+            known = _Known(version, topologies, self._check(nodes, topologies))
             state.write_cached(_KNOWN, known)
         return known.verdicts
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mooring.framework.cache_key import CacheKey
-from mooring.framework.nodes import Mark, Nodes
+from mooring.runtime.engine_nodes import EngineNodes, Mark
 
 T = TypeVar("T")
 V = TypeVar("V", bound=np.generic)
@@ -34,13 +34,13 @@ class Changes:
 
     __slots__ = ("_amounts", "_view", "any", "node", "nodes", "since", "until")
 
-    def __init__(self, nodes: Nodes, since: Mark | None) -> None:
+    def __init__(self, nodes: EngineNodes, since: Mark | None) -> None:
         self.nodes = nodes
         self.since = since
         self.until = until = nodes.mark
         self.node: Rows | None = EVERY
         self.any: Rows | None = EVERY
-        self._view: Nodes | None = None
+        self._view: EngineNodes | None = None
         self._amounts: list[tuple[int, ...]] | None = None
         if since is not None and since.length == until.length:
             node_rows, pod_rows = nodes.changed_since(since)
@@ -57,7 +57,7 @@ class Changes:
             return EVERY
         return self.node
 
-    def view(self, rows: Rows) -> Nodes:
+    def view(self, rows: Rows) -> EngineNodes:
         """The nodes at `node` or `any`."""
         if rows is EVERY:
             return self.nodes

@@ -6,16 +6,29 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.handle import Handle
-from mooring.framework.nodes import Nodes
+from mooring.framework.handle import Handle, Snapshot
 from mooring.framework.pod import PodInfo
+from mooring.runtime.engine_nodes import EngineNode, EngineNodes
 from mooring.runtime.extender import Extender
 from mooring.runtime.filtering import Answer
+
+
+class EngineSnapshot(Snapshot, Protocol):
+    """The cluster as of this cycle, with the engine's view of the nodes."""
+
+    @property
+    def nodes(self) -> EngineNodes: ...
+    def node(self, name: str) -> EngineNode | None: ...
+    def claim_users(self, claim: str) -> int:
+        """Return how many pods on nodes use the PersistentVolumeClaim "namespace/name"."""
+        ...
 
 
 class EngineHandle(Handle, Protocol):
     """The whole Handle, including the parts that are not in the contract."""
 
+    @property
+    def snapshot(self) -> EngineSnapshot: ...
     @property
     def extenders(self) -> Iterable[Extender]:
         """The configured extenders, in the order in which they are called."""
@@ -30,7 +43,7 @@ class EngineHandle(Handle, Protocol):
         ...
 
     def run_filters(
-        self, state: CycleState, pod: PodInfo, nodes: Nodes, *, about_pods: bool = False
+        self, state: CycleState, pod: PodInfo, nodes: EngineNodes, *, about_pods: bool = False
     ) -> Answer:
         """Run the profile's filters on any view of nodes, hypothetical ones included.
 

@@ -11,8 +11,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from mooring.framework.nodes import IntArray, Nodes
+from mooring.framework.nodes import IntArray
 from mooring.framework.pod import PodInfo
+from mooring.runtime.engine_nodes import EngineNodes
 from mooring.runtime.runners import PluginError
 
 SIGNED = "extender "  # and the extender's name: how an extender's refusals and scores are signed
@@ -63,8 +64,8 @@ class Extender(Protocol):
     @property
     def binds(self) -> bool: ...
     def is_interested(self, pod: PodInfo) -> bool: ...
-    def filter(self, pod: PodInfo, nodes: Nodes) -> Filtered: ...
-    def prioritize(self, pod: PodInfo, nodes: Nodes) -> IntArray:
+    def filter(self, pod: PodInfo, nodes: EngineNodes) -> Filtered: ...
+    def prioritize(self, pod: PodInfo, nodes: EngineNodes) -> IntArray:
         """A score for each of the nodes, in their order."""
         ...
 

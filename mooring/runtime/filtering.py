@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from mooring.framework.cache_key import CacheKey
-from mooring.framework.nodes import BoolArray, Mark, Nodes, Verdicts
+from mooring.framework.nodes import BoolArray, Verdicts
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Code, Status
 from mooring.runtime.changes import EVERY, ByAmounts, Changes, Rows, pick
+from mooring.runtime.engine_nodes import EngineNodes, Mark
 from mooring.runtime.engine_state import EngineState
 from mooring.runtime.runners import FilterRunner, same_statuses
 
@@ -96,12 +97,12 @@ class Filtering:
         self._by_pods: list[FilterColumn] = []
         self._uncached: list[tuple[int, FilterColumn]] = []
         self._known: ByAmounts[list[Verdicts | None]] = ByAmounts()  # what those by amounts said
-        self._candidates: tuple[int, Nodes] | None = None
+        self._candidates: tuple[int, EngineNodes] | None = None
         self._refusals: list[tuple[Status, int]] | None = None  # of all rows, while no verdict changes
         self._with_code: dict[Code, BoolArray] = {}
 
     def refresh(
-        self, state: EngineState, pod: PodInfo, nodes: Nodes, allowed: BoolArray | None = None
+        self, state: EngineState, pod: PodInfo, nodes: EngineNodes, allowed: BoolArray | None = None
     ) -> Changes:
         """Bring the verdicts up to date, and tell what had changed. After an exception all is asked anew."""
         changes = Changes(nodes, self._mark)
@@ -225,7 +226,7 @@ class Filtering:
             self.feasible[row] = refused == 0
             self.version += 1
 
-    def candidates(self, nodes: Nodes) -> Nodes:
+    def candidates(self, nodes: EngineNodes) -> EngineNodes:
         """The feasible rows as a view."""
         if self._candidates is None or self._candidates[0] != self.version:
             self._candidates = (self.version, nodes.where(self.feasible))
@@ -279,7 +280,7 @@ class Answer:
     __slots__ = ("_asked", "first")
 
     def __init__(
-        self, runners: Iterable[FilterRunner], state: EngineState, pod: PodInfo, nodes: Nodes
+        self, runners: Iterable[FilterRunner], state: EngineState, pod: PodInfo, nodes: EngineNodes
     ) -> None:
         self._asked: list[tuple[FilterRunner, Verdicts]] = []
         self.first: npt.NDArray[np.int16] = np.zeros(len(nodes), np.int16)

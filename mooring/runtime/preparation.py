@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from mooring.framework.cycle_state import StateKey
-from mooring.framework.nodes import Nodes
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import SKIP, SKIP_SHAPE, Code, Status
+from mooring.runtime.engine_nodes import EngineNodes
 from mooring.runtime.engine_state import EngineState
 from mooring.runtime.runners import raised
 
@@ -22,7 +22,7 @@ class Preparing(NamedTuple):
     """A plugin's pre_filter or pre_score."""
 
     plugin: str
-    ask: Callable[[EngineState, PodInfo, Nodes], Any]
+    ask: Callable[[EngineState, PodInfo, EngineNodes], Any]
     by_shape: bool  # whether its answer follows from the shape
 
 
@@ -40,7 +40,7 @@ class Preparation:
         self._sets: dict[tuple[str, ...], frozenset[str]] = {}
 
     def run(
-        self, state: EngineState, pod: PodInfo, nodes: Nodes, take: Callable[[str, Any], bool]
+        self, state: EngineState, pod: PodInfo, nodes: EngineNodes, take: Callable[[str, Any], bool]
     ) -> frozenset[str]:
         """Ask who must be asked; the plugins that skip. `take` gets every answer that is neither success
         nor Skip, and says whether to go on."""

@@ -11,10 +11,10 @@ import msgspec
 from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import StateKey
 from mooring.framework.handle import Handle
-from mooring.framework.nodes import Nodes, NodeStatuses
 from mooring.framework.plugin import Plugin, PostFilterResult, PreFilterResult, overrides
 from mooring.framework.pod import PodInfo, Shape
 from mooring.framework.status import SUCCESS, Code, Status
+from mooring.runtime.engine_nodes import EngineNodes, NodeStatuses
 from mooring.runtime.engine_state import EngineState
 from mooring.runtime.filtering import Filtering
 from mooring.runtime.preparation import Preparation, Preparing
@@ -186,7 +186,7 @@ class Profile:
     # ---- scheduling cycle
 
     def pre_filter(
-        self, cache: ShapeCache, state: EngineState, pod: PodInfo, nodes: Nodes
+        self, cache: ShapeCache, state: EngineState, pod: PodInfo, nodes: EngineNodes
     ) -> PreFilterOutcome:
         """Run pre_filter; raises PluginError where one fails."""
         outcome = PreFilterOutcome()
@@ -195,7 +195,7 @@ class Profile:
             outcome.node_names, outcome.restricting = None, []
         return outcome
 
-    def pre_score(self, cache: ShapeCache, state: EngineState, pod: PodInfo, nodes: Nodes) -> None:
+    def pre_score(self, cache: ShapeCache, state: EngineState, pod: PodInfo, nodes: EngineNodes) -> None:
         """Run pre_score on the feasible nodes; raises PluginError where one does not succeed."""
         state.skip_score = cache.pre_score.run(state, pod, nodes, _must_succeed)
 

@@ -8,11 +8,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from mooring.framework.cache_key import CacheKey
-from mooring.framework.nodes import BoolArray, Groups, IntArray, NodeInfo, Nodes, Verdicts
-from mooring.framework.plugin import Plugin, overrides, scores_groups
+from mooring.framework.nodes import BoolArray, IntArray, Verdicts
+from mooring.framework.plugin import Plugin, overrides
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Code, Status
+from mooring.runtime.engine_nodes import EngineNode, EngineNodes
 from mooring.runtime.engine_state import EngineState
+from mooring.runtime.groups import Groups, scores_groups
 
 logger = logging.getLogger("mooring.framework")
 
@@ -92,7 +94,7 @@ class FilterRunner:
         return found[1]
 
     def run(
-        self, state: EngineState, pod: PodInfo, nodes: Nodes, alive: BoolArray | None = None
+        self, state: EngineState, pod: PodInfo, nodes: EngineNodes, alive: BoolArray | None = None
     ) -> Verdicts | None:
         """The plugin's verdicts; rows that are not `alive` may be left out of the question."""
         if state.sampling is not None:
@@ -108,7 +110,9 @@ class FilterRunner:
             error = raised(self.name, "filter", exc)
             raise PluginError(self.name, f'running "{self.name}" filter plugin: {error}') from exc
 
-    def run_one(self, state: EngineState, pod: PodInfo, node: NodeInfo, view: Nodes) -> Verdicts | None:
+    def run_one(
+        self, state: EngineState, pod: PodInfo, node: EngineNode, view: EngineNodes
+    ) -> Verdicts | None:
         """`run` for one node, in the quicker of the forms that the plugin has."""
         if state.sampling is not None:
             return state.sampling.run(self.name, "Filter", state, self.run_one, state, pod, node, view)
@@ -122,14 +126,16 @@ class FilterRunner:
                 return None
         return self.run(state, pod, view)
 
-    def _each(self, state: EngineState, pod: PodInfo, nodes: Nodes, alive: BoolArray | None) -> Verdicts:
+    def _each(
+        self, state: EngineState, pod: PodInfo, nodes: EngineNodes, alive: BoolArray | None
+    ) -> Verdicts:
         codes = np.zeros(len(nodes), np.int32)
         known = StatusCodes(self.name) if self.cache_key is CacheKey.NONE else self._kept
         for i in range(len(nodes)) if alive is None else np.flatnonzero(alive).tolist():
             codes[i] = known.code(self.plugin.filter(state, pod, nodes[i]))
         return Verdicts(codes, known.statuses)
 
-    def _adjusted(self, state: EngineState, pod: PodInfo, nodes: Nodes) -> Verdicts:
+    def _adjusted(self, state: EngineState, pod: PodInfo, nodes: EngineNodes) -> Verdicts:
         """Ask row by row, with what pre_filter wrote adjusted by the plugin's own add_pod and remove_pod."""
         codes = np.zeros(len(nodes), np.int32)
         known = StatusCodes(self.name)
@@ -197,7 +203,7 @@ class ScoreRunner:
         self.by_groups = scores_groups(cls)
         self.reuses = self.cache_key is not CacheKey.NONE
 
-    def run(self, state: EngineState, pod: PodInfo, nodes: Nodes) -> IntArray:
+    def run(self, state: EngineState, pod: PodInfo, nodes: EngineNodes) -> IntArray:
         if state.sampling is not None:
             return state.sampling.run(self.name, "Score", state, self.run, state, pod, nodes)
         try:
@@ -207,7 +213,7 @@ class ScoreRunner:
         except Exception as exc:
             raise self._failed("score", exc) from exc
 
-    def run_one(self, state: EngineState, pod: PodInfo, node: NodeInfo, view: Nodes) -> int:
+    def run_one(self, state: EngineState, pod: PodInfo, node: EngineNode, view: EngineNodes) -> int:
         """`run` for one node, in the quicker of the forms that the plugin has."""
         if state.sampling is not None:
             return state.sampling.run(self.name, "Score", state, self.run_one, state, pod, node, view)
@@ -218,7 +224,7 @@ class ScoreRunner:
         except Exception as exc:
             raise self._failed("score", exc) from exc
 
-    def normalize(self, state: EngineState, pod: PodInfo, scores: IntArray, nodes: Nodes) -> IntArray:
+    def normalize(self, state: EngineState, pod: PodInfo, scores: IntArray, nodes: EngineNodes) -> IntArray:
         if state.sampling is not None:
             point, ask = "ScoreExtensionNormalize", self.normalize
             return state.sampling.run(self.name, point, state, ask, state, pod, scores, nodes)
@@ -228,10 +234,10 @@ class ScoreRunner:
         except Exception as exc:
             raise self._failed("normalize_score", exc) from exc
 
-    def groups(self, state: EngineState, pod: PodInfo, nodes: Nodes, rows: int) -> Groups:
+    def groups(self, state: EngineState, pod: PodInfo, nodes: EngineNodes, rows: int) -> Groups:
         """`run` and `normalize` in one; `rows` is how many the table has."""
         try:
-            groups = self.plugin.score_groups(state, pod, nodes)
+            groups: Groups = self.plugin.score_groups(state, pod, nodes)  # type: ignore[attr-defined]
             if not isinstance(groups, Groups):
                 raise PluginError(self.name, f"score_groups answered {groups!r}; expected Groups")
             if groups.of.shape != (rows,):
@@ -263,11 +269,11 @@ class ScoreRunner:
         error = raised(self.name, where, exc)
         return PluginError(self.name, f'running Score plugins: plugin "{self.name}" failed with: {error}')
 
-    def _each(self, state: EngineState, pod: PodInfo, nodes: Nodes) -> IntArray:
+    def _each(self, state: EngineState, pod: PodInfo, nodes: EngineNodes) -> IntArray:
         scores = [self._integer(self.plugin.score(state, pod, node), node) for node in nodes]
         return np.array(scores, np.int64)
 
-    def _integer(self, score: object, node: NodeInfo) -> int:
+    def _integer(self, score: object, node: EngineNode) -> int:
         if type(score) is int:
             return score
         if isinstance(score, np.integer):

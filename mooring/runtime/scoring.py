@@ -8,10 +8,12 @@ import msgspec
 import numpy as np
 
 from mooring.framework.cache_key import CacheKey
-from mooring.framework.nodes import BoolArray, Groups, IntArray, Mark, Nodes
+from mooring.framework.nodes import BoolArray, IntArray
 from mooring.framework.pod import PodInfo
 from mooring.runtime.changes import EVERY, ByAmounts, Changes, Rows, few_or_many, pick
+from mooring.runtime.engine_nodes import EngineNodes, Mark
 from mooring.runtime.engine_state import EngineState
+from mooring.runtime.groups import Groups
 from mooring.runtime.runners import ScoreRunner, outside_range
 from mooring.runtime.totals import BestRows, Totals
 
@@ -59,7 +61,7 @@ class _Cycle(msgspec.Struct, frozen=True):
     state: EngineState
     pod: PodInfo
     feasible: BoolArray
-    candidates: Nodes  # the feasible rows
+    candidates: EngineNodes  # the feasible rows
     all_feasible: bool
     same_rows: bool  # whether the same rows were feasible last time
     changes: Changes
@@ -110,9 +112,9 @@ class Scoring:
         self,
         state: EngineState,
         pod: PodInfo,
-        nodes: Nodes,
+        nodes: EngineNodes,
         feasible: BoolArray,
-        candidates: Nodes,
+        candidates: EngineNodes,
         changes: Changes,
     ) -> None:
         """Bring the totals up to date. `candidates` are the feasible rows of `nodes`; `feasible` is a new

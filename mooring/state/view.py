@@ -16,9 +16,10 @@ import numpy.typing as npt
 
 from mooring.api.objects import Taint
 from mooring.framework.affinity import AffinityTerm
-from mooring.framework.nodes import BoolArray, Ids, IntArray, Mark, NodeInfo, PodPredicate
+from mooring.framework.nodes import BoolArray, Ids, IntArray, PodPredicate
 from mooring.framework.pod import PodInfo, Shape
 from mooring.runtime.amounts import ALLOWED_PODS, NONZERO, pods_line
+from mooring.runtime.engine_nodes import EngineNode, Mark
 from mooring.state.counters import TableDomainSums, TableRowCounts
 from mooring.state.node_info import HypotheticalNode
 from mooring.state.table import NodeTable
@@ -57,11 +58,11 @@ class NodeView:
     def __len__(self) -> int:
         return self.length
 
-    def __getitem__(self, i: int) -> NodeInfo:
+    def __getitem__(self, i: int) -> EngineNode:
         rows = self._rows
         return self.table.nodes[rows.start + i if isinstance(rows, slice) else rows.item(i)]
 
-    def __iter__(self) -> Iterator[NodeInfo]:
+    def __iter__(self) -> Iterator[EngineNode]:
         return (self[i] for i in range(len(self)))
 
     @property
@@ -344,7 +345,7 @@ class WhatIf(NodeView):
             matching &= ~ending
         return super().count(predicate) + self._difference(matching)
 
-    def __getitem__(self, i: int) -> NodeInfo:
+    def __getitem__(self, i: int) -> EngineNode:
         real = self.table.nodes[self.rows[i]]
         mine = self.pods[i]
         uids = {pod.uid for pod in mine}

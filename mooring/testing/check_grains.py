@@ -9,8 +9,8 @@ import numpy as np
 
 from mooring.api.objects import Pod
 from mooring.framework.cache_key import CacheKey
-from mooring.framework.nodes import Nodes
-from mooring.framework.plugin import scores_groups
+from mooring.runtime.engine_nodes import EngineNodes
+from mooring.runtime.groups import scores_groups
 from mooring.testing.subject import Cycle, Subject
 
 A = TypeVar("A")
@@ -91,7 +91,7 @@ def _check_by_value(subject: Subject, cycle: Cycle, scores: Sequence[int]) -> No
 
 
 def _both_agree(
-    subject: Subject, cycle: Cycle, methods: Sequence[str], ask: Callable[[str, Cycle, Nodes], list[A]]
+    subject: Subject, cycle: Cycle, methods: Sequence[str], ask: Callable[[str, Cycle, EngineNodes], list[A]]
 ) -> list[A]:
     """The answer of the forms there are, which is one answer."""
     nodes = cycle.candidates
@@ -105,7 +105,7 @@ def _rows_agree(
     subject: Subject,
     cycle: Cycle,
     method: str,
-    ask: Callable[[str, Cycle, Nodes, str], list[A]],
+    ask: Callable[[str, Cycle, EngineNodes, str], list[A]],
     whole: Sequence[A],
 ) -> None:
     """The framework asks again about some rows only; each must get the answer that it gets among all."""

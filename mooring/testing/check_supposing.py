@@ -8,8 +8,8 @@ import numpy as np
 
 from mooring.api.objects import Pod
 from mooring.framework.cache_key import CacheKey
-from mooring.framework.nodes import Nodes
 from mooring.framework.pod import PodInfo
+from mooring.runtime.engine_nodes import EngineNodes
 from mooring.testing.check_grains import FILTERS, forms, same_answers
 from mooring.testing.pods import make_pod
 from mooring.testing.subject import Cycle, Refusal, Subject
@@ -61,7 +61,7 @@ def _suppose(subject: Subject, pod: Pod, cycle: Cycle, row: int, other: PodInfo,
     same_answers(subject, cycle, view.names, "filter", supposed, found, *ways)
 
 
-def _supposed(subject: Subject, cycle: Cycle, view: Nodes) -> list[Refusal]:
+def _supposed(subject: Subject, cycle: Cycle, view: EngineNodes) -> list[Refusal]:
     """The answer about the view; add_pod and remove_pod must leave the rest of the cycle alone."""
     method = forms(subject, FILTERS)[0]
     if not subject.has("add_pod", "remove_pod"):

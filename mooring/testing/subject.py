@@ -13,13 +13,15 @@ from mooring.api.meta import KubeObject
 from mooring.api.objects import Node, Pod
 from mooring.config import from_object
 from mooring.core.scheduler import Scheduler
-from mooring.framework.nodes import Groups, IntArray, NodeInfo, Nodes, Verdicts
+from mooring.framework.nodes import IntArray, Verdicts
 from mooring.framework.plugin import Plugin, PreFilterResult, overrides
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Code, Status
 from mooring.plugins import IN_TREE
+from mooring.runtime.engine_nodes import EngineNode, EngineNodes
 from mooring.runtime.engine_state import EngineState
 from mooring.runtime.filtering import Answer
+from mooring.runtime.groups import Groups
 from mooring.runtime.registry import Registry
 from mooring.runtime.runners import FilterRunner, PluginError
 from mooring.testing.answers import Place, check_pre_filter, check_status
@@ -35,7 +37,7 @@ class Cycle:
 
     __slots__ = ("answer", "candidates", "pod", "state")
 
-    def __init__(self, pod: PodInfo, state: EngineState, candidates: Nodes) -> None:
+    def __init__(self, pod: PodInfo, state: EngineState, candidates: EngineNodes) -> None:
         self.pod = pod
         self.state = state
         self.candidates = candidates  # the nodes that it will be asked about
@@ -91,7 +93,7 @@ class Subject:
         return any(overrides(type(self.plugin), method) for method in methods)
 
     @property
-    def nodes(self) -> Nodes:
+    def nodes(self) -> EngineNodes:
         return self.cluster.scheduler.cluster.nodes
 
     def info(self, pod: Pod) -> PodInfo:
@@ -124,7 +126,7 @@ class Subject:
             cycle.answer = check_pre_filter(place, self.ask(place, cycle.state, info, self.nodes))
         return cycle
 
-    def refusals(self, method: str, cycle: Cycle, nodes: Nodes, where: str = "") -> list[Refusal]:
+    def refusals(self, method: str, cycle: Cycle, nodes: EngineNodes, where: str = "") -> list[Refusal]:
         """What one form of the filter says about each of the nodes."""
         if method == "filter":
             return [self._filter_one(cycle, node, where) for node in nodes]
@@ -134,11 +136,11 @@ class Subject:
             return [_refusal(None)] * len(nodes)
         return self._explained(cycle, verdicts, nodes, place)
 
-    def _filter_one(self, cycle: Cycle, node: NodeInfo, where: str) -> Refusal:
+    def _filter_one(self, cycle: Cycle, node: EngineNode, where: str) -> Refusal:
         place = self.at("filter", cycle.pod, node.name, where)
         return _refusal(check_status(place, self.ask(place, cycle.state, cycle.pod, node)))
 
-    def _explained(self, cycle: Cycle, verdicts: object, nodes: Nodes, place: Place) -> list[Refusal]:
+    def _explained(self, cycle: Cycle, verdicts: object, nodes: EngineNodes, place: Place) -> list[Refusal]:
         if not isinstance(verdicts, Verdicts):
             place.fail(f"answered {verdicts!r}; expected Verdicts or None")
         _check_array(place, verdicts.codes, len(nodes), "codes")
@@ -151,7 +153,7 @@ class Subject:
             found.append(_refusal(check_status(self.at(place.method, cycle.pod, name), status)))
         return found
 
-    def supposed(self, cycle: Cycle, view: Nodes) -> list[Refusal]:
+    def supposed(self, cycle: Cycle, view: EngineNodes) -> list[Refusal]:
         """What the filter says about a hypothetical view, asked as preemption asks."""
         try:
             verdicts = FilterRunner(self.plugin).run(cycle.state, cycle.pod, view)
@@ -193,7 +195,7 @@ class Subject:
         passed = Answer(self.profile.filters, state, info, self.nodes).passed.tolist()
         return [row for row, name in enumerate(self.nodes.names) if passed[row] and name in allowed]
 
-    def scores(self, method: str, cycle: Cycle, nodes: Nodes, where: str = "") -> list[int]:
+    def scores(self, method: str, cycle: Cycle, nodes: EngineNodes, where: str = "") -> list[int]:
         """What one form of the score says about each of the nodes, before normalising."""
         if method == "score":
             return [self._score_one(cycle, node, where) for node in nodes]
@@ -202,14 +204,14 @@ class Subject:
         _check_array(place, scores, len(nodes), "scores")
         return [int(score) for score in scores]
 
-    def _score_one(self, cycle: Cycle, node: NodeInfo, where: str) -> int:
+    def _score_one(self, cycle: Cycle, node: EngineNode, where: str) -> int:
         place = self.at("score", cycle.pod, node.name, where)
         score = self.ask(place, cycle.state, cycle.pod, node)
         if isinstance(score, bool) or not isinstance(score, int | np.integer):
             place.fail(f"answered {score!r}; expected an integer")
         return int(score)
 
-    def normalized(self, cycle: Cycle, scores: Sequence[int], nodes: Nodes) -> list[int]:
+    def normalized(self, cycle: Cycle, scores: Sequence[int], nodes: EngineNodes) -> list[int]:
         """The scores as they go into the total; what they are is checked."""
         place = self.at("score" if self.has("score") else "score_nodes", cycle.pod)
         if self.has("normalize_score"):
@@ -223,7 +225,7 @@ class Subject:
                 place.fail(f"node {name} has {score}; expected 0 to 100 after normalising")
         return list(scores)
 
-    def grouped(self, cycle: Cycle, nodes: Nodes) -> tuple[list[int], list[int]]:
+    def grouped(self, cycle: Cycle, nodes: EngineNodes) -> tuple[list[int], list[int]]:
         """What score_groups says about each of the nodes, before and after normalising."""
         place = self.at("score_groups", cycle.pod)
         groups = self.ask(place, cycle.state, cycle.pod, nodes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -38,7 +38,6 @@ from mooring.framework import (
     unresolvable,
     unschedulable,
 )
-from mooring.framework.nodes import NodeStatuses
 from mooring.plugins import IN_TREE
 from mooring.testing import config_with, make_node, make_pod, spread_constraint
 from tests.extender.serving_kit import extender, node, pod
@@ -394,7 +393,7 @@ class Last(Plugin):
     name = "Last"
 
     def post_filter(
-        self, state: CycleState, pod: PodInfo, statuses: NodeStatuses
+        self, state: CycleState, pod: PodInfo, statuses: Mapping[str, Status]
     ) -> PostFilterResult | Status:
         names = [
             name for name, status in statuses.items() if status.message == "the scheduler found victims here"

@@ -10,7 +10,6 @@ import pytest
 from mooring.framework import (
     CacheKey,
     Code,
-    Groups,
     Plugin,
     Status,
     Verdicts,
@@ -19,6 +18,7 @@ from mooring.framework import (
     unresolvable,
     unschedulable,
 )
+from mooring.runtime.groups import Groups
 from mooring.testing import Cluster, config_with, make_cluster, make_node, make_pod
 from tests.framework.kit import probe
 

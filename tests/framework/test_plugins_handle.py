@@ -72,8 +72,8 @@ class TestSnapshot:
         cluster.add(
             make_pod("one", node_name="a", claims="data"), make_pod("two", node_name="b", claims="data")
         )
-        assert handle_of(cluster).snapshot.claim_users("default/data") == 2
-        assert handle_of(cluster).snapshot.claim_users("other/data") == 0
+        users = cluster.scheduler.cluster.claim_users
+        assert (users("default/data"), users("other/data")) == (2, 0)
 
 
 class TestListers:

@@ -14,7 +14,6 @@ import pytest
 from mooring.framework import (
     Action,
     CacheKey,
-    Groups,
     PostFilterResult,
     PreFilterResult,
     Resource,
@@ -26,6 +25,7 @@ from mooring.framework import (
 )
 from mooring.framework.plugin import Plugin
 from mooring.framework.status import Code
+from mooring.runtime.groups import Groups
 from mooring.testing import Cluster, make_node, make_pod
 from tests.framework.kit import beside_defaults, only, probe, raising
 

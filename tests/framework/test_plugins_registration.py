@@ -12,8 +12,8 @@ import pytest
 from mooring.config import ConfigError
 from mooring.core.build import registry_with
 from mooring.core.scheduler import Scheduler
-from mooring.framework import Args, Plugin, RegistrationError, plugin, registration
-from mooring.framework.registration import check_class
+from mooring.framework import Args, Plugin, plugin, registration
+from mooring.framework.registration import RegistrationError, check_class
 from mooring.runtime.registry import Registry
 from mooring.runtime.runners import PluginError
 from mooring.testing import VirtualClock, config_with, make_cluster, make_node, make_pod

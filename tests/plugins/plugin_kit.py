@@ -15,10 +15,10 @@ from mooring.api.decode import from_dict
 from mooring.api.objects import Node, Pod
 from mooring.framework.events import ClusterEvent, Hint
 from mooring.framework.handle import Handle
-from mooring.framework.nodes import Nodes
 from mooring.framework.plugin import Plugin, overrides
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Code, Status
+from mooring.runtime.engine_nodes import EngineNodes
 from mooring.runtime.engine_state import EngineState
 from mooring.runtime.runners import FilterRunner, ScoreRunner
 from mooring.state.cluster import ClusterState
@@ -121,11 +121,11 @@ class Cluster(ClusterState):
         given = np.array(scores, np.int64)
         return cast(list[int], plugin.normalize_score(EngineState(), info, given, self.nodes).tolist())
 
-    def _rows(self) -> list[Nodes]:
+    def _rows(self) -> list[EngineNodes]:
         return [self.nodes.take(slice(i, i + 1)) for i in range(len(self.nodes))]
 
 
-def _refusals(plugin: Plugin, state: EngineState, pod: PodInfo, nodes: Nodes) -> list[Status | None]:
+def _refusals(plugin: Plugin, state: EngineState, pod: PodInfo, nodes: EngineNodes) -> list[Status | None]:
     verdicts = FilterRunner(plugin).run(state, pod, nodes)
     if verdicts is None:
         return [None] * len(nodes)

@@ -18,8 +18,8 @@ from mooring.api.objects import (
     PodSpec,
 )
 from mooring.api.selectors import compile_node_term, node_term_matches
-from mooring.framework.nodes import Nodes
 from mooring.plugins.matching import match_labels, match_node_selector, match_required, match_term
+from mooring.runtime.engine_nodes import EngineNodes
 from mooring.state.cluster import ClusterState
 
 VALUES = ["", "a", "b", "-3", "+7", "007", "10", "99999999999999999999"]
@@ -44,7 +44,7 @@ terms = st.builds(
 )
 
 
-def table(*labels: dict[str, str]) -> Nodes:
+def table(*labels: dict[str, str]) -> EngineNodes:
     cluster = ClusterState()
     for i, own in enumerate(labels):
         cluster.add_node(Node(metadata=ObjectMeta(name=f"n{i}", labels=own)))

@@ -27,11 +27,13 @@ from mooring.api.objects import (
 from mooring.api.workloads import Namespace, Service, ServiceSpec
 from mooring.framework.args import Args
 from mooring.framework.handle import Handle
-from mooring.framework.nodes import Nodes, Verdicts
-from mooring.framework.plugin import Plugin, scores_groups
+from mooring.framework.nodes import Verdicts
+from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo, Shape
 from mooring.framework.status import SKIP, SKIP_SHAPE
+from mooring.runtime.engine_nodes import EngineNodes
 from mooring.runtime.engine_state import EngineState
+from mooring.runtime.groups import Groups, scores_groups
 from mooring.state.cluster import ClusterState
 from mooring.state.store import ObjectStore
 from tests.strategies import among, up_to
@@ -110,7 +112,7 @@ class Bench(Generic[P]):
     def state(self, pod: PodInfo, reuse: bool = True) -> EngineState:
         return EngineState(self.memories.setdefault(pod.shape, {}) if reuse else {})
 
-    def verdicts(self, pod: Pod, *, reuse: bool = True, nodes: Nodes | None = None) -> Verdicts | None:
+    def verdicts(self, pod: Pod, *, reuse: bool = True, nodes: EngineNodes | None = None) -> Verdicts | None:
         """What pre_filter and filter_nodes say; None where the plugin skips."""
         info = self.info(pod)
         state = self.state(info, reuse)
@@ -120,7 +122,7 @@ class Bench(Generic[P]):
         assert found is not None
         return found
 
-    def refusals(self, pod: Pod, *, reuse: bool = True, nodes: Nodes | None = None) -> Refusals | None:
+    def refusals(self, pod: Pod, *, reuse: bool = True, nodes: EngineNodes | None = None) -> Refusals | None:
         """The refused nodes with code and message; None where the plugin skips."""
         verdicts = self.verdicts(pod, reuse=reuse, nodes=nodes)
         if verdicts is None:
@@ -135,7 +137,7 @@ class Bench(Generic[P]):
         """Raw and normalised scores of the feasible nodes; None where the plugin skips."""
         info = self.info(pod)
         state = self.state(info, reuse)
-        nodes: Nodes = self.cluster.nodes
+        nodes: EngineNodes = self.cluster.nodes
         if feasible is not None:
             nodes = nodes.take(np.array([nodes.index(name) for name in feasible], np.intp))
         if _skips(self.plugin.pre_score(state, info, nodes)):
@@ -143,16 +145,20 @@ class Bench(Generic[P]):
         raw = self.plugin.score_nodes(state, info, nodes)
         found = raw.tolist(), self.plugin.normalize_score(state, info, raw, nodes).tolist()
         if scores_groups(type(self.plugin)):
-            groups = self.plugin.score_groups(state, info, nodes)
+            groups: Groups = self.plugin.score_groups(state, info, nodes)  # type: ignore[attr-defined]
             of = groups.of[nodes.rows]
             assert (groups.raw[of].tolist(), groups.scores[of].tolist()) == found
         return found
 
-    def supposing(self, node: str, removed: Sequence[PodInfo] = (), added: Sequence[PodInfo] = ()) -> Nodes:
+    def supposing(
+        self, node: str, removed: Sequence[PodInfo] = (), added: Sequence[PodInfo] = ()
+    ) -> EngineNodes:
         """The node with some of its pods gone and other pods there."""
         return self.supposing_each({node: (removed, added)})
 
-    def supposing_each(self, changes: Mapping[str, tuple[Sequence[PodInfo], Sequence[PodInfo]]]) -> Nodes:
+    def supposing_each(
+        self, changes: Mapping[str, tuple[Sequence[PodInfo], Sequence[PodInfo]]]
+    ) -> EngineNodes:
         rows = np.array([self.cluster.table.row_of[name] for name in changes], np.intp)
         removable = [removed for removed, _ in changes.values()]
         addable = [added for _, added in changes.values()]

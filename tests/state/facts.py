@@ -13,10 +13,11 @@ import numpy as np
 
 from mooring.api.meta import LabelSelector, LabelSelectorRequirement
 from mooring.api.selectors import compile_selector
-from mooring.framework.nodes import Ids, Nodes, PodPredicate
+from mooring.framework.nodes import Ids, PodPredicate
 from mooring.framework.pod import Shape
 from mooring.plugins.node_ports import PortConflict
 from mooring.plugins.predicates import PodsSelected
+from mooring.runtime.engine_nodes import EngineNodes
 from mooring.state.cluster import ClusterState
 from tests.state.objects import HOST, ZONE
 from tests.strategies import CLAIMS, DISK, IMAGES, NAMESPACES
@@ -54,7 +55,7 @@ PREDICATES: tuple[PodPredicate, ...] = (
 )
 
 
-def facts(nodes: Nodes, predicates: Sequence[PodPredicate] = PREDICATES) -> dict[str, dict[str, Any]]:
+def facts(nodes: EngineNodes, predicates: Sequence[PodPredicate] = PREDICATES) -> dict[str, dict[str, Any]]:
     """Everything about each row of a view."""
     counts = [nodes.count(predicate).tolist() for predicate in predicates]
     labels = {key: nodes.label(key) for key in KEYS}
@@ -103,7 +104,7 @@ def _value(column: Ids[Any], i: int) -> Any:
 
 
 def domains(
-    nodes: Nodes, predicate: PodPredicate, key: str, eligible: frozenset[str] | None
+    nodes: EngineNodes, predicate: PodPredicate, key: str, eligible: frozenset[str] | None
 ) -> dict[str, tuple[int, int]]:
     """Label value → (number of nodes, number of matching pods on them), from the table's running sums."""
     mask = None if eligible is None else np.array([name in eligible for name in nodes.names], np.bool_)
@@ -111,7 +112,7 @@ def domains(
     return read_domains(nodes, key, sums)
 
 
-def read_domains(nodes: Nodes, key: str, sums: Any) -> dict[str, tuple[int, int]]:
+def read_domains(nodes: EngineNodes, key: str, sums: Any) -> dict[str, tuple[int, int]]:
     values = nodes.label(key).values
     found = {
         values[i]: (members, sums.sums.item(i)) for i, members in enumerate(sums.members.tolist()) if members

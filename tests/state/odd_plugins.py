@@ -24,6 +24,7 @@ from mooring.framework import (
     unschedulable,
     wait,
 )
+from mooring.runtime.engine_nodes import engine_nodes
 from tests.state.objects import ZONE
 
 
@@ -71,7 +72,7 @@ class OddNodes(Plugin):
     cache_key = CacheKey.ALL_NODES
 
     def _neighbours(self, nodes: Nodes) -> IntArray:
-        ids = nodes.whole.label(ZONE).ids
+        ids = engine_nodes(nodes).whole.label(ZONE).ids
         return np.array([int((ids == zone).sum()) for zone in nodes.label(ZONE).ids.tolist()], np.int64)
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:
@@ -119,7 +120,8 @@ class OddTable(Plugin):
         return None
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        return np.array([len(node.pods) for node in nodes.whole], np.int64)[nodes.rows]
+        view = engine_nodes(nodes)
+        return np.array([len(node.pods) for node in view.whole], np.int64)[view.rows]
 
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray, nodes: Nodes) -> IntArray:
         return 100 - scores * 100 // max(int(scores.max(initial=1)), 1)

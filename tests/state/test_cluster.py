@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mooring.api.errors import MalformedObject
-from mooring.framework.nodes import Mark
 from mooring.framework.pod import PodInfo
+from mooring.runtime.engine_nodes import Mark
 from mooring.state.cluster import ClusterState
 from mooring.state.columns import ChangeLog
 from mooring.state.store import ObjectStore

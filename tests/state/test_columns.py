@@ -10,8 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from msgspec.structs import replace
 
 from mooring.api.objects import ContainerStatus, Node, Pod, ResourceRequirements
-from mooring.framework.nodes import DomainSums, Mark
 from mooring.framework.pod import PodInfo, Shape, Shapes
+from mooring.runtime.engine_nodes import DomainSums, Mark
 from mooring.state.cluster import ClusterState
 from tests.state.facts import KEYS, PREDICATES, domains, facts, read_domains, whole
 from tests.state.objects import node as make_node

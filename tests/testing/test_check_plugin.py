@@ -15,7 +15,6 @@ from mooring.framework import (
     Args,
     CacheKey,
     EventHint,
-    Groups,
     Hint,
     Plugin,
     PostFilterResult,
@@ -36,6 +35,7 @@ from mooring.framework import (
 )
 from mooring.framework.events import ClusterEvent
 from mooring.plugins import IN_TREE
+from mooring.runtime.groups import Groups
 from mooring.testing import check_plugin, make_node, make_pod
 
 NO = unschedulable("no")

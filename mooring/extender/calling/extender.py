@@ -19,8 +19,9 @@ from mooring.extender import wire
 from mooring.extender.calling.connections import Connections, ExchangeError
 from mooring.extender.calling.originals import Originals
 from mooring.extender.calling.rolls import Roll, Rolls
-from mooring.framework.nodes import IntArray, Nodes
+from mooring.framework.nodes import IntArray
 from mooring.framework.pod import PodInfo
+from mooring.runtime.engine_nodes import EngineNodes
 from mooring.runtime.extender import SCALE, ExtenderCallError, Filtered, PodsOn, VictimsOnNode
 
 log = logging.getLogger("mooring.extender")
@@ -98,7 +99,7 @@ class HttpExtender:
 
     # ---- what it is asked
 
-    def filter(self, pod: PodInfo, nodes: Nodes) -> Filtered:
+    def filter(self, pod: PodInfo, nodes: EngineNodes) -> Filtered:
         with self._told(verb := self._settings.filter_verb):
             roll = self._rolls.of(nodes)
             data = self._post(verb, self._args(pod, roll))
@@ -114,7 +115,7 @@ class HttpExtender:
             roll.last_filtered[self] = (data, filtered)
             return filtered
 
-    def prioritize(self, pod: PodInfo, nodes: Nodes) -> IntArray:
+    def prioritize(self, pod: PodInfo, nodes: EngineNodes) -> IntArray:
         """Nodes that it was not asked about may have scores: they count for nothing."""
         with self._told(verb := self._settings.prioritize_verb):
             roll = self._rolls.of(nodes)

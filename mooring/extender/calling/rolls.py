@@ -7,7 +7,8 @@ from functools import cached_property
 import msgspec
 
 from mooring.extender.calling.originals import Originals
-from mooring.framework.nodes import IntArray, Nodes
+from mooring.framework.nodes import IntArray
+from mooring.runtime.engine_nodes import EngineNodes
 from mooring.runtime.extender import Filtered
 
 MOST_KEPT = 4  # a pod's attempt asks about at most a few sets of nodes
@@ -20,7 +21,7 @@ class Roll:
     what they mean.
     """
 
-    def __init__(self, nodes: Nodes, originals: Originals) -> None:
+    def __init__(self, nodes: EngineNodes, originals: Originals) -> None:
         self.names = list(nodes.names)
         self.rows = nodes.rows
         self.last_filtered: dict[object, tuple[bytes, Filtered]] = {}
@@ -49,7 +50,7 @@ class Rolls:
         self._originals = originals
         self._kept: dict[tuple[int, int, bytes], Roll] = {}
 
-    def of(self, nodes: Nodes) -> Roll:
+    def of(self, nodes: EngineNodes) -> Roll:
         key = (nodes.node_version, self._originals.version, nodes.rows.tobytes())
         roll = self._kept.get(key)
         if roll is None:

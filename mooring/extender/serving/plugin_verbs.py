@@ -23,10 +23,11 @@ from mooring.extender.serving.plugin_profile import PROFILE
 from mooring.extender.serving.questions import Question
 from mooring.extender.serving.verbs import Preemption
 from mooring.extender.wire import MAX_EXTENDER_PRIORITY
-from mooring.framework.nodes import BoolArray, IntArray, NodeStatuses
+from mooring.framework.nodes import BoolArray, IntArray
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import SUCCESS, Code, Status, unresolvable, unschedulable
 from mooring.runtime.changes import Changes
+from mooring.runtime.engine_nodes import NodeStatuses
 from mooring.runtime.engine_state import EngineState
 from mooring.runtime.filtering import Answer
 from mooring.runtime.profile import PreFilterOutcome, ShapeCache

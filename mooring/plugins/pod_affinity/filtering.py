@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from mooring.framework.nodes import BoolArray, IntArray, Nodes, Verdicts
+from mooring.framework.nodes import BoolArray, IntArray, Verdicts
 from mooring.framework.pod import Shape
 from mooring.framework.status import Status
 from mooring.plugins.pod_affinity.terms import Concerns, Tallies, Tally
 from mooring.plugins.predicates import CarriesTerm, SelectedByAll
+from mooring.runtime.engine_nodes import EngineNodes
 
 EXISTING_ANTI_AFFINITY, ANTI_AFFINITY, AFFINITY = 1, 2, 4
 
@@ -40,7 +41,7 @@ class RequiredTerms:
         self._self_match = False
         self._verdicts: Verdicts | None = None
 
-    def update(self, nodes: Nodes) -> None:
+    def update(self, nodes: EngineNodes) -> None:
         """Take in what changed in the cluster."""
         concerns = self._concerns
         concerns.update(nodes)
@@ -59,7 +60,7 @@ class RequiredTerms:
         existing = [tally for rules in self._by_key for tally in rules.existing]
         return not existing or not any(tally.some for tally in existing)
 
-    def _start(self, whole: Nodes) -> None:
+    def _start(self, whole: EngineNodes) -> None:
         """Set up the rules anew, by topology key."""
         concerns, tallies = self._concerns, self._tallies
         by_key: dict[str, _KeyRules] = {}
@@ -76,7 +77,7 @@ class RequiredTerms:
         self._self_match = every.matches(self._shape)
         self._verdicts = None
 
-    def verdicts(self, nodes: Nodes) -> Verdicts:
+    def verdicts(self, nodes: EngineNodes) -> Verdicts:
         """The answer for these rows; for the whole table the same object until something changes."""
         self.update(nodes)
         if nodes.whole is not nodes:
@@ -99,7 +100,7 @@ class RequiredTerms:
             return False
         return not any(rules.affinity.some for rules in self._by_key if rules.affinity is not None)
 
-    def _first_if(self, nodes: Nodes) -> BoolArray:
+    def _first_if(self, nodes: EngineNodes) -> BoolArray:
         """The same for each row, with the pods that would be there or not be there."""
         first = np.full(len(nodes), self._self_match)
         for rules in self._by_key:
@@ -108,7 +109,7 @@ class RequiredTerms:
         return first
 
 
-def _rules(by_key: dict[str, _KeyRules], whole: Nodes, key: str) -> _KeyRules:
+def _rules(by_key: dict[str, _KeyRules], whole: EngineNodes, key: str) -> _KeyRules:
     rules = by_key.get(key)
     if rules is None:
         rules = by_key[key] = _KeyRules(whole, key)
@@ -118,7 +119,7 @@ def _rules(by_key: dict[str, _KeyRules], whole: Nodes, key: str) -> _KeyRules:
 class _KeyRules:
     """The rules about one topology key, over the table as it is since a change of nodes."""
 
-    def __init__(self, whole: Nodes, key: str) -> None:
+    def __init__(self, whole: EngineNodes, key: str) -> None:
         self.affinity: Tally | None = None
         self.anti: list[Tally] = []
         self.existing: list[Tally] = []
@@ -161,7 +162,7 @@ class _KeyRules:
 
     # ---- with pods that would be there or not be there
 
-    def codes_if(self, nodes: Nodes, first: BoolArray) -> Codes:
+    def codes_if(self, nodes: EngineNodes, first: BoolArray) -> Codes:
         """The codes for some rows. Each row asks about its own change alone, which therefore matters to the
         row's own domain only."""
         met = None
@@ -172,11 +173,11 @@ class _KeyRules:
         existing = [self._counts(nodes, tally) for tally in self.existing]
         return _codes(len(nodes), met, anti, existing)
 
-    def _counts(self, nodes: Nodes, tally: Tally) -> IntArray:
+    def _counts(self, nodes: EngineNodes, tally: Tally) -> IntArray:
         counts: IntArray = np.append(tally.sums, 0).take(self._slots.take(nodes.rows))
         return counts + self.moved(nodes, tally)
 
-    def moved(self, nodes: Nodes, tally: Tally) -> IntArray:
+    def moved(self, nodes: EngineNodes, tally: Tally) -> IntArray:
         """How many more pods there would be that count, on each row; none on rows without the label."""
         moved = nodes.delta(tally.predicate)
         if moved is None:

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from mooring.framework.nodes import IntArray, Nodes, PodPredicate
+from mooring.framework.nodes import IntArray, PodPredicate
 from mooring.plugins.arithmetic import MAX_SCORE
 from mooring.plugins.pod_affinity.terms import Concerns, Tallies, Tally
 from mooring.plugins.predicates import CarriesTerm
+from mooring.runtime.engine_nodes import EngineNodes
 
 Rows = npt.NDArray[np.intp]
 
@@ -32,7 +33,7 @@ class PreferredTerms:
         self._raw: IntArray | None = None
         self._normalized: IntArray | None = None
 
-    def update(self, nodes: Nodes) -> None:
+    def update(self, nodes: EngineNodes) -> None:
         """Take in what changed in the cluster."""
         concerns = self._concerns
         concerns.update(nodes)
@@ -49,7 +50,7 @@ class PreferredTerms:
         """Whether no preference meets any pod; valid after `update`."""
         return not any(tally.some for score in self._by_key.values() for _, tally in score.weighted)
 
-    def _start(self, whole: Nodes) -> None:
+    def _start(self, whole: EngineNodes) -> None:
         self._by_key = {}
         for predicate, key, weight in self._preferences():
             score = self._by_key.get(key)
@@ -67,7 +68,7 @@ class PreferredTerms:
             if weight:
                 yield CarriesTerm(term), term.topology_key, -weight if term.anti else weight
 
-    def score(self, nodes: Nodes) -> IntArray:
+    def score(self, nodes: EngineNodes) -> IntArray:
         """The raw scores of the rows; the same object until something changes. Valid after `update`."""
         if self._whole is None:
             first, *more = (score.of_rows() for score in self._by_key.values())
@@ -103,7 +104,7 @@ def _normalize(scores: IntArray) -> IntArray:
 class _KeyScore:
     """What the preferences about one topology key add to the scores of rows."""
 
-    def __init__(self, whole: Nodes, key: str) -> None:
+    def __init__(self, whole: EngineNodes, key: str) -> None:
         self.weighted: list[tuple[int, Tally]] = []
         # By label value: a row without the label, id -1, finds the entry after the last.
         self._slots = whole.label(key).ids.astype(np.intp)

@@ -8,9 +8,10 @@ from typing import NamedTuple
 from mooring.api.workloads import Namespace
 from mooring.framework.affinity import AffinityTerm
 from mooring.framework.handle import Listers
-from mooring.framework.nodes import DomainSums, IntArray, Nodes, PodPredicate
+from mooring.framework.nodes import IntArray, PodPredicate
 from mooring.framework.pod import Shape
 from mooring.plugins.predicates import PodsSelected
+from mooring.runtime.engine_nodes import DomainSums, EngineNodes
 
 _NO_LABELS: Mapping[str, str] = {}
 
@@ -44,7 +45,7 @@ class Concerns:
         self._namespace_version: int | None = None
         self._read = 0
 
-    def update(self, nodes: Nodes) -> None:
+    def update(self, nodes: EngineNodes) -> None:
         """Take in the terms that pods have brought to nodes, and changes of namespaces, since last time."""
         version = self._listers.version(Namespace)
         if version != self._namespace_version:
@@ -95,7 +96,7 @@ class Tally:
 
     __slots__ = ("_some", "_sums", "predicate")
 
-    def __init__(self, nodes: Nodes, predicate: PodPredicate, topology_key: str) -> None:
+    def __init__(self, nodes: EngineNodes, predicate: PodPredicate, topology_key: str) -> None:
         self.predicate = predicate
         self._sums: DomainSums = nodes.domain_sums(predicate, topology_key)
         self._some: bool | None = None
@@ -130,7 +131,7 @@ class Tallies:
         self._node_version: int | None = None
         self._known: dict[tuple[PodPredicate, str], Tally] = {}
 
-    def stale(self, nodes: Nodes) -> bool:
+    def stale(self, nodes: EngineNodes) -> bool:
         """Whether nodes have changed since, in which case all tallies are forgotten."""
         if self._node_version == nodes.node_version:
             return False
@@ -138,7 +139,7 @@ class Tallies:
         self._known.clear()
         return True
 
-    def get(self, nodes: Nodes, predicate: PodPredicate, topology_key: str) -> Tally:
+    def get(self, nodes: EngineNodes, predicate: PodPredicate, topology_key: str) -> Tally:
         key = (predicate, topology_key)
         tally = self._known.get(key)
         if tally is None:

@@ -12,8 +12,9 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from mooring.framework.nodes import BoolArray, Ids, IntArray, RowCounts
+from mooring.framework.nodes import BoolArray, Ids, IntArray
 from mooring.plugins.topology_spread.constraints import Constraint
+from mooring.runtime.engine_nodes import RowCounts
 
 Rows = npt.NDArray[np.intp]
 

@@ -8,16 +8,17 @@ from functools import cached_property
 import numpy as np
 
 from mooring.api.tolerations import find_untolerated
-from mooring.framework.nodes import BoolArray, Nodes
+from mooring.framework.nodes import BoolArray
 from mooring.framework.pod import Shape
 from mooring.plugins.matching import match_required
 from mooring.plugins.topology_spread.constraints import Constraint
+from mooring.runtime.engine_nodes import EngineNodes
 
 
 class Eligibility:
     """The policies of one pod's constraints over all rows of the table, each worked out when it is needed."""
 
-    def __init__(self, whole: Nodes, shape: Shape) -> None:
+    def __init__(self, whole: EngineNodes, shape: Shape) -> None:
         self._whole = whole
         self._shape = shape
 

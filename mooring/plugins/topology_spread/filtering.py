@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from mooring.framework.nodes import BoolArray, IntArray, Nodes, Verdicts
+from mooring.framework.nodes import BoolArray, IntArray, Verdicts
 from mooring.framework.pod import Shape
 from mooring.framework.status import Status
 from mooring.plugins.topology_spread.constraints import Constraint
 from mooring.plugins.topology_spread.eligibility import Eligibility
+from mooring.runtime.engine_nodes import EngineNodes
 
 PASSED, MISSING_LABEL, TOO_SKEWED = 0, 1, 2
 Codes = npt.NDArray[np.int32]
@@ -35,7 +36,7 @@ class HardSpread:
         self._spreads: list[_Spread] = []
         self._verdicts: Verdicts | None = None
 
-    def verdicts(self, nodes: Nodes) -> Verdicts:
+    def verdicts(self, nodes: EngineNodes) -> Verdicts:
         """The answer for these rows; for the whole table the same object until something changes."""
         whole = nodes.whole
         if self._node_version != whole.node_version:
@@ -48,7 +49,7 @@ class HardSpread:
             return verdicts
         return self._combine([spread.codes_in(nodes) for spread in self._spreads])
 
-    def _start(self, whole: Nodes) -> None:
+    def _start(self, whole: EngineNodes) -> None:
         eligibility = Eligibility(whole, self._shape)
         having_all = eligibility.having(c.topology_key for c in self.constraints)
         self._spreads = [
@@ -68,7 +69,7 @@ class HardSpread:
 class _Spread:
     """One hard constraint over the table as it is since a change of nodes."""
 
-    def __init__(self, constraint: Constraint, shape: Shape, whole: Nodes, eligible: BoolArray) -> None:
+    def __init__(self, constraint: Constraint, shape: Shape, whole: EngineNodes, eligible: BoolArray) -> None:
         self._constraint = constraint
         self._moved = constraint.moved(shape.namespace)
         self._self_match = int(constraint.selector.matches(shape.labels))
@@ -98,7 +99,7 @@ class _Spread:
         self.codes = table.take(self._slots)
         return True
 
-    def codes_in(self, nodes: Nodes) -> Codes:
+    def codes_in(self, nodes: EngineNodes) -> Codes:
         """The codes for some rows, with the pods that would be there or not be there.
 
         Each row asks about its own change alone, so that only the row's own domain differs from the table.

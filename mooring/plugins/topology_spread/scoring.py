@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mooring.framework.nodes import BoolArray, Groups, IntArray, Nodes, PodPredicate, RowCounts
+from mooring.framework.nodes import BoolArray, IntArray, PodPredicate
 from mooring.framework.pod import Shape
 from mooring.plugins.topology_spread.cells import UNSCORED, Cells, inverted
 from mooring.plugins.topology_spread.constraints import HOSTNAME, Constraint
 from mooring.plugins.topology_spread.contributions import ByDomain, ByHost, Contribution, Rows
 from mooring.plugins.topology_spread.eligibility import Eligibility
+from mooring.runtime.engine_nodes import EngineNodes, RowCounts
+from mooring.runtime.groups import Groups
 
 
 class SoftSpread:
@@ -36,7 +38,7 @@ class SoftSpread:
 
     # ---- pre_score
 
-    def look(self, nodes: Nodes) -> None:
+    def look(self, nodes: EngineNodes) -> None:
         """Take in which rows are feasible: a constraint's weight follows from how many domains they span."""
         whole = nodes.whole
         if self._node_version != whole.node_version:
@@ -50,7 +52,7 @@ class SoftSpread:
             part.look(rows, scored)
         self._cells.look(rows)
 
-    def _start(self, whole: Nodes) -> None:
+    def _start(self, whole: EngineNodes) -> None:
         eligibility = Eligibility(whole, self._shape)
         everywhere = np.ones(len(whole), np.bool_)
         self._having_all = None

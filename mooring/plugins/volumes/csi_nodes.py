@@ -8,8 +8,9 @@ import numpy as np
 
 from mooring.api.storage import CSINode
 from mooring.framework.handle import Listers
-from mooring.framework.nodes import BoolArray, IntArray, Nodes
+from mooring.framework.nodes import BoolArray, IntArray
 from mooring.plugins.volumes.migration import migrated_plugins
+from mooring.runtime.engine_nodes import EngineNodes
 
 NO_LIMIT = np.iinfo(np.int64).max
 
@@ -24,7 +25,7 @@ class CSINodes:
         self._limits: dict[str, IntArray] = {}
         self._migrated: dict[str, BoolArray] = {}
 
-    def refresh(self, listers: Listers, nodes: Nodes) -> None:
+    def refresh(self, listers: Listers, nodes: EngineNodes) -> None:
         """Bring the columns up to date with these nodes, which must be the whole table.
 
         Nothing here follows from the Node objects but which row they are in, so their names are compared

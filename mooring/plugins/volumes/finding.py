@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from mooring.api.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.framework.handle import Listers
-from mooring.framework.nodes import BoolArray, Nodes
+from mooring.framework.nodes import BoolArray
 from mooring.plugins.volumes.assumed import Assumed
 from mooring.plugins.volumes.claims import SELECTED_NODE, VolumeError, class_of_claim, requested_size
 from mooring.plugins.volumes.csi_nodes import CSINodes
@@ -19,6 +19,7 @@ from mooring.plugins.volumes.migration import MigrationError, migrated_affinity,
 from mooring.plugins.volumes.node_rows import NodeRows, compile_affinity
 from mooring.plugins.volumes.provisioning import Provisioning
 from mooring.plugins.volumes.static_volumes import UNMATCHED, Match, StaticMatcher, VolumeIndex
+from mooring.runtime.engine_nodes import EngineNodes
 
 
 class Conflict(IntFlag):
@@ -82,7 +83,7 @@ class VolumeFinder:
         self._rows = NodeRows()
         self._provisioning = Provisioning(self._rows)
 
-    def find(self, listers: Listers, claims: PodClaims, nodes: Nodes) -> Found:
+    def find(self, listers: Listers, claims: PodClaims, nodes: EngineNodes) -> Found:
         """Look for the claims' volumes on all nodes, which must be the whole table. Raises VolumeError."""
         self._rows.refresh(nodes)
         found = Found(len(nodes))
@@ -94,7 +95,7 @@ class VolumeFinder:
     # ---- bound claims
 
     def _check_bound(
-        self, listers: Listers, claims: Sequence[PersistentVolumeClaim], nodes: Nodes, found: Found
+        self, listers: Listers, claims: Sequence[PersistentVolumeClaim], nodes: EngineNodes, found: Found
     ) -> None:
         """Each node is told about the first claim only that it cannot have."""
         unchecked = np.ones(len(nodes), np.bool_)
@@ -108,7 +109,7 @@ class VolumeFinder:
                 found.add(unchecked & ~usable, Conflict.NODE_AFFINITY)
                 unchecked &= usable
 
-    def _usable(self, listers: Listers, volume: PersistentVolume, nodes: Nodes) -> BoolArray | None:
+    def _usable(self, listers: Listers, volume: PersistentVolume, nodes: EngineNodes) -> BoolArray | None:
         """The nodes that can use a volume; None: all. Nodes that migrated its plugin to CSI have the
         driver's topology labels, so there it is the translated volume that must match."""
         affinity = self._index.affinity(volume)
@@ -130,7 +131,7 @@ class VolumeFinder:
     # ---- claims that wait for their first consumer
 
     def _place_delayed(
-        self, listers: Listers, claims: Sequence[PersistentVolumeClaim], nodes: Nodes, found: Found
+        self, listers: Listers, claims: Sequence[PersistentVolumeClaim], nodes: EngineNodes, found: Found
     ) -> None:
         possible = np.ones(len(nodes), np.bool_)
         unplaced = []

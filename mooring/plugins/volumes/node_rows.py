@@ -14,8 +14,9 @@ import numpy.typing as npt
 from mooring.api.objects import NodeSelector
 from mooring.api.selectors import IN, NOTHING, Selector, compile_node_term
 from mooring.api.storage import VolumeNodeAffinity
-from mooring.framework.nodes import BoolArray, Nodes
+from mooring.framework.nodes import BoolArray
 from mooring.plugins.matching import match_selector
+from mooring.runtime.engine_nodes import EngineNodes
 
 Rows = npt.NDArray[np.intp]
 Selectors = tuple[Selector, ...]  # alternatives: a row that matches any of them matches
@@ -28,11 +29,11 @@ class NodeRows:
 
     def __init__(self) -> None:
         self._version: int | None = None
-        self._nodes: Nodes
+        self._nodes: EngineNodes
         self._rows: dict[Selectors, Rows] = {}
         self._by_label: dict[str, dict[str, Rows]] = {}
 
-    def refresh(self, nodes: Nodes) -> None:
+    def refresh(self, nodes: EngineNodes) -> None:
         """Look at these nodes from now on, which must be the whole table."""
         if nodes.node_version != self._version or len(self._rows) > self.LIMIT:
             self._rows.clear()

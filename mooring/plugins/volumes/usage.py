@@ -10,11 +10,12 @@ import numpy as np
 
 from mooring.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from mooring.framework.handle import Listers
-from mooring.framework.nodes import IntArray, Mark, Nodes
+from mooring.framework.nodes import IntArray
 from mooring.framework.pod import PodInfo
 from mooring.plugins.volumes.attachments import Attachment, attached_to, attachments_of
 from mooring.plugins.volumes.claims import VolumeError, claims_of
 from mooring.plugins.volumes.watched import Watched
+from mooring.runtime.engine_nodes import EngineNodes, Mark
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -50,7 +51,7 @@ class VolumeUsage:
         self._holders: dict[Attachment, set[int]] = {}
         self.problems: dict[int, str] = {}  # rows whose volumes cannot be counted, and why
 
-    def refresh(self, listers: Listers, nodes: Nodes) -> None:
+    def refresh(self, listers: Listers, nodes: EngineNodes) -> None:
         """Bring the counts up to date with these nodes, which must be the whole table."""
         stale = self._rows_with_changed_objects(listers, nodes)
         suspects = self._rows_with_changed_pods(nodes)
@@ -85,7 +86,7 @@ class VolumeUsage:
 
     # ---- what changed
 
-    def _rows_with_changed_objects(self, listers: Listers, nodes: Nodes) -> set[int]:
+    def _rows_with_changed_objects(self, listers: Listers, nodes: EngineNodes) -> set[int]:
         """The rows to count again because of a claim, volume, class or attachment."""
         rows = {row for key in self._changed_keys(listers) for row in self._readers.get(key, ())}
         for name in self._changed_attachments(listers):
@@ -95,7 +96,7 @@ class VolumeUsage:
         classes, self._class_version = self._class_version, listers.version(StorageClass)
         return rows if classes == self._class_version else set(range(len(nodes)))
 
-    def _rows_with_changed_pods(self, nodes: Nodes) -> Iterable[int]:
+    def _rows_with_changed_pods(self, nodes: EngineNodes) -> Iterable[int]:
         mark, self._mark = self._mark, nodes.mark
         of_nodes, of_pods = (None, None) if mark is None else nodes.changed_since(mark)
         if of_nodes is None or of_pods is None:

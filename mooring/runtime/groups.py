@@ -1,0 +1,40 @@
+"""Scores by groups of nodes, for a default plugin whose scores depend on pods elsewhere."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mooring.framework.nodes import IntArray
+from mooring.framework.plugin import Plugin
+
+
+class Groups(NamedTuple):
+    """The answer of score_groups: row r of the table has `scores[of[r]]`.
+
+    Rows that are not feasible, and groups without rows, may have any score.
+    """
+
+    of: npt.NDArray[np.intp]
+    raw: IntArray  # by group, before normalizing
+    scores: IntArray  # by group, 0 to 100
+
+
+def scores_groups(cls: type[Plugin]) -> bool:
+    """Whether to call a plugin's score_groups(state, pod, nodes) -> Groups.
+
+    It is score_nodes and normalize_score in one, for a plugin without a cache key that knows which nodes
+    score alike. The plugin implements those two as well, with equal answers. A subclass that overrides one of
+    them but not score_groups is not called through the inherited one.
+    """
+    return hasattr(cls, "score_groups") and all(
+        _depth(cls, "score_groups") <= _depth(cls, method)
+        for method in ("score", "score_nodes", "normalize_score")
+    )
+
+
+def _depth(cls: type[Plugin], method: str) -> int:
+    """Return how far up the class tree a method is defined: 0 is the class itself."""
+    return next(i for i, base in enumerate(cls.__mro__) if method in vars(base))
