@@ -97,7 +97,7 @@ class VolumeFinder:
     def _check_bound(
         self, listers: Listers, claims: Sequence[PersistentVolumeClaim], nodes: EngineNodes, found: Found
     ) -> None:
-        """Each node is told about the first claim only that it cannot have."""
+        """Reject nodes that cannot use a bound claim, with the reason of the first such claim."""
         unchecked = np.ones(len(nodes), np.bool_)
         for claim in claims:
             volume = listers.get(PersistentVolume, claim.spec.volume_name)
@@ -153,7 +153,7 @@ class VolumeFinder:
         self._check_provisioning(listers, found, possible)
 
     def _check_provisioning(self, listers: Listers, found: Found, possible: BoolArray) -> None:
-        """Every claim without a volume must be provisioned; each node is told about the first obstacle."""
+        """Reject nodes where a claim cannot be provisioned, with the reason of the first such claim."""
         open_rows = possible.copy()
         needs: list[tuple[PersistentVolumeClaim, BoolArray]] = [(claim, possible) for claim in found.selected]
         needs += [(match.claim, match.choice == UNMATCHED) for match in found.matches]
