@@ -78,7 +78,7 @@ def test_without_a_cluster(tmp_path: Path) -> None:
     async def scene() -> None:
         code, _, errors = await mooring("node", "fail", "node-1", home=tmp_path)
         assert code == 2
-        assert "no kubeconfig" in errors
+        assert "kubeconfig not found" in errors
         assert "Traceback" not in errors
         nowhere = tmp_path / "config"
         nowhere.write_text(

@@ -126,8 +126,8 @@ def test_nothing_to_serve() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("nowhere.py",), "nowhere.py: no such file"),
-        (("json",), "json: found no handler"),
+        (("nowhere.py",), "nowhere.py: No such file"),
+        (("json",), "json: no handlers found"),
         (("--plugin=nowhere:Plugin",), "--plugin nowhere:Plugin: ModuleNotFoundError"),
         (("--plugin=json:JSONDecoder",), "is not a plugin"),
         ((PRIORITY, "--config=nowhere.yaml"), "nowhere.yaml: No such file or directory"),

@@ -430,7 +430,7 @@ def test_a_file_may_have_the_name_of_another_module(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("empty.py", "x = 1\n", "found no handler; decorate a function with @extender.filter"),
+        ("empty.py", "x = 1\n", "no handlers found\nhint: decorate a function with @extender.filter"),
         ("broken.py", "1 / 0\n", "ZeroDivisionError: division by zero"),
         ("syntax.py", "def\n", "SyntaxError"),
         ("needs.py", "import there_is_no_such_module\n", "No module named 'there_is_no_such_module'"),
@@ -447,7 +447,7 @@ def test_files_that_cannot_be_served(tmp_path: Path, name: str, text: str, said:
 
 def test_sources_that_are_not_there() -> None:
     for source, said in (
-        ("nowhere.py", "nowhere.py: no such file"),
+        ("nowhere.py", "nowhere.py: No such file or directory"),
         ("no_such_module", "no_such_module: No module named 'no_such_module'"),
     ):
         with pytest.raises(LoadingError) as caught:

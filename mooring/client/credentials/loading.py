@@ -28,7 +28,7 @@ def load_credentials(kubeconfig: str | None, master: str = "", context: str = ""
 
 
 def load_user_credentials(kubeconfig: str | None = None, context: str = "") -> Credentials:
-    """As kubectl finds them: the file given, the files of KUBECONFIG, ~/.kube/config, the service account.
+    """Load credentials as kubectl does: from the file, KUBECONFIG, ~/.kube/config or the service account.
 
     Raises CredentialsError.
     """
@@ -41,8 +41,10 @@ def load_user_credentials(kubeconfig: str | None = None, context: str = "") -> C
         return from_kubeconfig(Kubeconfig(paths), "", context)
     if in_cluster():
         return from_service_account()
-    looked = ", ".join(filter(None, candidates))
-    raise CredentialsError(f"no kubeconfig: looked for {looked}; give one with --kubeconfig or KUBECONFIG")
+    missing = ", ".join(filter(None, candidates))
+    raise CredentialsError(
+        f"{missing}: kubeconfig not found\nhint: pass --kubeconfig FILE, or set KUBECONFIG"
+    )
 
 
 def in_cluster() -> bool:
@@ -51,12 +53,12 @@ def in_cluster() -> bool:
 
 
 def from_service_account() -> Credentials:
-    """The credentials of a pod. Its token and certificate authorities are replaced in place, and followed."""
+    """Load the credentials of a pod; its token and CA bundle are reloaded when the kubelet rotates them."""
     host, port = os.environ.get("KUBERNETES_SERVICE_HOST", ""), os.environ.get("KUBERNETES_SERVICE_PORT", "")
     if not host or not port:
         raise CredentialsError(
-            "neither --kubeconfig nor --master is given, and this is no pod of a cluster: "
-            "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set; give --kubeconfig"
+            "no API server configured, and not running in a pod: KUBERNETES_SERVICE_HOST and "
+            "KUBERNETES_SERVICE_PORT are not set\nhint: pass --kubeconfig FILE"
         )
     namespace = SERVICE_ACCOUNT / "namespace"
     credentials = Credentials(

@@ -23,8 +23,9 @@ def load_handlers(source: str) -> list[Handler]:
     found = [handler for function in functions.values() for handler in handlers_of(function)]
     if not found:
         raise LoadingError(
-            f"{source}: found no handler; decorate a function with @extender.filter, prioritize, bind or "
-            "preempt of mooring.extender, or serve a plugin with --plugin MODULE:CLASS"
+            f"{source}: no handlers found\n"
+            "hint: decorate a function with @extender.filter, prioritize, bind or preempt, or serve a "
+            "plugin with --plugin MODULE:CLASS"
         )
     return found
 
@@ -32,7 +33,7 @@ def load_handlers(source: str) -> list[Handler]:
 def _loaded(source: str) -> ModuleType:
     is_file = source.endswith(".py") or os.sep in source
     if is_file and not Path(source).is_file():
-        raise LoadingError(f"{source}: no such file")
+        raise LoadingError(f"{source}: No such file or directory")
     try:
         return _from_file(Path(source)) if is_file else importlib.import_module(source)
     except OSError as error:
