@@ -13,7 +13,7 @@ from mooring.sandbox.apiserver.kinds.types import object_type
 from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.reviews import REVIEWS
 from mooring.sandbox.apiserver.subresources.handlers import SUBRESOURCES
-from mooring.sandbox.apiserver.verbs.body import read_object, to_json
+from mooring.sandbox.apiserver.verbs.body import JSON, read_object, to_json
 from mooring.sandbox.apiserver.verbs.creating import create
 from mooring.sandbox.apiserver.verbs.deleting import Deleted, delete, delete_collection
 from mooring.sandbox.apiserver.verbs.options import delete_options, list_options
@@ -90,11 +90,11 @@ def _codec(request: Request) -> Codec:
 def _create(request: Request) -> Answer:
     write = request.write("CREATE")
     resource = request.resource
-    replica = None if request.content_type else read_replica(write, request.body)
+    body = to_json(request.body, request.content_type, resource.kind, resource.codec.type)
+    replica = read_replica(write, body)
     record = None if replica is None else replica.create()
     if record is None:
-        obj = read_object(write, request.body, request.content_type, resource.codec, resource.gvk)
-        record = create(write, obj)
+        record = create(write, read_object(write, body, JSON, resource.codec, resource.gvk))
         if replica is not None:
             replica.remember(record)
     return ObjectAnswer(record, resource, 201, write.warnings)

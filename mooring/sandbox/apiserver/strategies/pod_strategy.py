@@ -11,20 +11,15 @@ from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.defaults.pod_defaults import default_pod_status
 from mooring.sandbox.apiserver.errors import Cause
 from mooring.sandbox.apiserver.objects import Tree, dig, encode_json
-from mooring.sandbox.apiserver.validation.metadata import validate_metadata
 from mooring.sandbox.apiserver.validation.pod_resize import pod_resize
-from mooring.sandbox.apiserver.validation.pod_rules import new_pod, pod, pod_ephemeral_containers
+from mooring.sandbox.apiserver.validation.pod_rules import pod_ephemeral_containers
 from mooring.sandbox.apiserver.validation.pod_spec import pod_annotations
-
-_REMEMBERED = 4096
 
 
 class PodStrategy(Strategy):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.outcomes = Outcomes("limitranges", "priorityclasses.scheduling.k8s.io")
-        self._sound: set[bytes] = set()
-        """Specs that were found to be good, whatever their pod: replicas of one template share theirs."""
 
     def prepare_create(self, write: Write, obj: Tree) -> None:
         spec, metadata = obj["spec"], obj["metadata"]
@@ -65,21 +60,6 @@ class PodStrategy(Strategy):
             keep(obj["metadata"], old["metadata"], name)
         if obj["spec"] != old["spec"]:
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-
-    def validate_create(self, obj: Tree) -> list[Cause]:
-        """The spec of a pod by itself is looked at once; what follows from its name is looked at anew."""
-        causes = validate_metadata(obj["metadata"], self.traits.name)
-        spec = obj["spec"]
-        key = encode_json(spec)
-        if key in self._sound and not any("ephemeral" in volume for volume in spec.get("volumes") or ()):
-            annotations = obj["metadata"].get("annotations")
-            return [*causes, *pod_annotations("metadata.annotations", annotations, spec)]
-        found = [*pod(obj), *new_pod(spec)]
-        if not found and not causes:
-            if len(self._sound) >= _REMEMBERED:
-                self._sound.clear()
-            self._sound.add(key)
-        return [*causes, *found]
 
     def repeats(self, obj: Tree) -> bool:
         spec = obj["spec"]

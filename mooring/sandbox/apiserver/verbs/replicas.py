@@ -28,14 +28,16 @@ _SET_BY_SERVER = frozenset(
         "resourceVersion", "selfLink", "uid",
     }
 )  # fmt: skip
+_IGNORE = FieldValidation.IGNORE  # members of enums are looked up slowly
 _COPIED = ("annotations", "finalizers", "labels", "ownerReferences")
 
 
-class _Body(msgspec.Struct, rename="camel"):
+class _Body(msgspec.Struct, rename="camel", omit_defaults=True):
     metadata: msgspec.Raw
     spec: msgspec.Raw
     kind: str | None = None
     api_version: str | None = None
+    status: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
 _bodies = msgspec.json.Decoder(_Body)
@@ -72,7 +74,7 @@ class Replica(NamedTuple):
 
     def remember(self, record: Record) -> None:
         """Keep the outcome of the normal path, from the second object of a spec on."""
-        if not self.outcomes.is_repeated(self.key):
+        if self.write.warnings or not self.outcomes.is_repeated(self.key):
             return
         obj: Tree = msgspec.json.decode(record.body)
         metadata = obj.pop("metadata")
@@ -102,12 +104,14 @@ def read_replica(write: Write, data: bytes) -> Replica | None:
     """Read the body of a create; None if it has to take the normal path."""
     options, resource = write.options, write.resource
     outcomes = resource.strategy.outcomes
-    if outcomes is None or options.field_validation is not FieldValidation.IGNORE or options.dry_run:
+    if outcomes is None or options.dry_run:
         return None
     try:
         body = _bodies.decode(data)
         metadata = _META.decode(bytes(body.metadata))
     except (msgspec.DecodeError, RecursionError):
+        return None
+    if options.field_validation is not _IGNORE and not _has_known_fields_only(data, body):
         return None
     named = (body.kind or resource.kind, body.api_version or resource.api_version)
     if named != (resource.kind, resource.api_version) or not _SET_BY_SERVER.isdisjoint(metadata):
@@ -117,7 +121,17 @@ def read_replica(write: Write, data: bytes) -> Replica | None:
     if not (metadata.get("name") or metadata.get("generateName")):
         return None
     shape = None if write.ownership == "keep" else (options.field_manager, *_shape(metadata))
-    return Replica(write, metadata, (write.namespace, bytes(body.spec), shape), outcomes)
+    key = (write.namespace, bytes(body.spec), options.field_validation, shape)
+    return Replica(write, metadata, key, outcomes)
+
+
+def _has_known_fields_only(data: bytes, body: _Body) -> bool:
+    """Whether nothing outside the spec would be warned of: unknown or duplicate fields change the length."""
+    if body.status not in (msgspec.UNSET, msgspec.Raw(b"{}")) or len(encode_json(body)) != len(data):
+        return False
+    raw = bytes(body.metadata)
+    metadata = msgspec.json.decode(raw)
+    return len(encode_json(metadata)) == len(raw) and _META.knows(metadata)
 
 
 def _shape(metadata: Tree) -> tuple[Any, ...]:

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from mooring.client.errors import ApiError
 from mooring.client.kinds import PODS
 from mooring.sandbox.apiserver import EmbeddedServer
-from mooring.sandbox.apiserver.objects import Tree
+from mooring.sandbox.apiserver.http.negotiation import PLAIN
+from mooring.sandbox.apiserver.objects import Tree, encode_json
 from mooring.sandbox.apiserver.port import EmbeddedCluster
+from mooring.sandbox.apiserver.verbs.request import ObjectAnswer, TreeAnswer
 from tests.sandbox.apiserver.kit import Direct, pod
 
 SPECS: list[Tree] = [
@@ -36,6 +38,7 @@ SPECS: list[Tree] = [
         ]
     },
     {"containers": [{"name": "Bad", "image": "i"}]},
+    {"containerz": []},
 ]
 OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u", "controller": True}
 METADATA: list[Tree] = [
@@ -52,6 +55,7 @@ METADATA: list[Tree] = [
     {"resourceVersion": "1"},
     {"uid": "mine"},
     {"generateName": "g-"},
+    {"lable": "a"},
 ]
 OTHERS: list[tuple[str, str, str, Tree]] = [
     ("scheduling.k8s.io", "priorityclasses", "", {"metadata": {"name": "high"}, "value": 7}),
@@ -81,6 +85,7 @@ steps = st.one_of(
         st.sampled_from(METADATA),
         st.sampled_from(["p", "q", "", "Bad"]),
         st.sampled_from(["default", "kube-public", "none"]),
+        st.sampled_from(["Ignore", "Warn", "Strict"]),
     ),
     st.tuples(st.sampled_from(["create", "delete"]), st.sampled_from(OTHERS)),
 )
@@ -109,22 +114,28 @@ class Side:
         """How many pods were stored without being encoded as a whole."""
         return len(self.direct.store.table("pods").records) - self._encoded
 
-    def ask(self, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    def ask(self, *args: Any, validation: str = "Ignore", **kwargs: Any) -> tuple[Any, ...]:
         try:
-            tree = self.direct.tree(*args, fieldValidation="Ignore", **kwargs)
+            answer = self.direct.ask(*args, fieldValidation=validation, **kwargs)
         except ApiError as error:
             return (error.code, error.message.partition("g-")[0])
+        if isinstance(answer, TreeAnswer):
+            return (200, answer.tree)
+        assert isinstance(answer, ObjectAnswer)
+        tree = json.loads(PLAIN.single(answer.resource, answer.record))
         tree["metadata"].pop("uid", None)
         if "generateName" in tree["metadata"]:
             tree["metadata"]["name"] = "generated"
-        return (200, tree)
+        return (200, tree, answer.warnings)
 
     def do(self, number: int, step: tuple[Any, ...]) -> tuple[Any, ...]:
         if step[0] == "pod":
-            _, spec, metadata, name, *elsewhere = step
+            _, spec, metadata, name, *rest = step
+            namespace = rest[0] if rest else "default"
+            validation = rest[1] if len(rest) > 1 else "Ignore"
             named = {"name": f"{name}{number}"} if name and "generateName" not in metadata else {}
-            body = {**pod("", **spec), "metadata": {**named, **metadata}}
-            return self.ask("create", "pods", body=body, namespace="".join(elsewhere) or "default")
+            body = encode_json({**pod("", **spec), "metadata": {**named, **metadata}})
+            return self.ask("create", "pods", body=body, namespace=namespace, validation=validation)
         verb, (group, plural, namespace, body) = step
         if verb == "create":
             return self.ask("create", plural, body=body, group=group, namespace=namespace)
@@ -141,11 +152,12 @@ def test_both_ways_lead_to_the_same(told: list[tuple[Any, ...]]) -> None:
 
 
 @pytest.mark.parametrize("metadata", [{}, {"labels": {"a": "b"}}, {"ownerReferences": [OWNER]}])
-def test_replicas_take_it_from_the_third_on(metadata: Tree) -> None:
+@pytest.mark.parametrize("validation", ["Ignore", "Warn", "Strict"])
+def test_replicas_take_it_from_the_third_on(metadata: Tree, validation: str) -> None:
     side = Side(short=True)
     for number in range(5):
-        code, made = side.do(number, ("pod", SPECS[1], metadata, "p"))
-        assert code == 200
+        code, made, warnings = side.do(number, ("pod", SPECS[1], metadata, "p", "default", validation))
+        assert (code, warnings) == (200, [])
         assert made["spec"]["tolerations"]
         assert made["metadata"]["managedFields"][0]["manager"] == "test"
     assert side.taken == 3
@@ -197,3 +209,23 @@ def test_bodies_that_differ_in_space_only_are_others() -> None:
         body = json.dumps(pod(f"p{number}"), indent=number)
         assert side.ask("create", "pods", body=body.encode())[0] == 200
     assert side.taken == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "warning"),
+    [
+        (b'{"metadata"', b'{"spec":{},"metadata"', 'duplicate field "spec"'),
+        (b'"name":"p5"', b'"name":"x","name":"p5"', 'duplicate field "metadata.name"'),
+        (b'"name":"p5"', b'"name":"p5","lable":"a"', 'unknown field "metadata.lable"'),
+        (b'{"metadata"', b'{"more":1,"metadata"', 'unknown field "more"'),
+        (b'{"metadata"', b'{"status":{"more":1},"metadata"', 'unknown field "status.more"'),
+    ],
+)
+def test_fields_outside_the_spec_are_warned_of_as_ever(old: bytes, new: bytes, warning: str) -> None:
+    side = Side(short=True)
+    for number in range(5):
+        assert side.do(number, ("pod", {}, {}, "p", "default", "Warn"))[0] == 200
+    assert side.taken == 3
+    body = encode_json(pod("p5")).replace(old, new)
+    code, _, warnings = side.ask("create", "pods", body=body, validation="Warn")
+    assert (code, warnings) == (200, [warning])
