@@ -1,4 +1,4 @@
-"""msgspec's complaints about an object, told by field."""
+"""msgspec's validation errors of an object, by field."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 `from_dict` decodes what an API server sends. `load_manifests` reads files that people write: it also does
 what an API server would have done to them on the way (defaults, priorities, uids), and it goes on after a
-bad object, so that all problems of a file are told at once.
+bad object, so that all problems of a file are reported at once.
 """
 
 from __future__ import annotations

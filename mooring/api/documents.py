@@ -42,10 +42,10 @@ class DocumentError(ValueError):
 
 
 def read_documents(text: str) -> Iterator[Any | DocumentError]:
-    """Every document of the text that is not empty; one that cannot be read is yielded as its error.
+    """Yield every non-empty document of the text, or the error of one that cannot be parsed.
 
-    Documents are told apart by their `---` lines before they are parsed, so that a broken one does not take
-    along those after it.
+    Documents are split at their `---` lines before they are parsed, so that an invalid one does not affect
+    those after it.
     """
     if text.lstrip()[:1] in ("{", "["):
         trees = _json(text)

@@ -1,4 +1,4 @@
-"""Errors about objects, told by field: whose object, which field, what stood there, what belongs there."""
+"""Errors of objects: which object, which field, the value found and the value expected."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ Keep = Callable[[KubeObject, bytes], None]
 class ApiResource(msgspec.Struct, Generic[Obj], frozen=True):
     """A kind as an API server serves it; `model` is the struct its objects are read into.
 
-    `keep` is told the JSON of every object that is listed or watched, of which the struct holds a part.
+    `keep` receives the JSON of every listed or watched object, of which the struct holds a part.
     """
 
     group: str

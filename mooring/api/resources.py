@@ -46,7 +46,7 @@ def is_extended(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_scalar(name: str) -> bool:
-    """Whether the scheduler tracks a resource besides cpu, memory, ephemeral-storage and pods."""
+    """Return whether the scheduler tracks a resource other than cpu, memory, ephemeral-storage and pods."""
     tracked = "kubernetes.io/" in name or name.startswith(("hugepages-", "attachable-volumes-"))
     return tracked or is_extended(name)
 
@@ -156,7 +156,8 @@ def _exact_requests(pod: Pod, use_status: bool, pod_level: bool, missing: Mappin
 def _aggregate(
     pod: Pod, use_status: bool, missing: Mapping[str, int], member: _Member = "requests"
 ) -> _Exact:
-    """Containers and sidecars run together; init containers run alone, beside the sidecars before them."""
+    """Containers and sidecars run together; init containers run alone, except for the sidecars before
+    them."""
     statuses = _statuses(pod) if use_status else {}
     total: _Exact = {}
     for container in pod.spec.containers:

@@ -1,7 +1,7 @@
 """What an API server holds of some kinds, kept up to date in memory: client-go's shared informers.
 
-Those who write through the port tell the cache what they wrote, so that they never act on a state older than
-their own last word. (client-go's controllers keep expectations for that.)
+Writers pass what they wrote to the cache, so that they never act on a state older than their own last write.
+(client-go's controllers keep expectations for that.)
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Collection(Generic[Obj]):
         self.index("controller", _controller, key="owners")
 
     def subscribe(self, handler: Handler[Obj], *, updates: bool = True) -> None:
-        """Have changes told, and at once what is here already; without `updates` only that objects come and
-        go. That another object is found in the place of one counts as both."""
+        """Call the handlers for existing objects now and for every later change; without `updates`, only for
+        additions and deletions. An object that replaces another of the same name counts as both."""
         self._handlers.append(handler)
         if updates:
             self._updated.append(handler)
@@ -53,8 +53,8 @@ class Collection(Generic[Obj]):
             handler(None, obj)
 
     def subscribe_owner(self, kind: str, handler: Handler[Obj]) -> None:
-        """The same for those who control objects: the changes of what they control or might adopt, which is
-        all but the objects that have a controller of another kind."""
+        """Call the handlers for objects that a kind of controller owns or may adopt: all except those that
+        have a controller of another kind."""
         self._owning.setdefault(kind, []).append(handler)
         for obj in list(self._objects.values()):
             if controller_kind(obj) in (None, kind):
@@ -114,7 +114,7 @@ class Collection(Generic[Obj]):
             self._put(old, new)
 
     def delete(self, obj: KubeObject) -> None:
-        """The object is gone; to be told by whoever finds out first."""
+        """Remove a deleted object; called by the component that notices first."""
         old = self._objects.get(obj.key)
         if old is not None and old.uid == obj.uid:
             del self._objects[old.key]
@@ -216,8 +216,8 @@ class Cache:
             collection.delete(obj)
 
     def follow(self, resource: ApiResource[Obj]) -> Collection[Obj]:
-        """The collection of a kind, which is followed from now on. Whoever comes first says by which model
-        its objects are read."""
+        """Return the collection of a kind and start watching it. The first caller determines the model that
+        its objects are decoded into."""
         found = self._collections.get(resource.name)
         if found is None:
             found = self._collections[resource.name] = Collection(resource)

@@ -1,4 +1,4 @@
-"""Controllers: a queue of the objects that need looking at, and one at a time somebody who looks at them."""
+"""Controllers: a queue of object keys, and a worker that reconciles them one at a time."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class Context(msgspec.Struct, frozen=True):
 
 
 class Controller(ABC):
-    """Brings the world closer to what one kind of objects says, object by object.
+    """Reconciles one kind of objects, object by object.
 
-    Handlers of the cache call `enqueue`; `sync` is then called with the key, once however often it was put in
-    meanwhile. Where it raises, it is called again later. It reads from the cache, and tells the cache what
-    it wrote: `create`, `delete` and `Collection.wrote`.
+    Handlers of the cache call `enqueue`; `sync` is then called with the key, once for all times it was
+    enqueued. If it raises, it is retried later. It reads from the cache and passes its writes to the cache:
+    `create`, `delete` and `Collection.wrote`.
     """
 
     name: ClassVar[str]
@@ -134,7 +134,7 @@ class Controller(ABC):
         return obj
 
     async def delete(self, collection: Collection[Obj], obj: Obj) -> None:
-        """Delete this very object; one that is gone already is none the worse for it."""
+        """Delete the object with this UID; no-op if it is already deleted."""
         try:
             await self.cluster.delete(collection.resource, obj.name, obj.namespace, uid=obj.uid)
         except ApiError as refusal:
@@ -145,8 +145,8 @@ class Controller(ABC):
             collection.deleting(obj, self.context.now())
 
     def event(self, collection: Collection[Obj], obj: Obj, type: str, reason: str, note: str) -> None:
-        """Tell about an object, for `kubectl describe` and `kubectl events`. Models that controllers read are
-        named for their kinds."""
+        """Emit an event about an object, for `kubectl describe` and `kubectl events`. The name of its
+        model is its kind."""
         regarding = ObjectReference(
             kind=collection.resource.model.__name__,
             api_version=collection.resource.api_version,
@@ -161,8 +161,8 @@ class Controller(ABC):
 
 
 class _Similar:
-    """Which events are told one by one: of those that differ only in their notes the first few, as with
-    client-go's recorders. The rest are told together."""
+    """Decides which events are emitted one by one: the first few of those that differ only in their notes,
+    as in client-go's recorders. The rest are aggregated."""
 
     def __init__(self) -> None:
         self._told: dict[tuple[str, str], tuple[float, set[str]]] = {}  # the longest quiet ones first

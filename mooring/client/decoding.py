@@ -1,7 +1,7 @@
 """What an API server sends, as objects: one object, a list, an event of a watch.
 
-All of it is decoded in one go, straight into structs. Only where that fails is it taken apart: nulls that
-stand for absent fields are left out, and an object that still makes no sense is told apart from the rest.
+All of it is decoded in one go, straight into structs. Only if that fails is it decoded piece by piece: nulls
+of absent fields are dropped, and an object that is still invalid is reported separately.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Reader(Generic[Obj]):
             return self._convert(msgspec.json.decode(body))
 
     def kept(self, body: bytes | msgspec.Raw, keep: Keep | None) -> Obj:
-        """The same, and its JSON to whom it may concern."""
+        """Decode the object, and pass its raw JSON to the kind's `keep`."""
         obj = self.object(body)
         if keep is not None:
             keep(obj, bytes(body))

@@ -168,7 +168,7 @@ class EventRecorder:
             )
 
     def _forget(self, series: _Series) -> None:
-        """Give an event up; the next of its kind begins anew."""
+        """Drop an event; the next of its kind starts a new series."""
         self.dropped += 1
         series.waiting = False
         if self._series.get(series.key) is series:

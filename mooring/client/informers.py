@@ -1,8 +1,8 @@
 """Informers: what an API server holds of each kind, delivered to a sink and kept up to date.
 
 An informer lists a kind, then watches it from the list's resource version. However the watch ends, it is
-taken up again from the last version seen, so that nothing is lost and nothing comes twice. Only where the
-server no longer keeps that version is the kind listed again, and the sink told the difference.
+taken up again from the last version seen, so that nothing is lost and nothing comes twice. Only if the
+server no longer has that version is the kind listed again, and the difference passed to the sink.
 
 Lists are consistent reads in pages. client-go's first list asks for whatever the server has at hand
 (resourceVersion=0), which is answered in one piece however large and may be older than what was seen before;
@@ -31,8 +31,8 @@ NOT_TERMINAL = "status.phase!=Succeeded,status.phase!=Failed"
 """The pods that still use something. One that ends leaves the selection, and comes as deleted."""
 
 STALL_AFTER = 90.0  # seconds without a word from a watch
-"""Bookmarks come every minute, but not where nothing at all has happened in the cluster since the last word.
-Beginning a watch anew costs one request, so that such a false alarm does no harm and is worth no warning."""
+"""Bookmarks come every minute, but not if nothing has happened in the cluster since the last one.
+Restarting a watch costs one request, so a false alarm is harmless and needs no warning."""
 
 WATCH_FOR = (300, 600)  # seconds, at random between them, as client-go: spreads the load of beginning anew
 SHORT_LIFE = 1.0  # seconds: a watch that ends sooner and brought nothing is a failure
@@ -53,12 +53,12 @@ class Sink(Protocol):
 class Informer(Generic[Obj]):
     """Follows one kind.
 
-    An object that makes no sense is told once for each cause and passed over. Where an earlier version of it
-    made sense, that one stays in force: the object exists and uses what it uses, and taking it for deleted
-    would give its place away. (The API server itself refuses such objects; kube-scheduler never sees one.)
+    An invalid object is reported once for each cause and skipped. If an earlier version of it was valid, that
+    one stays: the object still exists and uses resources, which would be given away if it counted as deleted.
+    (The API server itself refuses such objects; kube-scheduler never sees one.)
 
-    `after` is waited for before the first object is delivered. A kind that is `optional` may not be served at
-    all, as long as nobody has made its CustomResourceDefinition: then there are none of it. Other sinks may
+    `after` is waited for before the first object is delivered. An `optional` kind may not be served yet,
+    because its CustomResourceDefinition does not exist: then it has no objects. Other sinks may
     `attach` themselves, which costs less than to follow the kind once more.
     """
 
@@ -214,7 +214,7 @@ class Informer(Generic[Obj]):
             self._refuse(error.key, error)
 
     async def _delete_others(self, seen: set[str]) -> None:
-        """Objects that vanished while nobody watched, in their last known state."""
+        """Objects deleted while no watch was open, in their last known state."""
         vanished = [obj for key, obj in self._known.items() if key not in seen]
         for count, obj in enumerate(vanished, 1):
             self._delete(obj)
@@ -225,7 +225,7 @@ class Informer(Generic[Obj]):
     # ---- watches
 
     async def _watch(self) -> None:
-        """Deliver changes as they come, until the watch ends or nothing is heard of it for too long."""
+        """Deliver changes until the watch ends or is silent for too long."""
         clock = asyncio.get_running_loop().time
         stream = self._cluster.watch(
             self.resource,

@@ -1,6 +1,6 @@
 """Leader election on a Lease, by client-go's rules.
 
-Whoever holds the lease renews it every other second. A candidate takes it over once it has seen no change of
+The holder of the lease renews it every other second. A candidate takes it over once it has seen no change of
 it for the lease's duration, by its own clock: the times written in it are for people, since they come from
 other machines. The holder begins to renew it a retry period after the last time, and stops leading when the
 renew deadline has passed without success, in any case before the lease's duration. It counts from before it
@@ -38,7 +38,7 @@ TOLERANCE = 20.0  # seconds that a lease may be overdue before the health check 
 
 
 class LeadershipLostError(Exception):
-    """Somebody else leads, or may soon."""
+    """Another candidate leads, or may soon."""
 
 
 def elapsed() -> float:
@@ -145,7 +145,7 @@ class LeaderElector:
         self._announce("became leader")
 
     async def _keep(self) -> None:
-        """Renew the lease until somebody else has it, or nothing came of it for too long."""
+        """Renew the lease until another candidate has it, or renewals have failed for too long."""
         while self.leader == self.identity:
             until = self._leads_until
             left = until - self._clock()
@@ -243,7 +243,8 @@ class LeaderElector:
                 log.info("leader of %s/%s is %s", self._namespace, self._name, holder)
 
     async def _release(self) -> None:
-        """Let another take over at once. Nobody acts for us as a leader any more."""
+        """Release the lease, so that another candidate can take over at once. Call it after leading has
+        stopped."""
         try:
             async with asyncio.timeout(self._renew_deadline):
                 lease = await self._cluster.get(LEASES, self._name, self._namespace)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 class TokenBucket:
-    """`burst` requests at once, `qps` per second on average; whoever comes too early waits, in order.
+    """Token bucket: `burst` requests at once, `qps` per second on average; others wait in order.
 
     As with client-go, a negative qps means no limit, and zeros mean 5 and 10.
     """

@@ -30,7 +30,7 @@ class PatchType(StrEnum):
 
 
 class Page(msgspec.Struct, Generic[Obj]):
-    """A part of a list. Objects that make no sense are told apart, so that one of them spoils nothing."""
+    """A page of a list. Invalid objects are listed separately, so that they do not affect the others."""
 
     items: list[Obj]
     resource_version: str
@@ -39,8 +39,8 @@ class Page(msgspec.Struct, Generic[Obj]):
 
 
 class Change(msgspec.Struct, Generic[Obj]):
-    """One event of a watch. A BOOKMARK carries nothing but its resource version; `malformed` stands in the
-    place of an object that makes no sense."""
+    """One event of a watch. A BOOKMARK carries nothing but its resource version; `malformed` replaces an
+    object that is invalid."""
 
     type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
     resource_version: str
@@ -49,7 +49,7 @@ class Change(msgspec.Struct, Generic[Obj]):
 
 
 class ServedKind(NamedTuple):
-    """A kind as discovery tells of it. Its resource reads nothing but metadata."""
+    """A kind from discovery. Its resource decodes only metadata."""
 
     resource: ApiResource[KubeObject]
     kind: str
@@ -99,8 +99,8 @@ class Cluster(Protocol):
     async def post(
         self, resource: ApiResource[Any], name: str, subresource: str, body: Any, namespace: str = ""
     ) -> None:
-        """Create something whose answer tells nothing: a subresource (binding, eviction); without a name and
-        a subresource an object, as an event is."""
+        """Create a subresource (binding, eviction), or without a name and a subresource an object (an event),
+        and ignore the response body."""
         ...
 
     async def update(

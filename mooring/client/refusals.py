@@ -18,7 +18,7 @@ _LARGEST_STATUS = 1024**2
 
 
 class _Status(msgspec.Struct):
-    """How an API server tells what went wrong. Its fields may be null."""
+    """Status object of a failed request. Its fields may be null."""
 
     code: int | None = None
     reason: str | None = None

@@ -1,4 +1,4 @@
-"""What goes wrong with lists and watches, said once in words that tell what to do."""
+"""Failures of lists and watches, logged once with what to do about them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_CAUSES = 100  # per kind; a server that words each refusal differently mus
 
 
 class Troubles:
-    """Each cause is told once until it is over, however many kinds it concerns and how often it is met."""
+    """Logs each cause once until it is resolved, for all kinds that it affects."""
 
     def __init__(self) -> None:
         self._causes: dict[str, set[str]] = {}  # by kind
@@ -28,16 +28,16 @@ class Troubles:
                 log.warning("%s; trying again", cause)
 
     def settle(self, kind: str) -> None:
-        """This kind is well again."""
+        """Record that the kind is watched again."""
         if kind in self._causes:
             del self._causes[kind]
             log.info("following %s again", kind)
 
 
 def in_words(refusal: ApiError, verb: str, resource: ApiResource[Obj]) -> str:
-    """Why the API server does not let us list or watch a kind, and what would help.
+    """Return why the API server rejects a list or watch, and what to do about it.
 
-    What concerns the server as a whole does not name the kind, so that it is told once for all of them.
+    A cause that concerns the whole server does not name the kind, so that it is logged once for all kinds.
     """
     if refusal.code == 401:
         return f"the API server does not accept the credentials ({refusal.message}): they have to be renewed"

@@ -1,1 +1,1 @@
-"""Stories that Mooring tells by itself: each brings up a cluster, and checks what comes of what it does."""
+"""Guided demos: each starts a sandbox cluster, runs its steps and checks their outcome."""

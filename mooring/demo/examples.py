@@ -1,4 +1,4 @@
-"""The example folders, wherever Mooring was installed to."""
+"""The directories of examples/, in a checkout or an installed wheel."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import ModuleType
 
 _HERE = Path(__file__).parent
 EXAMPLES = next(p for p in (_HERE / "examples", _HERE.parents[1] / "examples") if p.is_dir())
-"""In a wheel beside this file; in a checkout at its root."""
+"""Next to this file in a wheel, at the root in a checkout."""
 
 
 def read(example: str, file: str) -> str:

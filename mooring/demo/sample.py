@@ -1,4 +1,4 @@
-"""sample-plugin: a configuration file of old, and a plugin that says what it is asked."""
+"""sample-plugin: a v1alpha1 configuration file, and a plugin that logs its calls."""
 
 from __future__ import annotations
 

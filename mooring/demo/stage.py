@@ -1,4 +1,4 @@
-"""Where a story is told: a cluster in virtual time, and what a person at a terminal would type and see."""
+"""The stage of a demo: a cluster in virtual time, and the commands and output that a user would see."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Stage:
         self._began = cluster.now()
 
     def say(self, text: str) -> None:
-        """Tell something; a blank line before it."""
+        """Print a paragraph, after a blank line."""
         click.echo()
         for line in textwrap.wrap(" ".join(text.split()), WIDTH):
             click.echo(line)

@@ -30,8 +30,8 @@ class Aside:
         self._turns: deque[asyncio.Future[None]] = deque()
 
     async def run(self, work: Callable[[], T]) -> T:
-        """What `work` gives, in turn with others who want something of the core. It cannot be called off:
-        who is cancelled does not hear how it ended, but nobody else is let in before."""
+        """Run `work` on the core's thread and return its result; callers take turns. It cannot be
+        interrupted: if the caller is cancelled, the next one still waits for it to end."""
         if self._busy:
             turn = asyncio.get_running_loop().create_future()
             self._turns.append(turn)
@@ -72,7 +72,7 @@ class Aside:
         self._next()
 
     def _next(self) -> None:
-        """Let in the next who waits; until then nobody else."""
+        """Admit the next waiting caller."""
         while self._turns:
             turn = self._turns.popleft()
             if not turn.done():

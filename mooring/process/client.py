@@ -103,8 +103,8 @@ class LiveClient:
         raise failure
 
     def _may_recover(self, failure: ClusterError) -> bool:
-        """Whether the answer may be another a little later: there was none, or the server was away until
-        lately. One that has just started does not know what anybody is allowed, and refuses everything."""
+        """Return whether the result may change soon: there was no response, or the server was unavailable
+        until recently. One that has just started has not loaded its roles yet and rejects everything."""
         now = asyncio.get_running_loop().time()
         if not isinstance(failure, ApiError):
             self._away_at = now

@@ -19,7 +19,7 @@ SEVERITY = {
 
 
 def verbose(log: logging.Logger, v: int, message: str, **fields: Any) -> None:
-    """Log at klog's verbosity `v`; cheap where nobody listens."""
+    """Log at klog's verbosity `v`; cheap if that verbosity is disabled."""
     level = logging.INFO - v
     if log.isEnabledFor(level):
         log.log(level, message, extra={"fields": fields}, stacklevel=2)

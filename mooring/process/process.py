@@ -45,7 +45,7 @@ REVIEWS_AT_ONCE = 4  # connections for asking who may ask
 
 
 class Settings(msgspec.Struct, kw_only=True):
-    """What the command line says, beside the configuration file."""
+    """Settings from the command line, in addition to the configuration file."""
 
     config: LoadedConfig
     registry: Registry
@@ -58,7 +58,7 @@ class Settings(msgspec.Struct, kw_only=True):
 
 
 async def run(settings: Settings) -> int:
-    """Schedule until told to end; the exit code."""
+    """Schedule until a signal arrives or leadership is lost, and return the exit code."""
     process = SchedulerProcess(settings)
     loop = asyncio.get_running_loop()
     for sign in (signal.SIGTERM, signal.SIGINT):
@@ -182,7 +182,7 @@ class SchedulerProcess:
         self._ended.set()
 
     def dump(self) -> None:
-        """Tell the log all that is in memory."""
+        """Dump the cache and the queue to the log."""
         self._dumping = asyncio.create_task(self._dump())
 
     async def _dump(self) -> None:

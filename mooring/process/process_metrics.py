@@ -23,7 +23,7 @@ _LABELS = {
 
 
 class ProcessMetrics(Collector):
-    """`lease` is the name of the Lease that decides who leads; none where nobody else may schedule."""
+    """`lease` is the name of the Lease for leader election; empty without leader election."""
 
     def __init__(self, leads: Callable[[], bool], lease: str | None) -> None:
         self._leads = leads

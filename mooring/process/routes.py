@@ -58,7 +58,7 @@ def scheduler_routes(
 
 
 def decision_routes(scheduler: Scheduler, log: DecisionLog | None, ask: Ask) -> dict[str, Handler]:
-    """What was decided of late, and all about single pods."""
+    """Recent decisions, and the explanation of single pods."""
     return {DECISIONS: _recent(scheduler, log, ask), f"{DECISIONS}/": _decisions(scheduler, log, ask)}
 
 

@@ -28,7 +28,7 @@ TRIES = 8  # over about two minutes, as for events
 def status_patch(
     pod: PodInfo, condition: Condition | None, nominated_node: str | None, now: float
 ) -> dict[str, Any]:
-    """A strategic merge patch. Naming the UID keeps it off a pod created anew under the same name."""
+    """A strategic merge patch. The UID protects a new pod with the same name."""
     status: dict[str, Any] = {}
     if condition is not None:
         told = msgspec.to_builtins(condition)
@@ -42,10 +42,10 @@ def status_patch(
 
 
 class StatusWriter:
-    """Writes the newest state of each pod, in order; what was overtaken before it was sent is never sent.
+    """Writes the newest state of each pod, in order; states superseded before they are sent are skipped.
 
-    `is_pending(uid)` tells whether a pod still waits for a node. Of one that does not, nothing is said any
-    more: that it failed to be scheduled is no longer true.
+    `is_pending(uid)` returns whether a pod still waits for a node. For other pods nothing is written: a
+    failed attempt is no longer relevant.
     """
 
     def __init__(

@@ -30,17 +30,13 @@ PAGE_CEILINGS = {
     "docs/extenders.md": 9,
 }
 ROOM_CEILINGS = {
-    "api": 7,
-    "client": 48,
     "config": 3,
     "core": 27,
-    "demo": 7,
     "explain": 12,
     "extender": 21,
     "framework": 9,
     "metrics": 3,
     "plugins": 18,
-    "process": 11,
     "runtime": 24,
     "sandbox/apiserver": 136,
     "sandbox/cluster": 2,

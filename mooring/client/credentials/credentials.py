@@ -27,7 +27,7 @@ _IN_HEADER_NAMES = "!#$&'*+^`|"  # besides letters, digits and -._~; others are 
 
 
 class Impersonation(msgspec.Struct, frozen=True):
-    """As whom to act: the `as` fields of a kubeconfig."""
+    """Impersonation: the `as` fields of a kubeconfig."""
 
     user: str = ""
     uid: str = ""
@@ -140,7 +140,8 @@ class Credentials:
             self.fresh_until = time.monotonic() + holds_for
 
     def _context(self, proof: Proof) -> ssl.SSLContext:
-        """The same context as long as it would be made of the same, so that connections are kept."""
+        """Return the TLS context, the previous one if its inputs are unchanged, so that connections are
+        reused."""
         authorities = self._trust.read()
         made_of = (authorities, proof.certificate, proof.key)
         if self.access.tls is not None and made_of == self._made_of:

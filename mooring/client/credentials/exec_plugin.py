@@ -87,7 +87,7 @@ class ExecIdentity:
         return printed.output
 
     def _info(self, interactive: bool) -> str:
-        """What the plugin is told, as its environment variable holds it."""
+        """Input of the plugin, as passed in its environment variable."""
         spec: dict[str, Any] = {"interactive": interactive}
         if self._plugin.provide_cluster_info:
             cluster = self._choice.cluster

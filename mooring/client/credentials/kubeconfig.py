@@ -43,7 +43,7 @@ class Cluster(_Section, frozen=True, kw_only=True):
     extensions: list[Extension] = []
 
     def exec_config(self) -> Any:
-        """What exec plugins are told about this cluster, if anything."""
+        """Configuration that exec plugins receive about this cluster, if any."""
         return self._extension(_EXEC_CONFIG)
 
     def scheduler(self) -> str:

@@ -1,4 +1,4 @@
-"""Whom we trust to be the server, and TLS contexts made of that."""
+"""CA bundle for verifying the server, and the TLS contexts built from it."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class HttpClient:
     """At most `limit` connections for requests, first come first served; each watch has one of its own.
 
     `tls` is for new connections (None: plain HTTP); those made with another context are not used again.
-    Every failure is told as Unreachable, whose `sent` says whether the server may have seen the request.
+    Every failure is raised as Unreachable, whose `sent` says whether the server may have seen the request.
     """
 
     def __init__(self, server: str, route: Route, limit: int) -> None:

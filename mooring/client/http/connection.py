@@ -31,7 +31,7 @@ class Connection(asyncio.Protocol):
     """Carries one request at a time; `usable` says whether it may carry another.
 
     A request that fails raises ConnectionError, TimeoutError or ValueError (what came is no answer);
-    `answered` then tells whether any byte of an answer had come.
+    `answered` is then true if any byte of a response was received.
     """
 
     def __init__(self) -> None:
