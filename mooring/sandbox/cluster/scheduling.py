@@ -72,7 +72,7 @@ class LocalScheduler:
         self._work = Work()
 
     def pages(self) -> dict[str, Handler]:
-        """Return the paths that `mooring explain` requests, to be served beside the API."""
+        """Return the paths that `mooring explain` requests, to be served next to the API."""
         return decision_routes(self.core, self.decisions, self._driver.ask)
 
     def start(self) -> None:

@@ -11,7 +11,7 @@ log = logging.getLogger("mooring")
 
 
 class Work:
-    """Tasks begun together and ended together. One that fails is told at once: it would be missed later."""
+    """Tasks that start and stop together. A failure of one is logged at once, before it shows elsewhere."""
 
     def __init__(self) -> None:
         self._tasks: list[asyncio.Task[None]] = []

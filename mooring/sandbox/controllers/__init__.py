@@ -29,8 +29,8 @@ from mooring.sandbox.controllers.volumes import VolumeBinder
 def controllers(
     context: Context, simulated: SimulatedNodes | None = None, authority: bytes = b""
 ) -> list[Controller]:
-    """One of each. `simulated` are nodes of which more is known here than leases tell; `authority` is what
-    pods are to trust the API server by, in PEM, where it has a certificate."""
+    """Return one controller of each kind. `simulated` knows the state of nodes without their leases;
+    `authority` is the CA bundle of the API server in PEM, for pods, if it has a certificate."""
     return [
         DeploymentController(context),
         ReplicaSetController(context),

@@ -169,8 +169,8 @@ class CronJobController(Controller):
             status.active.remove(one)
 
     async def _create(self, cron_job: CronJob, time: float) -> Job | None:
-        """The Job of a certain start has a certain name: it is not made twice. None where somebody else has
-        that name."""
+        """Create the Job of a start time. Its name follows from the time, so it is not created twice. Return
+        None if the name is taken by another object."""
         body = _body(cron_job, time)
         try:
             job = await self.create(self.jobs, body, cron_job.namespace)

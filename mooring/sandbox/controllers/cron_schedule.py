@@ -25,7 +25,7 @@ _YEARS_AHEAD: Final = 5
 
 
 class ScheduleError(ValueError):
-    """A schedule that makes no sense."""
+    """An invalid schedule."""
 
 
 class Field(NamedTuple):

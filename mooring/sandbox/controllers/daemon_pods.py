@@ -105,7 +105,7 @@ class Moulds:
 
 
 def target_of(pod: Pod) -> str:
-    """The node that a pod is on, or for which it was made; empty where that cannot be told."""
+    """Return the node that a pod is on or was created for; empty if unknown."""
     if pod.spec.node_name:
         return pod.spec.node_name
     affinity = pod.spec.affinity

@@ -140,7 +140,7 @@ class DaemonSetController(PodController[DaemonSet]):
     # ---- pods
 
     async def _manage(self, look: Look) -> None:
-        """A pod wherever there is to be one, and none where not."""
+        """Create missing pods and delete surplus ones."""
         create: list[str] = []
         delete: list[Pod] = []
         for node in self.nodes:

@@ -21,10 +21,10 @@ Key = tuple[bool, int, bool, int, int, int, int, int, int, str]
 
 
 def pods_to_delete(pods: list[Pod], related: Iterable[Pod], count: int, now: float) -> list[Pod]:
-    """The `count` pods that are missed least: those not assigned, pending, not ready; of a low deletion cost;
-    on nodes with many of the related pods; lately ready, often restarted, young.
+    """Return the `count` pods to delete first: those not assigned, pending, not ready; with a low deletion
+    cost; on nodes with many related pods; recently ready, often restarted, young.
 
-    Ages are compared by their logarithm, and those alike by uid, so that it is not always the youngest.
+    Ages are compared by their logarithm, and equal ones by uid, so that it is not always the youngest.
     (kube-controller-manager's comparison is no order between pods of like age that restarted differently;
     this one is.)
     """

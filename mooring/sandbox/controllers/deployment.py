@@ -72,7 +72,7 @@ class DeploymentController(Controller):
             self.enqueue(key)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        """Whoever recreates its pods waits for the old ones to be gone."""
+        """Enqueue Deployments with the strategy Recreate: they wait until their old pods are gone."""
         if new is not None or old is None:
             return
         for key in concerned(self.replica_sets, _nothing, old, None):

@@ -1,4 +1,4 @@
-"""The revisions of Deployments: which ReplicaSet is of which template, and how they are told apart."""
+"""The revisions of Deployments: which ReplicaSet has which template, and how templates are compared."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def split(
 
 
 def _comparable(template: dict[str, Any]) -> dict[str, Any]:
-    """A template without what tells it from equal ones: the hash, and what is written out but empty."""
+    """Return a template in comparable form: without the hash and without empty fields."""
     metadata = template.get("metadata") or {}
     labels = {key: text for key, text in (metadata.get("labels") or {}).items() if key != TEMPLATE_HASH}
     bare: dict[str, Any] = _without_nulls({**template, "metadata": {**metadata, "labels": labels}})
@@ -131,7 +131,7 @@ def _longer(history: str, revision: str) -> str:
 
 
 def outdated(deployment: Deployment, old: Iterable[ReplicaSet]) -> list[ReplicaSet]:
-    """The ReplicaSets that nobody will go back to: those of the oldest revisions, if they have no pods."""
+    """Return the ReplicaSets to delete: those of the oldest revisions, if they have no pods."""
     limit = deployment.spec.revision_history_limit
     if limit is None or limit == INT32_MAX:
         return []

@@ -54,7 +54,8 @@ def max_unavailable(deployment: Deployment) -> int:
 
 
 def replicas_annotations(deployment: Deployment) -> dict[str, str]:
-    """What ReplicaSets remember of the size of their Deployment: by it scaling is told from rolling out."""
+    """Return the size of the Deployment as annotated on its ReplicaSets: it distinguishes scaling from a
+    rollout."""
     replicas = deployment.spec.replicas
     return {DESIRED_REPLICAS: str(replicas), MAX_REPLICAS: str(replicas + max_surge(deployment))}
 

@@ -128,7 +128,7 @@ def note_progress(
     now: float,
     stamp: str,
 ) -> None:
-    """Tell in the status how the rollout gets on since the status before."""
+    """Update the progress of the rollout in the status."""
     if not has_deadline(deployment):
         remove_condition(status, PROGRESSING)
         return

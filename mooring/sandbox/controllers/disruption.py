@@ -65,7 +65,7 @@ BUDGETS = ApiResource("policy", "v1", "poddisruptionbudgets", True, PodDisruptio
 
 
 class SyncError(Exception):
-    """Why the status of a budget cannot be told; it is written there."""
+    """The status of a budget cannot be computed; the reason is written to it."""
 
 
 class _Counts(NamedTuple):
@@ -217,7 +217,7 @@ class DisruptionController(Controller):
         return await self._other_scale(pod, owner, group)
 
     async def _other_scale(self, pod: Pod, owner: OwnerReference, group: str) -> tuple[str, int]:
-        """The same of any other kind, as its scale subresource tells."""
+        """Return the expected number of pods from the scale subresource of any other kind."""
         for served in await self.cluster.served_kinds():
             if (served.resource.group, served.kind) == (group, owner.kind):
                 break

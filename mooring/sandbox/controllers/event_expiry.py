@@ -1,7 +1,7 @@
 """Events expire an hour after they were last written. (A real API server has etcd do that.)
 
-Nobody follows events for it, since they are many: they are looked at when the oldest of them is due, and what
-comes after a look cannot be due before an hour has passed.
+Events are not watched for this, since they are many: they are listed when the oldest of them is due, and
+events after a list cannot be due before an hour has passed.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ CONFIG_MAPS = ApiResource("", "v1", "configmaps", True, KubeObject)  # their con
 
 
 class InEveryNamespace(Controller):
-    """Creates one object in every namespace, and again where somebody deletes it."""
+    """Creates one object in every namespace, and again if it is deleted."""
 
     resource: ClassVar[ApiResource[KubeObject]]
 

@@ -5,8 +5,8 @@ it owns in the way that was asked for.
 - In the foreground: the owner waits, by a finalizer, until those dependents are gone that block it.
 - Orphaned: the owner waits, by another finalizer, until its dependents no longer name it.
 
-A graph of all objects of all kinds is kept from what informers tell. It may be a little late, so nothing is
-deleted before the API server itself said that an owner is gone, and then only as it was when it was judged.
+A graph of all objects of all kinds is built from informers. It may lag behind, so nothing is deleted before
+the API server confirms that an owner is gone, and then only in the version that was examined.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ class GarbageCollector(Controller):
     # ---- kinds
 
     async def _discover(self) -> None:
-        """Follow all kinds that are served, and no others. Kinds that somebody follows anyway are read as
-        they read them; so this has to come after those said what they follow."""
+        """Watch exactly the kinds that are served. Kinds that other controllers watch keep their model, so
+        this has to run after the other controllers have started."""
         served = [
             one
             for one in await self.cluster.served_kinds()
@@ -248,7 +248,7 @@ class GarbageCollector(Controller):
     # ---- owners
 
     async def _owners(self, item: _Item) -> _Owners | None:
-        """What became of the owners of an object; None where one of them makes no sense, for now or ever."""
+        """Return the state of the owners of an object; None if the kind or scope of one is invalid."""
         found = _Owners([], [], [])
         for owner in item.meta.owner_references:
             known = self._items.get(owner.uid)
@@ -315,7 +315,7 @@ class GarbageCollector(Controller):
         await self._patch(item, {"finalizers": [one for one in item.meta.finalizers if one != finalizer]})
 
     async def _patch(self, item: _Item, metadata: dict[str, Any]) -> None:
-        """Change metadata, unless somebody else did meanwhile."""
+        """Change metadata, unless the object was changed concurrently."""
         obj = item.obj
         patch = {"metadata": {**metadata, "resourceVersion": obj.metadata.resource_version}}
         try:

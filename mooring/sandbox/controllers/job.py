@@ -117,7 +117,7 @@ class JobController(PodController[Job]):
         self._backoffs[job.key] = backoff
 
     def _note_suspension(self, job: Job, status: JobStatus) -> None:
-        """Say that a Job is suspended, or is no longer; its time runs anew then."""
+        """Update the condition Suspended of a Job; its start time is reset when it resumes."""
         now = self.context.now()
         known = next((each for each in status.conditions if each.type == "Suspended"), None)
         if job.spec.suspend == (known is not None and known.status == "True"):
@@ -196,7 +196,7 @@ class JobController(PodController[Job]):
 class _Counting:
     """Counts the pods that ended: each once, even if this process ends in between.
 
-    First the status says whom it is about to count, then they are let go, then they are counted.
+    First the status lists the pods to count, then their finalizers are removed, then they are counted.
     """
 
     def __init__(
@@ -283,7 +283,7 @@ class _Counting:
         return True
 
     def _count(self, tracked: set[str]) -> None:
-        """Whoever was put down and has been let go is counted."""
+        """Count the pods that the status lists and whose finalizers are removed."""
         status = self._status
         succeeded = [uid for uid in self._succeeded if uid in tracked]
         failed = [uid for uid in self._failed if uid in tracked]
@@ -332,7 +332,7 @@ class _Counting:
 
 
 class OrphanedJobPods(Controller):
-    """Lets pods go whose Job is gone, or has ended without them: nobody will count them."""
+    """Removes the finalizers of pods whose Job is gone or has ended: they will not be counted."""
 
     name = "job-controller"
 
@@ -381,7 +381,7 @@ class _Adopting(Claims[Job, Pod]):
 
 
 async def release(controller: Controller, pod: Pod) -> None:
-    """Take the finalizer of Jobs off a pod; it is gone or not none the worse for it."""
+    """Remove the Job finalizer from a pod; no-op if the pod or the finalizer is gone."""
     patch = {"metadata": {"$deleteFromPrimitiveList/finalizers": [FINALIZER]}}
     try:
         written = await controller.cluster.patch(
@@ -441,7 +441,7 @@ def _surplus(tally: Tally, count: int) -> list[Pod]:
 
 
 def _pending_indexes(tally: Tally, count: int) -> list[int]:
-    """The first indexes that nobody works on and that are not done with."""
+    """Return the first indexes that have no active pod and are not finished."""
     job = tally.job
     taken: set[int | None] = {*tally.succeeded_indexes, *tally.failed_indexes}
     taken.update(index_of(pod) for pod in tally.active)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def parse_indexes(text: str, completions: int) -> set[int]:
-    """The indexes below the number of completions; what makes no sense is passed over."""
+    """Return the indexes below the number of completions; invalid ones are skipped."""
     found: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.partition("-")

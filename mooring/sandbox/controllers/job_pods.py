@@ -62,7 +62,7 @@ def _is_number(text: str) -> bool:
 
 
 def finished_at(pod: Pod, now: float) -> float:
-    """When a pod ended, as well as that can be told."""
+    """Return when a pod ended, as precisely as known."""
     ends = [_end_of(status) for status in pod.status.container_statuses]
     sidecars = {one.name for one in pod.spec.init_containers if one.restart_policy == "Always"}
     ends += [_end_of(one) for one in pod.status.init_container_statuses if one.name in sidecars]

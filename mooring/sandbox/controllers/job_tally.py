@@ -36,7 +36,7 @@ COMPLETE = Finish("Complete", "CompletionsReached", "Reached expected number of 
 
 
 class Tally:
-    """A Job's pods, sorted out. `tracked` tells which of them have not been counted and let go yet."""
+    """A Job's pods by state. `tracked` are those that are not counted yet or still have their finalizer."""
 
     def __init__(self, job: Job, pods: list[Pod], tracked: Callable[[Pod], bool], now: float) -> None:
         self.job = job

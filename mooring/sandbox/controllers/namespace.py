@@ -35,7 +35,7 @@ _FINE = {
     "NamespaceContentRemaining": ("ContentRemoved", "All content successfully removed"),
     "NamespaceFinalizersRemaining": ("ContentHasNoFinalizers", "All content-preserving finalizers finished"),
 }
-"""The conditions that are kept while a namespace is deleted, and what they say where all is well."""
+"""Conditions during the deletion of a namespace, with their reason and message if nothing blocks it."""
 
 
 class NamespaceSpec(Struct):

@@ -1,5 +1,5 @@
-"""Node lifecycle: nodes that are not heard of are Unknown, and taints tell schedulers and the taint eviction
-controller what the conditions of a node mean for pods.
+"""Node lifecycle: silent nodes become Unknown, and taints derived from the conditions of a node inform
+schedulers and the taint eviction controller.
 
 kube-controller-manager looks at all nodes every five seconds. Here every node has a timer for the moment when
 it would have been silent for too long, and nodes that are simulated in this process need not even that.
@@ -53,11 +53,11 @@ _TURN = 32  # pods written before others on the event loop have their turn
 
 
 class SimulatedNodes(Protocol):
-    """Somebody in this process who knows how some nodes are without looking at leases."""
+    """A component of this process that knows the state of some nodes without their leases."""
 
     def pulse(self, name: str) -> float | None:
-        """When a node gave its last sign of life: now where it is well, and the moment when it failed where
-        it is not. None where nobody here knows: then its heartbeats decide."""
+        """Return when a node was last alive: now if it is healthy, the time of its failure if it has
+        failed, or None if unknown: then its heartbeats decide."""
         ...
 
     def on_change(self, listener: Callable[[str], None]) -> None:
@@ -66,7 +66,7 @@ class SimulatedNodes(Protocol):
 
 
 class _Signs(NamedTuple):
-    """What was last heard of a node, and when it was heard."""
+    """Last heartbeat of a node, and when it was observed."""
 
     heartbeat: str | None
     renewed: str | None
@@ -95,7 +95,7 @@ class NodeLifecycle(Controller):
         return None if self._simulated is None else self._simulated.pulse(name)
 
     def _pulse_changed(self, name: str) -> None:
-        """Look at a node a moment later: one that failed just now cannot be told from one that is well."""
+        """Check a node a moment later: one that has just failed still looks healthy."""
         self.enqueue(name, _MOMENT)
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
@@ -114,7 +114,7 @@ class NodeLifecycle(Controller):
         self.event(self._nodes, node, "Normal", reason, f"Node {node.name} event: {what}")
 
     def _lease_changed(self, old: Lease | None, new: Lease | None) -> None:
-        """A renewal is no reason to look at a node: its timer will find that it was heard of."""
+        """Record the renewal; the node is not enqueued, because its timer reads the record."""
         if new is not None and new.namespace == LEASE_NAMESPACE:
             node = self._nodes.get(new.name)
             if node is not None and self._pulse(node.name) is None:
@@ -142,7 +142,7 @@ class NodeLifecycle(Controller):
     # ---- signs of life
 
     def _hear(self, node: Node) -> float:
-        """When a node was last heard of. What counts is when it was heard here: clocks differ."""
+        """Return when the last heartbeat of a node was observed, by the local clock."""
         name = node.name
         ready = node.condition("Ready")
         lease = self._leases.get(f"{LEASE_NAMESPACE}/{name}")
@@ -158,7 +158,7 @@ class NodeLifecycle(Controller):
         return seen
 
     async def _lose(self, node: Node) -> Node:
-        """Nobody knows any more how a node is, nor whether its pods are ready."""
+        """Set the conditions of a silent node to Unknown and emit an event if it was ready."""
         was_ready = node.ready
         conditions = [_lost(node, type, self.context.now()) for type in _POSTED_BY_KUBELETS]
         changed = [condition for condition in conditions if condition is not None]
@@ -253,7 +253,7 @@ class NodeLifecycle(Controller):
 
 
 def _lost(node: Node, type: str, now: str) -> dict[str, Any] | None:
-    """A condition as it is once nothing is heard of a node; None where it is so already."""
+    """Return the condition of a silent node; None if it already has it."""
     condition = node.condition(type)
     if condition is None:
         return {

@@ -52,8 +52,8 @@ def _orphaned_in(obj: KubeObject) -> tuple[str, ...]:
 def concerned(
     owners: Collection[Owner], selector_of: Callable[[Owner], Selector], old: Obj | None, new: Obj | None
 ) -> Sequence[str]:
-    """The keys of the owners whom a change of an object concerns: who controlled it or controls it now; where
-    nobody does any more, or it has new labels, those who might adopt it."""
+    """Return the keys of the owners that a change of an object concerns: its old and new controller, or,
+    if it has none or its labels changed, those that may adopt it."""
     after = _controller_key(owners, new)
     if old is not None and new is not None and old.metadata.owner_references == new.metadata.owner_references:
         before = after  # as nearly always
@@ -174,7 +174,7 @@ class Claims(Generic[Owner, Obj]):
         return written
 
     async def _check_owner(self) -> None:
-        """Nobody adopts who is about to go: ask the API server itself, once."""
+        """Check once with the API server that the owner is not being deleted, before it adopts."""
         if self._may_adopt is None:
             self._may_adopt = await self._ask_owner()
         if isinstance(self._may_adopt, ClusterError):

@@ -132,7 +132,7 @@ class PodGC(Controller):
                 await asyncio.sleep(0)
 
     async def _remove(self, pod: Pod, reason: str = "", message: str = "") -> None:
-        """Without grace: there is nobody who would end it first."""
+        """Delete without grace period: no kubelet will stop the pod."""
         try:
             if not pod.terminal:
                 await disrupt(self, self._pods, pod, reason, message, phase="Failed")

@@ -1,4 +1,4 @@
-"""What all controllers of pods do alike: hear of their pods, create and delete them, and tell about it."""
+"""Common to all controllers of pods: watching, creating and deleting them, with events."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class PodController(Controller, Generic[Owner]):
     # ---- writing
 
     async def create_pod(self, owner: Owner, body: dict[str, Any]) -> Pod:
-        """Create a pod and tell so about its owner. In a namespace that is about to go nothing is told."""
+        """Create a pod and emit an event for its owner, unless the namespace is terminating."""
         try:
             pod = await self.create(self.pods, body, owner.namespace)
         except ApiError as refusal:
@@ -63,7 +63,7 @@ class PodController(Controller, Generic[Owner]):
         return pod
 
     async def delete_pod(self, owner: Owner, pod: Pod) -> None:
-        """Delete a pod and tell so about its owner."""
+        """Delete a pod and emit an event for its owner."""
         try:
             await self.delete(self.pods, pod)
         except ApiError as refusal:

@@ -1,4 +1,4 @@
-"""A simulated provisioner for every StorageClass: volumes that nobody stores anything on.
+"""A simulated provisioner for every StorageClass: its volumes store nothing.
 
 It does what an external provisioner does for the driver that a class names: it makes a volume for a claim,
 reachable from the node that the scheduler selected, and deletes it when it is released.

@@ -174,7 +174,7 @@ class _Controller(PodController[Set]):
         )
 
     def _conditions(self, owner: Set, active: int, failure: ClusterError | None) -> list[Condition]:
-        """The first failure stays as it is told until there is none."""
+        """Return the conditions; the first failure stays until there is none."""
         conditions = owner.status.conditions
         told = any(condition.type == REPLICA_FAILURE for condition in conditions)
         if failure is None:

@@ -29,8 +29,8 @@ PODS_PER_SECOND = 20_000
 TURN = 500  # objects before others on the event loop have their turn
 RECOUNT_EVERY = 300.0
 CHECKED_AFTER = 1.0
-"""What was written is counted once more: news of quotas and of what uses them come by different ways, and an
-object that was admitted may not have been heard of yet."""
+"""Usage is counted once more after a write: quotas and the objects that use them arrive by different
+watches, and an admitted object may not have been observed yet."""
 UNKNOWN_AGAIN = 30.0  # a kind that is not served may be one day
 PATIENCE = 10.0  # for the list of a kind
 
@@ -83,7 +83,7 @@ class ResourceQuotaController(Controller):
         self.enqueue(key, again)
 
     async def _count(self, quota: ResourceQuota) -> dict[str, str]:
-        """What is used of the resources that we know of; zero of those that nobody uses."""
+        """Return the usage of the supported resources, including those with zero usage."""
         now, scopes, used = self.context.clock(), quota.scopes, dict[str, str]()
         for name, collection in list(self._heard.items()):
             kind = quota_kind(name)
@@ -99,7 +99,7 @@ class ResourceQuotaController(Controller):
         return used
 
     async def _know_kinds(self, quota: ResourceQuota) -> bool:
-        """Hear of all kinds that a quota is about; whether all its resources are known now."""
+        """Watch all kinds that a quota limits; return whether all its resources are supported now."""
         for name in [name for name, heard in self._heard.items() if self.cache.find(name) is not heard]:
             del self._heard[name]  # it was served no more for a while
         unknown = self._unknown(quota)

@@ -97,7 +97,7 @@ class History(Generic[Owner]):
 
 
 def first_revision(owner: DaemonSet | StatefulSet) -> ControllerRevision:
-    """The revision that an owner begins with, as far as its pods tell of it."""
+    """Return the first revision of an owner: its name and its pod template."""
     name = revision_name(owner.name, first_hash(owner))
     return ControllerRevision(metadata=ObjectMeta(name=name), data=_restoring(owner.spec.template))
 

@@ -61,8 +61,8 @@ class StatefulClaims:
         )
 
     async def retain(self, set: StatefulSet, pod: Pod, ordinal: int, *, scaled_down: bool) -> bool:
-        """Have the pod's claims owned by whom the retention policy wants: with the owner they will go.
-        Returns whether that was something new."""
+        """Set the owners of the pod's claims by the retention policy: claims are deleted with their owner.
+        Return whether anything changed."""
         wanted = _owner(set, pod, scaled_down)
         changed = False
         for claim in self._of(set, ordinal):

@@ -80,7 +80,7 @@ class StatefulSetController(PodController[StatefulSet]):
         return compile_selector(owner.spec.selector)
 
     def _claim_changed(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:
-        """A pod may have waited for a claim of old to go."""
+        """Enqueue the sets of a deleted claim: a pod may wait for it to be gone."""
         found = None if new is not None or old is None else _MEMBER.fullmatch(old.name)
         if old is not None and found is not None:
             for set in self.owners.in_namespace(old.namespace):
@@ -161,7 +161,7 @@ class StatefulSetController(PodController[StatefulSet]):
         return True
 
     async def _roll(self, round: Round) -> None:
-        """Replace the last pod that is of another revision, once those after it are well."""
+        """Replace the last pod of another revision, once those after it are healthy."""
         pods = self._pods(round.set)
         for ordinal in reversed(range(round.partition, round.ordinals.stop)):
             pod = pods.get(ordinal)
@@ -200,7 +200,7 @@ class StatefulSetController(PodController[StatefulSet]):
         self.event(self.owners, set, "Normal", "SuccessfulDelete", note)
 
     async def _label(self, pod: Pod, ordinal: int) -> None:
-        """An adopted pod, or one whose label somebody took away, is told who it is."""
+        """Set the name and index labels of a pod that was adopted or lost them."""
         patch = {"metadata": {"labels": {POD_NAME: pod.name, POD_INDEX: str(ordinal)}}}
         self.pods.wrote(await self.cluster.patch(self.pods.resource, pod.name, patch, pod.namespace))
 

@@ -32,7 +32,7 @@ def has_class(claim: PersistentVolumeClaim) -> bool:
 
 
 def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether a volume is meant for this claim. Without a uid it is for whoever has the name."""
+    """Return whether a volume is reserved for this claim; without a uid, for any claim of that name."""
     reference = volume.spec.claim_ref
     return (
         reference is not None

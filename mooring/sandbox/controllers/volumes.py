@@ -1,4 +1,4 @@
-"""Volumes and claims: who is bound to whom, and what becomes of volumes that are claimed no more."""
+"""Volumes and claims: binding, and reclaiming of released volumes."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class VolumeBinder(Controller):
             self._wake_unbound()
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        """Claims tell which pods they wait for."""
+        """Enqueue the unbound claims of a new pod: their events name the pods they wait for."""
         if old is None and new is not None and new.spec.volumes and not new.spec.node_name:
             for key in self._unbound.intersection(claims_of(new)):
                 self.enqueue(f"claim/{key}")
@@ -315,7 +315,7 @@ class VolumeBinder(Controller):
     async def _patch_claim(
         self, claim: PersistentVolumeClaim, patch: dict[str, Any]
     ) -> PersistentVolumeClaim:
-        """Change a claim, unless somebody else, such as the scheduler, did meanwhile."""
+        """Change a claim, unless it was changed concurrently, for example by the scheduler."""
         version = {"resourceVersion": claim.metadata.resource_version}
         written = await self.cluster.patch(
             PERSISTENT_VOLUME_CLAIMS,

@@ -18,7 +18,7 @@ class Addresses:
         self._used: set[str] = set()
 
     def take(self) -> str:
-        """An address that nobody has."""
+        """Return a free address."""
         for _ in range(self._size):
             number = self._first + self._next
             self._next = (self._next + 1) % self._size
@@ -29,7 +29,7 @@ class Addresses:
         raise OverflowError(f"all {self._size} addresses after {IPv4Address(self._first - 1)} are in use")
 
     def keep(self, address: str) -> None:
-        """Somebody has this one already."""
+        """Mark an address as used."""
         self._used.add(address)
 
     def give_back(self, address: str) -> None:

@@ -70,7 +70,7 @@ class Room:
             self.ports[port] += sign
 
     def refuse(self, node: Node, pod: Pod, needs: Needs) -> Refusal | None:
-        """Why the node does not take a pod, if so. Of several reasons kubelet tells the first."""
+        """Return why the node rejects a pod, or None. Of several reasons, kubelet reports the first."""
         if node is not self._node:
             self._node, self._total = node, allocatable(node)
         if self.pods >= self._total.get(PODS, 0):
@@ -90,8 +90,8 @@ class Room:
         return None
 
     def _lacking(self, needs: Needs) -> list[str]:
-        """The resources of which there is too little left. Extended resources that the node does not know are
-        none of its business: somebody else accounts for them."""
+        """Return the resources that are insufficient. Extended resources that the node does not list are
+        ignored: another component accounts for them."""
         total, requested = self._total, self.requested
         return [
             name

@@ -17,11 +17,11 @@ TURN = 64  # nodes registered before others on the event loop have their turn
 
 
 class FakeNodes:
-    """All nodes there are, whoever made them. Nodes that have the annotation `mooring/failed: "true"` are
-    silent, and nothing happens to their pods, until it is removed.
+    """All nodes of the cluster, including those created by other clients. Nodes that have the annotation
+    `mooring/failed: "true"` are silent, and nothing happens to their pods, until it is removed.
 
     With `heartbeats`, leases are renewed as time passes. On virtual time that would cost more than all the
-    rest; without them, `pulse` tells whoever watches over nodes when one was last well.
+    rest; without them, `pulse` reports when a node was last healthy.
     """
 
     def __init__(self, context: Context, *, heartbeats: bool = True) -> None:

@@ -36,7 +36,8 @@ class Machine:
 
 
 class Fleet:
-    """All machines: one for every Node there is. Listeners hear of those that come, fail and recover."""
+    """All machines: one for every Node there is. Listeners are called for those that are added, fail and
+    recover."""
 
     def __init__(self, nodes: Collection[Node], clock: Callable[[], float]) -> None:
         self.addresses = Addresses(NODE_NETWORK)
@@ -46,7 +47,7 @@ class Fleet:
         nodes.subscribe(self._changed)
 
     def listen(self, listener: Listener) -> None:
-        """Have it told when a machine is there, fails, recovers, or is not told to be Ready."""
+        """Call the listener when a machine is added, fails, recovers, or is not reported Ready."""
         self._listeners.append(listener)
         for name in self._machines:
             listener(name)

@@ -22,8 +22,8 @@ from mooring.sandbox.kubelet.volumes import Claims
 FIRST_BACKOFF = 10.0  # seconds before a container is started the third time; doubles from then on
 LAST_BACKOFF = 300.0
 EVENTS_PER_SECOND, EVENTS_AT_ONCE = 50.0, 100.0
-"""Kubelet's --event-qps and --event-burst, here for all nodes together: a few pods are told of in full, and
-thousands are not slowed down by what nobody will read."""
+"""Kubelet's --event-qps and --event-burst, here for all nodes together: a few pods get all their events, and
+thousands are not slowed down by events."""
 
 
 class Guest:
@@ -249,7 +249,7 @@ class Kubelets(Controller):
             self._pods.delete(pod)
 
     def _stopped_at(self, pod: Pod, guest: Guest, now: float) -> float:
-        """When the containers of a deleted pod have stopped; they are told to when this is asked first."""
+        """Return when the containers of a deleted pod have stopped; the first call stops them."""
         if guest.stops is None:
             guest.stops = now + guest.script.stop_time
             if self._budget.allows(len(pod.spec.containers)):
@@ -286,7 +286,7 @@ class Kubelets(Controller):
 
 
 class EventBudget:
-    """How many events may be told; unlike requests, those that are too many are left out."""
+    """Limits the rate of events; unlike requests, surplus ones are dropped."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -315,14 +315,14 @@ def _concerns(old: Pod, new: Pod) -> bool:
 
 
 def _killed(guest: Guest, now: float) -> Ended | None:
-    """The end of containers that were told to stop."""
+    """Return how containers end that are being stopped, once they have."""
     if guest.started is None:
         return None
     return Ended(TERMINATED, format_time(guest.started), format_time(now))
 
 
 def _recall(guest: Guest, status: ContainerStatus) -> None:
-    """What the status of a container tells of the time before this process began."""
+    """Restore the state of a container from its status, after a restart of this process."""
     guest.restarts = max(guest.restarts, status.restart_count)
     if guest.restarts:
         guest.backoff = min(FIRST_BACKOFF * 2.0 ** min(guest.restarts - 1, 10), LAST_BACKOFF)

@@ -82,7 +82,8 @@ _HEALTHY_TYPES = frozenset(type for type, *_ in _HEALTH)
 
 
 def completion(node: Node, address: str) -> Tree:
-    """What is missing in the status of a Node that somebody else made, as a strategic merge patch."""
+    """Return what is missing in the status of a Node created by another client, as a strategic merge
+    patch."""
     status: Tree = {}
     if not node.status.capacity:
         status["capacity"] = node.status.allocatable or CAPACITY
@@ -95,7 +96,7 @@ def completion(node: Node, address: str) -> Tree:
 
 
 def healthy(now: str, node: Node | None = None) -> list[Tree]:
-    """The conditions of a node that is well; those that it has keep the time since when."""
+    """Return the conditions of a healthy node; unchanged ones keep their transition times."""
     since = {} if node is None else {one.type: one for one in node.status.conditions}
     conditions = []
     for type, status, reason, message in _HEALTH:

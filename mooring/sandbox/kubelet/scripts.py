@@ -3,7 +3,7 @@
     mooring/start-delay: 5s     from being accepted by the node to running
     mooring/run-time: 30s       from running to the end of its containers
     mooring/exit-code: "1"      with which they end
-    mooring/stop-time: 10s      from being told to stop to the end, if its grace period is not over before
+    mooring/stop-time: 10s      from the stop signal to the end, unless its grace period is over before
 
 Without them pods run at once and until they are deleted, but those of Jobs, and those that have an exit code
 and no run time, for one second.

@@ -132,7 +132,7 @@ def rejected(pod: Pod, reason: str, message: str, now: str) -> Tree:
 
 
 def gated(pod: Pod, now: str) -> Tree:
-    """Whether a running pod is ready, where others have a say in it; empty where it is told already."""
+    """Return the patch of the readiness of a running pod with readiness gates; empty if it is up to date."""
     ready, wanted = _condition(pod, "Ready"), readiness(pod)
     status, reason, message = _in_full(wanted)
     if ready is not None and (ready.status, ready.reason, ready.message) == (status, reason, message):

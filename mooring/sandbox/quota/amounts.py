@@ -1,4 +1,4 @@
-"""Amounts of resources as quotas tell them: quantities as texts, by resource.
+"""Amounts of resources as in quotas: quantities as text, by resource.
 
 A sum is written in the family of suffixes of what it began with.
 """

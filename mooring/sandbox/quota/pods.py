@@ -82,7 +82,7 @@ class Pods(QuotaKind[Pod]):
 
 
 def _counts(pod: Pod, now: float) -> bool:
-    """Not once it has ended, nor when it should be gone by now and nobody sees to it."""
+    """Return whether a pod counts: not after it has ended, nor after its deletion is overdue."""
     if pod.terminal:
         return False
     meta = pod.metadata
@@ -92,7 +92,7 @@ def _counts(pod: Pod, now: float) -> bool:
 
 
 def _given(pod: Pod) -> list[tuple[str, object]]:
-    """What kubelets tell that containers have."""
+    """Return the resources of containers as reported by kubelets."""
     return [
         (status.name, status.resources)
         for status in (*pod.status.container_statuses, *pod.status.init_container_statuses)
