@@ -1,4 +1,4 @@
-"""Regenerate openapi/facts.txt and data/openapi.txt from the documents of a real API server:
+"""Regenerate kinds/facts.txt and data/openapi.txt from the documents of a real API server:
 
 KUBEBUILDER_ASSETS=… python -m tests.sandbox.apiserver.make_openapi_table
 
@@ -17,7 +17,7 @@ from typing import Any
 from tests.live.control_plane import ControlPlane, assets
 from tests.sandbox.apiserver.openapi_digest import digest
 
-FACTS = Path(__file__).parents[3] / "mooring" / "sandbox" / "apiserver" / "openapi" / "facts.txt"
+FACTS = Path(__file__).parents[3] / "mooring" / "sandbox" / "apiserver" / "kinds" / "facts.txt"
 DIGEST = Path(__file__).parent / "data" / "openapi.txt"
 
 

@@ -6,10 +6,10 @@ from typing import Any, Final, NamedTuple
 
 from mooring.sandbox.apiserver.context.resource import GroupVersionKind
 from mooring.sandbox.apiserver.kinds.documentation import documentation_of
+from mooring.sandbox.apiserver.kinds.facts import Fact, facts_of
 from mooring.sandbox.apiserver.kinds.merge_keys import is_atomic, merging_of
 from mooring.sandbox.apiserver.kinds.types import Field, ListOf, MapOf, ObjectType, Scalar, Type
 from mooring.sandbox.apiserver.objects import Tree
-from mooring.sandbox.apiserver.openapi.facts import Fact, facts_of
 from mooring.sandbox.apiserver.openapi.type_names import FIELDS, PATCH, SCALARS, type_name
 
 KIND: Final = "x-kubernetes-group-version-kind"

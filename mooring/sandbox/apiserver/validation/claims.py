@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from mooring.api.quantity import parse, to_value
 from mooring.sandbox.apiserver.errors import forbidden_value, invalid_value, not_supported, required
+from mooring.sandbox.apiserver.kinds.facts import choices
 from mooring.sandbox.apiserver.objects import Tree, dig
 from mooring.sandbox.apiserver.validation.changes import difference
 from mooring.sandbox.apiserver.validation.fields import (
@@ -15,6 +16,7 @@ from mooring.sandbox.apiserver.validation.fields import (
     immutable,
     no_backsteps,
     one_of,
+    optional_choice,
     required_text,
     text,
 )
@@ -23,7 +25,7 @@ from mooring.sandbox.apiserver.validation.names import dns_label, dns_subdomain
 from mooring.sandbox.apiserver.validation.resources import positive_quantity
 from mooring.sandbox.apiserver.validation.scheduling import node_selector_as_shown
 
-ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+ACCESS_MODES: Final = choices("core_v1.PersistentVolumeSpec.accessModes")
 _CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 _NO_SOURCES: Final = frozenset(
     {
@@ -75,9 +77,8 @@ def _access_modes(path: str, modes: Sequence[str]) -> Causes:
 
 
 def _volume_mode(path: str, spec: Tree) -> Causes:
-    mode = spec.get("volumeMode")
-    if mode is not None and mode not in ("Block", "Filesystem"):
-        yield not_supported(f"{path}.volumeMode", mode, ("Block", "Filesystem"))
+    modes = choices("core_v1.PersistentVolumeSpec.volumeMode")
+    yield from optional_choice(f"{path}.volumeMode", spec.get("volumeMode"), modes)
 
 
 def _data_source(path: str, source: Tree) -> Causes:
@@ -149,9 +150,9 @@ def volume(obj: Tree) -> Causes:
         yield required("spec.accessModes")
     yield from _access_modes("spec.accessModes", modes)
     yield from _capacity(capacity)
-    policy = spec.get("persistentVolumeReclaimPolicy", "")
-    if policy and policy not in ("Delete", "Recycle", "Retain"):
-        yield not_supported("spec.persistentVolumeReclaimPolicy", policy, ("Delete", "Recycle", "Retain"))
+    policy = spec.get("persistentVolumeReclaimPolicy") or None
+    policies = choices("core_v1.PersistentVolumeSpec.persistentVolumeReclaimPolicy")
+    yield from optional_choice("spec.persistentVolumeReclaimPolicy", policy, policies)
     affinity = spec.get("nodeAffinity")
     if affinity is not None:
         yield from _node_affinity(affinity)

@@ -12,6 +12,7 @@ from mooring.sandbox.apiserver.errors import (
     required,
     too_long,
 )
+from mooring.sandbox.apiserver.kinds.facts import choices
 from mooring.sandbox.apiserver.objects import Tree, dig
 from mooring.sandbox.apiserver.validation.claims import csi_driver
 from mooring.sandbox.apiserver.validation.fields import (
@@ -180,7 +181,7 @@ def storage_class(obj: Tree) -> Causes:
     policy, mode = obj.get("reclaimPolicy"), obj.get("volumeBindingMode")
     if policy and policy not in ("Delete", "Retain"):
         yield not_supported("reclaimPolicy", policy, ("Delete", "Retain"))
-    yield from one_of("volumeBindingMode", mode, ("Immediate", "WaitForFirstConsumer"))
+    yield from one_of("volumeBindingMode", mode, choices("storage_v1.StorageClass.volumeBindingMode"))
     yield from topology_terms("allowedTopologies", obj.get("allowedTopologies") or ())
 
 

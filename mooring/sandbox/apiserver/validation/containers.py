@@ -10,15 +10,16 @@ from mooring.sandbox.apiserver.errors import (
     forbidden_value,
     invalid_value,
     not_found_value,
-    not_supported,
     required,
 )
+from mooring.sandbox.apiserver.kinds.facts import choices
 from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.validation.environment import env_from, environment
 from mooring.sandbox.apiserver.validation.fields import (
     Causes,
     no_backsteps,
     one_of,
+    optional_choice,
     relative_path,
     required_text,
     text,
@@ -27,10 +28,9 @@ from mooring.sandbox.apiserver.validation.names import dns_label, port_name, por
 from mooring.sandbox.apiserver.validation.probes import lifecycle, probes
 from mooring.sandbox.apiserver.validation.resources import resource_requirements
 
-_PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
-_PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
+_PROTOCOLS: Final = choices("core_v1.ContainerPort.protocol")
+_PULL_POLICIES: Final = choices("core_v1.Container.imagePullPolicy")
 _MESSAGE_POLICIES: Final = ("File", "FallbackToLogsOnError")
-_RESTART_POLICIES: Final = ("Always", "Never", "OnFailure")
 _ONLY_SIDECARS: Final = "may not be set for init containers without restartPolicy=Always"
 _PROBES_AND_HOOKS: Final = frozenset({"lifecycle", "livenessProbe", "readinessProbe", "startupProbe"})
 
@@ -280,5 +280,4 @@ def _restart_policy(path: str, container: Tree) -> Causes:
     if policy is None and rules:
         why = "must specify restartPolicy when restart rules are used"
         yield required(f"{path}.restartPolicy", why)
-    elif policy is not None and policy not in _RESTART_POLICIES:
-        yield not_supported(f"{path}.restartPolicy", policy, _RESTART_POLICIES)
+    yield from optional_choice(f"{path}.restartPolicy", policy, choices("core_v1.PodSpec.restartPolicy"))

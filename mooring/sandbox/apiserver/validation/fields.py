@@ -52,10 +52,15 @@ def positive(path: str, value: int) -> Causes:
 
 
 def one_of(path: str, value: str | None, supported: Sequence[str]) -> Causes:
-    """A choice that must be made."""
+    """Require one of the supported values."""
     if not value:
         yield required(path)
     elif value not in supported:
+        yield not_supported(path, value, supported)
+
+
+def optional_choice(path: str, value: str | None, supported: Sequence[str]) -> Causes:
+    if value is not None and value not in supported:
         yield not_supported(path, value, supported)
 
 

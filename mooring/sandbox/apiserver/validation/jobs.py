@@ -7,6 +7,7 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from mooring.sandbox.apiserver.errors import invalid_value, not_supported, required, too_long
+from mooring.sandbox.apiserver.kinds.facts import choices
 from mooring.sandbox.apiserver.objects import Tree, dig
 from mooring.sandbox.apiserver.validation.fields import Causes, immutable, nonnegatives, one_of
 from mooring.sandbox.apiserver.validation.labels import label_selector, matches
@@ -200,7 +201,8 @@ def _cron_spec(spec: Tree, before: str) -> Causes:
             why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
             yield invalid_value("spec.schedule", schedule, why)
     yield from nonnegatives("spec", spec, "startingDeadlineSeconds")
-    yield from one_of("spec.concurrencyPolicy", spec.get("concurrencyPolicy"), ("Allow", "Forbid", "Replace"))
+    policies = choices("batch_v1.CronJobSpec.concurrencyPolicy")
+    yield from one_of("spec.concurrencyPolicy", spec.get("concurrencyPolicy"), policies)
     template = dig(spec, "jobTemplate", "spec") or {}
     yield from _spec("spec.jobTemplate.spec", template)
     if template.get("selector") is not None:

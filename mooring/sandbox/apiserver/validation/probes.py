@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from mooring.sandbox.apiserver.errors import forbidden_value, invalid_value, not_supported, required
+from mooring.sandbox.apiserver.errors import forbidden_value, invalid_value, required
+from mooring.sandbox.apiserver.kinds.facts import choices
 from mooring.sandbox.apiserver.objects import Tree
-from mooring.sandbox.apiserver.validation.fields import Causes, nonnegatives, port_or_name
+from mooring.sandbox.apiserver.validation.fields import Causes, nonnegatives, optional_choice, port_or_name
 from mooring.sandbox.apiserver.validation.names import header_name
 
 _HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
@@ -67,9 +68,8 @@ def _action(path: str, name: str, action: Tree, grace_period: int | None) -> Cau
 
 
 def _http(path: str, action: Tree) -> Causes:
-    scheme = action.get("scheme", "")
-    if scheme not in ("HTTP", "HTTPS"):
-        yield not_supported(f"{path}.scheme", scheme, ("HTTP", "HTTPS"))
+    schemes = choices("core_v1.HTTPGetAction.scheme")
+    yield from optional_choice(f"{path}.scheme", action.get("scheme", ""), schemes)
     for header in action.get("httpHeaders") or ():
         for problem in header_name(header.get("name", "")):
             yield invalid_value(f"{path}.httpHeaders", header.get("name", ""), problem)

@@ -13,8 +13,9 @@ from mooring.sandbox.apiserver.errors import (
     not_supported,
     required,
 )
+from mooring.sandbox.apiserver.kinds.facts import choices
 from mooring.sandbox.apiserver.objects import Tree, dig
-from mooring.sandbox.apiserver.validation.fields import Causes, positive, text
+from mooring.sandbox.apiserver.validation.fields import Causes, optional_choice, positive, text
 from mooring.sandbox.apiserver.validation.labels import label_selector, node_selector, node_selector_term
 from mooring.sandbox.apiserver.validation.names import dns_label, label_value, qualified_name
 
@@ -181,8 +182,8 @@ def _spread_constraint(path: str, constraint: Tree) -> Causes:
         yield from positive(f"{path}.maxSkew", constraint.get("maxSkew", 0))
     if not key:
         yield required(f"{path}.topologyKey", "can not be empty")
-    if action not in ("DoNotSchedule", "ScheduleAnyway"):
-        yield not_supported(f"{path}.whenUnsatisfiable", action, ("DoNotSchedule", "ScheduleAnyway"))
+    actions = choices("core_v1.TopologySpreadConstraint.whenUnsatisfiable")
+    yield from optional_choice(f"{path}.whenUnsatisfiable", action, actions)
 
 
 def _spread_options(path: str, constraint: Tree) -> Causes:
@@ -193,9 +194,8 @@ def _spread_options(path: str, constraint: Tree) -> Causes:
             why = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
             yield invalid_value(f"{path}.minDomains", domains, why)
     for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
-        policy = constraint.get(name)
-        if policy is not None and policy not in ("Honor", "Ignore"):
-            yield not_supported(f"{path}.{name}", policy, ("Honor", "Ignore"))
+        policies = choices(f"core_v1.TopologySpreadConstraint.{name}")
+        yield from optional_choice(f"{path}.{name}", constraint.get(name), policies)
     if constraint.get("matchLabelKeys"):
         yield from _label_keys(path, constraint)
     yield from label_selector(f"{path}.labelSelector", constraint.get("labelSelector"))

@@ -13,14 +13,23 @@ from mooring.sandbox.apiserver.errors import (
     not_supported,
     required,
 )
+from mooring.sandbox.apiserver.kinds.facts import choices
 from mooring.sandbox.apiserver.objects import Tree, dig
-from mooring.sandbox.apiserver.validation.fields import Causes, ip_address, one_of, port_or_name, text
+from mooring.sandbox.apiserver.validation.fields import (
+    Causes,
+    ip_address,
+    one_of,
+    optional_choice,
+    port_or_name,
+    text,
+)
 from mooring.sandbox.apiserver.validation.labels import labels
 from mooring.sandbox.apiserver.validation.names import dns_label, dns_subdomain, port_number, qualified_name
 
-TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+TYPES: Final = choices("core_v1.ServiceSpec.type")
 _FAMILIES: Final = ("IPv4", "IPv6")
-_FAMILY_POLICIES: Final = ("PreferDualStack", "RequireDualStack", "SingleStack")
+_FAMILY_POLICIES: Final = choices("core_v1.ServiceSpec.ipFamilyPolicy")
+_TRAFFIC_POLICIES: Final = choices("core_v1.ServiceSpec.internalTrafficPolicy")
 _DISTRIBUTIONS: Final = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _LONGEST_AFFINITY: Final = 86400
 
@@ -36,7 +45,8 @@ def service(obj: Tree) -> Causes:
         yield from _external_name(spec)
     yield from _ports(ports)
     yield from labels("spec.selector", spec.get("selector"))
-    yield from one_of("spec.sessionAffinity", spec.get("sessionAffinity"), ("ClientIP", "None"))
+    affinities = choices("core_v1.ServiceSpec.sessionAffinity")
+    yield from one_of("spec.sessionAffinity", spec.get("sessionAffinity"), affinities)
     if spec.get("sessionAffinity") == "ClientIP":
         yield from _client_ip(spec)
     if kind != "ExternalName":
@@ -77,7 +87,7 @@ def _ports(ports: Sequence[Tree]) -> Causes:
             yield required(f"{at}.name")
         for problem in port_number(port.get("port", 0)):
             yield invalid_value(f"{at}.port", port.get("port", 0), problem)
-        yield from one_of(f"{at}.protocol", port.get("protocol"), ("SCTP", "TCP", "UDP"))
+        yield from one_of(f"{at}.protocol", port.get("protocol"), choices("core_v1.ServicePort.protocol"))
         yield from port_or_name(f"{at}.targetPort", port.get("targetPort", 0))
         if port.get("appProtocol") is not None:
             yield from text(f"{at}.appProtocol", port["appProtocol"], qualified_name)
@@ -125,9 +135,7 @@ def _cluster_ips(spec: Tree) -> Causes:
             yield not_supported(f"spec.ipFamilies[{index}]", family, _FAMILIES)
         if family in families[:index]:
             yield duplicate(f"spec.ipFamilies[{index}]", family)
-    policy = spec.get("ipFamilyPolicy")
-    if policy is not None and policy not in _FAMILY_POLICIES:
-        yield not_supported("spec.ipFamilyPolicy", policy, _FAMILY_POLICIES)
+    yield from optional_choice("spec.ipFamilyPolicy", spec.get("ipFamilyPolicy"), _FAMILY_POLICIES)
     problems = [
         cause
         for index, address in enumerate(several)
@@ -154,16 +162,13 @@ def _traffic(spec: Tree) -> Causes:
         why = "may only be set for externally-accessible services"
         yield invalid_value("spec.externalTrafficPolicy", external, why)
     elif reachable:
-        yield from one_of("spec.externalTrafficPolicy", external, ("Cluster", "Local"))
+        yield from one_of("spec.externalTrafficPolicy", external, _TRAFFIC_POLICIES)
     if spec.get("allocateLoadBalancerNodePorts") is not None and kind != "LoadBalancer":
         why = "may only be used when `type` is 'LoadBalancer'"
         yield forbidden_value("spec.allocateLoadBalancerNodePorts", why)
     internal = spec.get("internalTrafficPolicy")
-    if internal is not None and internal not in ("Cluster", "Local"):
-        yield not_supported("spec.internalTrafficPolicy", internal, ("Cluster", "Local"))
-    distribution = spec.get("trafficDistribution")
-    if distribution is not None and distribution not in _DISTRIBUTIONS:
-        yield not_supported("spec.trafficDistribution", distribution, _DISTRIBUTIONS)
+    yield from optional_choice("spec.internalTrafficPolicy", internal, _TRAFFIC_POLICIES)
+    yield from optional_choice("spec.trafficDistribution", spec.get("trafficDistribution"), _DISTRIBUTIONS)
 
 
 def service_update(obj: Tree, old: Tree) -> Causes:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from mooring.sandbox.apiserver.errors import forbidden_value, invalid_value, not_supported, required
+from mooring.sandbox.apiserver.kinds.facts import choices
 from mooring.sandbox.apiserver.objects import Tree, dig
 from mooring.sandbox.apiserver.validation.claims import claim_spec
 from mooring.sandbox.apiserver.validation.fields import (
@@ -16,6 +17,7 @@ from mooring.sandbox.apiserver.validation.fields import (
     int_or_percent,
     nonnegative,
     nonnegatives,
+    optional_choice,
     text,
 )
 from mooring.sandbox.apiserver.validation.labels import is_empty, label_selector, matches
@@ -112,7 +114,7 @@ def _strategy(strategy: Tree) -> Causes:
             yield forbidden_value("spec.strategy.rollingUpdate", why)
     elif kind != "RollingUpdate":
         shown = {"Type": kind, "RollingUpdate": rolling}
-        yield not_supported("spec.strategy", shown, ("Recreate", "RollingUpdate"))
+        yield not_supported("spec.strategy", shown, choices("apps_v1.DeploymentStrategy.type"))
     else:
         at = "spec.strategy.rollingUpdate"
         unavailable, surge = (rolling or {}).get("maxUnavailable", 0), (rolling or {}).get("maxSurge", 0)
@@ -192,10 +194,8 @@ def _stateful_spec(spec: Tree) -> Causes:
     yield from _stateful_strategy(spec.get("updateStrategy") or {})
     for name in ("whenDeleted", "whenScaled"):
         choice = dig(spec, "persistentVolumeClaimRetentionPolicy", name)
-        if choice is not None and choice not in ("Retain", "Delete"):
-            yield not_supported(
-                f"spec.persistentVolumeClaimRetentionPolicy.{name}", choice, ("Retain", "Delete")
-            )
+        at = f"spec.persistentVolumeClaimRetentionPolicy.{name}"
+        yield from optional_choice(at, choice, ("Retain", "Delete"))
     yield from nonnegatives("spec", spec, "replicas", "minReadySeconds")
     yield from nonnegative("spec.ordinals.start", dig(spec, "ordinals", "start"))
     yield from _selector(spec, "statefulset")

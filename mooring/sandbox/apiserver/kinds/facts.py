@@ -1,5 +1,6 @@
-"""What OpenAPI documents tell of fields and lightkube-models does not: the values that a field may have, and
-how large numbers may be. `facts.txt` has a line per type; `make_openapi_table.py` of the tests writes it.
+"""Facts about fields that OpenAPI documents have and lightkube-models lacks: allowed values and formats.
+
+`facts.txt` has a line per type; `make_openapi_table.py` of the tests writes it.
 """
 
 from __future__ import annotations
@@ -20,12 +21,19 @@ class Fact(NamedTuple):
 
 @cache
 def _table() -> dict[str, str]:
-    text = (files("mooring.sandbox.apiserver.openapi") / "facts.txt").read_text()
+    text = (files("mooring.sandbox.apiserver.kinds") / "facts.txt").read_text()
     return dict(line.split("\t", 1) for line in text.splitlines())
 
 
-def facts_of(type: ObjectType) -> dict[str, Fact]:
-    """What is known of a type's fields, by their names."""
+@cache
+def choices(member: str) -> tuple[str, ...]:
+    """Return the allowed values of a field such as `core_v1.PodSpec.restartPolicy`, sorted."""
+    type, _, name = member.rpartition(".")
+    return facts_of(type)[name].values
+
+
+def facts_of(type: ObjectType | str) -> dict[str, Fact]:
+    """Return the facts about a type's fields, by their names."""
     found = {}
     known = _table().get(str(type))
     for text in known.split("\t") if known is not None else ():
