@@ -21,7 +21,7 @@ SCALE = 10  # an extender's scores go from 0 to 10, a plugin's to 100
 
 
 class ExtenderCallError(PluginError):
-    """An extender could not be asked, or its answer makes no sense."""
+    """An extender could not be called, or its response is invalid."""
 
 
 class Filtered(NamedTuple):
@@ -79,5 +79,5 @@ class Extender(Protocol):
 
 
 def signature(extender: Extender) -> str:
-    """How an extender stands among plugins, wherever somebody reads who refused or scored."""
+    """Return the name of an extender in records that list plugins."""
     return SIGNED + extender.name

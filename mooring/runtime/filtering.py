@@ -104,7 +104,7 @@ class Filtering:
     def refresh(
         self, state: EngineState, pod: PodInfo, nodes: EngineNodes, allowed: BoolArray | None = None
     ) -> Changes:
-        """Bring the verdicts up to date, and tell what had changed. After an exception all is asked anew."""
+        """Update the verdicts and return what changed. After an exception, everything is evaluated again."""
         changes = Changes(nodes, self._mark)
         self._mark = None
         skipped = state.skip_filter

@@ -1,7 +1,7 @@
-"""What the scheduler tells to whoever measures it.
+"""Callbacks of the scheduler for metrics.
 
-Nothing here measures: the core knows no metrics and has no timer of its own. An Observer brings the timer and
-hears what took how long; without one, nothing is timed.
+Nothing here measures: the core has no metrics and no timer of its own. An Observer provides the timer and
+receives durations; without one, nothing is timed.
 
 An attempt takes a hundred microseconds or so, and what watches it must not add many calls. The points of an
 attempt follow one another, so the time at the end of each is noted in a list, its laps, which is handed over
@@ -19,17 +19,17 @@ from mooring.runtime.engine_state import EngineState
 Laps = list[float]
 Points = tuple[str, ...]
 Record = Callable[[Code, float], None]
-"""Told how something ended and how many seconds it took."""
+"""Called with the code that something ended with, and its duration in seconds."""
 
 Scheduled = Callable[[Laps, float, int, float, EngineState], None]
-"""Told of a pod that was bound: its laps, when this attempt began, how many attempts there were, the seconds
+"""Called for a bound pod with its laps, the start of this attempt, the number of attempts, the seconds
 since the pod first became active, and the cycle's state."""
 
 BINDING: Points = ("PreBind", "Bind", "PostBind")
 SCORED: Points = ("PreFilter", "Filter", "PreScore", "Score", "Reserve", "Permit", "", *BINDING)
 UNSCORED: Points = ("PreFilter", "Filter", "Reserve", "Permit", "", *BINDING)
 """The points of an attempt; without a score where there was but one node to take. Between Permit and PreBind
-a pod may have to wait, which is nobody's time."""
+a pod may wait, which counts for no point."""
 
 
 class Observer:
@@ -46,19 +46,19 @@ class Observer:
     # ---- asked at start-up, so that little is left to do when it happens
 
     def scheduled(self, profile: str, points: Points) -> Scheduled:
-        """Who is told of each pod that these points, all with success, ended in binding."""
+        """Return the callback for pods that passed these points and were bound."""
         return _ignore
 
     def extension_point(self, profile: str, point: str) -> Record:
-        """Who is told of a point that is none of those: PreEnqueue, PostFilter, Unreserve."""
+        """Return the callback for the other points: PreEnqueue, PostFilter, Unreserve."""
         return _ignore
 
     def plugin(self, plugin: str, point: str) -> Record:
-        """Who is told of each run of one plugin, in the cycles that are sampled."""
+        """Return the callback for runs of a plugin, in sampled cycles."""
         return _ignore
 
     def hint(self, plugin: str, event: str) -> Callable[[str, float], None]:
-        """Who is told of each answer of a queueing hint: "Queue", "QueueSkip" or "Error"."""
+        """Return the callback for results of a queueing hint: "Queue", "QueueSkip" or "Error"."""
         return _ignore
 
     # ---- told when it happens
@@ -76,7 +76,7 @@ class Observer:
         """A pod entered the active, backoff or unschedulable queue because of an event."""
 
     def algorithm_failed(self, seconds: float) -> None:
-        """No node was found, preemption included; where one was, the laps tell."""
+        """No node was found, even with preemption. For successful attempts, see the laps."""
 
     def attempt_failed(self, profile: str, result: str, seconds: float) -> None:
         """An attempt ended in "unschedulable" or "error"."""
@@ -98,4 +98,4 @@ class Observer:
 
 
 def _ignore(*_: object) -> None:
-    """Tells nobody."""
+    """No-op."""

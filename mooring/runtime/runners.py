@@ -84,8 +84,8 @@ class FilterRunner:
         self._signed: dict[int, tuple[Status, Status]] = {}
 
     def signed(self, status: Status) -> Status:
-        """The plugin's status with its name on it; the same object for the same status, so that statuses
-        of thousands of nodes can be told apart by identity."""
+        """Return the status with the plugin's name; one object per status, so that the statuses of
+        thousands of nodes can be compared by identity."""
         found = self._signed.get(id(status))
         if found is None or found[0] is not status:
             if len(self._signed) > 4096:

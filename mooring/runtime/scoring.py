@@ -243,7 +243,7 @@ class Scoring:
         return total
 
     def _refresh_kept_few(self, cycle: _Cycle, rows: list[int]) -> None:
-        """The same where scores are known for nodes that are equally large and full."""
+        """Update the cached totals of some rows from the scores of nodes with equal amounts."""
         changes, known, columns = cycle.changes, self._known, self._by_amounts
         for row, amounts in zip(rows, changes.amounts(rows), strict=True):
             weighted = known.get(amounts)
@@ -316,7 +316,7 @@ class Scoring:
         self._totals = Totals(total)
 
     def _add_up_on(self, rows: Rows, cycle: _Cycle, kept: IntArray | None = None) -> None:
-        """The same on some rows; `kept` is what is kept of them, if it is at hand."""
+        """Add up the totals of some rows; `kept` is their cached part, if available."""
         feasible, columns = cycle.feasible, self._uncached
         if isinstance(rows, list):
             for row in rows:

@@ -148,7 +148,7 @@ def _timed(timer: Callable[[], float], record: Record, ask: Ask) -> Ask:
 
 
 def _timed_binding(timer: Callable[[], float], record: Record, ask: Ask) -> Ask:
-    """The same for methods of the binding cycle, whose answers may have to be waited for."""
+    """Wrap a method of the binding cycle, which may be async, and record its duration."""
 
     @wraps(ask)
     async def asked(*args: Any) -> Any:

@@ -1,8 +1,9 @@
-"""Who may ask what: the API server decides, as it does for kube-scheduler's endpoints.
+"""Authentication and authorization of requests, delegated to the API server as for kube-scheduler's
+endpoints.
 
-A request shows a bearer token or a client certificate. A TokenReview tells whose token it is, a
-SubjectAccessReview whether they may do this verb on this path. Both answers hold for some seconds. What is
-remembered of a token is a hash of it, with a key of this process.
+A request has a bearer token or a client certificate. A TokenReview authenticates the token, a
+SubjectAccessReview authorizes the verb and path. Both results are cached for some seconds. Tokens are cached
+as a hash with a key of this process.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Memory(Generic[Value]):
         self._kept: dict[bytes, tuple[float, Value]] = {}
 
     def key(self, asked: bytes) -> bytes:
-        """Stands for a question, and tells nothing of it."""
+        """Return the cache key of a request, which does not reveal its content."""
         return hashlib.blake2b(asked, key=self._secret, digest_size=32).digest()
 
     def get(self, key: bytes) -> tuple[Value] | None:

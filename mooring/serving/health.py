@@ -15,7 +15,7 @@ log = logging.getLogger("mooring.serving")
 
 
 class Check(NamedTuple):
-    """`problem` says what is wrong, in a few words; nothing where all is well."""
+    """`problem` returns what is wrong in a few words, or an empty string."""
 
     name: str
     problem: Callable[[], str]
@@ -76,7 +76,8 @@ def _alone(check: Check) -> Handler:
 
 
 def _together(name: str, checks: Sequence[Check], record: HealthRecord, request: Request) -> Answer:
-    """Everybody may look here, so it does not say why a check fails: the log does, and the paths below."""
+    """Served without authorization, so it does not say why a check fails: the log does, and the paths
+    below."""
     excluded = set(request.query.get("exclude", ()))
     lines: list[str] = []
     failed: list[str] = []

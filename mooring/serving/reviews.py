@@ -44,7 +44,7 @@ CONFIG_MAPS = ApiResource("", "v1", "configmaps", True, ConfigMap)
 
 AUTHENTICATION_NAMESPACE = "kube-system"
 AUTHENTICATION_CONFIG_MAP = "extension-apiserver-authentication"
-"""Where an API server tells others which clients it believes."""
+"""ConfigMap in which an API server publishes the CA bundles of clients."""
 
 
 def token_review(token: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Filter and score in both forms: the same answer whoever asks, about how many nodes, however often."""
+"""Check filter and score in both forms: results agree for any number of nodes and calls."""
 
 from __future__ import annotations
 

@@ -29,18 +29,18 @@ def check_plugin(
 ) -> None:
     """Raise AssertionError if a plugin breaks the contract: with its method, pod, node and both answers.
 
-    The plugin is asked about a sample cluster with a bit of everything. Give it, in `nodes`, `pods` and
-    `objects`, also what it is about: a node with its label, a pod with its annotation. What is checked:
+    The plugin runs on a sample cluster. Pass `nodes`, `pods` and `objects` that exercise it: a node with its
+    label, a pod with its annotation. Checks:
 
     - the one-node and the table form of filter and score agree, about all nodes, some, or one;
-    - statuses have codes that mean something where they are given, and reasons that can be read;
+    - statuses have codes that are valid where they are returned, and readable reasons;
     - scores are integers, within 0 to 100 after normalising;
-    - filter gives the same answer when it is asked again, so it changes nothing that others see;
-    - `cache_key` covers what the plugin reads: nothing else changes an answer;
-    - add_pod and remove_pod lead to the answer that there is when the pods really come and go;
-    - events are well-formed, and hints answer about all sorts of objects;
-    - sorts_before orders pods, unreserve bears that nothing was reserved;
-    - at work in a scheduler, no attempt ends in an error.
+    - filter returns the same result when called again, so it has no side effects;
+    - `cache_key` covers what the plugin reads: nothing else changes a result;
+    - add_pod and remove_pod lead to the result for pods that are really added and removed;
+    - events are valid, and hints work for all kinds of objects;
+    - sorts_before orders pods, unreserve works without a prior reserve;
+    - in a scheduler, no attempt ends in an error.
     """
     try:
         check_class(cls)

@@ -38,12 +38,12 @@ def make_cluster(
     seed: int = 0,
     clock: VirtualClock | None = None,
 ) -> Cluster:
-    """A cluster of these nodes (or any objects), and a scheduler with these plugins.
+    """Return a cluster of these nodes (or any objects), and a scheduler with these plugins.
 
-    Without a `config`, the plugins are enabled beside the default ones, with `args` by plugin name. A
-    `config` is KubeSchedulerConfiguration as YAML text, as an object, or loaded; the plugins are then known
-    to it, and run where it enables them; its extenders are asked, but not to bind. `seed` decides among
-    equally good nodes.
+    Without a `config`, the plugins are enabled in addition to the default ones, with `args` by plugin name. A
+    `config` is a KubeSchedulerConfiguration as YAML text, as an object, or loaded; the plugins are then
+    registered, and run where it enables them; its extenders are called, except to bind. `seed` decides among
+    nodes of equal score.
     """
     plugins = list(plugins)
     if config is None:
@@ -95,7 +95,7 @@ class Cluster:
         return self._memory.events
 
     def add(self, *objects: KubeObject) -> None:
-        """Add objects, or put new versions in the place of old ones."""
+        """Add objects, or replace them with new versions."""
         for obj in objects:
             self._memory.apply(obj)
 

@@ -1,4 +1,4 @@
-"""A pytest plugin, found by pytest wherever Mooring is installed: the fixture `cluster`.
+"""A pytest plugin, registered when Mooring is installed: the fixture `cluster`.
 
 @pytest.mark.cluster(nodes=5, plugins=[GpuPack])
 def test_gpus(cluster):

@@ -32,10 +32,11 @@ def make_node(
     ready: bool = True,
     declared_features: str | Iterable[str] = (),
 ) -> Node:
-    """A node. It always carries the hostname label, as the kubelet sets it.
+    """Return a node, with the hostname label that the kubelet sets.
 
-    `resources` are extended ones beside cpu, memory and pods; `allocatable` replaces them all. `taints` are
-    written as for `kubectl taint` ("dedicated=gpu:NoSchedule"), `images` are sizes in bytes by name.
+    `resources` are extended ones in addition to cpu, memory and pods; `allocatable` replaces them all.
+    `taints` are written as for `kubectl taint` ("dedicated=gpu:NoSchedule"), `images` are sizes in bytes by
+    name.
     """
     amounts = {"cpu": cpu, "memory": memory, "pods": pods, **(resources or {})}
     node = Node(

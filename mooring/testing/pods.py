@@ -102,9 +102,9 @@ def make_pod(
     created: float = START,
     started: float | None = None,
 ) -> Pod:
-    """A pod with one container, and with what an API server would have filled in.
+    """Return a pod with one container, and with the defaults of an API server.
 
-    Its UID follows from namespace and name, so that runs repeat; give `uid` to a pod that is created anew
+    Its UID follows from namespace and name, so that runs repeat; give `uid` to a pod that is created again
     under the same name. `owner` is the controller as kubectl names it ("ReplicaSet/web"). `node_affinity`
     holds the required terms, any of which is enough, and `preferred_node_affinity` weights by term, both in
     the notation of `kubectl get -l` ("disk in (ssd,nvme)"). `tolerations` are written like taints

@@ -14,7 +14,7 @@ Item = TypeVar("Item")
 
 
 def served(obj: Obj, *, namespaced: bool) -> Obj:
-    """The object with UID and defaults; raises MalformedObject where it makes no sense."""
+    """Return the object with UID and defaults; raises MalformedObject if it is invalid."""
     obj = cast(Obj, identified(obj, namespaced=namespaced))
     validate(obj)
     return cast(Obj, defaulted(obj))

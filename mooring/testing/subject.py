@@ -59,9 +59,9 @@ def _default_plugins() -> Registry:
 
 
 def cluster_for(cls: type[Plugin], args: PluginArgs | None, now: float = START) -> Cluster:
-    """A cluster without objects whose scheduler runs the plugin beside the default ones.
+    """Return a cluster without objects whose scheduler runs the plugin in addition to the default ones.
 
-    `cls` may be a subclass made for the occasion: it takes the place of whoever else has its name."""
+    `cls` may be a subclass of a registered plugin: it replaces the plugin of the same name."""
     registry = Registry()
     registry.update({**_default_plugins(), cls.name: cls})
     config = from_object(config_with([cls], None if args is None else {cls.name: args}))

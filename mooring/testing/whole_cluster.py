@@ -62,8 +62,8 @@ class WholeCluster:
         seed: int = 0,
         start: float = START,
     ) -> None:
-        """Nodes by number, or as `make_node` makes them. Plugins run beside the default ones, with `args` by
-        plugin name, or where a `config` enables them."""
+        """Nodes by number, or as `make_node` makes them. Plugins run in addition to the default ones, with
+        `args` by plugin name, or where a `config` enables them."""
         plugins = list(plugins)
         if config is not None and args is not None:
             raise TypeError("WholeCluster: give args in the config's pluginConfig, not beside it")
@@ -92,7 +92,7 @@ class WholeCluster:
         self._loop.close()
 
     def begin(self, make: Callable[[Context], Controller]) -> None:
-        """Run a controller of your own beside the others."""
+        """Run a controller of your own."""
 
         async def begun() -> None:
             self._cluster.begin(make(self._cluster.context))
@@ -221,7 +221,7 @@ class WholeCluster:
         return [decision for decision in self.decisions if decision.pod == _key(pod)]
 
     def decision(self, pod: str) -> Decision:
-        """The last decision about a pod, told in full. Raises LookupError where none was made."""
+        """Return the full record of the last decision about a pod. Raises LookupError if there is none."""
         found = self.attempts(pod)
         if not found:
             raise LookupError(f"no attempt was made at pod {_key(pod)}")

@@ -33,15 +33,11 @@ ROOM_CEILINGS = {
     "config": 3,
     "core": 27,
     "explain": 12,
-    "extender": 21,
     "framework": 9,
     "metrics": 3,
     "plugins": 18,
-    "runtime": 24,
     "sandbox/apiserver": 136,
-    "serving": 20,
     "state": 4,
-    "testing": 13,
 }
 
 

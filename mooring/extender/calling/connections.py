@@ -139,7 +139,7 @@ class _Connection:
         self._sock.close()
 
     def quiet(self) -> bool:
-        """Whether nothing has come that nobody asked for, an end above all."""
+        """Return whether the idle connection has received nothing, in particular no end of stream."""
         poll = select.poll()
         poll.register(self._sock, select.POLLIN)
         return not poll.poll(0)

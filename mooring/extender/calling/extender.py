@@ -55,9 +55,9 @@ class _FilterResult(wire.Message, frozen=True):
 
 
 class HttpExtender:
-    """Asks one extender. Trouble with it is told once for each verb until it answers again.
+    """Calls one extender. Its failures are logged once for each verb until it responds again.
 
-    `binds=False` leaves binding to the plugins, whatever is configured; who has an event loop wants bindings
+    `binds=False` leaves binding to the plugins, whatever is configured; callers with an event loop pass
     `in_threads`.
     """
 
@@ -264,7 +264,7 @@ class HttpExtender:
 
     @contextmanager
     def _told(self, verb: str) -> Iterator[None]:
-        """Tell the log of trouble when it begins and when it is over, however many pods meet it."""
+        """Log the start and the end of a failure, once for all pods that it affects."""
         try:
             yield
         except ExtenderCallError as trouble:

@@ -21,9 +21,9 @@ _NOT_SHOWN = ("kind", "apiVersion")  # kube-scheduler does not show these either
 class Originals:
     """The JSON of the objects that extenders may have to be shown, by uid.
 
-    Informers tell it what they read, before the scheduler hears of it; an extender may then see a pod as it
-    is a moment later, as it would if it had looked itself. What is not here, such as an object from a
-    manifest, is shown as far as the structs know it.
+    Informers pass objects to it before they pass them to the scheduler, so an extender may see a newer
+    version of a pod than the scheduler. Objects that are missing here, such as those from a manifest, are
+    encoded from their structs.
     """
 
     def __init__(self, extenders: Iterable[Extender]) -> None:
@@ -38,7 +38,7 @@ class Originals:
     def watched(
         self, resources: Iterable[ApiResource[KubeObject]] = WATCHED
     ) -> list[ApiResource[KubeObject]]:
-        """What a scheduler watches, where the JSON of what is kept is told here."""
+        """Return the kinds that a scheduler watches, with their raw JSON passed to this collection."""
         kinds = (Pod, Node) if self.nodes else (Pod,)
         return [
             msgspec.structs.replace(resource, keep=self.keep)

@@ -1,4 +1,4 @@
-"""The nodes that an extender is asked about, in the form in which it is told them."""
+"""Candidate nodes in the form that an extender receives."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Roll:
 
 
 class Rolls:
-    """Keeps the rolls of late: pod after pod is asked about the same nodes, which may be many megabytes."""
+    """Caches recent node lists: successive pods have the same candidates, which may be many megabytes."""
 
     def __init__(self, originals: Originals) -> None:
         self._originals = originals

@@ -162,7 +162,7 @@ def _refused_by(name: str) -> Status:
 
 
 def _shown(handler: Handler, about: Question | Preemption, pod: Pod) -> dict[str, Any]:
-    """What a handler wants to see besides the nodes; the whole request is decoded for those only that do."""
+    """Parameters of a handler other than the nodes; the whole request is decoded only if there are any."""
     shown: dict[str, Any] = {}
     if "pod" in handler.parameters:
         shown["pod"] = pod

@@ -45,7 +45,7 @@ def _loaded(source: str) -> ModuleType:
 
 
 def _from_file(path: Path) -> ModuleType:
-    """The module of a file, which finds the modules beside it as a script would."""
+    """Load a file as a module, which can import modules from its directory, like a script."""
     taken = path.stem in sys.modules  # such as a file that is called as a module of Python's own
     spec = importlib.util.spec_from_file_location(f"extender_{path.stem}" if taken else path.stem, path)
     if spec is None or spec.loader is None:

@@ -202,7 +202,7 @@ class ServedPlugins:
 
 
 class CandidateStatuses(NodeStatuses):
-    """What post_filter is told: evicting pods helps on the candidates, and nowhere else."""
+    """Statuses for post_filter: evicting pods helps on the candidates only."""
 
     def __init__(self, row_of: Mapping[str, int], candidates: Mapping[str, object]) -> None:
         self._row_of = row_of

@@ -22,8 +22,8 @@ class BadRequestError(Exception):
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """The nodes in question. Where they were sent whole, there is a NodeList besides the names, its items as
-    they came, and decoded."""
+    """Candidate nodes of a request. If they were sent as objects, there is a NodeList in addition to the
+    names, with its items raw and decoded."""
 
     names: list[str]
     node_list: Raw = NULL
@@ -32,8 +32,8 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class Question:
-    """One request. Where the nodes are those of another of late, the lists are the very same, too: whoever
-    made something of them knows them again by that, and nobody may change them."""
+    """A request. If its nodes equal those of a recent request, the lists are the same objects, so that
+    results can be cached by identity. Do not modify them."""
 
     __slots__ = ("_body", "items", "names", "node_list", "nodes", "pod")
 

@@ -1,7 +1,7 @@
-"""The four verbs: requests read, somebody asked who decides, answers written as kube-scheduler reads them.
+"""The four verbs: decode the request, call the handlers or plugins, encode the response for kube-scheduler.
 
-Who decides raises where it fails. filter and bind then answer 200 with an `Error`, as the protocol has it;
-the answers of prioritize and preempt have no place for one, so they are a 500, which a scheduler logs.
+Handlers raise on failure. filter and bind then respond 200 with an `Error`, as the protocol requires; the
+responses of prioritize and preempt have no field for it, so they are a 500, which a scheduler logs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Refusals = Mapping[str, Status]
 
 
 class Outcome(msgspec.Struct, kw_only=True):
-    """An answer, and what the log and the metrics tell of it."""
+    """A response, with its fields for the log and the metrics."""
 
     body: bytes
     pod: str
@@ -63,7 +63,7 @@ class Verb(ABC):
         """Raises BadRequestError."""
 
     def _failed(self, error: Exception) -> str:
-        """What a scheduler is told of a failure; a bug's traceback is for the log alone."""
+        """Return the error message for the scheduler; the traceback of a bug is only logged."""
         if isinstance(error, ExtenderError):
             return str(error)
         if isinstance(error, PluginError):
@@ -219,7 +219,7 @@ def _refused(pod: str, error: str) -> Outcome:
 
 
 def _filtered(question: Question, refused: Refusals) -> tuple[bytes, str]:
-    """The answer of filter, and what the log tells of it."""
+    """Response of filter, with its fields for the log."""
     names, items = question.names, question.items
     passed = [name for name in names if name not in refused] if refused else names
     failed, unresolvable = _messages(refused)
