@@ -38,11 +38,13 @@ def terms_of(pod: Pod) -> tuple[AffinityTerm, ...]:
     if affinity is None:
         return ()
     terms: list[AffinityTerm] = []
+    occurrences: dict[AffinityTerm, int] = {}
     for term in (
         *_compile(affinity.pod_affinity, pod, anti=False),
         *_compile(affinity.pod_anti_affinity, pod, anti=True),
     ):
-        repeat = sum(term == known._replace(repeat=0) for known in terms)
+        repeat = occurrences.get(term, 0)
+        occurrences[term] = repeat + 1
         terms.append(term._replace(repeat=repeat) if repeat else term)
     return tuple(terms)
 

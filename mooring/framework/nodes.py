@@ -69,7 +69,9 @@ class PodPredicate(Hashable, Protocol):
         """Whether pods that are being deleted count."""
         ...
 
-    def matches(self, shape: Shape) -> bool: ...
+    def matches(self, shape: Shape) -> int:
+        """Whether a pod of the shape counts; or, as a number of 0 or more, how many times it does."""
+        ...
 
 
 class Columns(Protocol):

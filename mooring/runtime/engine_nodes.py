@@ -229,8 +229,11 @@ class EngineNodes(Nodes, Protocol):
 
     @property
     def carried_terms(self) -> Sequence[AffinityTerm]:
-        """Every distinct inter-pod affinity term that pods on nodes have had so far, in order of first
-        appearance. The list only grows, so a reader can continue where it stopped."""
+        """Every distinct inter-pod affinity term of pods on nodes, and some of pods that are gone.
+
+        The list only grows, so a reader can continue where it stopped. When terms of pods that are gone are
+        dropped, it is replaced by another list.
+        """
         ...
 
 

@@ -30,6 +30,10 @@ class Counter:
         self.log.add(row)
 
 
+Matches = list[tuple[Counter, int]]
+"""The counters that match a shape, and how many times each counts a pod of it."""
+
+
 class Counters:
     """All counters of a table. A counter is made when a predicate is first asked about, from the pods that
     are there, and dropped when there are many and nobody asked for long."""
@@ -40,7 +44,7 @@ class Counters:
         self._counters: dict[PodPredicate, Counter] = {}
         self._ordered: list[Counter] = []
         # For each shape on some node: how many of _ordered were checked, and those that match.
-        self._matching: dict[Shape, tuple[int, list[Counter]]] = {}
+        self._matching: dict[Shape, tuple[int, Matches]] = {}
         # Pods per row by shape, apart for those that are being deleted.
         self.running: dict[Shape, dict[int, int]] = {}
         self.terminating: dict[Shape, dict[int, int]] = {}
@@ -61,7 +65,7 @@ class Counters:
             self._count([c for c in after if c not in before], row, 1, terminating)
             self._count([c for c in before if c not in after], row, -1, terminating)
 
-    def _tally(self, shape: Shape, row: int, count: int, terminating: bool) -> list[Counter]:
+    def _tally(self, shape: Shape, row: int, count: int, terminating: bool) -> Matches:
         """Take note of pods of a shape on a row; the counters that match them."""
         groups = self.terminating if terminating else self.running
         rows = groups.get(shape)
@@ -81,15 +85,18 @@ class Counters:
                     return matching
         return self._matching_counters(shape)
 
-    def _count(self, counters: list[Counter], row: int, count: int, terminating: bool) -> None:
-        for counter in counters:
+    def _count(self, matches: Matches, row: int, count: int, terminating: bool) -> None:
+        for counter, times in matches:
             if not terminating or counter.predicate.count_terminating:
-                counter.add(row, count)
+                counter.add(row, count * times)
 
-    def _matching_counters(self, shape: Shape) -> list[Counter]:
+    def _matching_counters(self, shape: Shape) -> Matches:
         checked, matching = self._matching.get(shape, (0, []))
         if checked != len(self._ordered):
-            matching += [c for c in self._ordered[checked:] if c.predicate.matches(shape)]
+            for counter in self._ordered[checked:]:
+                times = counter.predicate.matches(shape)
+                if times:
+                    matching.append((counter, times))
             self._matching[shape] = (len(self._ordered), matching)
         return matching
 
@@ -108,9 +115,10 @@ class Counters:
         groups = (self.running, self.terminating) if predicate.count_terminating else (self.running,)
         for group in groups:
             for shape, rows in group.items():
-                if predicate.matches(shape):
+                times = predicate.matches(shape)
+                if times:
                     for row, count in rows.items():
-                        counter.column.data[row] += count
+                        counter.column.data[row] += count * times
         # Each shape's matches are extended when it is next seen; this counter has counted what is there.
         self._counters[predicate] = counter
         self._ordered.append(counter)

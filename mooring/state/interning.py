@@ -35,11 +35,22 @@ class InternedColumn(Generic[V]):
         self.column.data[row] = -1 if value is None else self.id_of(value)
 
     def id_of(self, value: V) -> int:
-        found = self._ids.get(value)
-        if found is None:
-            found = self._ids[value] = len(self.values)
+        number = self._ids.get(value)
+        if number is None:
+            number = self._ids[value] = len(self.values)
             self.values.append(value)
-        return found
+        return number
+
+    def compact(self, rows: int) -> None:
+        """Drop values that none of the first `rows` rows has, once they are the majority. Ids change, which
+        readers expect only when a node changes."""
+        if len(self.values) <= 2 * rows + 64:
+            return
+        used, numbers = np.unique(self.ids[:rows], return_inverse=True)
+        offset = 1 if len(used) and used[0] < 0 else 0  # the rows without a value sort first
+        self.values = [self.values[i] for i in used[offset:].tolist()]
+        self._ids = {value: i for i, value in enumerate(self.values)}
+        self.ids[:rows] = numbers - offset
 
 
 class Images:

@@ -7,8 +7,9 @@ readers learn the rows they must look at again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +40,9 @@ class NodeTable:
         self.unschedulable = Column(capacity, np.bool_)
         self.taints: InternedColumn[tuple[Taint, ...]] = InternedColumn(capacity)
         self.features: InternedColumn[frozenset[str]] = InternedColumn(capacity)
-        self._labels: dict[str, InternedColumn[str]] = {}
+        self._labels: dict[str, InternedColumn[str]] = {}  # by key, of those that have been asked for
+        self._nodes_with: dict[str, int] = {}  # label key → how many nodes have it
+        self._no_label: InternedColumn[str] = InternedColumn(capacity)
         self.images = Images()
         self.counters = Counters()
         self.nodes: list[NodeRow] = []
@@ -51,6 +54,7 @@ class NodeTable:
         self._vectors: dict[Shape, IntArray] = {}
         self.carried_terms: list[AffinityTerm] = []
         self._carried: set[AffinityTerm] = set()
+        self._compact_terms_at = 1024
         self.claim_users: dict[str, int] = {}
 
     def __len__(self) -> int:
@@ -72,13 +76,13 @@ class NodeTable:
 
     def update_node(self, info: NodeRow, node: Node) -> None:
         allocatable = amounts.allocatable(node)
-        self.images.remove(info)
+        self._forget_content(info)
         info.set_node(node)
         self._write(info, allocatable)
 
     def remove_node(self, info: NodeRow) -> None:
         """Forget a node whose pods were removed before."""
-        self.images.remove(info)
+        self._forget_content(info)
         row, last = info.row, len(self.nodes) - 1
         columns = self._columns()
         if row != last:
@@ -94,6 +98,7 @@ class NodeTable:
         self.nodes.pop()
         self.names.pop()
         del self.row_of[info.name]
+        self._compact()
         self._node_changed(row)
 
     def _write(self, info: NodeRow, allocatable: dict[str, int]) -> None:
@@ -109,19 +114,42 @@ class NodeTable:
         self.unschedulable.data[row] = node.spec.unschedulable
         self.taints.set(row, tuple(node.spec.taints))
         self.features.set(row, frozenset(node.status.declared_features))
+        labels = node.metadata.labels
+        for key in labels:
+            self._nodes_with[key] = self._nodes_with.get(key, 0) + 1
         for key, column in self._labels.items():
-            column.set(row, node.metadata.labels.get(key))
+            column.set(row, labels.get(key))
         self.images.add(info)
+        self._compact()
         self._node_changed(row)
+
+    def _forget_content(self, info: NodeRow) -> None:
+        """Undo what `_write` counted of the Node object."""
+        self.images.remove(info)
+        for key in info.node.metadata.labels:
+            self._nodes_with[key] -= 1
+            if not self._nodes_with[key]:
+                del self._nodes_with[key]
+                self._labels.pop(key, None)
+
+    def _compact(self) -> None:
+        columns: Iterable[InternedColumn[Any]] = (self.taints, self.features, *self._labels.values())
+        for column in columns:
+            column.compact(len(self.nodes))
 
     def _node_changed(self, row: int) -> None:
         self.node_version += 1
         self.node_log.add(row)
 
     def label(self, key: str) -> InternedColumn[str]:
-        """The column of one label, made when it is first asked for."""
+        """Return the column of one label, which is made on first use.
+
+        Labels that no node has share one column, since pods may name any number of them.
+        """
         column = self._labels.get(key)
         if column is None:
+            if key not in self._nodes_with:
+                return self._no_label
             column = self._labels[key] = InternedColumn(self._capacity)
             for info in self.nodes:
                 column.set(info.row, info.node.metadata.labels.get(key))
@@ -159,10 +187,16 @@ class NodeTable:
         else:
             amounts -= vector
         self.counters.add(shape, row, sign, pod.terminating)
-        if shape.affinity_terms:
+        if shape.affinity_terms and sign > 0:
+            if len(self._carried) >= self._compact_terms_at:
+                self._compact_terms()
             self.carry(shape)
         for claim in shape.claims:
-            self.claim_users[claim] = self.claim_users.get(claim, 0) + sign
+            users = self.claim_users.get(claim, 0) + sign
+            if users:
+                self.claim_users[claim] = users
+            else:
+                self.claim_users.pop(claim, None)
         self.pod_log.add(row)
 
     def carry(self, shape: Shape) -> None:
@@ -171,6 +205,13 @@ class NodeTable:
             if term not in self._carried:
                 self._carried.add(term)
                 self.carried_terms.append(term)
+
+    def _compact_terms(self) -> None:
+        """Drop the terms of pods that are gone. Readers see another list, and start again."""
+        shapes = (*self.counters.running, *self.counters.terminating)
+        self.carried_terms = list(dict.fromkeys(term for shape in shapes for term in shape.affinity_terms))
+        self._carried = set(self.carried_terms)
+        self._compact_terms_at = 2 * len(self._carried) + 1024
 
     def vector(self, shape: Shape) -> IntArray:
         """What one pod of a shape adds to a node's amounts."""
@@ -220,6 +261,7 @@ class NodeTable:
             self.unschedulable,
             self.taints.column,
             self.features.column,
+            self._no_label.column,
             *(column.column for column in self._labels.values()),
             *self.counters.columns(),
         ]

@@ -51,7 +51,6 @@ class NodeView:
     def __init__(self, table: NodeTable, rows: Rows) -> None:
         self.table = table
         self.resources: Sequence[str] = table.resources
-        self.carried_terms: Sequence[AffinityTerm] = table.carried_terms
         self._rows = rows
         self.length: int = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
 
@@ -141,6 +140,10 @@ class NodeView:
     def node_version(self) -> int:
         return self.table.node_version
 
+    @property
+    def carried_terms(self) -> Sequence[AffinityTerm]:
+        return self.table.carried_terms
+
     # ---- amounts
 
     @property
@@ -229,7 +232,6 @@ class CopiedView(NodeView):
     def __init__(self, table: NodeTable, rows: npt.NDArray[np.intp]) -> None:
         self.table = table
         self.resources = table.resources
-        self.carried_terms = table.carried_terms
         self._rows = rows
         self.length = len(rows)
         self.amounts: IntArray = table.amounts.data.take(rows, axis=1)
@@ -241,7 +243,6 @@ class MaskedView(NodeView):
     def __init__(self, table: NodeTable, mask: BoolArray, count: int) -> None:
         self.table = table
         self.resources = table.resources
-        self.carried_terms = table.carried_terms
         self._mask = mask
         self.length = count
 
@@ -323,26 +324,24 @@ class WhatIf(NodeView):
         part.present, part._amounts = self.present[keep], self._amounts.take(keep, axis=1)
         return part
 
-    def _matching(self, predicate: PodPredicate) -> BoolArray:
-        by_shape = np.array([False, *(predicate.matches(shape) for shape in self._shapes)])
-        matching: BoolArray = by_shape[self._shape_ids]
+    def _matching(self, predicate: PodPredicate) -> IntArray:
+        by_shape = np.array([0, *(predicate.matches(shape) for shape in self._shapes)], np.int64)
+        matching: IntArray = by_shape[self._shape_ids]
         return matching
 
     def delta(self, predicate: PodPredicate) -> IntArray:
         return self._difference(self._matching(predicate))
 
-    def _difference(self, matching: BoolArray) -> IntArray:
-        now: IntArray = (matching & self.present).sum(axis=1)
-        real: IntArray = (matching & self._there).sum(axis=1)
+    def _difference(self, matching: IntArray) -> IntArray:
+        now: IntArray = (matching * self.present).sum(axis=1)
+        real: IntArray = (matching * self._there).sum(axis=1)
         return now - real
 
     def count(self, predicate: PodPredicate) -> IntArray:
         matching = self._matching(predicate)
         if not predicate.count_terminating:
-            ending = np.zeros_like(matching)
             for k, pods in enumerate(self.pods):
-                ending[k, : len(pods)] = [pod.terminating for pod in pods]
-            matching &= ~ending
+                matching[k, : len(pods)][[pod.terminating for pod in pods]] = 0
         return super().count(predicate) + self._difference(matching)
 
     def __getitem__(self, i: int) -> EngineNode:

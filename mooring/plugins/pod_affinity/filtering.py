@@ -14,8 +14,8 @@ import numpy.typing as npt
 from mooring.framework.nodes import BoolArray, IntArray, Verdicts
 from mooring.framework.pod import Shape
 from mooring.framework.status import Status
-from mooring.plugins.pod_affinity.terms import Concerns, Tallies, Tally
-from mooring.plugins.predicates import CarriesTerm, SelectedByAll
+from mooring.plugins.pod_affinity.terms import Concerns, Tallies, Tally, group_by_key
+from mooring.plugins.predicates import CarriesAny, SelectedByAll, SelectedByAny
 from mooring.runtime.engine_nodes import EngineNodes
 
 EXISTING_ANTI_AFFINITY, ANTI_AFFINITY, AFFINITY = 1, 2, 4
@@ -57,22 +57,20 @@ class RequiredTerms:
         """Whether there is nothing to filter by; valid after `update`."""
         if self._concerns.affinity or self._concerns.anti:
             return False
-        existing = [tally for rules in self._by_key for tally in rules.existing]
-        return not existing or not any(tally.some for tally in existing)
+        return not any(rules.existing is not None and rules.existing.some for rules in self._by_key)
 
     def _start(self, whole: EngineNodes) -> None:
         """Set up the rules anew, by topology key."""
         concerns, tallies = self._concerns, self._tallies
         by_key: dict[str, _KeyRules] = {}
-        every = SelectedByAll(tuple(own.pods for own in concerns.affinity))
-        for own in concerns.affinity:
-            _rules(by_key, whole, own.topology_key).affinity = tallies.get(whole, every, own.topology_key)
-        for own in concerns.anti:
-            tally = tallies.get(whole, own.pods, own.topology_key)
-            _rules(by_key, whole, own.topology_key).anti.append(tally)
-        for term in concerns.refusing:
-            tally = tallies.get(whole, CarriesTerm(term), term.topology_key)
-            _rules(by_key, whole, term.topology_key).existing.append(tally)
+        every = SelectedByAll(frozenset(own.pods for own in concerns.affinity))
+        for key in group_by_key(concerns.affinity, whole):
+            _rules(by_key, whole, key).affinity = tallies.get(whole, every, key)
+        for key, own in group_by_key(concerns.anti, whole).items():
+            selected = SelectedByAny(frozenset(selection.pods for selection in own))
+            _rules(by_key, whole, key).anti = tallies.get(whole, selected, key)
+        for key, terms in group_by_key(concerns.refusing, whole).items():
+            _rules(by_key, whole, key).existing = tallies.get(whole, CarriesAny(frozenset(terms)), key)
         self._by_key = list(by_key.values())
         self._self_match = every.matches(self._shape)
         self._verdicts = None
@@ -121,8 +119,8 @@ class _KeyRules:
 
     def __init__(self, whole: EngineNodes, key: str) -> None:
         self.affinity: Tally | None = None
-        self.anti: list[Tally] = []
-        self.existing: list[Tally] = []
+        self.anti: Tally | None = None
+        self.existing: Tally | None = None
         # By label value: a row without the label, id -1, finds the entry after the last.
         self._slots = whole.label(key).ids.astype(np.intp)
         self._stale = True
@@ -131,10 +129,9 @@ class _KeyRules:
         self.codes: Codes = np.zeros(0, np.int8)
 
     def refresh(self) -> None:
-        for tally in (*self.anti, *self.existing):
-            self._stale |= tally.refresh()
-        if self.affinity is not None:
-            self._stale |= self.affinity.refresh()
+        for tally in (self.affinity, self.anti, self.existing):
+            if tally is not None:
+                self._stale |= tally.refresh()
 
     def judge(self, first: bool) -> bool:
         """Bring `codes`, over all rows, up to date; whether they changed."""
@@ -150,10 +147,10 @@ class _KeyRules:
         return True
 
     def _by_domain(self, first: bool) -> Codes:
-        affinity = None if self.affinity is None else self.affinity.sums
-        anti = [tally.sums for tally in self.anti]
-        existing = [tally.sums for tally in self.existing]
-        domains = len(next(sums for sums in (affinity, *anti, *existing) if sums is not None))
+        affinity, anti, existing = (
+            None if tally is None else tally.sums for tally in (self.affinity, self.anti, self.existing)
+        )
+        domains = len(next(sums for sums in (affinity, anti, existing) if sums is not None))
         table = np.empty(domains + 1, np.int8)
         met = None if affinity is None or first else affinity > 0
         table[:-1] = _codes(domains, met, anti, existing)
@@ -169,8 +166,8 @@ class _KeyRules:
         if self.affinity is not None:
             labelled = self._slots.take(nodes.rows) >= 0
             met = labelled & (first | (self._counts(nodes, self.affinity) > 0))
-        anti = [self._counts(nodes, tally) for tally in self.anti]
-        existing = [self._counts(nodes, tally) for tally in self.existing]
+        anti = None if self.anti is None else self._counts(nodes, self.anti)
+        existing = None if self.existing is None else self._counts(nodes, self.existing)
         return _codes(len(nodes), met, anti, existing)
 
     def _counts(self, nodes: EngineNodes, tally: Tally) -> IntArray:
@@ -185,15 +182,13 @@ class _KeyRules:
         return np.where(self._slots.take(nodes.rows) >= 0, moved, 0)
 
 
-def _codes(
-    length: int, met: BoolArray | None, anti: Sequence[IntArray], existing: Sequence[IntArray]
-) -> Codes:
+def _codes(length: int, met: BoolArray | None, anti: IntArray | None, existing: IntArray | None) -> Codes:
     """The rules that are broken: affinity where it is not met, the others where a count is above 0."""
     codes = np.zeros(length, np.int8)
-    for counts in existing:
-        codes |= (counts > 0).view(np.int8)
-    for counts in anti:
-        codes |= (counts > 0).view(np.int8) * np.int8(ANTI_AFFINITY)
+    if existing is not None:
+        codes |= (existing > 0).view(np.int8)
+    if anti is not None:
+        codes |= (anti > 0).view(np.int8) * np.int8(ANTI_AFFINITY)
     if met is not None:
         codes |= (~met).view(np.int8) * np.int8(AFFINITY)
     return codes

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from mooring.framework.affinity import AffinityTerm
 from mooring.framework.nodes import IntArray, PodPredicate
 from mooring.plugins.arithmetic import MAX_SCORE
-from mooring.plugins.pod_affinity.terms import Concerns, Tallies, Tally
-from mooring.plugins.predicates import CarriesTerm
+from mooring.plugins.pod_affinity.terms import Concerns, Tallies, Tally, group_by_key
+from mooring.plugins.predicates import CarriesWithWeight, SelectedWithWeight
 from mooring.runtime.engine_nodes import EngineNodes
 
 Rows = npt.NDArray[np.intp]
+T = TypeVar("T")
 
 
 class PreferredTerms:
@@ -48,25 +51,33 @@ class PreferredTerms:
     @property
     def idle(self) -> bool:
         """Whether no preference meets any pod; valid after `update`."""
-        return not any(tally.some for score in self._by_key.values() for _, tally in score.weighted)
+        return not any(tally.some for score in self._by_key.values() for _, tally in score.signed)
 
     def _start(self, whole: EngineNodes) -> None:
         self._by_key = {}
-        for predicate, key, weight in self._preferences():
+        for key, predicate, sign in self._preferences(whole):
             score = self._by_key.get(key)
             if score is None:
                 score = self._by_key[key] = _KeyScore(whole, key)
-            score.weighted.append((weight, self._tallies.get(whole, predicate, key)))
+            score.signed.append((sign, self._tallies.get(whole, predicate, key)))
         self._whole = None
 
-    def _preferences(self) -> Iterator[tuple[PodPredicate, str, int]]:
-        """All preferences by what they count, where, and what each pod counts for."""
-        for own in self._concerns.preferred:
-            yield own.pods, own.topology_key, own.weight
-        for term in self._concerns.attracting:
-            weight = self._hard_weight if term.required else term.weight
-            if weight:
-                yield CarriesTerm(term), term.topology_key, -weight if term.anti else weight
+    def _preferences(self, whole: EngineNodes) -> Iterator[tuple[str, PodPredicate, int]]:
+        """The weighted counts of each topology key, and whether they are added (1) or subtracted (-1)."""
+        for key, own in group_by_key(self._concerns.preferred, whole).items():
+            for sign in (1, -1):
+                selected = _sum_up((each.pods, each.weight * sign) for each in own)
+                if selected:
+                    yield key, SelectedWithWeight(selected), sign
+        for key, terms in group_by_key(self._concerns.attracting, whole).items():
+            for sign in (1, -1):
+                carried = _sum_up((term, self._weight(term) * sign) for term in terms)
+                if carried:
+                    yield key, CarriesWithWeight(carried), sign
+
+    def _weight(self, term: AffinityTerm) -> int:
+        weight = self._hard_weight if term.required else term.weight
+        return -weight if term.anti else weight
 
     def score(self, nodes: EngineNodes) -> IntArray:
         """The raw scores of the rows; the same object until something changes. Valid after `update`."""
@@ -90,6 +101,15 @@ class PreferredTerms:
         return self._normalized
 
 
+def _sum_up(weights: Iterable[tuple[T, int]]) -> dict[T, int]:
+    """The positive weights, those of the same thing added up."""
+    total: dict[T, int] = {}
+    for thing, weight in weights:
+        if weight > 0:
+            total[thing] = total.get(thing, 0) + weight
+    return total
+
+
 def _same(rows: Rows | None, others: Rows | None) -> bool:
     return rows is others or (rows is not None and others is not None and np.array_equal(rows, others))
 
@@ -105,16 +125,16 @@ class _KeyScore:
     """What the preferences about one topology key add to the scores of rows."""
 
     def __init__(self, whole: EngineNodes, key: str) -> None:
-        self.weighted: list[tuple[int, Tally]] = []
+        self.signed: list[tuple[int, Tally]] = []
         # By label value: a row without the label, id -1, finds the entry after the last.
         self._slots = whole.label(key).ids.astype(np.intp)
 
     def refresh(self) -> bool:
-        changed = [tally.refresh() for _, tally in self.weighted]
+        changed = [tally.refresh() for _, tally in self.signed]
         return any(changed)
 
     def of_rows(self) -> IntArray:
-        table: IntArray = np.zeros(len(self.weighted[0][1].sums) + 1, np.int64)
-        for weight, tally in self.weighted:
-            table[:-1] += weight * tally.sums
+        table: IntArray = np.zeros(len(self.signed[0][1].sums) + 1, np.int64)
+        for sign, tally in self.signed:
+            table[:-1] += sign * tally.sums
         return table.take(self._slots)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from mooring.api.workloads import Namespace
 from mooring.framework.affinity import AffinityTerm
@@ -12,6 +12,8 @@ from mooring.framework.nodes import IntArray, PodPredicate
 from mooring.framework.pod import Shape
 from mooring.plugins.predicates import PodsSelected
 from mooring.runtime.engine_nodes import DomainSums, EngineNodes
+
+ON_NO_NODE = ""  # as a label's key
 
 _NO_LABELS: Mapping[str, str] = {}
 
@@ -22,6 +24,9 @@ class Selection(NamedTuple):
     pods: PodsSelected
     topology_key: str
     weight: int  # negative for anti-affinity; 0 where the term is required
+
+
+T = TypeVar("T", Selection, AffinityTerm)
 
 
 class Concerns:
@@ -43,7 +48,8 @@ class Concerns:
         self._listers = listers
         self._namespace_labels: Mapping[str, str] | None = None
         self._namespace_version: int | None = None
-        self._read = 0
+        self._carried: Sequence[AffinityTerm] = ()
+        self._read = 0  # how many of those
 
     def update(self, nodes: EngineNodes) -> None:
         """Take in the terms that pods have brought to nodes, and changes of namespaces, since last time."""
@@ -52,6 +58,9 @@ class Concerns:
             self._select()
             self._namespace_version = version
         carried = nodes.carried_terms
+        if carried is not self._carried:
+            self._carried = carried
+            self._forget_carried()
         if self._read != len(carried):
             self._match(carried[self._read :])
             self._read = len(carried)
@@ -61,9 +70,7 @@ class Concerns:
         labels = _NO_LABELS if namespace is None else namespace.metadata.labels
         if labels != self._namespace_labels:
             self._namespace_labels = labels
-            self._read = 0
-            self.refusing, self.attracting = [], []
-            self.version += 1
+            self._forget_carried()
         terms = self._shape.affinity_terms
         affinity = tuple(self._resolve(t) for t in terms if t.required and not t.anti)
         anti = tuple(self._resolve(t) for t in terms if t.required and t.anti)
@@ -71,6 +78,11 @@ class Concerns:
         if (affinity, anti, preferred) != (self.affinity, self.anti, self.preferred):
             self.affinity, self.anti, self.preferred = affinity, anti, preferred
             self.version += 1
+
+    def _forget_carried(self) -> None:
+        self._read = 0
+        self.refusing, self.attracting = [], []
+        self.version += 1
 
     def _resolve(self, term: AffinityTerm) -> Selection:
         namespaces: frozenset[str] | None = term.namespaces
@@ -89,6 +101,18 @@ class Concerns:
             if term.selects(shape.namespace, namespace_labels, shape.labels):
                 (self.refusing if term.required and term.anti else self.attracting).append(term)
                 self.version += 1
+
+
+def group_by_key(terms: Iterable[T], whole: EngineNodes) -> dict[str, list[T]]:
+    """Group terms by topology key. Terms whose key no node has form one group: a pod may name thousands of
+    such keys, and they all have the same effect."""
+    by_key: dict[str, list[T]] = {}
+    for term in terms:
+        by_key.setdefault(term.topology_key, []).append(term)
+    grouped: dict[str, list[T]] = {}
+    for key, group in by_key.items():
+        grouped.setdefault(key if whole.label(key).values else ON_NO_NODE, []).extend(group)
+    return grouped
 
 
 class Tally:

@@ -6,7 +6,6 @@ there are few different scores: they are worked out for each combination of code
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -23,6 +22,19 @@ def inverted(scores: IntArray, lowest: int, highest: int) -> IntArray:
     if highest == 0:
         return np.full_like(scores, MAX_SCORE)
     return (highest + lowest - scores) * MAX_SCORE // highest
+
+
+def _combine(parts: Sequence[tuple[Rows, int]]) -> tuple[Rows, int]:
+    """One number for each row, equal where all codes are equal; each code is below its part's size. Also how
+    many numbers there can be."""
+    combined, combinations = np.zeros(len(parts[0][0]), np.intp), 1
+    for codes, size in parts:
+        if combinations * size >= 2**63:  # which would overflow
+            present, combined = np.unique(combined, return_inverse=True)
+            combinations = len(present)
+        combined = combined * size + codes
+        combinations *= size
+    return combined, combinations
 
 
 class Cells:
@@ -83,22 +95,23 @@ class Cells:
 
     def _number_all(self) -> None:
         """Find out which combinations there are."""
-        sizes = [len(part.table) for part in self._parts]
-        combined = np.ravel_multi_index([part.codes for part in self._parts], sizes)
-        if math.prod(sizes) <= 4 * len(combined):  # quicker than sorting
-            found = np.flatnonzero(np.bincount(combined))
-            numbers = np.zeros(math.prod(sizes), np.intp)
-            numbers[found] = np.arange(len(found))
-            self.of = numbers.take(combined) + 1
+        combined, combinations = _combine([(part.codes, len(part.table)) for part in self._parts])
+        if combinations <= 4 * len(combined):  # quicker than sorting
+            first = np.full(combinations, -1)
+            first[combined[::-1]] = np.arange(len(combined))[::-1]
+            present = np.flatnonzero(first >= 0)
+            numbers = np.zeros(combinations, np.intp)
+            numbers[present] = np.arange(len(present))
+            self.of, first = numbers.take(combined) + 1, first[present]
         else:
-            found, numbers = np.unique(combined, return_inverse=True)
+            _, first, numbers = np.unique(combined, return_index=True, return_inverse=True)
             self.of = numbers + 1
         if self._scored is not None:
             self.of[~self._scored] = UNSCORED
         self._sizes = None
         self._codes, self._numbers = [()], {}
         self._having = [{} for _ in self._parts]
-        for codes in zip(*(codes.tolist() for codes in np.unravel_index(found, sizes)), strict=True):
+        for codes in zip(*(part.codes.take(first).tolist() for part in self._parts), strict=True):
             self._add(codes)
 
     def _add(self, codes: tuple[int, ...]) -> int:

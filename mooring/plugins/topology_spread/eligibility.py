@@ -26,7 +26,10 @@ class Eligibility:
         """The rows that have every one of these labels."""
         having = np.ones(len(self._whole), np.bool_)
         for key in keys:
-            having &= self._whole.label(key).ids >= 0
+            ids, values = self._whole.label(key)
+            if not values:  # a label that no node has
+                return np.zeros(len(self._whole), np.bool_)
+            having &= ids >= 0
         return having
 
     def included(self, constraint: Constraint, rows: BoolArray) -> BoolArray:

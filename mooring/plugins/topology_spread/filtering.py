@@ -52,9 +52,11 @@ class HardSpread:
     def _start(self, whole: EngineNodes) -> None:
         eligibility = Eligibility(whole, self._shape)
         having_all = eligibility.having(c.topology_key for c in self.constraints)
-        self._spreads = [
-            _Spread(c, self._shape, whole, eligibility.included(c, having_all)) for c in self.constraints
-        ]
+        self._spreads = []
+        for c in self.constraints:
+            self._spreads.append(_Spread(c, self._shape, whole, eligibility.included(c, having_all)))
+            if not whole.label(c.topology_key).values:
+                break  # no node has the label: all are refused, and what follows is not looked at
         self._node_version = whole.node_version
         self._verdicts = None
 

@@ -56,12 +56,15 @@ class SoftSpread:
         eligibility = Eligibility(whole, self._shape)
         everywhere = np.ones(len(whole), np.bool_)
         self._having_all = None
+        constraints = self.constraints
         if self._require_all:
-            self._having_all = everywhere = eligibility.having(c.topology_key for c in self.constraints)
-        predicates = [c.counted(self._shape.namespace) for c in self.constraints]
+            self._having_all = everywhere = eligibility.having(c.topology_key for c in constraints)
+            if not everywhere.any():
+                constraints = ()  # no row is scored
+        predicates = [c.counted(self._shape.namespace) for c in constraints]
         self._counts = {predicate: whole.row_counts(predicate) for predicate in predicates}
         self._parts = []
-        for constraint, predicate in zip(self.constraints, predicates, strict=True):
+        for constraint, predicate in zip(constraints, predicates, strict=True):
             counts, label = self._counts[predicate], whole.label(constraint.topology_key)
             if constraint.topology_key == HOSTNAME:
                 self._parts.append(ByHost(constraint, counts, label))

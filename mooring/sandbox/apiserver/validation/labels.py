@@ -128,25 +128,28 @@ def _node_field(path: str, expression: Tree) -> Causes:
 
 def topology_terms(path: str, terms: Sequence[Tree]) -> Causes:
     """The allowed topologies of a storage class."""
-    seen: list[dict[str, set[str]]] = []
+    seen: set[frozenset[tuple[str, frozenset[str]]]] = set()
     for index, term in enumerate(terms):
         at = f"{path}[{index}].matchLabelExpressions"
-        asked: dict[str, set[str]] = {}
+        expressions: dict[str, frozenset[str]] = {}
         for number, expression in enumerate(term.get("matchLabelExpressions") or ()):
             key, values = expression.get("key", ""), expression.get("values") or ()
             yield from _topology_values(f"{at}[{number}].values", values)
             yield from text(f"{at}[{number}].key", key, qualified_name)
-            if key in asked:
+            if key in expressions:
                 yield duplicate(f"{at}[{number}].key", key)
-            asked[key] = set(values)
-        if asked in seen:
+            expressions[key] = frozenset(values)
+        content = frozenset(expressions.items())
+        if content in seen:
             yield duplicate(at, "")
-        seen.append(asked)
+        seen.add(content)
 
 
 def _topology_values(path: str, values: Sequence[str]) -> Causes:
     if not values:
         yield required(path)
+    seen = set()
     for index, value in enumerate(values):
-        if value in values[:index]:
+        if value in seen:
             yield duplicate(f"{path}[{index}]", value)
+        seen.add(value)

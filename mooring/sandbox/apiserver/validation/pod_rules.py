@@ -94,8 +94,8 @@ def _deadline(new: int | None, old: int | None) -> Causes:
 
 def _tolerations_added(new: Sequence[Tree], old: Sequence[Tree]) -> Causes:
     """Tolerations may be added, and the seconds of present ones may change."""
-    kept = [_without(toleration, "tolerationSeconds") for toleration in new]
-    if any(_without(toleration, "tolerationSeconds") not in kept for toleration in old):
+    kept = {frozenset(_without(toleration, "tolerationSeconds").items()) for toleration in new}
+    if not kept.issuperset(frozenset(_without(one, "tolerationSeconds").items()) for one in old):
         why = "existing toleration can not be modified except its tolerationSeconds"
         yield forbidden_value("spec.tolerations", why)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -140,8 +141,9 @@ def _label_keys(path: str, term: Tree) -> Causes:
                 yield from text(f"{path}.{name}[{index}]", key, qualified_name)
     if same and selector is not None:
         yield from _keys_asked_twice(path, same, selector)
+    mismatched = set(other)
     for index, key in enumerate(same):
-        if key in other:
+        if key in mismatched:
             why = "exists in both matchLabelKeys and mismatchLabelKeys"
             yield invalid_value(f"{path}.matchLabelKeys[{index}]", key, why)
 
@@ -162,13 +164,15 @@ def _keys_asked_twice(path: str, keys: Sequence[str], selector: Tree) -> Causes:
 
 
 def spread_constraints(path: str, found: Sequence[Tree]) -> Causes:
+    following = Counter(map(_spread_pair, found))
     for index, constraint in enumerate(found):
         at = f"{path}[{index}]"
         yield from _spread_constraint(at, constraint)
         pair = _spread_pair(constraint)
-        if any(_spread_pair(other) == pair for other in found[index + 1 :]):
-            told = "{" + f"{pair[0]}, {pair[1]}" + "}"
-            yield duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", told)
+        following[pair] -= 1
+        if following[pair]:
+            shown = "{" + f"{pair[0]}, {pair[1]}" + "}"
+            yield duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", shown)
         yield from _spread_options(at, constraint)
 
 
