@@ -17,11 +17,10 @@ from math import inf
 from multiprocessing.connection import Connection
 from typing import Any
 
+from mooring.api.kinds import LEASES, NODES, PODS
 from mooring.cli.process import relax_collector
 from mooring.client.api_server import ApiServer
 from mooring.client.credentials import load_credentials
-from mooring.client.kinds import NODES, PODS
-from mooring.client.leader_election import LEASES
 from mooring.sandbox.apiserver import EmbeddedServer
 from mooring.sandbox.apiserver.port import EmbeddedCluster
 

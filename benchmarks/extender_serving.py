@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from mooring.client.kinds import NODES
+from mooring.api.kinds import NODES
 from mooring.sandbox.apiserver.server import EmbeddedServer
 
 LABEL = "priority.lixueduan.com"

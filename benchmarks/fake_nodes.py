@@ -14,13 +14,13 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
+from mooring.api.kinds import LEASES, PODS
 from mooring.cli.process import relax_collector
 from mooring.client.cache import Cache
 from mooring.client.controller import Context
 from mooring.client.event_recorder import EventRecorder
 from mooring.sandbox.apiserver.port import EmbeddedCluster
 from mooring.sandbox.apiserver.server import EmbeddedServer
-from mooring.sandbox.controllers.kinds import LEASES, PODS
 from mooring.sandbox.kubelet import FakeNodes, make_nodes
 
 PODS_PER_SECOND, NODES_PER_SECOND = 5000, 1000  # the goals

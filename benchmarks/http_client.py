@@ -26,10 +26,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from mooring.api.kinds import PODS
 from mooring.client.api_server import ApiServer
 from mooring.client.credentials import Credentials
 from mooring.client.credentials.trust import Trust
-from mooring.client.kinds import PODS
 
 ANSWER_BODY = b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201}\n'
 ANSWER = (

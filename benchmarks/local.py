@@ -16,12 +16,12 @@ import time
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
+from mooring.api.kinds import NODES, PODS
 from mooring.cli.event_loop import fastest_loop
 from mooring.cli.process import relax_collector
 from mooring.config import LoadedConfig, default_config
 from mooring.core.build import registry_with
 from mooring.sandbox.cluster.local_cluster import LocalCluster
-from mooring.sandbox.controllers.kinds import NODES, PODS
 from mooring.sandbox.kubelet import make_nodes
 
 SCALED_ON = 1000  # nodes

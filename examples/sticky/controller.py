@@ -10,12 +10,12 @@ import time
 
 from sticky import GROUP, STICKY_JOBS
 
+from mooring.api.kinds import PODS
 from mooring.client.api_server import ApiServer
 from mooring.client.cache import Cache
 from mooring.client.controller import Context, Controller
 from mooring.client.credentials import load_user_credentials
 from mooring.client.event_recorder import EventRecorder
-from mooring.sandbox.controllers.kinds import PODS
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -43,9 +43,9 @@ class StickyJobController(Controller):
             return
         pods = self.pods.controlled_by(job.uid)
         for pod in pods:
-            if pod.terminal and pod.metadata.deletion_timestamp is None:
+            if pod.finished and pod.metadata.deletion_timestamp is None:
                 await self.delete(self.pods, pod)
-        if any(not pod.terminal for pod in pods):
+        if any(not pod.finished for pod in pods):
             return  # it runs, or the last one is still on its way out
         template = template_of(job)
         if not template.get("spec"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -17,32 +17,14 @@ from mooring.api.complaints import key_of, malformed, text_or_empty
 from mooring.api.defaults import defaulted, identified, prioritised
 from mooring.api.documents import DocumentError, read_documents
 from mooring.api.errors import MalformedObject, ObjectError, UnknownKind, show
+from mooring.api.kinds import PRIORITY_CLASSES, WATCHED, ApiResource
 from mooring.api.meta import KubeObject
-from mooring.api.objects import Node, Pod
-from mooring.api.storage import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
-)
+from mooring.api.objects import Pod
 from mooring.api.validation import validate
-from mooring.api.workloads import (
-    Namespace,
-    PodDisruptionBudget,
-    PriorityClass,
-    ReplicaSet,
-    ReplicationController,
-    Service,
-    StatefulSet,
-)
+from mooring.api.workloads import PriorityClass
 
 __all__ = [
-    "API_GROUPS",
     "KINDS",
-    "NAMESPACED",
     "DocumentError",
     "Ignored",
     "MalformedObject",
@@ -60,54 +42,18 @@ __all__ = [
     "validate",
 ]
 
-KINDS: dict[str, type[KubeObject]] = {
-    "Pod": Pod,
-    "Node": Node,
-    "Namespace": Namespace,
-    "Service": Service,
-    "ReplicationController": ReplicationController,
-    "PersistentVolume": PersistentVolume,
-    "PersistentVolumeClaim": PersistentVolumeClaim,
-    "ReplicaSet": ReplicaSet,
-    "StatefulSet": StatefulSet,
-    "StorageClass": StorageClass,
-    "CSINode": CSINode,
-    "CSIDriver": CSIDriver,
-    "CSIStorageCapacity": CSIStorageCapacity,
-    "VolumeAttachment": VolumeAttachment,
-    "PodDisruptionBudget": PodDisruptionBudget,
-    "PriorityClass": PriorityClass,
-}
-
-API_GROUPS: dict[str, str] = {
-    "ReplicaSet": "apps",
-    "StatefulSet": "apps",
-    "StorageClass": "storage.k8s.io",
-    "CSINode": "storage.k8s.io",
-    "CSIDriver": "storage.k8s.io",
-    "CSIStorageCapacity": "storage.k8s.io",
-    "VolumeAttachment": "storage.k8s.io",
-    "PodDisruptionBudget": "policy",
-    "PriorityClass": "scheduling.k8s.io",
-}
-"""The API group of each kind that is not in the core group."""
-
-NAMESPACED = frozenset(KINDS) - {
-    "Node",
-    "Namespace",
-    "PersistentVolume",
-    "StorageClass",
-    "CSINode",
-    "CSIDriver",
-    "VolumeAttachment",
-    "PriorityClass",
-}
+_READ: tuple[ApiResource[Any], ...] = (*WATCHED, PRIORITY_CLASSES)
+KINDS = {resource.kind: resource for resource in _READ}
+"""The kinds that the scheduler reads from manifests."""
 
 
 def is_known(kind: str, api_version: str) -> bool:
     """Whether the scheduler reads this kind. A `Service` of another API group is another thing altogether."""
-    group = api_version.rpartition("/")[0]
-    return kind in KINDS and (not api_version or group == API_GROUPS.get(kind, ""))
+    return kind in KINDS and (not api_version or api_version.rpartition("/")[0] == KINDS[kind].group)
+
+
+def is_namespaced(kind: str) -> bool:
+    return kind in KINDS and KINDS[kind].namespaced
 
 
 def from_dict(obj: dict[str, Any]) -> KubeObject:
@@ -117,7 +63,7 @@ def from_dict(obj: dict[str, Any]) -> KubeObject:
         raise UnknownKind(kind, key_of(obj), api_version)
     stripped = strip_nulls(obj)
     try:
-        return msgspec.convert(stripped, KINDS[kind])
+        return cast(KubeObject, msgspec.convert(stripped, KINDS[kind].model))
     except msgspec.ValidationError as error:
         raise malformed(kind, stripped, str(error)) from None
 
@@ -211,11 +157,11 @@ def _collect(tree: Any, source: str, found: dict[tuple[str, str], tuple[KubeObje
     if not isinstance(tree, dict) or not isinstance(tree.get("kind"), str):
         raise DocumentError(f"found {show(tree)}, expected an object with apiVersion and kind")
     metadata = tree.get("metadata")
-    if isinstance(metadata, dict) and metadata.get("name") and tree["kind"] in NAMESPACED:
+    if isinstance(metadata, dict) and metadata.get("name") and is_namespaced(tree["kind"]):
         tree = {**tree, "metadata": {**metadata, "namespace": metadata.get("namespace") or "default"}}
     obj = from_dict(tree)
     if obj.metadata.name:
-        obj = identified(obj, namespaced=obj.kind in NAMESPACED)
+        obj = identified(obj, namespaced=KINDS[obj.kind].namespaced)
     validate(obj)
     obj = defaulted(obj)
     other, where = found.setdefault((obj.kind, obj.key), (obj, source))

@@ -1,4 +1,4 @@
-"""Kinds as API servers serve them."""
+"""The table of kinds: where an API server serves each, and the struct its objects are decoded into."""
 
 from __future__ import annotations
 
@@ -7,14 +7,40 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from mooring.api.coordination import Lease
+from mooring.api.events import Event
+from mooring.api.jobs import CronJob, Job
 from mooring.api.meta import KubeObject
+from mooring.api.objects import Node, Pod
+from mooring.api.quotas import ResourceQuota
+from mooring.api.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from mooring.api.workloads import (
+    ControllerRevision,
+    DaemonSet,
+    Deployment,
+    Namespace,
+    PodDisruptionBudget,
+    PriorityClass,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
 
 Obj = TypeVar("Obj", bound=KubeObject)
 Keep = Callable[[KubeObject, bytes], None]
 
 
 class ApiResource(msgspec.Struct, Generic[Obj], frozen=True):
-    """A kind as an API server serves it; `model` is the struct its objects are read into.
+    """A kind as an API server serves it; `model` is the struct that its objects are decoded into.
 
     `keep` receives the JSON of every listed or watched object, of which the struct holds a part.
     """
@@ -31,6 +57,16 @@ class ApiResource(msgspec.Struct, Generic[Obj], frozen=True):
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
+    def kind(self) -> str:
+        """Models are named for their kinds."""
+        return self.model.__name__
+
+    @property
+    def group_kind(self) -> str:
+        """As cluster events name it: "Pod", "storage.k8s.io/CSINode"."""
+        return f"{self.group}/{self.kind}" if self.group else self.kind
+
+    @property
     def name(self) -> str:
         """As RBAC and error messages write it: "pods", "leases.coordination.k8s.io"."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
@@ -40,3 +76,51 @@ class ApiResource(msgspec.Struct, Generic[Obj], frozen=True):
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         scope = f"/namespaces/{namespace}" if namespace and self.namespaced else ""
         return root + scope + "/" + "/".join(filter(None, (self.plural, name, subresource)))
+
+
+PODS = ApiResource("", "v1", "pods", True, Pod)
+NODES = ApiResource("", "v1", "nodes", False, Node)
+NAMESPACES = ApiResource("", "v1", "namespaces", False, Namespace)
+SERVICES = ApiResource("", "v1", "services", True, Service)
+RESOURCE_QUOTAS = ApiResource("", "v1", "resourcequotas", True, ResourceQuota)
+REPLICATION_CONTROLLERS = ApiResource("", "v1", "replicationcontrollers", True, ReplicationController)
+PERSISTENT_VOLUMES = ApiResource("", "v1", "persistentvolumes", False, PersistentVolume)
+PERSISTENT_VOLUME_CLAIMS = ApiResource("", "v1", "persistentvolumeclaims", True, PersistentVolumeClaim)
+DEPLOYMENTS = ApiResource("apps", "v1", "deployments", True, Deployment)
+REPLICA_SETS = ApiResource("apps", "v1", "replicasets", True, ReplicaSet)
+STATEFUL_SETS = ApiResource("apps", "v1", "statefulsets", True, StatefulSet)
+DAEMON_SETS = ApiResource("apps", "v1", "daemonsets", True, DaemonSet)
+CONTROLLER_REVISIONS = ApiResource("apps", "v1", "controllerrevisions", True, ControllerRevision)
+JOBS = ApiResource("batch", "v1", "jobs", True, Job)
+CRON_JOBS = ApiResource("batch", "v1", "cronjobs", True, CronJob)
+POD_DISRUPTION_BUDGETS = ApiResource("policy", "v1", "poddisruptionbudgets", True, PodDisruptionBudget)
+PRIORITY_CLASSES = ApiResource("scheduling.k8s.io", "v1", "priorityclasses", False, PriorityClass)
+STORAGE_CLASSES = ApiResource("storage.k8s.io", "v1", "storageclasses", False, StorageClass)
+CSI_NODES = ApiResource("storage.k8s.io", "v1", "csinodes", False, CSINode)
+CSI_DRIVERS = ApiResource("storage.k8s.io", "v1", "csidrivers", False, CSIDriver)
+CSI_STORAGE_CAPACITIES = ApiResource("storage.k8s.io", "v1", "csistoragecapacities", True, CSIStorageCapacity)
+VOLUME_ATTACHMENTS = ApiResource("storage.k8s.io", "v1", "volumeattachments", False, VolumeAttachment)
+LEASES = ApiResource("coordination.k8s.io", "v1", "leases", True, Lease)
+EVENTS = ApiResource("events.k8s.io", "v1", "events", True, Event)
+CUSTOM_RESOURCE_DEFINITIONS = ApiResource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", False, KubeObject
+)
+
+WATCHED: tuple[ApiResource[KubeObject], ...] = (
+    NODES,
+    PODS,
+    NAMESPACES,
+    SERVICES,
+    REPLICATION_CONTROLLERS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+    POD_DISRUPTION_BUDGETS,
+    PERSISTENT_VOLUMES,
+    PERSISTENT_VOLUME_CLAIMS,
+    STORAGE_CLASSES,
+    CSI_NODES,
+    CSI_DRIVERS,
+    CSI_STORAGE_CAPACITIES,
+    VOLUME_ATTACHMENTS,
+)  # type: ignore[assignment]
+"""What the scheduler lists and watches; the models are read only, so a subclass serves as its base."""

@@ -1,4 +1,4 @@
-"""Pod and Node, as the scheduler reads them."""
+"""Pod and Node: the fields that the scheduler, controllers and kubelets read."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ class Taint(Value, frozen=True):
     key: str
     value: str = ""
     effect: str = ""
+    time_added: str | None = None
 
 
 class Toleration(Value, frozen=True):
@@ -217,6 +218,10 @@ class PodResourceClaim(Value, frozen=True):
     resource_claim_template_name: str | None = None
 
 
+class PodReadinessGate(Value, frozen=True):
+    condition_type: str = ""
+
+
 class PodSpec(Struct):
     node_name: str = ""
     scheduler_name: str = "default-scheduler"
@@ -236,12 +241,42 @@ class PodSpec(Struct):
     host_users: bool | None = None
     scheduling_gates: list[PodSchedulingGate] = []
     resource_claims: list[PodResourceClaim] = []
+    restart_policy: str = "Always"
+    termination_grace_period_seconds: int | None = None
+    active_deadline_seconds: int | None = None
+    readiness_gates: list[PodReadinessGate] = []
+    hostname: str = ""
+    subdomain: str = ""
+
+
+class ContainerStateTerminated(Value, frozen=True):
+    exit_code: int = 0
+    reason: str = ""
+    finished_at: str | None = None
+
+
+class ContainerStateWaiting(Value, frozen=True):
+    reason: str = ""
+
+
+class ContainerStateRunning(Value, frozen=True):
+    started_at: str | None = None
+
+
+class ContainerState(Value, frozen=True):
+    waiting: ContainerStateWaiting | None = None
+    running: ContainerStateRunning | None = None
+    terminated: ContainerStateTerminated | None = None
 
 
 class ContainerStatus(Value, frozen=True):
     name: str = ""
     allocated_resources: ResourceList = {}
     resources: ResourceRequirements | None = None
+    ready: bool = False
+    restart_count: int = 0
+    state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
 
 
 class PodStatus(Struct):
@@ -253,6 +288,9 @@ class PodStatus(Struct):
     init_container_statuses: list[ContainerStatus] = []
     allocated_resources: ResourceList = {}
     resources: ResourceRequirements | None = None
+    reason: str = ""
+    message: str = ""
+    pod_ip: str = msgspec.field(default="", name="podIP")
 
 
 class Pod(KubeObject):
@@ -269,8 +307,25 @@ class Pod(KubeObject):
 
     @property
     def finished(self) -> bool:
-        """Whether the pod ran to its end; the scheduler sees it no more."""
+        """Whether the pod has reached a terminal phase."""
         return self.status.phase in ("Succeeded", "Failed")
+
+    @property
+    def active(self) -> bool:
+        """Whether the pod is neither finished nor being deleted: controllers count these."""
+        return self.metadata.deletion_timestamp is None and self.status.phase not in ("Succeeded", "Failed")
+
+    @property
+    def ready_since(self) -> str | None:
+        """When the pod became ready; None if it is not ready."""
+        for condition in self.status.conditions:
+            if condition.type == "Ready" and condition.status == "True":
+                return condition.last_transition_time or ""
+        return None
+
+    @property
+    def ready(self) -> bool:
+        return self.ready_since is not None
 
 
 # ---- nodes --------------------------------------------------------------------------------------
@@ -286,10 +341,20 @@ class ContainerImage(Value, frozen=True):
     size_bytes: int = 0
 
 
+class NodeCondition(Condition):
+    last_heartbeat_time: str | None = None
+
+
+class NodeAddress(Value, frozen=True):
+    type: str = ""
+    address: str = ""
+
+
 class NodeStatus(Struct):
     allocatable: ResourceList = {}
     capacity: ResourceList = {}
-    conditions: list[Condition] = []
+    conditions: list[NodeCondition] = []
+    addresses: list[NodeAddress] = []
     images: list[ContainerImage] = []
     declared_features: list[str] = []
 
@@ -297,3 +362,11 @@ class NodeStatus(Struct):
 class Node(KubeObject):
     spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
     status: NodeStatus = msgspec.field(default_factory=NodeStatus)
+
+    def condition(self, type: str) -> NodeCondition | None:
+        return next((one for one in self.status.conditions if one.type == type), None)
+
+    @property
+    def ready(self) -> bool:
+        condition = self.condition("Ready")
+        return condition is not None and condition.status == "True"

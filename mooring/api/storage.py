@@ -1,4 +1,4 @@
-"""Volumes, claims, classes and CSI objects, as the volume plugins read them."""
+"""Persistent volumes, claims, storage classes and CSI objects."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ class PersistentVolumeSpec(Struct):
     cinder: Cinder | None = None
     portworx_volume: PortworxVolume | None = None
     vsphere_volume: VsphereVolume | None = None
+    persistent_volume_reclaim_policy: str = "Retain"
 
 
 class PersistentVolumeStatus(Struct):
@@ -70,6 +71,8 @@ class ModifyVolumeStatus(Value, frozen=True):
 
 class PersistentVolumeClaimStatus(Struct):
     phase: str = ""
+    access_modes: list[str] = []
+    capacity: ResourceList = {}
     allocated_resources: ResourceList = {}
     current_volume_attributes_class_name: str | None = None
     modify_volume_status: ModifyVolumeStatus | None = None
@@ -93,6 +96,8 @@ class StorageClass(KubeObject):
     provisioner: str = ""
     volume_binding_mode: str | None = None
     allowed_topologies: list[TopologySelectorTerm] = []
+    reclaim_policy: str = "Delete"
+    mount_options: list[str] = []
 
 
 class VolumeNodeResources(Value, frozen=True):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import click
 
+from mooring.api.kinds import NODES
 from mooring.api.objects import Node
 from mooring.cli.errors import exit_with
 from mooring.cli.flags import kubeconfig_flags
@@ -14,7 +15,6 @@ from mooring.cli.reach import USER_AGENT
 from mooring.client.api_server import ApiServer
 from mooring.client.credentials import Credentials, CredentialsError, load_user_credentials
 from mooring.client.errors import ApiError, ClusterError
-from mooring.client.kinds import NODES
 from mooring.sandbox.kubelet.machines import FAILED, has_failed
 
 NO_SUCH_NODE, INVALID, UNREACHABLE = 1, 2, 3

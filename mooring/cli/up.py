@@ -17,6 +17,7 @@ from typing import NamedTuple
 import click
 from rich.console import Console
 
+from mooring.api.kinds import NODES, PODS
 from mooring.cli.errors import describe, exit_with
 from mooring.cli.event_loop import fastest_loop
 from mooring.cli.flags import option
@@ -30,7 +31,6 @@ from mooring.sandbox.apiserver.http.kubeconfig import is_ours, write_private
 from mooring.sandbox.cluster.applying import ManifestError, Tree, read_trees
 from mooring.sandbox.cluster.live_view import PERIOD, PlainView, Tally, TerminalView, View
 from mooring.sandbox.cluster.local_cluster import LocalCluster
-from mooring.sandbox.controllers.kinds import NODES, PODS
 from mooring.sandbox.kubelet import NodesFileError, load_nodes, make_nodes
 
 INVALID_INPUT = (ConfigError, RegistrationError, PluginError)

@@ -11,13 +11,13 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from mooring.api.errors import MalformedObject
+from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject
 from mooring.client.credentials import Access, Credentials, CredentialsError
 from mooring.client.decoding import Reader, reader_of
 from mooring.client.errors import ApiError, Unreachable
 from mooring.client.http.client import HttpClient
 from mooring.client.http.lines import LineConnection
-from mooring.client.kinds import ApiResource
 from mooring.client.limiter import TokenBucket
 from mooring.client.port import Change, Page, PatchType, ServedKind
 from mooring.client.refusals import UNREADABLE, refusal, snippet

@@ -12,9 +12,9 @@ from typing import Any, Generic, Literal, cast
 
 import msgspec
 
+from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject
 from mooring.client.informers import Informer
-from mooring.client.kinds import ApiResource
 from mooring.client.port import Cluster, Obj
 from mooring.client.troubles import Troubles
 
@@ -33,7 +33,7 @@ class Collection(Generic[Obj]):
 
     def __init__(self, resource: ApiResource[Obj]) -> None:
         self.resource = resource
-        self.kind = resource.model.__name__  # models are named for their kinds
+        self.kind = resource.kind
         self._objects: dict[str, Obj] = {}
         self._gone: dict[str, None] = {}  # the uids of the last objects that went
         self._handlers: list[Handler[Obj]] = []

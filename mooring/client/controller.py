@@ -145,10 +145,9 @@ class Controller(ABC):
             collection.deleting(obj, self.context.now())
 
     def event(self, collection: Collection[Obj], obj: Obj, type: str, reason: str, note: str) -> None:
-        """Emit an event about an object, for `kubectl describe` and `kubectl events`. The name of its
-        model is its kind."""
+        """Record an event about an object, for `kubectl describe` and `kubectl events`."""
         regarding = ObjectReference(
-            kind=collection.resource.model.__name__,
+            kind=collection.kind,
             api_version=collection.resource.api_version,
             namespace=obj.namespace,
             name=obj.name,

@@ -18,10 +18,10 @@ from collections.abc import AsyncGenerator, Iterable
 from typing import Any, Generic, Protocol
 
 from mooring.api.errors import ObjectError
+from mooring.api.kinds import NODES, PODS, WATCHED, ApiResource
 from mooring.api.meta import KubeObject
 from mooring.client.backoff import Backoff
 from mooring.client.errors import ApiError, Unreachable
-from mooring.client.kinds import NODES, PODS, WATCHED, ApiResource
 from mooring.client.port import Change, Cluster, Obj, Page
 from mooring.client.troubles import Troubles, in_words
 

@@ -22,16 +22,14 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from mooring.api.coordination import Lease, LeaseSpec
+from mooring.api.kinds import LEASES
 from mooring.api.meta import ObjectMeta
 from mooring.api.times import format_time, go_duration
 from mooring.client.errors import ApiError
 from mooring.client.event_recorder import EventRecorder
-from mooring.client.kinds import ApiResource
 from mooring.client.port import Cluster
 
 log = logging.getLogger("mooring.leader_election")
-
-LEASES = ApiResource("coordination.k8s.io", "v1", "leases", True, Lease)
 
 JITTER = 1.2  # a candidate's waits are stretched by up to this much of their length
 TOLERANCE = 20.0  # seconds that a lease may be overdue before the health check fails

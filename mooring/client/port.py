@@ -14,8 +14,8 @@ from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from mooring.api.errors import ObjectError
+from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject
-from mooring.client.kinds import ApiResource
 
 Obj = TypeVar("Obj", bound=KubeObject)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
+from mooring.api.kinds import ApiResource
 from mooring.client.errors import ApiError
-from mooring.client.kinds import ApiResource
 from mooring.client.port import Obj
 
 log = logging.getLogger("mooring.informers")

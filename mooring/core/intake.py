@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mooring.api.kinds import ApiResource
+from mooring.api.kinds import (
+    CSI_DRIVERS,
+    CSI_NODES,
+    CSI_STORAGE_CAPACITIES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    STORAGE_CLASSES,
+    VOLUME_ATTACHMENTS,
+    ApiResource,
+)
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Node, Pod
-from mooring.api.storage import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
-)
 from mooring.core.event_map import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
@@ -28,7 +28,7 @@ from mooring.core.event_map import (
     node_update_events,
     pod_update_events,
 )
-from mooring.framework.events import Action, ClusterEvent, Resource
+from mooring.framework.events import Action, ClusterEvent
 from mooring.framework.pod import PodInfo
 
 if TYPE_CHECKING:
@@ -36,13 +36,16 @@ if TYPE_CHECKING:
 
 # Kinds whose changes may help a pending pod; changes of other kinds never requeue anything.
 _EVENT_KINDS: dict[type[KubeObject], str] = {
-    PersistentVolume: Resource.PERSISTENT_VOLUME,
-    PersistentVolumeClaim: Resource.PERSISTENT_VOLUME_CLAIM,
-    StorageClass: Resource.STORAGE_CLASS,
-    CSINode: Resource.CSI_NODE,
-    CSIDriver: Resource.CSI_DRIVER,
-    CSIStorageCapacity: Resource.CSI_STORAGE_CAPACITY,
-    VolumeAttachment: Resource.VOLUME_ATTACHMENT,
+    resource.model: resource.group_kind
+    for resource in (
+        PERSISTENT_VOLUMES,
+        PERSISTENT_VOLUME_CLAIMS,
+        STORAGE_CLASSES,
+        CSI_NODES,
+        CSI_DRIVERS,
+        CSI_STORAGE_CAPACITIES,
+        VOLUME_ATTACHMENTS,
+    )
 }
 
 Events = Sequence[ClusterEvent]

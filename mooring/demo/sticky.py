@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mooring.api.running import Pod
+from mooring.api.objects import Pod
 from mooring.client.controller import Context, Controller
 from mooring.demo.examples import load, read
 from mooring.demo.stage import Stage

@@ -8,7 +8,8 @@ import time
 import click
 from rich.console import Console
 
-from mooring.api.running import Pod
+from mooring.api.kinds import NODES, PODS
+from mooring.api.objects import Pod
 from mooring.config import LoadedConfig, default_config
 from mooring.core.build import registry_with
 from mooring.demo.examples import EXAMPLES, read
@@ -18,7 +19,6 @@ from mooring.explain.report import report
 from mooring.sandbox.cluster.applying import read_trees
 from mooring.sandbox.cluster.live_view import PERIOD, PlainView, Tally, TerminalView, View
 from mooring.sandbox.cluster.local_cluster import LocalCluster
-from mooring.sandbox.controllers.kinds import NODES, PODS
 from mooring.sandbox.kubelet import load_nodes
 
 EXAMPLE = "tour"

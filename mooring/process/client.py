@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
+from mooring.api.kinds import PODS, WATCHED, ApiResource
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Pod
 from mooring.client.errors import ApiError, ClusterError
-from mooring.client.kinds import BY_MODEL, PODS, ApiResource
 from mooring.client.port import Cluster
 from mooring.framework.pod import PodInfo
 
@@ -53,8 +53,7 @@ class LiveClient:
     ) -> None:
         self._cluster = cluster
         self._resources: dict[type[KubeObject], ApiResource[KubeObject]] = {
-            **BY_MODEL,
-            **{resource.model: resource for resource in custom},
+            resource.model: resource for resource in (*WATCHED, *custom)
         }
         self._may_bind = may_bind
         self._away_at = -math.inf
@@ -127,9 +126,8 @@ class LiveClient:
         await self._cluster.delete(self._resource(obj), obj.name, obj.namespace, uid=obj.uid)
 
     def _resource(self, obj: KubeObject) -> ApiResource[KubeObject]:
-        model = Pod if isinstance(obj, Pod) else type(obj)  # of pods, informers may read more than we need
         try:
-            return self._resources[model]
+            return self._resources[type(obj)]
         except KeyError:
             raise TypeError(
                 f"{type(obj).__name__}: the scheduler knows no such kind; name it in a plugin's `watches`"

@@ -17,11 +17,11 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
+from mooring.api.kinds import PODS
 from mooring.api.meta import KubeObject
 from mooring.client.backoff import Backoff
 from mooring.client.errors import ApiError, ClusterError
 from mooring.client.event_recorder import EventRecorder
-from mooring.client.kinds import PODS
 from mooring.client.port import Cluster
 from mooring.core.binding import BindingCycle
 from mooring.core.decision import Decision

@@ -18,8 +18,8 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from mooring.api.kinds import ApiResource
 from mooring.client.errors import ApiError, ClusterError
-from mooring.client.kinds import ApiResource
 from mooring.client.port import Cluster, Obj
 from mooring.serving.messages import Answer, Request, User, failure
 from mooring.serving.reviews import (

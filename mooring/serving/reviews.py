@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject, Value
-from mooring.client.kinds import ApiResource
 from mooring.serving.messages import User
 
 

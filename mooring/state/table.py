@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -112,7 +113,7 @@ class NodeTable:
             if line is not None:
                 given[1 + line] = max(0, amount)
         self.unschedulable.data[row] = node.spec.unschedulable
-        self.taints.set(row, tuple(node.spec.taints))
+        self.taints.set(row, tuple(map(_untimed, node.spec.taints)))
         self.features.set(row, frozenset(node.status.declared_features))
         labels = node.metadata.labels
         for key in labels:
@@ -274,3 +275,8 @@ class NodeTable:
     def pods(self) -> Iterator[PodInfo]:
         for info in self.nodes:
             yield from info.pods
+
+
+def _untimed(taint: Taint) -> Taint:
+    """The taint without its time, which no plugin reads and which would make every taint a new value."""
+    return taint if taint.time_added is None else msgspec.structs.replace(taint, time_added=None)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from mooring.api.meta import Condition, ObjectMeta, Quantity
-from mooring.api.objects import ContainerImage, Node, NodeSpec, NodeStatus, Taint
+from mooring.api.meta import ObjectMeta, Quantity
+from mooring.api.objects import ContainerImage, Node, NodeCondition, NodeSpec, NodeStatus, Taint
 from mooring.testing.selectors import taint
 from mooring.testing.served import each_of, served
 
@@ -51,7 +51,7 @@ def make_node(
         status=NodeStatus(
             allocatable=dict(amounts if allocatable is None else allocatable),
             capacity=dict(amounts if allocatable is None else allocatable),
-            conditions=[Condition(type="Ready", status="True" if ready else "False")],
+            conditions=[NodeCondition(type="Ready", status="True" if ready else "False")],
             images=[ContainerImage(names=[n], size_bytes=size) for n, size in (images or {}).items()],
             declared_features=each_of(declared_features),
         ),

@@ -17,12 +17,11 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from mooring.api.kinds import PODS, ApiResource
 from mooring.api.meta import KubeObject
-from mooring.api.objects import Node
-from mooring.api.running import Pod
+from mooring.api.objects import Node, Pod
 from mooring.api.selectors import matches
 from mooring.client.controller import Context, Controller
-from mooring.client.kinds import ApiResource
 from mooring.client.port import PatchType
 from mooring.client.virtual_time import START, VirtualTimeLoop
 from mooring.core.build import registry_with
@@ -35,7 +34,6 @@ from mooring.framework.plugin import Plugin
 from mooring.sandbox.apiserver.context.resource import Resource
 from mooring.sandbox.cluster.applying import Tree, read_trees, tree_of
 from mooring.sandbox.cluster.local_cluster import LocalCluster
-from mooring.sandbox.controllers.kinds import PODS
 from mooring.sandbox.kubelet import make_nodes
 from mooring.sandbox.kubelet.machines import FAILED
 from mooring.testing.cluster import Config, loaded
@@ -179,7 +177,7 @@ class WholeCluster:
 
     def _pending(self, pods: Iterable[str]) -> Sequence[str]:
         if not pods:
-            return [pod.key for pod in self.pods() if not pod.spec.node_name and not pod.terminal]
+            return [pod.key for pod in self.pods() if not pod.spec.node_name and not pod.finished]
         found = {pod.key: pod for pod in self.pods()}
         keys = map(_key, pods)
         return [key for key in keys if key not in found or not found[key].spec.node_name]

@@ -8,10 +8,10 @@ import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from mooring.api.kinds import NODES
 from mooring.client.cache import Cache
 from mooring.client.controller import Context
 from mooring.client.event_recorder import EventRecorder
-from mooring.client.kinds import NODES
 from mooring.sandbox.apiserver.server import EmbeddedServer
 from mooring.sandbox.kubelet import FakeNodes, make_nodes
 

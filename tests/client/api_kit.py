@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from mooring.api.kinds import PODS
 from mooring.api.objects import Pod
 from mooring.client.api_server import ApiServer
 from mooring.client.credentials import Credentials
 from mooring.client.credentials.identity import PlainIdentity
 from mooring.client.credentials.trust import Trust
-from mooring.client.kinds import PODS
 from mooring.client.port import Change
 from tests.client.certificates import authority, loopback
 from tests.client.loopback import Answer, Loopback, Request, serving

@@ -15,9 +15,9 @@ import msgspec
 
 from mooring.api.complaints import malformed
 from mooring.api.errors import ObjectError
+from mooring.api.kinds import ApiResource
 from mooring.api.patches import merge_patch
 from mooring.client.errors import ApiError, Unreachable
-from mooring.client.kinds import ApiResource
 from mooring.client.port import Change, Obj, Page, PatchType, ServedKind
 
 Tree = dict[str, Any]

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
+from mooring.api.kinds import PODS
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Pod
 from mooring.client.informers import NOT_TERMINAL, Informer, Informers
-from mooring.client.kinds import PODS
 from tests.client import virtual_time
 from tests.client.fake_cluster import FakeCluster, Tree
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject, ObjectMeta, OwnerReference
 from mooring.client.cache import MOST_GONE, Collection
-from mooring.client.kinds import ApiResource
 
 MAPS = ApiResource("", "v1", "configmaps", True, KubeObject)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mooring.api.kinds import NODES
 from mooring.client.api_server import ApiServer
 from mooring.client.credentials import (
     Credentials,
@@ -17,7 +18,6 @@ from mooring.client.credentials import (
     loading,
 )
 from mooring.client.errors import ApiError
-from mooring.client.kinds import NODES
 from tests.client.api_kit import run, status
 from tests.client.certificates import Authority, authority, loopback
 from tests.client.kubeconfig_kit import headers_of

@@ -8,9 +8,9 @@ from itertools import pairwise
 
 import pytest
 
+from mooring.api.kinds import NODES, PODS
 from mooring.api.objects import Node, Pod
 from mooring.client.informers import STALL_AFTER, TURN, Informer, Informers
-from mooring.client.kinds import NODES, PODS
 from tests.client import virtual_time
 from tests.client.fake_cluster import FakeCluster
 from tests.client.informer_kit import MINUTE, Recorded, following_pods, node, pod, running, settled, unseen

@@ -8,9 +8,9 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mooring.api.kinds import PODS
 from mooring.client.errors import ApiError
 from mooring.client.informers import NOT_TERMINAL, Informer
-from mooring.client.kinds import PODS
 from tests.client import virtual_time
 from tests.client.fake_cluster import FakeCluster
 from tests.client.informer_kit import Recorded, pod, running

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 from mooring.api.errors import MalformedObject
-from mooring.api.kinds import ApiResource
+from mooring.api.kinds import NODES, PERSISTENT_VOLUMES, PODS, WATCHED, ApiResource
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Pod
 from mooring.client.errors import ApiError, Unreachable
 from mooring.client.informers import Informer, Informers
-from mooring.client.kinds import NODES, PERSISTENT_VOLUMES, PODS, WATCHED
 from mooring.client.port import Page
 from tests.client import virtual_time
 from tests.client.fake_cluster import FakeCluster

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mooring.api.kinds import LEASES, ApiResource
 from mooring.client.errors import ApiError, Unreachable
 from mooring.client.event_recorder import EventRecorder
-from mooring.client.kinds import ApiResource
-from mooring.client.leader_election import LEASES, LeaderElector, LeadershipLostError, new_identity
+from mooring.client.leader_election import LeaderElector, LeadershipLostError, new_identity
 from mooring.client.port import Obj
 from tests.client import virtual_time
 from tests.client.fake_cluster import FakeCluster, Tree

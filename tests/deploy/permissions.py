@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mooring.client.kinds import WATCHED
+from mooring.api.kinds import WATCHED
 
 
 class Permission(NamedTuple):

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
+from mooring.api.kinds import LEASES, NAMESPACES, NODES, PODS
 from mooring.api.meta import ObjectReference
 from mooring.api.objects import Pod
 from mooring.client.api_server import ApiServer
 from mooring.client.credentials import load_credentials
 from mooring.client.event_recorder import EventRecorder
 from mooring.client.informers import NOT_TERMINAL, Informer, Informers
-from mooring.client.kinds import NAMESPACES, NODES, PODS
-from mooring.client.leader_election import LEASES, LeaderElector, LeadershipLostError
+from mooring.client.leader_election import LeaderElector, LeadershipLostError
 from tests.client.informer_kit import Recorded, running
 from tests.live.control_plane import ControlPlane
 from tests.live.cut_proxy import CutProxy

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from mooring.client.kinds import WATCHED
+from mooring.api.kinds import WATCHED
 from tests.deploy.manifests import DEPLOY, OVERLAYS, render
 from tests.deploy.page import commands
 from tests.deploy.permissions import CLUSTER_WIDE, FORBIDDEN, LEASE, NEW_LEASE, Permission

@@ -11,12 +11,13 @@ from mooring.api.meta import LabelSelector, ObjectMeta, OwnerReference
 from mooring.api.objects import Pod, Taint, Toleration, TopologySpreadConstraint
 from mooring.api.workloads import (
     ReplicaSet,
+    ReplicaSetSpec,
     ReplicationController,
     ReplicationControllerSpec,
     Service,
     ServiceSpec,
-    SetSpec,
     StatefulSet,
+    StatefulSetSpec,
 )
 from mooring.framework.events import Action, ClusterEvent, Hint, Resource
 from mooring.framework.status import SKIP, SKIP_SHAPE, Status
@@ -324,8 +325,8 @@ class TestDefaultConstraints:
         ("api_version", "owner"),
         [
             ("v1", ReplicationController(spec=ReplicationControllerSpec(selector={"app": "web"}))),
-            ("apps/v1", ReplicaSet(spec=SetSpec(selector=app("web")))),
-            ("apps/v1", StatefulSet(spec=SetSpec(selector=app("web")))),
+            ("apps/v1", ReplicaSet(spec=ReplicaSetSpec(selector=app("web")))),
+            ("apps/v1", StatefulSet(spec=StatefulSetSpec(selector=app("web")))),
         ],
     )
     def test_the_controller_selects_too(self, api_version: str, owner: Any) -> None:

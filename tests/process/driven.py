@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
+from mooring.api.kinds import EVENTS, NODES, PODS, ApiResource
 from mooring.api.patches import merge_patch
 from mooring.client.errors import ApiError, Unreachable
 from mooring.client.event_recorder import EventRecorder
 from mooring.client.informers import Informers
-from mooring.client.kinds import EVENTS, NODES, PODS, ApiResource
 from mooring.client.port import Obj, PatchType
 from mooring.config import LoadedConfig
 from mooring.core.decision import Decision

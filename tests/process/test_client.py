@@ -8,12 +8,11 @@ from collections.abc import Awaitable, Callable
 import msgspec
 import pytest
 
-from mooring.api import running
+from mooring.api.kinds import PERSISTENT_VOLUME_CLAIMS, PODS
 from mooring.api.objects import Pod
 from mooring.api.storage import PersistentVolumeClaim
 from mooring.api.workloads import Namespace
 from mooring.client.errors import ApiError, Unreachable
-from mooring.client.kinds import PERSISTENT_VOLUME_CLAIMS, PODS
 from mooring.framework.pod import PodInfo, Shapes
 from mooring.process.client import PATIENCE, LiveClient, NotLeadingError
 from tests.client import virtual_time
@@ -223,14 +222,6 @@ class TestWrites:
             with pytest.raises(ApiError) as refusal:
                 await server.get(PERSISTENT_VOLUME_CLAIMS, "c", "default")
             assert refusal.value.not_found
-
-        with_a_pod(scenario)
-
-    def test_a_pod_of_which_more_was_read_is_a_pod(self) -> None:
-        async def scenario(server: Server, client: LiveClient, info: PodInfo) -> None:
-            whole = msgspec.convert(server.pod("p"), running.Pod)
-            await client.patch(whole, {"metadata": {"annotations": {"a": "b"}}})
-            assert server.pod("p")["metadata"]["annotations"] == {"a": "b"}
 
         with_a_pod(scenario)
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 import uvloop
 
-from mooring.client.kinds import ApiResource
+from mooring.api.kinds import ApiResource
 from mooring.client.port import Obj
 from mooring.serving.gate import Gate
 from mooring.serving.identity import ServingIdentity

@@ -9,7 +9,7 @@ from mooring.api.objects import Node, Pod
 from mooring.core.decision import Decision
 from tests.state.world import Rules, World
 
-_KINDS_KEPT = [kind for kind in KINDS.values() if kind not in (Pod, Node)]
+_KINDS_KEPT = [kind.model for kind in KINDS.values() if kind.model not in (Pod, Node)]
 
 
 class Moment:

@@ -8,7 +8,6 @@ from typing import Any
 from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject
 from mooring.client.informers import Informer, Informers, Sink
-from mooring.client.kinds import WATCHED
 from mooring.client.port import Cluster
 from mooring.config import LoadedConfig
 from mooring.extender.calling.make import make_extenders
@@ -27,15 +26,14 @@ class LiveExtenders:
         cluster: Cluster,
         sink: Sink,
         custom: Iterable[ApiResource[KubeObject]] = (),
-        watched: Iterable[ApiResource[KubeObject]] = WATCHED,
         pods: Informer[Any] | None = None,
     ) -> Informers:
         """Informers that also keep what the extenders are shown; plain ones where there are no extenders,
         which may share an informer of pods."""
         if not self.extenders:
-            return Informers(cluster, sink, watched, custom=custom, pods=pods)
+            return Informers(cluster, sink, custom=custom, pods=pods)
         sink = ForgettingSink(sink, self._originals)
-        return Informers(cluster, sink, self._originals.watched(watched), custom=custom)
+        return Informers(cluster, sink, self._originals.watched(), custom=custom)
 
     def close(self) -> None:
         for extender in self.extenders:

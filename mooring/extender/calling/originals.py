@@ -7,11 +7,10 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import Raw
 
-from mooring.api.kinds import ApiResource
+from mooring.api.kinds import WATCHED, ApiResource
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Node, Pod
 from mooring.client.informers import Sink
-from mooring.client.kinds import WATCHED
 from mooring.config import Extender
 
 _members = msgspec.json.Decoder(dict[str, Raw]).decode

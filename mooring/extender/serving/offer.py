@@ -7,12 +7,11 @@ from functools import partial
 
 import msgspec
 
-from mooring.api.kinds import ApiResource
+from mooring.api.kinds import NODES, PODS, WATCHED, ApiResource
 from mooring.api.meta import KubeObject, ObjectMeta
 from mooring.api.objects import Pod
 from mooring.client.errors import ClusterError
 from mooring.client.informers import Sink
-from mooring.client.kinds import NODES, PODS, WATCHED
 from mooring.client.port import Cluster
 from mooring.config import LoadedConfig
 from mooring.core.intake import kinds_of_plugins

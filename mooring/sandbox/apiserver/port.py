@@ -8,9 +8,9 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from mooring.api.errors import MalformedObject
+from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject
 from mooring.client.decoding import Reader, reader_of
-from mooring.client.kinds import ApiResource
 from mooring.client.port import Change, Page, PatchType, ServedKind
 from mooring.sandbox.apiserver.authorization.users import IN_PROCESS, User
 from mooring.sandbox.apiserver.context.api import Api

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from mooring.api.documents import DocumentError, read_documents
+from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject
 from mooring.client.errors import ApiError
-from mooring.client.kinds import ApiResource
 from mooring.client.port import PatchType
 from mooring.sandbox.apiserver.context.resource import Registry
 from mooring.sandbox.apiserver.port import EmbeddedCluster

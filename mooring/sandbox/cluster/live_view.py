@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from mooring.api.running import Node, Pod
+from mooring.api.objects import Node, Pod
 from mooring.client.cache import Collection
 from mooring.core.decision import Decision
 from mooring.explain.text import why
@@ -67,7 +67,7 @@ class Tally:
 
 
 def _state(pod: Pod) -> str:
-    if pod.terminal:
+    if pod.finished:
         return pod.status.phase.lower()
     if pod.status.phase == "Running":
         return "running"

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
-from typing import Any
 
 from mooring import __version__
+from mooring.api.kinds import PODS
 from mooring.client.cache import Cache
 from mooring.client.event_recorder import EventRecorder
-from mooring.client.kinds import WATCHED, ApiResource
 from mooring.client.parallel import Threads
 from mooring.client.port import Cluster
 from mooring.config import LoadedConfig
@@ -23,16 +22,11 @@ from mooring.process.driver import Driver
 from mooring.process.routes import decision_routes
 from mooring.runtime.registry import Registry
 from mooring.sandbox.cluster.work import Work
-from mooring.sandbox.controllers.kinds import PODS
 from mooring.serving.messages import Handler
 
 USER_AGENT = f"mooring/{__version__}"
 TURN = 0.02  # seconds of scheduling at a time; where nobody's answers are waited for, longer turns pay
 LAST_WORDS = 2.0  # seconds for events that are not posted yet
-_WATCHED: tuple[ApiResource[Any], ...] = tuple(
-    PODS if resource.name == PODS.name else resource for resource in WATCHED
-)
-"""Pods are read as the controllers read them: what one of both has read, the other need not read again."""
 
 
 class LocalScheduler:
@@ -67,7 +61,7 @@ class LocalScheduler:
         )
         self._driver = Driver(self.core, cluster, self._recorder, on_decision=on_decision, turn=TURN)
         self._informers = self._extenders.informers(
-            cluster, self._driver, kinds_of_plugins(self.core), _WATCHED, cache.informer(PODS)
+            cluster, self._driver, kinds_of_plugins(self.core), cache.informer(PODS)
         )
         self._work = Work()
 

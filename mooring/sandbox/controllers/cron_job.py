@@ -9,12 +9,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
+from mooring.api.jobs import CronJob, CronJobStatus, Job
+from mooring.api.kinds import CRON_JOBS, JOBS
+from mooring.api.meta import ObjectReference
 from mooring.api.times import format_time, parse_time
 from mooring.client.controller import Context, Controller
 from mooring.client.errors import ApiError
 from mooring.sandbox.controllers.cron_schedule import Every, Schedule, ScheduleError, parse_schedule
-from mooring.sandbox.controllers.jobs import CronJob, CronJobStatus, Job, JobReference
-from mooring.sandbox.controllers.kinds import CRON_JOBS, JOBS
 from mooring.sandbox.controllers.owning import controller_reference
 from mooring.sandbox.controllers.pods import namespace_terminating
 from mooring.sandbox.controllers.statuses import status_changes
@@ -258,8 +259,8 @@ def _body(cron_job: CronJob, time: float) -> dict[str, Any]:
     }
 
 
-def _reference(job: Job) -> JobReference:
-    return JobReference(
+def _reference(job: Job) -> ObjectReference:
+    return ObjectReference(
         api_version=JOBS.api_version,
         kind="Job",
         namespace=job.namespace,

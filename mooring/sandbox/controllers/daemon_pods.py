@@ -6,13 +6,13 @@ from typing import Any, Final
 
 import msgspec
 
+from mooring.api.kinds import DAEMON_SETS
 from mooring.api.meta import Struct
 from mooring.api.objects import Affinity, Node, Pod, Toleration
 from mooring.api.selectors import from_map, node_selector_matches
 from mooring.api.tolerations import NO_EXECUTE, NO_SCHEDULE, find_untolerated
-from mooring.sandbox.controllers.kinds import DAEMON_SETS
+from mooring.api.workloads import DaemonSet
 from mooring.sandbox.controllers.owning import controller_reference
-from mooring.sandbox.controllers.sets import DaemonSet
 from mooring.sandbox.controllers.templates import pod_of
 
 Tree = dict[str, Any]

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from mooring.api.running import Pod
-from mooring.sandbox.controllers.sets import DaemonSet
+from mooring.api.objects import Pod
+from mooring.api.workloads import DaemonSet
 
 
 class Steps(NamedTuple):

@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 from typing import NamedTuple
 
-from mooring.api.objects import Node
-from mooring.api.running import Pod
+from mooring.api.kinds import DAEMON_SETS, NODES
+from mooring.api.objects import Node, Pod
 from mooring.api.selectors import Selector, compile_selector
+from mooring.api.workloads import ControllerRevision, DaemonSet, DaemonSetStatus
 from mooring.client.controller import Context
 from mooring.client.errors import ApiError
 from mooring.sandbox.controllers.daemon_pods import HASH, Moulds, Placement, by_age, is_updated, target_of
 from mooring.sandbox.controllers.daemon_rollout import OnNode, Steps, next_steps, surges
-from mooring.sandbox.controllers.kinds import DAEMON_SETS, NODES
 from mooring.sandbox.controllers.owning import Claims
 from mooring.sandbox.controllers.placement import index_by_node, pods_on
 from mooring.sandbox.controllers.pods import PodController, available_in, namespace_terminating
 from mooring.sandbox.controllers.revisions import History
-from mooring.sandbox.controllers.sets import ControllerRevision, DaemonSet, DaemonSetStatus
 from mooring.sandbox.controllers.statuses import status_changes
 
 FIRST_BACKOFF = 1.0  # seconds before a failed pod is replaced once more on the same node; doubles
@@ -133,7 +132,7 @@ class DaemonSetController(PodController[DaemonSet]):
     def _look(self, set: DaemonSet, hash: str) -> Look:
         pods: dict[str, list[Pod]] = {}
         for pod in self.pods.controlled_by(set.uid):
-            if not (pod.terminal and pod.terminating) and (node := target_of(pod)):
+            if not (pod.finished and pod.terminating) and (node := target_of(pod)):
                 pods.setdefault(node, []).append(pod)
         return Look(set, hash, self._memory(set), pods, self.context.clock())
 
@@ -150,9 +149,9 @@ class DaemonSetController(PodController[DaemonSet]):
                 create.append(node.name)
             elif may_stay and pods is not None:
                 live = [pod for pod in pods if not pod.terminating]
-                ended = [pod for pod in live if pod.terminal]
+                ended = [pod for pod in live if pod.finished]
                 delete += self._ended(look, node, ended)
-                running = sorted((pod for pod in live if not pod.terminal), key=by_age)
+                running = sorted((pod for pod in live if not pod.finished), key=by_age)
                 if not surges(look.set):
                     delete += running[1:]
                 elif wanted and not running:

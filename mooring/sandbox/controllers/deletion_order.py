@@ -8,7 +8,7 @@ from functools import cache
 from heapq import nsmallest
 from math import log2
 
-from mooring.api.running import Pod
+from mooring.api.objects import Pod
 from mooring.api.selectors import parse_int64
 from mooring.api.times import parse_time
 

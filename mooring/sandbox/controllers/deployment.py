@@ -6,8 +6,10 @@ from typing import Any
 
 import msgspec
 
-from mooring.api.running import Pod
+from mooring.api.kinds import DEPLOYMENTS, PODS, REPLICA_SETS
+from mooring.api.objects import Pod
 from mooring.api.selectors import Selector, compile_selector
+from mooring.api.workloads import Deployment, DeploymentStatus, ReplicaSet
 from mooring.client.controller import Context, Controller
 from mooring.client.errors import ApiError
 from mooring.sandbox.controllers.deployment_history import (
@@ -41,10 +43,8 @@ from mooring.sandbox.controllers.deployment_status import (
     note_progress,
     set_condition,
 )
-from mooring.sandbox.controllers.kinds import DEPLOYMENTS, PODS, REPLICA_SETS
 from mooring.sandbox.controllers.owning import Claims, concerned, controller_reference, index_orphans
 from mooring.sandbox.controllers.pods import namespace_terminating
-from mooring.sandbox.controllers.replicas import Deployment, DeploymentStatus, ReplicaSet
 from mooring.sandbox.controllers.statuses import status_changes
 
 PAUSE = 0.01  # seconds in which many pods may go before a Deployment that waits for it looks again
@@ -171,7 +171,7 @@ class _Turn:
     def _old_pods_left(self) -> bool:
         pods = self._controller.pods
         return any(
-            rs.status.replicas or any(not pod.terminal for pod in pods.controlled_by(rs.uid))
+            rs.status.replicas or any(not pod.finished for pod in pods.controlled_by(rs.uid))
             for rs in self._old
         )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from mooring.api.selectors import parse_int64
+from mooring.api.workloads import Deployment, ReplicaSet
 from mooring.sandbox.controllers.deployment_scaling import (
     DESIRED_REPLICAS,
     INT32_MAX,
@@ -13,7 +14,6 @@ from mooring.sandbox.controllers.deployment_scaling import (
     by_age,
     replicas_annotations,
 )
-from mooring.sandbox.controllers.replicas import Deployment, ReplicaSet
 from mooring.sandbox.controllers.templates import hash_of
 
 REVISION = "deployment.kubernetes.io/revision"

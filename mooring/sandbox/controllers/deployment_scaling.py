@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import chain
 
-from mooring.sandbox.controllers.replicas import Deployment, ReplicaSet
+from mooring.api.workloads import Deployment, ReplicaSet
 
 DESIRED_REPLICAS = "deployment.kubernetes.io/desired-replicas"
 MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"

@@ -8,9 +8,9 @@ import msgspec
 
 from mooring.api.meta import Condition
 from mooring.api.times import parse_time
+from mooring.api.workloads import Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet
 from mooring.sandbox.controllers.deployment_scaling import INT32_MAX, max_unavailable, total_size
 from mooring.sandbox.controllers.replica_set import REPLICA_FAILURE
-from mooring.sandbox.controllers.replicas import Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet
 
 PROGRESSING = "Progressing"
 AVAILABLE = "Available"

@@ -9,48 +9,29 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from mooring.api.meta import Condition, KubeObject, LabelSelector, OwnerReference, Struct
-from mooring.api.running import Pod
-from mooring.api.selectors import Selector, SelectorError, compile_selector
-from mooring.api.times import parse_time
-from mooring.client.cache import Collection
-from mooring.client.controller import Context, Controller
-from mooring.client.errors import ApiError
-from mooring.client.kinds import ApiResource
-from mooring.client.port import PatchType
-from mooring.sandbox.controllers.kinds import (
+from mooring.api.kinds import (
     DEPLOYMENTS,
+    POD_DISRUPTION_BUDGETS,
     PODS,
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
     STATEFUL_SETS,
+    ApiResource,
 )
+from mooring.api.meta import KubeObject, LabelSelector, OwnerReference, Struct
+from mooring.api.objects import Pod
+from mooring.api.selectors import Selector, SelectorError, compile_selector
+from mooring.api.times import parse_time
+from mooring.api.workloads import PodDisruptionBudget, PodDisruptionBudgetStatus
+from mooring.client.cache import Collection
+from mooring.client.controller import Context, Controller
+from mooring.client.errors import ApiError
+from mooring.client.port import PatchType
 
 DELETION_TIMEOUT = 120.0  # seconds within which an evicted pod should be deleted
 STALE_CONDITION = 120.0  # seconds after which a pod that was to be disrupted and was not is told so
 PAUSE = 0.05  # pods change in crowds: a status that is late by so little serves as well
 ALLOWED = "DisruptionAllowed"
-
-
-class PodDisruptionBudgetSpec(Struct):
-    selector: LabelSelector | None = None
-    min_available: int | str | None = None
-    max_unavailable: int | str | None = None
-
-
-class PodDisruptionBudgetStatus(Struct):
-    observed_generation: int = 0
-    disrupted_pods: dict[str, str] = {}
-    disruptions_allowed: int = 0
-    current_healthy: int = 0
-    desired_healthy: int = 0
-    expected_pods: int = 0
-    conditions: list[Condition] = []
-
-
-class PodDisruptionBudget(KubeObject):
-    spec: PodDisruptionBudgetSpec = msgspec.field(default_factory=PodDisruptionBudgetSpec)
-    status: PodDisruptionBudgetStatus = msgspec.field(default_factory=PodDisruptionBudgetStatus)
 
 
 class _ScaleSpec(Struct):
@@ -59,9 +40,6 @@ class _ScaleSpec(Struct):
 
 class Scale(KubeObject):
     spec: _ScaleSpec = msgspec.field(default_factory=_ScaleSpec)
-
-
-BUDGETS = ApiResource("policy", "v1", "poddisruptionbudgets", True, PodDisruptionBudget)
 
 
 class SyncError(Exception):
@@ -82,7 +60,7 @@ class DisruptionController(Controller):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._selectors: dict[str, tuple[LabelSelector | None, Selector]] = {}  # by the key of the budget
-        self._budgets = self.cache.follow(BUDGETS)
+        self._budgets = self.cache.follow(POD_DISRUPTION_BUDGETS)
         self._pods = self.cache.follow(PODS)
         self._deployments = self.cache.follow(DEPLOYMENTS)
         self._replica_sets = self.cache.follow(REPLICA_SETS)
@@ -295,7 +273,9 @@ class DisruptionController(Controller):
             "status": {**status, "disruptedPods": {**wanted.disrupted_pods, **gone}},
         }
         self._budgets.wrote(
-            await self.cluster.patch(BUDGETS, budget.name, patch, budget.namespace, subresource="status")
+            await self.cluster.patch(
+                POD_DISRUPTION_BUDGETS, budget.name, patch, budget.namespace, subresource="status"
+            )
         )
 
     # ---- pods that were spared

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from mooring.api.objects import Volume
-from mooring.api.running import Pod
+from mooring.api.kinds import PERSISTENT_VOLUME_CLAIMS, PODS
+from mooring.api.objects import Pod, Volume
+from mooring.api.storage import PersistentVolumeClaim
 from mooring.client.controller import Context, Controller
 from mooring.client.errors import ApiError
-from mooring.sandbox.controllers.kinds import PERSISTENT_VOLUME_CLAIMS, PODS
 from mooring.sandbox.controllers.owning import controller_reference
-from mooring.sandbox.controllers.storage import PersistentVolumeClaim
 
 
 class EphemeralVolumes(Controller):

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 
 from mooring.api.events import Event
+from mooring.api.kinds import EVENTS
 from mooring.client.controller import Context, Controller
 from mooring.client.errors import ApiError
-from mooring.client.kinds import EVENTS
 
 LIFETIME = 3600.0  # seconds
 LEAST_PAUSE = 60.0  # between two looks

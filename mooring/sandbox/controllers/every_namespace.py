@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from mooring.api.kinds import NAMESPACES, ApiResource
 from mooring.api.meta import KubeObject
+from mooring.api.workloads import Namespace
 from mooring.client.controller import Context, Controller
 from mooring.client.errors import ApiError
-from mooring.client.kinds import ApiResource
-from mooring.sandbox.controllers.namespace import NAMESPACES, Namespace
 
 SERVICE_ACCOUNTS = ApiResource("", "v1", "serviceaccounts", True, KubeObject)
 CONFIG_MAPS = ApiResource("", "v1", "configmaps", True, KubeObject)  # their content can be large

@@ -16,26 +16,25 @@ from mooring.api.complaints import malformed
 from mooring.api.decode import from_dict, strip_nulls, validate
 from mooring.api.defaults import identified
 from mooring.api.errors import MISSING, MalformedObject
-from mooring.api.meta import KubeObject
-from mooring.api.objects import Node, Pod
-from mooring.client.kinds import ApiResource
-from mooring.sandbox.controllers.daemon_pods import Moulds as DaemonMoulds
-from mooring.sandbox.controllers.daemon_pods import Placement, target_of
-from mooring.sandbox.controllers.deployment_history import replica_set_body
-from mooring.sandbox.controllers.job_pods import Moulds as JobMoulds
-from mooring.sandbox.controllers.jobs import Job
-from mooring.sandbox.controllers.kinds import (
+from mooring.api.jobs import Job
+from mooring.api.kinds import (
     DAEMON_SETS,
     DEPLOYMENTS,
     JOBS,
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
     STATEFUL_SETS,
+    ApiResource,
 )
+from mooring.api.meta import KubeObject
+from mooring.api.objects import Node, Pod
+from mooring.api.workloads import DaemonSet, Deployment, Replicas, ReplicationController, StatefulSet
+from mooring.sandbox.controllers.daemon_pods import Moulds as DaemonMoulds
+from mooring.sandbox.controllers.daemon_pods import Placement, target_of
+from mooring.sandbox.controllers.deployment_history import replica_set_body
+from mooring.sandbox.controllers.job_pods import Moulds as JobMoulds
 from mooring.sandbox.controllers.owning import controller_reference, kind_of
-from mooring.sandbox.controllers.replicas import Deployment, Replicas, ReplicationController
 from mooring.sandbox.controllers.revisions import first_hash, first_revision
-from mooring.sandbox.controllers.sets import DaemonSet, StatefulSet
 from mooring.sandbox.controllers.stateful_claims import claim_name, claim_of
 from mooring.sandbox.controllers.stateful_pods import member_of
 from mooring.sandbox.controllers.templates import pod_of

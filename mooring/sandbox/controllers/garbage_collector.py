@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITIONS
 from mooring.api.meta import KubeObject, ObjectMeta, OwnerReference
 from mooring.client.cache import Collection
 from mooring.client.controller import Context, Controller
 from mooring.client.errors import ApiError
 from mooring.client.port import ServedKind
-from mooring.sandbox.controllers.kinds import CUSTOM_RESOURCE_DEFINITIONS
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"

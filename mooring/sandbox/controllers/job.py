@@ -6,8 +6,10 @@ import asyncio
 
 import msgspec
 
+from mooring.api.jobs import Job, JobStatus, UncountedTerminatedPods
+from mooring.api.kinds import JOBS, PODS
 from mooring.api.meta import Condition
-from mooring.api.running import Pod
+from mooring.api.objects import Pod
 from mooring.api.selectors import Selector, compile_selector
 from mooring.client.controller import Context, Controller
 from mooring.client.errors import ApiError, ClusterError
@@ -25,8 +27,6 @@ from mooring.sandbox.controllers.job_pods import (
     waits_for_failed,
 )
 from mooring.sandbox.controllers.job_tally import COMPLETE, Finish, Tally, deadline_in, finish_of
-from mooring.sandbox.controllers.jobs import Job, JobStatus, UncountedTerminatedPods
-from mooring.sandbox.controllers.kinds import JOBS, PODS
 from mooring.sandbox.controllers.owning import Claims, controller_reference
 from mooring.sandbox.controllers.pods import PodController, namespace_terminating
 from mooring.sandbox.controllers.statuses import status_changes

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
+from mooring.api.jobs import Job, OnExitCodes, OnPodCondition, PodFailurePolicyRule
+from mooring.api.kinds import JOBS
 from mooring.api.meta import Condition
-from mooring.api.running import ContainerStatus, Pod
+from mooring.api.objects import ContainerStatus, Pod
 from mooring.api.times import parse_time
-from mooring.sandbox.controllers.jobs import Job, OnExitCodes, OnPodCondition, PodFailurePolicyRule
-from mooring.sandbox.controllers.kinds import JOBS
 from mooring.sandbox.controllers.owning import controller_reference
 from mooring.sandbox.controllers.templates import pod_of
 

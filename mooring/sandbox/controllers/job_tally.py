@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from mooring.api.running import Pod
+from mooring.api.jobs import Job, UncountedTerminatedPods
+from mooring.api.objects import Pod
 from mooring.api.times import parse_time
 from mooring.sandbox.controllers.job_indexes import parse_indexes
 from mooring.sandbox.controllers.job_pods import (
@@ -16,7 +17,6 @@ from mooring.sandbox.controllers.job_pods import (
     index_of,
     rule_on,
 )
-from mooring.sandbox.controllers.jobs import Job, UncountedTerminatedPods
 
 
 class Finish(NamedTuple):
@@ -44,7 +44,7 @@ class Tally:
         self.now = now
         self.active = [pod for pod in pods if pod.active]
         self.ready = sum(pod.ready for pod in self.active)
-        self.terminating = [pod for pod in pods if pod.terminating and not pod.terminal]
+        self.terminating = [pod for pod in pods if pod.terminating and not pod.finished]
         self.tracked = [pod for pod in pods if tracked(pod)]
         valid = [pod for pod in self.tracked if self.valid(pod)]
         self.all_failed = [pod for pod in valid if has_failed(job, pod)]

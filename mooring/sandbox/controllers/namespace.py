@@ -8,14 +8,14 @@ from typing import Any
 
 import msgspec
 
-from mooring.api.meta import Condition, KubeObject, Struct
-from mooring.api.running import Pod
+from mooring.api.kinds import NAMESPACES, PODS, ApiResource
+from mooring.api.meta import KubeObject
+from mooring.api.objects import Pod
 from mooring.api.times import parse_time
+from mooring.api.workloads import Namespace
 from mooring.client.controller import Context, Controller
 from mooring.client.errors import ApiError, ClusterError
-from mooring.client.kinds import ApiResource
 from mooring.client.port import ServedKind
-from mooring.sandbox.controllers.kinds import PODS
 
 FINALIZER = "kubernetes"
 GRACE_PERIOD = 5.0  # seconds for all API servers to learn that nothing is to be created there any more
@@ -36,23 +36,6 @@ _FINE = {
     "NamespaceFinalizersRemaining": ("ContentHasNoFinalizers", "All content-preserving finalizers finished"),
 }
 """Conditions during the deletion of a namespace, with their reason and message if nothing blocks it."""
-
-
-class NamespaceSpec(Struct):
-    finalizers: list[str] = []
-
-
-class NamespaceStatus(Struct):
-    phase: str = ""
-    conditions: list[Condition] = []
-
-
-class Namespace(KubeObject):
-    spec: NamespaceSpec = msgspec.field(default_factory=NamespaceSpec)
-    status: NamespaceStatus = msgspec.field(default_factory=NamespaceStatus)
-
-
-NAMESPACES = ApiResource("", "v1", "namespaces", False, Namespace)
 
 
 class _Findings:
@@ -189,7 +172,7 @@ class NamespaceController(Controller):
             (
                 pod.spec.termination_grace_period_seconds or 0
                 for pod in self._pods.in_namespace(namespace.name)
-                if not pod.terminal
+                if not pod.finished
             ),
             default=0,
         )

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from mooring.api.coordination import Lease
-from mooring.api.running import Node, Pod, Taint
+from mooring.api.kinds import LEASES, NODES, PODS
+from mooring.api.objects import Node, Pod, Taint
 from mooring.api.times import parse_time
 from mooring.api.tolerations import NO_EXECUTE, NO_SCHEDULE
 from mooring.client.controller import Context, Controller
 from mooring.client.errors import ApiError
 from mooring.client.port import PatchType
-from mooring.sandbox.controllers.kinds import LEASES, NODES, PODS
 from mooring.sandbox.controllers.placement import index_by_node, pods_on
 from mooring.sandbox.controllers.zones import Zone, Zones, zone_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.api.running import Pod
+from mooring.api.objects import Pod
 from mooring.client.cache import Collection
 from mooring.client.controller import Controller
 from mooring.client.port import PatchType

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 
-from mooring.api.running import Node, Pod
+from mooring.api.kinds import NODES, PODS
+from mooring.api.objects import Node, Pod
 from mooring.client.controller import Context, Controller
 from mooring.client.errors import ApiError
-from mooring.sandbox.controllers.kinds import NODES, PODS
 from mooring.sandbox.controllers.placement import disrupt, index_by_node, pods_on
 
 QUARANTINE = 40.0  # seconds that a node may be missing before its pods are
@@ -46,7 +46,7 @@ class PodGC(Controller):
             self._miss(old.name)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        if new is None or not new.terminal:
+        if new is None or not new.finished:
             if self._terminated:
                 pod = old if new is None else new
                 assert pod is not None
@@ -134,7 +134,7 @@ class PodGC(Controller):
     async def _remove(self, pod: Pod, reason: str = "", message: str = "") -> None:
         """Delete without grace period: no kubelet will stop the pod."""
         try:
-            if not pod.terminal:
+            if not pod.finished:
                 await disrupt(self, self._pods, pod, reason, message, phase="Failed")
             await self.cluster.delete(PODS, pod.name, pod.namespace, uid=pod.uid, grace_period_seconds=0)
         except ApiError as refusal:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, Generic, TypeVar
 
+from mooring.api.kinds import PODS, ApiResource
 from mooring.api.meta import KubeObject
-from mooring.api.running import Pod
+from mooring.api.objects import Pod
 from mooring.api.selectors import Selector
 from mooring.api.times import parse_time
 from mooring.client.controller import Context, Controller
 from mooring.client.errors import ApiError
-from mooring.client.kinds import ApiResource
-from mooring.sandbox.controllers.kinds import PODS
 from mooring.sandbox.controllers.owning import concerned, index_orphans
 
 Owner = TypeVar("Owner", bound=KubeObject)

@@ -10,16 +10,15 @@ import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mooring.api.storage import TopologySelectorTerm
-from mooring.client.controller import Context, Controller
-from mooring.client.errors import ApiError
-from mooring.sandbox.controllers.kinds import (
+from mooring.api.kinds import (
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     STORAGE_CLASSES,
 )
-from mooring.sandbox.controllers.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from mooring.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, TopologySelectorTerm
+from mooring.client.controller import Context, Controller
+from mooring.client.errors import ApiError
 from mooring.sandbox.controllers.volume_matching import (
     PROVISIONED_BY,
     SELECTED_NODE,

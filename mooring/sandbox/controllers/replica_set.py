@@ -8,18 +8,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from operator import attrgetter
 from typing import ClassVar, TypeVar
 
+from mooring.api.kinds import REPLICA_SETS, REPLICATION_CONTROLLERS, ApiResource
 from mooring.api.meta import Condition
-from mooring.api.running import Pod
+from mooring.api.objects import Pod
 from mooring.api.selectors import Selector, compile_selector, from_map
+from mooring.api.workloads import Replicas, ReplicaSet, ReplicaSetStatus, ReplicationController
 from mooring.client.controller import Context
 from mooring.client.errors import ApiError, ClusterError
-from mooring.client.kinds import ApiResource
 from mooring.sandbox.controllers.deletion_order import pods_to_delete
-from mooring.sandbox.controllers.kinds import REPLICA_SETS, REPLICATION_CONTROLLERS
 from mooring.sandbox.controllers.owning import Claims, controller_reference
 from mooring.sandbox.controllers.pods import PodController, available_in, namespace_terminating
 from mooring.sandbox.controllers.replica_tally import Tally
-from mooring.sandbox.controllers.replicas import Replicas, ReplicaSet, ReplicaSetStatus, ReplicationController
 from mooring.sandbox.controllers.statuses import status_changes
 from mooring.sandbox.controllers.templates import pod_of
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mooring.api.running import Pod
+from mooring.api.objects import Pod
 from mooring.api.selectors import Selector
-from mooring.sandbox.controllers.replicas import Replicas
+from mooring.api.workloads import Replicas
 
 _Seen = tuple[bool, bool, bool, str | None, bool]
 """All that counts about a pod: is it selected, active, fully labeled, since when ready, leaving?"""
@@ -47,7 +47,7 @@ class Tally:
         labels, active = pod.metadata.labels, pod.active
         selected = self._selector.matches(labels)
         if not active:
-            leaving = selected and pod.metadata.deletion_timestamp is not None and not pod.terminal
+            leaving = selected and pod.metadata.deletion_timestamp is not None and not pod.finished
             return selected, False, False, None, leaving
         return selected, True, self._labels <= labels.items(), pod.ready_since, False
 

@@ -10,18 +10,13 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from mooring.api.kinds import PERSISTENT_VOLUME_CLAIMS, PODS, RESOURCE_QUOTAS, SERVICES, ApiResource
+from mooring.api.quotas import ResourceQuota, ResourceQuotaStatus
 from mooring.client.cache import Collection
 from mooring.client.controller import Context, Controller
-from mooring.client.kinds import ApiResource
-from mooring.sandbox.controllers.kinds import PERSISTENT_VOLUME_CLAIMS, PODS
 from mooring.sandbox.quota.amounts import Sum, equal, only
 from mooring.sandbox.quota.kinds import QuotaKind
 from mooring.sandbox.quota.registry import quota_kind
-from mooring.sandbox.quota.resource_quota import ResourceQuota, ResourceQuotaStatus
-from mooring.sandbox.quota.services import Service
-
-RESOURCE_QUOTAS = ApiResource("", "v1", "resourcequotas", True, ResourceQuota)
-SERVICES = ApiResource("", "v1", "services", True, Service)
 
 PAUSE = 0.1  # seconds after something is set free: it is seldom alone
 PODS_PER_SECOND = 20_000

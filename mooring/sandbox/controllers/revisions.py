@@ -6,14 +6,14 @@ import json
 from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
 
+from mooring.api.kinds import CONTROLLER_REVISIONS
 from mooring.api.meta import ObjectMeta
 from mooring.api.selectors import Selector
+from mooring.api.workloads import ControllerRevision, DaemonSet, StatefulSet
 from mooring.client.cache import Collection
 from mooring.client.controller import Controller
 from mooring.client.errors import ApiError
-from mooring.sandbox.controllers.kinds import CONTROLLER_REVISIONS
 from mooring.sandbox.controllers.owning import Claims, controller_reference, index_orphans
-from mooring.sandbox.controllers.sets import ControllerRevision, DaemonSet, StatefulSet
 from mooring.sandbox.controllers.templates import safe_encode
 
 Owner = TypeVar("Owner", StatefulSet, DaemonSet)

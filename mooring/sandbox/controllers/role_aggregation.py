@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject, LabelSelector, Value
 from mooring.api.selectors import compile_selector
 from mooring.client.controller import Context, Controller
-from mooring.client.kinds import ApiResource
 
 
 class AggregationRule(Value, frozen=True):

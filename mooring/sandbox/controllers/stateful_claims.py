@@ -6,16 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from mooring.api.kinds import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, ApiResource
 from mooring.api.meta import OwnerReference
-from mooring.api.running import Pod
+from mooring.api.objects import Pod
 from mooring.api.storage import PersistentVolumeClaim
+from mooring.api.workloads import StatefulSet
 from mooring.client.controller import Controller
 from mooring.client.errors import ApiError
-from mooring.client.kinds import ApiResource
 from mooring.client.port import PatchType
-from mooring.sandbox.controllers.kinds import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from mooring.sandbox.controllers.owning import controller_reference, kind_of
-from mooring.sandbox.controllers.sets import StatefulSet
 
 Tree = dict[str, Any]
 

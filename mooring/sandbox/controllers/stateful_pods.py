@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mooring.sandbox.controllers.kinds import STATEFUL_SETS
+from mooring.api.kinds import STATEFUL_SETS
+from mooring.api.workloads import ControllerRevision, StatefulSet
 from mooring.sandbox.controllers.owning import controller_reference
 from mooring.sandbox.controllers.revisions import template_of
-from mooring.sandbox.controllers.sets import ControllerRevision, StatefulSet
 from mooring.sandbox.controllers.stateful_claims import claim_name
 from mooring.sandbox.controllers.templates import pod_of
 

@@ -6,16 +6,16 @@ import asyncio
 import re
 from typing import Any, NamedTuple
 
-from mooring.api.running import Pod
+from mooring.api.kinds import STATEFUL_SETS
+from mooring.api.objects import Pod
 from mooring.api.selectors import Selector, compile_selector
 from mooring.api.storage import PersistentVolumeClaim
+from mooring.api.workloads import ControllerRevision, StatefulSet, StatefulSetStatus
 from mooring.client.controller import Context
 from mooring.client.errors import ApiError
-from mooring.sandbox.controllers.kinds import STATEFUL_SETS
 from mooring.sandbox.controllers.owning import Claims
 from mooring.sandbox.controllers.pods import PodController, available_in
 from mooring.sandbox.controllers.revisions import History
-from mooring.sandbox.controllers.sets import ControllerRevision, StatefulSet, StatefulSetStatus
 from mooring.sandbox.controllers.stateful_claims import StatefulClaims, claim_name
 from mooring.sandbox.controllers.stateful_pods import POD_INDEX, POD_NAME, REVISION, member_of
 from mooring.sandbox.controllers.statuses import status_changes
@@ -143,7 +143,7 @@ class StatefulSetController(PodController[StatefulSet]):
             if not self.claims.stale(set, ordinal):
                 await self._create(round, ordinal)
             return False
-        if pod.terminal:
+        if pod.finished:
             if not pod.terminating:
                 await self._delete(set, pod)
             return False

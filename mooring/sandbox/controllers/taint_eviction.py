@@ -7,12 +7,11 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mooring.api.objects import Taint, Toleration
-from mooring.api.running import Node, Pod
+from mooring.api.kinds import NODES, PODS
+from mooring.api.objects import Node, Pod, Taint, Toleration
 from mooring.api.tolerations import NO_EXECUTE, tolerates
 from mooring.client.controller import Context, Controller
 from mooring.client.errors import ClusterError
-from mooring.sandbox.controllers.kinds import NODES, PODS
 from mooring.sandbox.controllers.placement import disrupt, index_by_node, pods_on
 
 

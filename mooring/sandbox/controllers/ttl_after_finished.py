@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from mooring.api.jobs import Job
+from mooring.api.kinds import JOBS
 from mooring.api.times import parse_time
 from mooring.client.controller import Context, Controller
 from mooring.client.errors import ApiError
-from mooring.sandbox.controllers.jobs import Job
-from mooring.sandbox.controllers.kinds import JOBS
 
 
 class TTLAfterFinishedController(Controller):

@@ -7,8 +7,7 @@ from typing import Final
 
 from mooring.api.quantity import to_value
 from mooring.api.selectors import compile_selector
-from mooring.api.storage import PersistentVolumeSpec
-from mooring.sandbox.controllers.storage import PersistentVolume, PersistentVolumeClaim
+from mooring.api.storage import PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec
 
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"

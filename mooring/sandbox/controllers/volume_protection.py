@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.api.running import Pod
+from mooring.api.kinds import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
+from mooring.api.objects import Pod
+from mooring.api.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.client.cache import Collection
 from mooring.client.controller import Context, Controller
 from mooring.client.errors import ApiError
-from mooring.sandbox.controllers.kinds import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
-from mooring.sandbox.controllers.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.sandbox.controllers.volume_users import claims_of, index_by_claim, users_of
 
 CLAIM_PROTECTION = "kubernetes.io/pvc-protection"
@@ -40,7 +40,7 @@ class VolumeProtection(Controller):
             self.enqueue(f"volume/{new.name}")
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        if old is not None and (new is None or new.terminal) and old.spec.volumes:
+        if old is not None and (new is None or new.finished) and old.spec.volumes:
             for key in claims_of(old):
                 self.enqueue(f"claim/{key}")
 
@@ -87,6 +87,6 @@ def _uses(pod: Pod, claim: PersistentVolumeClaim) -> bool:
             volume.persistent_volume_claim is not None
             and volume.persistent_volume_claim.claim_name == claim.name
         )
-        or (not pod.terminal and volume.ephemeral is not None and f"{pod.name}-{volume.name}" == claim.name)
+        or (not pod.finished and volume.ephemeral is not None and f"{pod.name}-{volume.name}" == claim.name)
         for volume in pod.spec.volumes
     )

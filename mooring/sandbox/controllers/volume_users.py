@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mooring.api.running import Pod
+from mooring.api.objects import Pod
+from mooring.api.storage import PersistentVolumeClaim
 from mooring.client.cache import Collection
-from mooring.sandbox.controllers.storage import PersistentVolumeClaim
 
 _INDEX = "claim"
 

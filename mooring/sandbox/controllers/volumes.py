@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.api.running import Pod
-from mooring.client.controller import Context, Controller
-from mooring.client.errors import ApiError
-from mooring.sandbox.controllers.kinds import (
+from mooring.api.kinds import (
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     PODS,
     STORAGE_CLASSES,
 )
-from mooring.sandbox.controllers.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from mooring.api.objects import Pod
+from mooring.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from mooring.client.controller import Context, Controller
+from mooring.client.errors import ApiError
 from mooring.sandbox.controllers.volume_matching import (
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,

@@ -6,7 +6,7 @@ everything would make it worse.
 
 from __future__ import annotations
 
-from mooring.api.running import Node
+from mooring.api.objects import Node
 
 EVICTION_INTERVAL = 10.0  # seconds between two nodes of a zone that lose their pods
 SLOW_EVICTION_INTERVAL = 100.0  # where most of a large zone is lost

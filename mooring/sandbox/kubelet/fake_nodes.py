@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
+from mooring.api.kinds import NODES
 from mooring.client.controller import Context
 from mooring.client.errors import ApiError
-from mooring.sandbox.controllers.kinds import NODES
 from mooring.sandbox.kubelet.fleet import Fleet, Listener
 from mooring.sandbox.kubelet.heartbeats import Heartbeats
 from mooring.sandbox.kubelet.kubelets import Kubelets

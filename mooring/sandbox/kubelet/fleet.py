@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mooring.api.running import Node
+from mooring.api.objects import Node
 from mooring.client.cache import Collection
 from mooring.sandbox.kubelet.addresses import NODE_NETWORK, Addresses
 from mooring.sandbox.kubelet.admission import Room

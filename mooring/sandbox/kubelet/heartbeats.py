@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from mooring.api.running import Node
+from mooring.api.kinds import LEASES, NODES
+from mooring.api.objects import Node
 from mooring.api.times import format_time
 from mooring.client.controller import Context, Controller
 from mooring.client.errors import ApiError
 from mooring.client.port import PatchType
-from mooring.sandbox.controllers.kinds import LEASES, NODES
 from mooring.sandbox.kubelet.fleet import Fleet
 from mooring.sandbox.kubelet.machines import completion, healthy
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mooring.api.running import ContainerStatus, Pod
+from mooring.api.kinds import PODS
+from mooring.api.objects import ContainerStatus, Pod
 from mooring.api.times import format_time, go_duration, parse_time
 from mooring.client.controller import Context, Controller
 from mooring.client.errors import ApiError
-from mooring.sandbox.controllers.kinds import PODS
 from mooring.sandbox.controllers.placement import index_by_node, pods_on
 from mooring.sandbox.kubelet import statuses
 from mooring.sandbox.kubelet.addresses import POD_NETWORK, Addresses
@@ -66,12 +66,12 @@ class Kubelets(Controller):
     # ---- what changes
 
     def _changed(self, old: Pod | None, new: Pod | None) -> None:
-        if old is not None and (new is None or new.terminal or new.uid != old.uid):
+        if old is not None and (new is None or new.finished or new.uid != old.uid):
             self._release(old.uid)
         if new is None or not new.spec.node_name:
             return
         if old is None or not old.spec.node_name or old.uid != new.uid:
-            if new.status.start_time is not None and not new.terminal:
+            if new.status.start_time is not None and not new.finished:
                 self._resume(new)
         elif not _concerns(old, new):
             return
@@ -114,7 +114,7 @@ class Kubelets(Controller):
         guest = self._guests.get(pod.uid)
         if pod.metadata.deletion_timestamp is not None:
             await self._stop(pod, guest)
-        elif pod.terminal:
+        elif pod.finished:
             return
         elif guest is None:
             await self._accept(machine, pod)
@@ -237,7 +237,7 @@ class Kubelets(Controller):
             if now < due:
                 self.enqueue(pod.key, due - now)
                 return
-            if pod.metadata.finalizers and not pod.terminal:  # it stays for others to see how it ended
+            if pod.metadata.finalizers and not pod.finished:  # it stays for others to see how it ended
                 end = _killed(guest, now)
                 await self._write(pod, statuses.ended(pod, format_time(now), guest.restarts, end))
         try:

@@ -6,8 +6,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from mooring.api import objects
-from mooring.api.running import Node
+from mooring.api.objects import Node
 
 Tree = dict[str, Any]
 
@@ -135,6 +134,6 @@ def internal_ip(node: Node) -> str:
     return next((one.address for one in node.status.addresses if one.type == "InternalIP"), "")
 
 
-def has_failed(node: objects.Node) -> bool:
+def has_failed(node: Node) -> bool:
     """Whether a node is to behave as one whose machine is gone."""
     return node.metadata.annotations.get(FAILED) == "true"

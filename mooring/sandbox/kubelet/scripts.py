@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from mooring.api.running import Pod
+from mooring.api.objects import Pod
 from mooring.plugins.args import Duration
 
 START_DELAY = "mooring/start-delay"

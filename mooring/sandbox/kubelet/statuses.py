@@ -7,8 +7,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from mooring.api.meta import Condition
-from mooring.api.objects import Container
-from mooring.api.running import Pod
+from mooring.api.objects import Container, Pod
 
 Tree = dict[str, Any]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from mooring.api.running import Pod
+from mooring.api.kinds import PERSISTENT_VOLUME_CLAIMS
+from mooring.api.objects import Pod
 from mooring.api.storage import PersistentVolumeClaim
 from mooring.client.cache import Cache
-from mooring.sandbox.controllers.kinds import PERSISTENT_VOLUME_CLAIMS
 
 
 class Claims:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
 
 from mooring.api.meta import KubeObject
+from mooring.api.quotas import ScopeRequirement
 from mooring.sandbox.quota.amounts import ONE
-from mooring.sandbox.quota.resource_quota import ScopeRequirement
 
 Obj = TypeVar("Obj", bound=KubeObject)
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from mooring.api.meta import ResourceList
-from mooring.api.objects import Affinity, PodAffinityTerm
+from mooring.api.objects import Affinity, Pod, PodAffinityTerm
 from mooring.api.quantity import parse
 from mooring.api.quantity_texts import written
+from mooring.api.quotas import ScopeRequirement
 from mooring.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended, total_limits, total_requests
-from mooring.api.running import Pod
 from mooring.api.times import parse_time
 from mooring.sandbox.quota.amounts import ONE
 from mooring.sandbox.quota.kinds import QuotaKind
-from mooring.sandbox.quota.resource_quota import ScopeRequirement
 
 _COMPUTE = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _USED = {
@@ -83,7 +82,7 @@ class Pods(QuotaKind[Pod]):
 
 def _counts(pod: Pod, now: float) -> bool:
     """Return whether a pod counts: not after it has ended, nor after its deletion is overdue."""
-    if pod.terminal:
+    if pod.finished:
         return False
     meta = pod.metadata
     if meta.deletion_timestamp is None or meta.deletion_grace_period_seconds is None:

@@ -2,26 +2,9 @@
 
 from __future__ import annotations
 
-import msgspec
-
-from mooring.api.meta import KubeObject, Struct, Value
+from mooring.api.workloads import Service
 from mooring.sandbox.quota.amounts import ONE
 from mooring.sandbox.quota.kinds import QuotaKind
-
-
-class ServicePort(Value, frozen=True):
-    node_port: int = 0
-
-
-class ServiceSpec(Struct):
-    type: str = "ClusterIP"
-    ports: list[ServicePort] = []
-    allocate_load_balancer_node_ports: bool | None = None
-
-
-class Service(KubeObject):
-    spec: ServiceSpec = msgspec.field(default_factory=ServiceSpec)
-
 
 _PORTS, _BALANCERS = "services.nodeports", "services.loadbalancers"
 

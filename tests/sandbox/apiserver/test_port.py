@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from mooring.api import running
+from mooring.api.kinds import EVENTS, NODES, PODS, ApiResource
+from mooring.api.meta import KubeObject
 from mooring.api.objects import Node, Pod
 from mooring.client.errors import ApiError
-from mooring.client.kinds import EVENTS, NODES, PODS, ApiResource
 from mooring.client.port import Cluster
 from mooring.sandbox.apiserver import EmbeddedServer
 from mooring.sandbox.apiserver.port import EmbeddedCluster
@@ -82,7 +82,7 @@ def test_a_watch_tells_of_a_write_what_its_answer_told() -> None:
         created = await cluster.create(PODS, pod("p"), "default")
         same = await cluster.patch(PODS, "p", {"metadata": {"labels": None}}, "default")  # changes nothing
         changed = await cluster.patch(PODS, "p", {"metadata": {"labels": {"a": "b"}}}, "default")
-        for model in (Pod, running.Pod):  # others may read the same pods by another model
+        for model in (Pod, KubeObject):  # others may read the same pods by another model
             read = ApiResource("", "v1", "pods", True, model)
             seen = [change.object async for change in cluster.watch(read, version, timeout_seconds=1)]
             assert all(type(obj) is model for obj in seen[:2])

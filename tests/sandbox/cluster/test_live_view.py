@@ -7,12 +7,12 @@ import io
 import pytest
 from rich.console import Console
 
+from mooring.api.kinds import NODES, PODS
 from mooring.api.meta import ObjectMeta
-from mooring.api.running import Node, NodeCondition, NodeStatus, Pod, PodSpec, PodStatus
+from mooring.api.objects import Node, NodeCondition, NodeStatus, Pod, PodSpec, PodStatus
 from mooring.client.cache import Collection
 from mooring.core.decision import Decision
 from mooring.sandbox.cluster.live_view import Counts, PlainView, Tally, TerminalView
-from mooring.sandbox.controllers.kinds import NODES, PODS
 
 
 def pod(name: str, phase: str, node: str = "", version: int = 1) -> Pod:

@@ -17,13 +17,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject
 from mooring.api.times import format_time
 from mooring.client.cache import Cache
 from mooring.client.controller import Context, Controller
 from mooring.client.errors import ApiError
 from mooring.client.event_recorder import EventRecorder
-from mooring.client.kinds import ApiResource
 from mooring.client.port import Cluster, PatchType
 from mooring.client.virtual_time import VirtualTimeLoop
 from mooring.sandbox.apiserver.server import EmbeddedServer

@@ -6,9 +6,9 @@ import json
 from functools import partial
 from pathlib import Path
 
+from mooring.api.kinds import JOBS
 from mooring.sandbox.controllers.cron_job import SCHEDULED_AT, CronJobController
 from mooring.sandbox.controllers.job import JobController, OrphanedJobPods
-from mooring.sandbox.controllers.kinds import JOBS
 from tests.sandbox.controllers.cron_scenes import cron_job, play_scene
 from tests.sandbox.controllers.kit import Embedded, play
 

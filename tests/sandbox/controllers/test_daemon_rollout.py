@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.api.meta import Condition, ObjectMeta
-from mooring.api.running import Pod, PodStatus
+from mooring.api.objects import Pod, PodStatus
+from mooring.api.workloads import DaemonSet, DaemonSetSpec, RollingUpdate, UpdateStrategy
 from mooring.sandbox.controllers.daemon_rollout import OnNode, limits, next_steps
-from mooring.sandbox.controllers.sets import DaemonSet, DaemonSetSpec, RollingUpdate, UpdateStrategy
 
 NODES = st.integers(1, 12)
 LIMIT = st.one_of(st.integers(1, 5), st.integers(1, 100).map("{}%".format))

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from mooring.api.kinds import REPLICA_SETS
 from mooring.client.errors import Unreachable
 from mooring.sandbox.controllers.deployment import DeploymentController
 from mooring.sandbox.controllers.deployment_history import REVISION, REVISION_HISTORY
-from mooring.sandbox.controllers.kinds import REPLICA_SETS
 from mooring.sandbox.controllers.replica_set import ReplicaSetController
 from tests.sandbox.controllers.deployment_scenes import SCENES, play_scene, set_image
 from tests.sandbox.controllers.kit import Embedded, Tree, play, workload

@@ -9,6 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.meta import LabelSelector, ObjectMeta
+from mooring.api.workloads import (
+    Deployment,
+    DeploymentSpec,
+    DeploymentStrategy,
+    ReplicaSet,
+    ReplicaSetSpec,
+    ReplicaSetStatus,
+    RollingUpdateDeployment,
+)
 from mooring.sandbox.controllers.deployment_history import (
     LONGEST_HISTORY,
     REVISION,
@@ -28,15 +37,6 @@ from mooring.sandbox.controllers.deployment_scaling import (
     sizes_of_old,
     sizes_when_scaled,
     total_size,
-)
-from mooring.sandbox.controllers.replicas import (
-    Deployment,
-    DeploymentSpec,
-    DeploymentStrategy,
-    ReplicaSet,
-    ReplicaSetSpec,
-    ReplicaSetStatus,
-    RollingUpdateDeployment,
 )
 from mooring.sandbox.controllers.templates import hash_of
 

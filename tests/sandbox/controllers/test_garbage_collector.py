@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from mooring.api.kinds import ApiResource
 from mooring.client.errors import ApiError
-from mooring.client.kinds import ApiResource
 from mooring.sandbox.controllers.garbage_collector import GarbageCollector
 from tests.sandbox.controllers.kit import Embedded, Tree, Whole, play, resource
 

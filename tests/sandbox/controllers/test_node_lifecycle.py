@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.running import Node, NodeCondition, NodeStatus
+from mooring.api.objects import Node, NodeCondition, NodeStatus
 from mooring.api.times import format_time
 from mooring.client.controller import Context
 from mooring.sandbox.controllers.node_lifecycle import NodeLifecycle

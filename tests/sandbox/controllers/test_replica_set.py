@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.meta import Condition, ObjectMeta
-from mooring.api.running import ContainerStatus, Pod, PodSpec, PodStatus
+from mooring.api.objects import ContainerStatus, Pod, PodSpec, PodStatus
 from mooring.api.times import format_time
 from mooring.client.errors import ApiError
 from mooring.client.port import Cluster

@@ -5,15 +5,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mooring.api.kinds import PODS, REPLICA_SETS
 from mooring.api.meta import Condition, LabelSelector, ObjectMeta, OwnerReference
-from mooring.api.running import Pod, PodStatus
+from mooring.api.objects import Pod, PodStatus
+from mooring.api.workloads import ReplicaSet, ReplicaSetSpec
 from mooring.client.cache import Cache
 from mooring.client.controller import Context
 from mooring.client.event_recorder import EventRecorder
-from mooring.sandbox.controllers.kinds import PODS, REPLICA_SETS
 from mooring.sandbox.controllers.replica_set import ReplicaSetController
 from mooring.sandbox.controllers.replica_tally import Tally
-from mooring.sandbox.controllers.replicas import ReplicaSet, ReplicaSetSpec
 from tests.client.fake_cluster import FakeCluster
 
 LABELS = [{}, {"app": "web"}, {"app": "web", "tier": "front"}]

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mooring.api.kinds import PODS
 from mooring.api.quantity import parse
 from mooring.client.errors import ApiError
 from mooring.sandbox.controllers.deployment import DeploymentController
 from mooring.sandbox.controllers.garbage_collector import GarbageCollector
-from mooring.sandbox.controllers.kinds import PODS
 from mooring.sandbox.controllers.replica_set import ReplicaSetController
 from mooring.sandbox.controllers.resource_quota import ResourceQuotaController
 from mooring.sandbox.quota.amounts import equal, exceeding

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mooring.api.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.sandbox.controllers.ephemeral_volumes import EphemeralVolumes
 from mooring.sandbox.controllers.garbage_collector import GarbageCollector
 from mooring.sandbox.controllers.provisioner import Provisioner
-from mooring.sandbox.controllers.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.sandbox.controllers.volume_matching import best_match
 from mooring.sandbox.controllers.volume_protection import VolumeProtection
 from mooring.sandbox.controllers.volumes import VolumeBinder

@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from mooring.api.running import Pod
+from mooring.api.kinds import PODS
+from mooring.api.objects import Pod
 from mooring.client.cache import Cache, Collection
 from mooring.client.controller import Context
 from mooring.client.event_recorder import EventRecorder
 from mooring.client.port import PatchType
 from mooring.client.virtual_time import VirtualTimeLoop
 from mooring.sandbox.apiserver.server import EmbeddedServer
-from mooring.sandbox.controllers.kinds import PODS
 from mooring.sandbox.kubelet import FakeNodes
 from tests.sandbox.controllers.kit import Stage, resource
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.running import Pod
+from mooring.api.objects import Pod
 from mooring.sandbox.kubelet.scripts import Script, read_script
 from tests.sandbox.kubelet.kit import pod
 

@@ -12,6 +12,7 @@ import msgspec
 
 from mooring.api.decode import strip_nulls
 from mooring.api.meta import KubeObject
+from mooring.api.quotas import ResourceQuota
 from mooring.sandbox.apiserver.authorization.users import User
 from mooring.sandbox.apiserver.context.admission import AdmissionPlugin
 from mooring.sandbox.apiserver.context.api import Api
@@ -24,7 +25,6 @@ from mooring.sandbox.apiserver.verbs.updating import change
 from mooring.sandbox.quota.amounts import Amounts, beyond, exceeding, only, plus, told
 from mooring.sandbox.quota.kinds import QuotaKind
 from mooring.sandbox.quota.registry import CLAIMS, PODS, SERVICES, quota_kind
-from mooring.sandbox.quota.resource_quota import ResourceQuota
 
 _IGNORED: Final = ("events", "events.events.k8s.io")
 _SERVER: Final = User("system:apiserver", ("system:masters",))

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from mooring.api.kinds import NODES, PODS
 from mooring.client.errors import ApiError
-from mooring.client.kinds import NODES, PODS
 from mooring.sandbox.apiserver import EmbeddedServer
 from mooring.sandbox.apiserver.context.admission import Admission, AdmissionPlugin
 from mooring.sandbox.apiserver.context.write import Write

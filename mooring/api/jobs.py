@@ -1,4 +1,4 @@
-"""Job and CronJob, as their controllers read them."""
+"""Job and CronJob."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.api.meta import Condition, KubeObject, LabelSelector, Struct, Value
+from mooring.api.meta import Condition, KubeObject, LabelSelector, ObjectReference, Struct, Value
 
 
 class OnExitCodes(Value, frozen=True):
@@ -95,15 +95,6 @@ class Job(KubeObject):
         return self.spec.completion_mode == "Indexed"
 
 
-class JobReference(Value, frozen=True):
-    api_version: str = ""
-    kind: str = ""
-    namespace: str = ""
-    name: str = ""
-    uid: str = ""
-    resource_version: str = ""
-
-
 class CronJobSpec(Struct):
     schedule: str = ""
     time_zone: str | None = None
@@ -116,7 +107,7 @@ class CronJobSpec(Struct):
 
 
 class CronJobStatus(Struct):
-    active: list[JobReference] = []
+    active: list[ObjectReference] = []
     last_schedule_time: str | None = None
     last_successful_time: str | None = None
 

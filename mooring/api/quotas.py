@@ -1,4 +1,4 @@
-"""ResourceQuota as those read it who go by it."""
+"""ResourceQuota and its scopes."""
 
 from __future__ import annotations
 
