@@ -15,7 +15,7 @@ import msgspec
 
 from mooring.api.complaints import key_of, malformed, text_or_empty
 from mooring.api.defaults import defaulted, identified, prioritised
-from mooring.api.documents import DocumentError, read_documents
+from mooring.api.documents import DocumentError, read_objects
 from mooring.api.errors import MalformedObject, ObjectError, UnknownKind, show
 from mooring.api.kinds import PRIORITY_CLASSES, WATCHED, ApiResource
 from mooring.api.meta import KubeObject
@@ -125,9 +125,8 @@ def load_sources(sources: Iterable[tuple[str, str]]) -> Manifests:
 def read_trees(sources: Iterable[tuple[str, str]]) -> Iterator[tuple[Any, str]]:
     """The (tree, source) of each object; in the place of one that cannot be read is what is wrong with it."""
     for text, source in sources:
-        for document in read_documents(text):
-            for tree in _flatten(document):
-                yield tree, source
+        for tree in read_objects(text):
+            yield tree, source
 
 
 def load_trees(trees: Iterable[tuple[Any, str]]) -> Manifests:
@@ -167,14 +166,3 @@ def _collect(tree: Any, source: str, found: dict[tuple[str, str], tuple[KubeObje
     other, where = found.setdefault((obj.kind, obj.key), (obj, source))
     if other != obj:
         raise ObjectError(obj.kind, obj.key, f"described twice, and differently (first in {where})")
-
-
-def _flatten(tree: Any) -> Iterator[Any]:
-    """The objects in a document: the items of a List or of a PodList and the like, or the document itself."""
-    kind = tree.get("kind") if isinstance(tree, dict) else None
-    if not isinstance(kind, str) or not kind.endswith("List") or not isinstance(tree.get("items"), list):
-        yield tree
-        return
-    own = {"apiVersion": tree.get("apiVersion"), "kind": kind.removesuffix("List")} if kind != "List" else {}
-    for item in tree["items"]:
-        yield from _flatten({**own, **item} if isinstance(item, dict) else item)

@@ -1,10 +1,10 @@
-"""Manifest text to plain trees: YAML or JSON, one document or many."""
+"""Read manifests, YAML or JSON, as plain trees."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -13,6 +13,17 @@ import yaml
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _START = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 
+_SET_BY_SERVER = frozenset(
+    {
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "generation",
+        "managedFields",
+        "selfLink",
+    }
+)
 _SPACE = re.compile(r"\s*")
 
 
@@ -58,6 +69,30 @@ def read_documents(text: str) -> Iterator[Any | DocumentError]:
         yield from _yaml(chunk, line)
         line += chunk.count("\n")
         start = end
+
+
+def read_objects(text: str) -> Iterator[Any | DocumentError]:
+    """The documents of a manifest, with the items of a List, PodList and the like in its place.
+
+    The items of a PodList may omit their kind, as in the answers of an API server.
+    """
+    for document in read_documents(text):
+        yield from _items(document)
+
+
+def creatable_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata without the fields that an API server sets."""
+    return {name: value for name, value in metadata.items() if name not in _SET_BY_SERVER}
+
+
+def _items(tree: Any) -> Iterator[Any]:
+    kind = tree.get("kind") if isinstance(tree, dict) else None
+    if not isinstance(kind, str) or not kind.endswith("List") or not isinstance(tree.get("items"), list):
+        yield tree
+        return
+    own = {"apiVersion": tree.get("apiVersion"), "kind": kind.removesuffix("List")} if kind != "List" else {}
+    for item in tree["items"]:
+        yield from _items({**own, **item} if isinstance(item, dict) else item)
 
 
 def _json(text: str) -> list[Any] | None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from mooring.api.documents import DocumentError, read_documents
+from mooring.api.documents import DocumentError, creatable_metadata, read_objects
+from mooring.api.errors import show
 from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject
 from mooring.client.errors import ApiError
@@ -17,32 +18,19 @@ from mooring.sandbox.apiserver.port import EmbeddedCluster
 
 Tree = dict[str, Any]
 
-_FROM_SERVER = (
-    "uid",
-    "resourceVersion",
-    "creationTimestamp",
-    "generation",
-    "managedFields",
-    "deletionTimestamp",
-)
-
 
 class ManifestError(ValueError):
     """An object that cannot be applied; the message says which, of which file, and why."""
 
 
 def read_trees(text: str, source: str) -> Iterator[Tree]:
-    """The objects of a manifest; the items of a List one by one. Raises ManifestError."""
-    for number, document in enumerate(read_documents(text), 1):
-        if isinstance(document, DocumentError):
-            raise ManifestError(f"{source}: {document}")
-        if not isinstance(document, dict):
-            raise ManifestError(f"{source}: document {number}: expected an object, found {document!r:.80}")
-        items = document.get("items")
-        if isinstance(items, list) and str(document.get("kind", "")).endswith("List"):
-            yield from items
-        else:
-            yield document
+    """The objects of a manifest, those of Lists one by one. Raises ManifestError."""
+    for tree in read_objects(text):
+        if isinstance(tree, DocumentError):
+            raise ManifestError(f"{source}: {tree}")
+        if not isinstance(tree, dict):
+            raise ManifestError(f"{source}: found {show(tree)}, expected an object with apiVersion and kind")
+        yield tree
 
 
 def tree_of(obj: KubeObject) -> Tree:
@@ -94,7 +82,6 @@ class Applier:
 
 
 def _cleaned(tree: Mapping[str, Any]) -> Tree:
-    """A copy without what an API server gives an object."""
+    """A copy without the metadata that an API server sets."""
     metadata = tree.get("metadata")
-    kept = {k: v for k, v in metadata.items() if k not in _FROM_SERVER} if isinstance(metadata, dict) else {}
-    return {**tree, "metadata": kept}
+    return {**tree, "metadata": creatable_metadata(metadata) if isinstance(metadata, dict) else {}}

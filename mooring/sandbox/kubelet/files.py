@@ -21,7 +21,7 @@ import msgspec
 
 from mooring.api.complaints import malformed
 from mooring.api.decode import from_dict, strip_nulls
-from mooring.api.documents import read_documents
+from mooring.api.documents import creatable_metadata, read_objects
 from mooring.api.errors import MISSING, MalformedObject, ObjectError, UnknownKind, show
 from mooring.api.meta import Quantity, ResourceList
 from mooring.api.objects import Node, Taint
@@ -30,8 +30,6 @@ from mooring.sandbox.kubelet.machines import CAPACITY, Tree, named_node, numbere
 
 MOST_NODES = 100_000
 LARGEST_FILE = 64 << 20  # bytes
-
-_DROPPED = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
 
 
 class NodesFileError(ValueError):
@@ -89,17 +87,11 @@ def read_nodes(text: str, source: str) -> list[Tree]:
 
 
 def _members(text: str) -> Iterator[Any]:
-    """The entries of all documents; lists and Lists are taken apart."""
-    for tree in read_documents(text):
+    """The entries of all documents; lists are flattened."""
+    for tree in read_objects(text):
         if isinstance(tree, ValueError):
             raise tree
-        if isinstance(tree, list):
-            yield from tree
-        elif isinstance(tree, dict) and isinstance(tree.get("items"), list):
-            own = {"kind": "Node", "apiVersion": "v1"} if tree.get("kind") == "NodeList" else {}
-            yield from ({**own, **item} if isinstance(item, dict) else item for item in tree["items"])
-        else:
-            yield tree
+        yield from tree if isinstance(tree, list) else [tree]
 
 
 def _nodes(tree: Any, where: str) -> Iterator[Tree]:
@@ -120,7 +112,7 @@ def _node(tree: Tree) -> Tree:
     if not isinstance(node, Node):
         raise ObjectError(node.kind, node.key, "expected a Node")
     validate(node)
-    metadata = {name: value for name, value in tree["metadata"].items() if name not in _DROPPED}
+    metadata = creatable_metadata(tree["metadata"])
     labels = named_node(node.name)["metadata"]["labels"] | (metadata.get("labels") or {})
     return {**strip_nulls(tree), "apiVersion": "v1", "metadata": {**metadata, "labels": labels}}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,16 @@ def test_groups_of_equal_nodes() -> None:
     assert gpu["metadata"]["labels"]["node.kubernetes.io/instance-type"] == "large"
     assert gpu["metadata"]["annotations"] == {"team": "ml"}
     assert gpu["spec"]["taints"] == [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]
+
+
+def test_the_items_of_a_node_list_need_no_kind(tmp_path: Path) -> None:
+    file = tmp_path / "nodes.json"
+    items = [{"metadata": {"name": name}} for name in ("a", "b")]
+    file.write_text(json.dumps({"kind": "NodeList", "apiVersion": "v1", "items": items}))
+    assert [(node["kind"], node["metadata"]["name"]) for node in load_nodes(file)] == [
+        ("Node", "a"),
+        ("Node", "b"),
+    ]
 
 
 def test_node_objects_beside_groups_and_in_lists(tmp_path: Path) -> None:
