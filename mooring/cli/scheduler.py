@@ -38,7 +38,7 @@ from mooring.config import (
 from mooring.explain.log import Recording
 from mooring.framework.registration import RegistrationError
 from mooring.process import logs
-from mooring.process.process import Settings, run
+from mooring.process.scheduler_process import Settings, run
 from mooring.runtime.runners import PluginError
 from mooring.serving.settings import EndpointError
 

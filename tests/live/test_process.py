@@ -11,7 +11,7 @@ import pytest
 
 from mooring.config import LoadedConfig, default_config
 from mooring.core.build import registry_with
-from mooring.process.process import SchedulerProcess, Settings
+from mooring.process.scheduler_process import SchedulerProcess, Settings
 from mooring.serving.settings import EndpointError, EndpointSettings
 from tests.live.control_plane import free_port
 from tests.serving.kit import Reply, ask, run

@@ -13,7 +13,7 @@ import yaml
 from click.testing import CliRunner
 
 from mooring.cli import scheduler as command
-from mooring.process.process import Settings
+from mooring.process.scheduler_process import Settings
 from mooring.serving.settings import EndpointSettings
 
 KUBECONFIG = """

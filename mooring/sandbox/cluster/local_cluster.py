@@ -10,6 +10,7 @@ from mooring import __version__
 from mooring.client.cache import Cache
 from mooring.client.controller import Context, Controller
 from mooring.client.event_recorder import EventRecorder
+from mooring.client.tasks import Tasks
 from mooring.config import LoadedConfig
 from mooring.core.decision import Decision
 from mooring.explain.log import Recording
@@ -18,7 +19,6 @@ from mooring.sandbox.apiserver.port import EmbeddedCluster
 from mooring.sandbox.apiserver.server import EmbeddedServer
 from mooring.sandbox.cluster.applying import Applier
 from mooring.sandbox.cluster.scheduling import USER_AGENT, LocalScheduler
-from mooring.sandbox.cluster.work import Work
 from mooring.sandbox.controllers import controllers
 from mooring.sandbox.kubelet import FakeNodes
 
@@ -60,7 +60,7 @@ class LocalCluster:
         self._serve = serve
         self._heartbeats = heartbeats
         self._seed = seed
-        self._work = Work()
+        self._tasks = Tasks()
         self._writes: EmbeddedCluster
         self.cache: Cache
         self.context: Context
@@ -82,17 +82,16 @@ class LocalCluster:
         recorder = EventRecorder(writes, "mooring", now=lambda: round(self.clock() * 1_000_000_000))
         context = self.context = Context(writes, self.cache, recorder, self.clock)
         self.nodes = FakeNodes(context, heartbeats=self._heartbeats)
-        begin = self._work.begin
         for controller in controllers(context, self.nodes, self.server.authority):
             self.begin(controller)
-        begin("the fake nodes", self.nodes.run())
-        begin("the controllers' informers", self.cache.run())
-        begin("the controllers' events", recorder.run())
+        self._tasks.start("fake nodes", self.nodes.run())
+        self._tasks.start("controllers: informers", self.cache.run())
+        self._tasks.start("controllers: events", recorder.run())
         await self.cache.synced.wait()
 
     def begin(self, controller: Controller) -> None:
         """Run one more controller, made with `context`, until the cluster stops."""
-        self._work.begin(controller.name, controller.run())
+        self._tasks.start(controller.name, controller.run())
 
     async def schedule(
         self,
@@ -124,5 +123,5 @@ class LocalCluster:
         """End everything in order."""
         if self.scheduler is not None:
             await self.scheduler.stop()
-        await self._work.end()
+        await self._tasks.stop()
         await self.server.stop()

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable
 
 from mooring import __version__
 from mooring.api.kinds import PODS
 from mooring.client.cache import Cache
-from mooring.client.event_recorder import EventRecorder
-from mooring.client.parallel import Threads
 from mooring.client.port import Cluster
+from mooring.client.tasks import Tasks
 from mooring.config import LoadedConfig
 from mooring.core.decision import Decision
-from mooring.core.intake import kinds_of_plugins
 from mooring.core.scheduler import Scheduler
 from mooring.explain.log import DecisionLog, Recording
-from mooring.extender.calling.live import LiveExtenders
-from mooring.process.driver import Driver
+from mooring.process.live_scheduler import LiveScheduler
 from mooring.process.routes import decision_routes
 from mooring.runtime.registry import Registry
-from mooring.sandbox.cluster.work import Work
 from mooring.serving.messages import Handler
 
 USER_AGENT = f"mooring/{__version__}"
@@ -46,45 +41,38 @@ class LocalScheduler:
         on_decision: Callable[[Decision], None] | None = None,
     ) -> None:
         self.decisions = DecisionLog(recording)
-        self._extenders = LiveExtenders(config)
-        self.core = Scheduler(
+        self._live = LiveScheduler(
+            cluster,
             config,
+            registry,
             clock=clock,
-            pick=random.Random(seed).randrange,
-            registry=registry,
-            extenders=self._extenders.extenders,
-            log=self.decisions,
-            parallelize=Threads(config.config.parallelism),
+            seed=seed,
+            decisions=self.decisions,
+            on_decision=on_decision,
+            turn=TURN,
+            pods=cache.informer(PODS),
         )
-        self._recorder = EventRecorder(
-            cluster, next(iter(self.core.profiles)), now=lambda: round(clock() * 1_000_000_000)
-        )
-        self._driver = Driver(self.core, cluster, self._recorder, on_decision=on_decision, turn=TURN)
-        self._informers = self._extenders.informers(
-            cluster, self._driver, kinds_of_plugins(self.core), cache.informer(PODS)
-        )
-        self._work = Work()
+        self._tasks = Tasks()
+
+    @property
+    def core(self) -> Scheduler:
+        return self._live.core
 
     def pages(self) -> dict[str, Handler]:
         """Return the paths that `mooring explain` requests, to be served next to the API."""
-        return decision_routes(self.core, self.decisions, self._driver.ask)
+        return decision_routes(self.core, self.decisions, self._live.driver.ask)
 
     def start(self) -> None:
-        self._work.begin("the scheduler's informers", self._informers.run())
-        self._work.begin("the scheduler's events", self._recorder.run())
-        self._work.begin("the scheduler's status writer", self._driver.statuses.run())
-        self._scheduling = self._work.begin("the scheduler", self._run())
-
-    async def _run(self) -> None:
-        await self._informers.synced.wait()
-        await self._driver.run()
+        for name, work in self._live.tasks().items():
+            self._tasks.start(f"scheduler: {name}", work)
+        self._scheduling = self._tasks.start("scheduler", self._live.schedule())
 
     async def stop(self) -> None:
-        """Take no more pods; what is on its way arrives."""
-        self._driver.stop()
-        if not self._informers.synced.is_set():
+        """Take no more pods; wait for what is on its way to the API server."""
+        self._live.driver.stop()
+        if not self._live.informers.synced.is_set():
             self._scheduling.cancel()
         await asyncio.wait([self._scheduling])
-        await self._recorder.close(LAST_WORDS)
-        await self._work.end()
-        self._extenders.close()
+        await self._live.recorder.close(LAST_WORDS)
+        await self._tasks.stop()
+        self._live.close()

@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import signal
-import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import msgspec
 
 from mooring import __version__
 from mooring.client.api_server import ApiServer
 from mooring.client.credentials import load_credentials
-from mooring.client.event_recorder import EventRecorder
 from mooring.client.leader_election import LeaderElector, LeadershipLostError, new_identity
-from mooring.client.parallel import Threads
+from mooring.client.tasks import Tasks
 from mooring.config import KubeSchedulerConfiguration, LoadedConfig
-from mooring.core.intake import kinds_of_plugins
-from mooring.core.scheduler import Scheduler
 from mooring.explain.log import DecisionLog, Recording
-from mooring.extender.calling.live import LiveExtenders
 from mooring.metrics import SchedulerMetrics, make_registry
-from mooring.process.driver import GRACE, Driver
+from mooring.process.driver import GRACE
 from mooring.process.dump import dump
+from mooring.process.live_scheduler import LiveScheduler
 from mooring.process.process_metrics import ProcessMetrics
 from mooring.process.routes import scheduler_routes
 from mooring.runtime.registry import Registry
@@ -96,19 +90,18 @@ class SchedulerProcess:
             else DecisionLog(settings.decisions, sample=settings.decisions_sample)
         )
         self.metrics = SchedulerMetrics()
-        self._extenders = LiveExtenders(settings.config)
-        self.scheduler = Scheduler(
+        self.live = LiveScheduler(
+            writes,
             settings.config,
-            clock=time.time,
-            pick=random.Random().randrange,
-            registry=settings.registry,
-            extenders=self._extenders.extenders,
-            log=self.decisions,
+            settings.registry,
+            events=events,
+            decisions=self.decisions,
             observer=self.metrics,
-            pod_max_in_unschedulable_pods_duration=settings.pod_max_in_unschedulable_seconds,
-            parallelize=Threads(config.parallelism),
+            pod_max_in_unschedulable_seconds=settings.pod_max_in_unschedulable_seconds,
+            may_bind=self._may_bind,
         )
-        self.recorder = EventRecorder(events, next(iter(self.scheduler.profiles)))
+        self.scheduler, self.driver = self.live.core, self.live.driver
+        self.informers, self.recorder = self.live.informers, self.live.recorder
         election = config.leader_election
         self.elector = (
             LeaderElector(
@@ -124,8 +117,6 @@ class SchedulerProcess:
             if election.leader_elect
             else None
         )
-        self.driver = Driver(self.scheduler, writes, self.recorder, may_bind=self._may_bind)
-        self.informers = self._extenders.informers(writes, self.driver, kinds_of_plugins(self.scheduler))
         self._ended = asyncio.Event()
         self._identity: ServingIdentity | None = None
         self.endpoints: HttpServer | None = None
@@ -199,27 +190,24 @@ class SchedulerProcess:
                 self.endpoints.close()
             for client in self._clients:
                 await client.close()
-            self._extenders.close()
+            self.live.close()
 
     async def _work(self) -> int:
-        works: dict[str, Coroutine[Any, Any, None]] = {
-            "informers": self.informers.run(),
-            "events": self.recorder.run(),
-            "statuses": self.driver.statuses.run(),
-        }
+        tasks = Tasks()
+        for name, work in self.live.tasks().items():
+            tasks.start(name, work)
         if self.endpoints is not None:
-            works["endpoints"] = self.endpoints.run()
-        parts = {asyncio.create_task(work, name=name) for name, work in works.items()}
+            tasks.start("endpoints", self.endpoints.run())
         scheduling = asyncio.create_task(self._schedule(), name="scheduling")
-        asked = asyncio.create_task(self._ended.wait())
+        ended = asyncio.create_task(self._ended.wait())
         try:
-            await asyncio.wait({scheduling, asked, *parts}, return_when=asyncio.FIRST_COMPLETED)
-            return await self._finish(scheduling, parts)
+            await asyncio.wait({scheduling, ended, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+            return await self._finish(scheduling, failed=any(task.done() for task in tasks))
         finally:
-            tasks = {scheduling, asked, *parts}
-            for task in tasks:
+            for task in (scheduling, ended):
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(scheduling, ended, return_exceptions=True)
+            await tasks.stop()
 
     async def _schedule(self) -> None:
         await self.informers.synced.wait()
@@ -229,15 +217,11 @@ class SchedulerProcess:
         else:
             await self.elector.run(self.driver.run)
 
-    async def _finish(self, scheduling: asyncio.Task[None], parts: set[asyncio.Task[None]]) -> int:
-        """Bring what was begun to its end; the exit code."""
+    async def _finish(self, scheduling: asyncio.Task[None], *, failed: bool) -> int:
+        """Complete the bindings that have begun; return the exit code."""
         clock = asyncio.get_running_loop().time
         deadline = clock() + GRACE
-        code = 0
-        for part in parts:
-            if part.done():  # none of them ever ends by itself: a bug
-                log.critical("%s ended", part.get_name(), exc_info=part.exception())
-                code = 1
+        code = 1 if failed else 0
         self.driver.stop()
         if not (self.informers.synced.is_set() and self._may_bind()):  # nothing was begun
             scheduling.cancel()
