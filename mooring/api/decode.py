@@ -18,7 +18,7 @@ from mooring.api.defaults import defaulted, identified, prioritised
 from mooring.api.documents import DocumentError, read_objects
 from mooring.api.errors import MalformedObject, ObjectError, UnknownKind, show
 from mooring.api.kinds import PRIORITY_CLASSES, WATCHED, ApiResource
-from mooring.api.meta import KubeObject
+from mooring.api.meta import KubeObject, Tree
 from mooring.api.objects import Pod
 from mooring.api.validation import validate
 from mooring.api.workloads import PriorityClass
@@ -66,6 +66,14 @@ def from_dict(obj: dict[str, Any]) -> KubeObject:
         return cast(KubeObject, msgspec.convert(stripped, KINDS[kind].model))
     except msgspec.ValidationError as error:
         raise malformed(kind, stripped, str(error)) from None
+
+
+def with_namespace(tree: Tree) -> Tree:
+    """The tree of a namespaced object with the namespace "default" if it has a name and no namespace."""
+    metadata = tree.get("metadata")
+    if not isinstance(metadata, dict) or not metadata.get("name") or metadata.get("namespace"):
+        return tree
+    return {**tree, "metadata": {**metadata, "namespace": "default"}}
 
 
 def strip_nulls(tree: Any) -> Any:
@@ -155,10 +163,7 @@ def _collect(tree: Any, source: str, found: dict[tuple[str, str], tuple[KubeObje
         raise tree
     if not isinstance(tree, dict) or not isinstance(tree.get("kind"), str):
         raise DocumentError(f"found {show(tree)}, expected an object with apiVersion and kind")
-    metadata = tree.get("metadata")
-    if isinstance(metadata, dict) and metadata.get("name") and is_namespaced(tree["kind"]):
-        tree = {**tree, "metadata": {**metadata, "namespace": metadata.get("namespace") or "default"}}
-    obj = from_dict(tree)
+    obj = from_dict(with_namespace(tree) if is_namespaced(tree["kind"]) else tree)
     if obj.metadata.name:
         obj = identified(obj, namespaced=KINDS[obj.kind].namespaced)
     validate(obj)

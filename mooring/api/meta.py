@@ -6,8 +6,12 @@ fields of an object are passed over. Objects are treated as values: nothing chan
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
+Tree = dict[str, Any]
+"""An object as it is in JSON."""
 Quantity = str | int | float
 ResourceList = dict[str, Quantity]
 

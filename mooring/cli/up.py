@@ -18,6 +18,7 @@ import click
 from rich.console import Console
 
 from mooring.api.kinds import NODES, PODS
+from mooring.api.meta import Tree
 from mooring.cli.errors import describe, exit_with
 from mooring.cli.event_loop import fastest_loop
 from mooring.cli.flags import option
@@ -28,7 +29,7 @@ from mooring.config import ConfigError
 from mooring.framework.registration import RegistrationError
 from mooring.runtime.runners import PluginError
 from mooring.sandbox.apiserver.http.kubeconfig import is_ours, write_private
-from mooring.sandbox.cluster.applying import ManifestError, Tree, read_trees
+from mooring.sandbox.cluster.applying import ManifestError, read_trees
 from mooring.sandbox.cluster.live_view import PERIOD, PlainView, Tally, TerminalView, View
 from mooring.sandbox.cluster.local_cluster import LocalCluster
 from mooring.sandbox.kubelet import NodesFileError, load_nodes, make_nodes

@@ -1,8 +1,7 @@
-"""An event loop on which time passes only as fast as there is something to wait for.
+"""An event loop on virtual time: whenever every task waits, time jumps to the next timer.
 
-Whenever nothing can go on before some timer is due, it is due. Everything that takes its time from the loop,
-or from `loop.time` handed in as a clock, lives through an hour in the milliseconds that its work takes.
-Work in threads is waited for: time stands still meanwhile.
+Code that takes its time from the loop, or from `loop.time` passed as a clock, runs through an hour in
+milliseconds. Time stands still while work runs in threads.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from typing import Any, TypeVar, TypeVarTuple, Unpack
 T = TypeVar("T")
 Args = TypeVarTuple("Args")
 
-START = 1_893_456_000.0  # 2030-01-01T00:00:00Z: a date that nobody mistakes for today
+START = 1_893_456_000.0  # 2030-01-01T00:00:00Z: a date not mistaken for today
 RESOLUTION = 1e-6  # seconds; the least by which two such dates differ is about a quarter of it
 
 
-class _Selector(selectors.DefaultSelector):
-    """Looks at sockets and pipes as any selector does, but jumps where another would wait."""
+class JumpingSelector(selectors.DefaultSelector):
+    """Polls sockets and pipes like any selector, but advances the time instead of sleeping."""
 
     now = START
     in_threads = 0
@@ -36,10 +35,10 @@ class _Selector(selectors.DefaultSelector):
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """`time` is in seconds since the epoch, so that it serves as a clock of the cluster as well."""
+    """`time` is in seconds since the epoch, so that it serves as the cluster's clock, too."""
 
-    def __init__(self, start: float = START) -> None:
-        self._jumping = _Selector()
+    def __init__(self, start: float = START, selector: type[JumpingSelector] = JumpingSelector) -> None:
+        self._jumping = selector()
         self._jumping.now = start
         super().__init__(self._jumping)
         self._clock_resolution = RESOLUTION  # the loop runs what is due before `time() + _clock_resolution`

@@ -8,10 +8,11 @@ from collections.abc import Iterable
 import click
 import msgspec
 
+from mooring.api.meta import Tree
 from mooring.api.times import format_time
 from mooring.demo.examples import read
 from mooring.sandbox.apiserver.printing.ages import Ages
-from mooring.sandbox.cluster.applying import Tree, read_trees
+from mooring.sandbox.cluster.applying import read_trees
 from mooring.testing.whole_cluster import WholeCluster
 
 WIDTH = 100

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mooring.api.kinds import PODS, ApiResource
-from mooring.api.meta import KubeObject
+from mooring.api.meta import KubeObject, Tree
 from mooring.api.objects import Node, Pod
 from mooring.api.selectors import matches
 from mooring.client.controller import Context, Controller
@@ -32,7 +32,7 @@ from mooring.explain.log import Recording
 from mooring.explain.report import report
 from mooring.framework.plugin import Plugin
 from mooring.sandbox.apiserver.context.resource import Resource
-from mooring.sandbox.cluster.applying import Tree, read_trees, tree_of
+from mooring.sandbox.cluster.applying import read_trees, tree_of
 from mooring.sandbox.cluster.local_cluster import LocalCluster
 from mooring.sandbox.kubelet import make_nodes
 from mooring.sandbox.kubelet.machines import FAILED

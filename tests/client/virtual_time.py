@@ -1,42 +1,29 @@
-"""An event loop whose time passes only while everybody waits: an hour of back-off takes no time at all."""
+"""Virtual time for tests, with an alarm: a test that waits for something that cannot happen fails."""
 
 from __future__ import annotations
 
 import asyncio
 import selectors
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any, TypeVar
+
+from mooring.client.virtual_time import JumpingSelector, VirtualTimeLoop
 
 T = TypeVar("T")
 
 
-class _Selector(selectors.DefaultSelector):
-    """Instead of sleeping until the next timer is due, makes it that late."""
-
-    now = 1000.0
-
+class AlarmingSelector(JumpingSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        ready = super().select(0)
-        if ready or timeout == 0:
-            return ready
-        if timeout is None:
-            raise RuntimeError("everybody waits, and for nothing that will ever come")
-        self.now += max(timeout, 0.0)
+        ready = super().select(0 if timeout is None else timeout)
+        if timeout is None and not ready:
+            raise RuntimeError("every task waits, and there is no timer")
         return ready
-
-
-class VirtualLoop(asyncio.SelectorEventLoop):
-    def __init__(self) -> None:
-        self._virtual = _Selector()
-        super().__init__(self._virtual)
-
-    def time(self) -> float:
-        return self._virtual.now
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
     """Like asyncio.run, in virtual time."""
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+    with asyncio.Runner(loop_factory=partial(VirtualTimeLoop, 1000.0, AlarmingSelector)) as runner:
         return runner.run(main)
 
 

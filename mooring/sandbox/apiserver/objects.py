@@ -7,10 +7,9 @@ from typing import Any
 
 import msgspec
 
+from mooring.api.meta import Tree as Tree
 from mooring.sandbox.apiserver.store.record import OPENING, Record
 from mooring.sandbox.apiserver.store.table import Table
-
-Tree = dict[str, Any]
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder()

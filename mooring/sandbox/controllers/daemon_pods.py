@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from mooring.api.kinds import DAEMON_SETS
-from mooring.api.meta import Struct
+from mooring.api.meta import Struct, Tree
 from mooring.api.objects import Affinity, Node, Pod, Toleration
 from mooring.api.selectors import from_map, node_selector_matches
 from mooring.api.tolerations import NO_EXECUTE, NO_SCHEDULE, find_untolerated
 from mooring.api.workloads import DaemonSet
 from mooring.sandbox.controllers.owning import controller_reference
 from mooring.sandbox.controllers.templates import pod_of
-
-Tree = dict[str, Any]
 
 HASH: Final = "controller-revision-hash"
 GENERATION: Final = "pod-template-generation"

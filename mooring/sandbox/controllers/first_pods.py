@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from mooring.api.complaints import malformed
-from mooring.api.decode import from_dict, strip_nulls, validate
+from mooring.api.decode import from_dict, strip_nulls, validate, with_namespace
 from mooring.api.defaults import identified
 from mooring.api.errors import MISSING, MalformedObject
 from mooring.api.jobs import Job
@@ -26,7 +26,7 @@ from mooring.api.kinds import (
     STATEFUL_SETS,
     ApiResource,
 )
-from mooring.api.meta import KubeObject
+from mooring.api.meta import KubeObject, Tree
 from mooring.api.objects import Node, Pod
 from mooring.api.workloads import DaemonSet, Deployment, Replicas, ReplicationController, StatefulSet
 from mooring.sandbox.controllers.daemon_pods import Moulds as DaemonMoulds
@@ -38,8 +38,6 @@ from mooring.sandbox.controllers.revisions import first_hash, first_revision
 from mooring.sandbox.controllers.stateful_claims import claim_name, claim_of
 from mooring.sandbox.controllers.stateful_pods import member_of
 from mooring.sandbox.controllers.templates import pod_of
-
-Tree = dict[str, Any]
 
 _RESOURCES: tuple[ApiResource[Any], ...] = (
     DEPLOYMENTS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS, DAEMON_SETS, JOBS,
@@ -54,7 +52,7 @@ def is_workload(tree: Tree) -> bool:
 
 def workload_of(tree: Tree) -> KubeObject:
     """A workload as its controller reads it. Raises MalformedObject."""
-    kind, stripped = tree["kind"], strip_nulls(tree)
+    kind, stripped = tree["kind"], strip_nulls(with_namespace(tree))
     try:
         found: KubeObject = msgspec.convert(stripped, _BY_KIND[tree["apiVersion"], kind].model)
     except msgspec.ValidationError as error:

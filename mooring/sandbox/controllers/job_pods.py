@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from mooring.api.jobs import Job, OnExitCodes, OnPodCondition, PodFailurePolicyRule
 from mooring.api.kinds import JOBS
-from mooring.api.meta import Condition
+from mooring.api.meta import Condition, Tree
 from mooring.api.objects import ContainerStatus, Pod
 from mooring.api.times import parse_time
 from mooring.sandbox.controllers.owning import controller_reference
 from mooring.sandbox.controllers.templates import pod_of
-
-Tree = dict[str, Any]
 
 FINALIZER: Final = "batch.kubernetes.io/job-tracking"
 """Keeps a pod from going before its Job has counted it."""

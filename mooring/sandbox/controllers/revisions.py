@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from mooring.api.kinds import CONTROLLER_REVISIONS
-from mooring.api.meta import ObjectMeta
+from mooring.api.meta import ObjectMeta, Tree
 from mooring.api.selectors import Selector
 from mooring.api.workloads import ControllerRevision, DaemonSet, StatefulSet
 from mooring.client.cache import Collection
@@ -18,7 +18,6 @@ from mooring.sandbox.controllers.templates import safe_encode
 
 Owner = TypeVar("Owner", StatefulSet, DaemonSet)
 
-Tree = dict[str, Any]
 
 _LONGEST_PREFIX = 223
 _ESCAPED = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mooring.api.kinds import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, ApiResource
-from mooring.api.meta import OwnerReference
+from mooring.api.meta import OwnerReference, Tree
 from mooring.api.objects import Pod
 from mooring.api.storage import PersistentVolumeClaim
 from mooring.api.workloads import StatefulSet
@@ -15,8 +15,6 @@ from mooring.client.controller import Controller
 from mooring.client.errors import ApiError
 from mooring.client.port import PatchType
 from mooring.sandbox.controllers.owning import controller_reference, kind_of
-
-Tree = dict[str, Any]
 
 
 class StatefulClaims:

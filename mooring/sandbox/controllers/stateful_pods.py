@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from mooring.api.kinds import STATEFUL_SETS
+from mooring.api.meta import Tree
 from mooring.api.workloads import ControllerRevision, StatefulSet
 from mooring.sandbox.controllers.owning import controller_reference
 from mooring.sandbox.controllers.revisions import template_of
 from mooring.sandbox.controllers.stateful_claims import claim_name
 from mooring.sandbox.controllers.templates import pod_of
-
-Tree = dict[str, Any]
 
 REVISION: Final = "controller-revision-hash"
 POD_NAME: Final = "statefulset.kubernetes.io/pod-name"

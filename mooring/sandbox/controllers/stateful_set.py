@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mooring.api.kinds import STATEFUL_SETS
 from mooring.api.objects import Pod
@@ -19,8 +19,6 @@ from mooring.sandbox.controllers.revisions import History
 from mooring.sandbox.controllers.stateful_claims import StatefulClaims, claim_name
 from mooring.sandbox.controllers.stateful_pods import POD_INDEX, POD_NAME, REVISION, member_of
 from mooring.sandbox.controllers.statuses import status_changes
-
-Tree = dict[str, Any]
 
 TURN = 32  # pods before others on the event loop have their turn
 _MEMBER = re.compile(r"(.*)-([0-9]{1,9})", re.ASCII | re.DOTALL)

@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Iterable
 
 from mooring.api.kinds import NODES
+from mooring.api.meta import Tree
 from mooring.client.controller import Context
 from mooring.client.errors import ApiError
 from mooring.sandbox.kubelet.fleet import Fleet, Listener
 from mooring.sandbox.kubelet.heartbeats import Heartbeats
 from mooring.sandbox.kubelet.kubelets import Kubelets
-from mooring.sandbox.kubelet.machines import Tree, registered
+from mooring.sandbox.kubelet.machines import registered
 
 TURN = 64  # nodes registered before others on the event loop have their turn
 

@@ -23,10 +23,10 @@ from mooring.api.complaints import malformed
 from mooring.api.decode import from_dict, strip_nulls
 from mooring.api.documents import creatable_metadata, read_objects
 from mooring.api.errors import MISSING, MalformedObject, ObjectError, UnknownKind, show
-from mooring.api.meta import Quantity, ResourceList
+from mooring.api.meta import Quantity, ResourceList, Tree
 from mooring.api.objects import Node, Taint
 from mooring.api.validation import validate
-from mooring.sandbox.kubelet.machines import CAPACITY, Tree, named_node, numbered
+from mooring.sandbox.kubelet.machines import CAPACITY, named_node, numbered
 
 MOST_NODES = 100_000
 LARGEST_FILE = 64 << 20  # bytes

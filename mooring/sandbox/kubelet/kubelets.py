@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from mooring.api.kinds import PODS
@@ -10,6 +9,7 @@ from mooring.api.objects import ContainerStatus, Pod
 from mooring.api.times import format_time, go_duration, parse_time
 from mooring.client.controller import Context, Controller
 from mooring.client.errors import ApiError
+from mooring.client.limiter import TokenBucket
 from mooring.sandbox.controllers.placement import index_by_node, pods_on
 from mooring.sandbox.kubelet import statuses
 from mooring.sandbox.kubelet.addresses import POD_NETWORK, Addresses
@@ -21,7 +21,7 @@ from mooring.sandbox.kubelet.volumes import Claims
 
 FIRST_BACKOFF = 10.0  # seconds before a container is started the third time; doubles from then on
 LAST_BACKOFF = 300.0
-EVENTS_PER_SECOND, EVENTS_AT_ONCE = 50.0, 100.0
+EVENTS_PER_SECOND, EVENTS_AT_ONCE = 50.0, 100
 """Kubelet's --event-qps and --event-burst, here for all nodes together: a few pods get all their events, and
 thousands are not slowed down by events."""
 
@@ -56,7 +56,7 @@ class Kubelets(Controller):
         self._fleet = fleet
         self._guests: dict[str, Guest] = {}  # by uid
         self._addresses = Addresses(POD_NETWORK)
-        self._budget = EventBudget(context.clock)
+        self._budget = TokenBucket(EVENTS_PER_SECOND, EVENTS_AT_ONCE, context.clock)
         self._claims = Claims(context.cache, self.enqueue)
         self._pods = context.cache.follow(PODS)
         index_by_node(self._pods)
@@ -252,7 +252,7 @@ class Kubelets(Controller):
         """Return when the containers of a deleted pod have stopped; the first call stops them."""
         if guest.stops is None:
             guest.stops = now + guest.script.stop_time
-            if self._budget.allows(len(pod.spec.containers)):
+            if self._budget.try_take(len(pod.spec.containers)):
                 for container in pod.spec.containers:
                     self.event(self._pods, pod, "Normal", "Killing", f"Stopping container {container.name}")
         if pod.metadata.deletion_grace_period_seconds is None:  # we know of the deletion before its details
@@ -277,30 +277,12 @@ class Kubelets(Controller):
 
     def _tell_started(self, pod: Pod) -> None:
         for container in pod.spec.containers:
-            if not self._budget.allows(3):
+            if not self._budget.try_take(3):
                 return
             image = f'Container image "{container.image}" already present on machine'
             self.event(self._pods, pod, "Normal", "Pulled", f"{image} and can be accessed by the pod")
             self.event(self._pods, pod, "Normal", "Created", "Container created")
             self.event(self._pods, pod, "Normal", "Started", "Container started")
-
-
-class EventBudget:
-    """Limits the rate of events; unlike requests, surplus ones are dropped."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._left = EVENTS_AT_ONCE
-        self._at = clock()
-
-    def allows(self, count: int) -> bool:
-        now = self._clock()
-        self._left = min(EVENTS_AT_ONCE, self._left + max(now - self._at, 0.0) * EVENTS_PER_SECOND)
-        self._at = now
-        if self._left < count:
-            return False
-        self._left -= count
-        return True
 
 
 def _concerns(old: Pod, new: Pod) -> bool:

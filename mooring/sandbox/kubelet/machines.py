@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from typing import Any
 
+from mooring.api.meta import Tree
 from mooring.api.objects import Node
-
-Tree = dict[str, Any]
 
 CAPACITY = {"cpu": "16", "memory": "64Gi", "ephemeral-storage": "100Gi", "pods": "110"}
 REGION = "local"

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from mooring.api.meta import Condition
+from mooring.api.meta import Condition, Tree
 from mooring.api.objects import Container, Pod
-
-Tree = dict[str, Any]
 
 NOT_READY = "ContainersNotReady"
 TERMINATED = 143
