@@ -87,8 +87,9 @@ def _once(problems: Iterable[Problem], origins: Container[str]) -> Iterator[Prob
     """Yield one problem per workload: its pods come from one template and share their problems."""
     reported: set[str] = set()
     for problem in problems:
-        if problem.source not in reported:
+        if problem.source not in reported and str(problem) not in reported:
             yield problem
+        reported.add(str(problem))
         if problem.source in origins:
             reported.add(problem.source)
 

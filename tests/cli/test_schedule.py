@@ -187,7 +187,7 @@ def test_workloads_come_with_their_pods() -> None:
     assert len(rows) == 4
     ignored, bad, odd = result.stderr.splitlines()
     assert ignored == "ignored: <stdin>: ConfigMap shop/settings"
-    assert odd == 'skipped: <stdin>: StatefulSet odd: spec.replicas: found "two", expected an integer'
+    assert odd == 'skipped: <stdin>: StatefulSet default/odd: spec.replicas: found "two", expected an integer'
     assert bad == (
         "skipped: <stdin>: Deployment default/bad: spec.template.spec.containers[0].resources.requests.cpu: "
         'found "lots", expected a quantity such as "100m" or "1Gi"'

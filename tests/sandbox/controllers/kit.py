@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from mooring.api import kinds
 from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject
 from mooring.api.times import format_time
@@ -27,7 +28,6 @@ from mooring.client.event_recorder import EventRecorder
 from mooring.client.port import Cluster, PatchType
 from mooring.client.virtual_time import VirtualTimeLoop
 from mooring.sandbox.apiserver.server import EmbeddedServer
-from mooring.sandbox.controllers import kinds
 
 T = TypeVar("T")
 Tree = dict[str, Any]
