@@ -1,8 +1,8 @@
-"""What can go wrong between Mooring and an API server.
+"""Errors of requests to an API server.
 
 ClusterError
-├── ApiError        the server answered, and refused: code, reason and message are its own
-└── Unreachable     no answer: refused connection, wrong certificate, time-out, cut in the middle
+├── ApiError        the server refused the request; code, reason and message are from its Status
+└── Unreachable     no response: connection refused or cut, invalid certificate, timeout
 """
 
 from __future__ import annotations
@@ -10,12 +10,16 @@ from __future__ import annotations
 from typing import Any
 
 
+class CredentialsError(ValueError):
+    """Credentials that cannot be used: which file and field, what is wrong, and what is expected."""
+
+
 class ClusterError(Exception):
-    """The base of both."""
+    """Base class of ApiError and Unreachable."""
 
 
 class ApiError(ClusterError):
-    """An answer of 400 or above, with what its Status says."""
+    """A response of 400 or above, with the fields of its Status."""
 
     def __init__(
         self,
@@ -31,14 +35,9 @@ class ApiError(ClusterError):
         self.code = code
         self.reason = reason  # NotFound, Conflict, Forbidden, …
         self.message = message
-        self.request = request  # "POST /api/v1/…": which request it answers
+        self.request = request  # "POST /api/v1/…": the request
         self.details = details or {}
         self.retry_after = retry_after
-
-    @property
-    def told(self) -> str:
-        """For a log: with what was asked. (The message alone is what pods' users see.)"""
-        return f"{self.message} ({self.code} {self.reason}, {self.request})"
 
     @property
     def not_found(self) -> bool:
@@ -50,21 +49,21 @@ class ApiError(ClusterError):
 
     @property
     def gone(self) -> bool:
-        """The resource version asked for is no longer kept."""
+        """Whether the requested resource version has been compacted."""
         return self.code == 410
 
     @property
     def transient(self) -> bool:
-        """Whether the same request may be answered otherwise a little later."""
+        """Whether a retry may succeed."""
         return self.code in (408, 425, 429) or self.code >= 500
 
 
 class Unreachable(ClusterError):  # noqa: N818 - the name says what the server is
-    """There was no answer: which server, and why."""
+    """The server did not respond."""
 
     def __init__(self, server: str, cause: str, *, request: str = "", sent: bool = True) -> None:
         super().__init__(f"{server}: {cause}")
         self.server = server
         self.cause = cause
         self.request = request
-        self.sent = sent  # False: the request certainly did not reach the server
+        self.sent = sent  # False if the request certainly did not reach the server

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from mooring.cli import COMMANDS, main
-from mooring.sandbox.kubelet.files import read_nodes
+from mooring.sandbox.kubelet.nodes_file import read_nodes
 from mooring.testing import check_plugin
 from tests.docs.test_examples import executed, run
 

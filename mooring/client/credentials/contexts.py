@@ -6,12 +6,12 @@ from pathlib import Path
 
 from mooring.api.errors import MISSING, show
 from mooring.client.credentials.credentials import Credentials, Impersonation
-from mooring.client.credentials.errors import CredentialsError
 from mooring.client.credentials.exec_plugin import ExecIdentity
 from mooring.client.credentials.identity import Identity, PlainIdentity, token_of
 from mooring.client.credentials.kubeconfig import Choice, Exec, Kubeconfig
 from mooring.client.credentials.proxies import parse_proxy
 from mooring.client.credentials.trust import Trust
+from mooring.client.errors import CredentialsError
 from mooring.client.http.tunnel import Proxy
 
 

@@ -18,7 +18,7 @@ from mooring.runtime.registry import Registry
 from mooring.sandbox.apiserver.port import EmbeddedCluster
 from mooring.sandbox.apiserver.server import EmbeddedServer
 from mooring.sandbox.cluster.applying import Applier
-from mooring.sandbox.cluster.scheduling import USER_AGENT, LocalScheduler
+from mooring.sandbox.cluster.local_scheduler import USER_AGENT, LocalScheduler
 from mooring.sandbox.controllers import controllers
 from mooring.sandbox.kubelet import FakeNodes
 

@@ -22,8 +22,8 @@ from mooring.sandbox.controllers.role_aggregation import RoleAggregation
 from mooring.sandbox.controllers.stateful_set import StatefulSetController
 from mooring.sandbox.controllers.taint_eviction import TaintEviction
 from mooring.sandbox.controllers.ttl_after_finished import TTLAfterFinishedController
+from mooring.sandbox.controllers.volume_binder import VolumeBinder
 from mooring.sandbox.controllers.volume_protection import VolumeProtection
-from mooring.sandbox.controllers.volumes import VolumeBinder
 
 
 def controllers(

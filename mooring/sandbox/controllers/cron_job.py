@@ -17,7 +17,7 @@ from mooring.client.controller import Context, Controller
 from mooring.client.errors import ApiError
 from mooring.sandbox.controllers.cron_schedule import Every, Schedule, ScheduleError, parse_schedule
 from mooring.sandbox.controllers.owning import controller_reference
-from mooring.sandbox.controllers.pods import namespace_terminating
+from mooring.sandbox.controllers.pod_controller import namespace_terminating
 from mooring.sandbox.controllers.statuses import status_changes
 
 SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"

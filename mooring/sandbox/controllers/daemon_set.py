@@ -15,7 +15,7 @@ from mooring.sandbox.controllers.daemon_pods import HASH, Moulds, Placement, by_
 from mooring.sandbox.controllers.daemon_rollout import OnNode, Steps, next_steps, surges
 from mooring.sandbox.controllers.owning import Claims
 from mooring.sandbox.controllers.placement import index_by_node, pods_on
-from mooring.sandbox.controllers.pods import PodController, available_in, namespace_terminating
+from mooring.sandbox.controllers.pod_controller import PodController, available_in, namespace_terminating
 from mooring.sandbox.controllers.revisions import History
 from mooring.sandbox.controllers.statuses import status_changes
 

@@ -44,7 +44,7 @@ from mooring.sandbox.controllers.deployment_status import (
     set_condition,
 )
 from mooring.sandbox.controllers.owning import Claims, concerned, controller_reference, index_orphans
-from mooring.sandbox.controllers.pods import namespace_terminating
+from mooring.sandbox.controllers.pod_controller import namespace_terminating
 from mooring.sandbox.controllers.statuses import status_changes
 
 PAUSE = 0.01  # seconds in which many pods may go before a Deployment that waits for it looks again

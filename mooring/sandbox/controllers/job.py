@@ -28,7 +28,7 @@ from mooring.sandbox.controllers.job_pods import (
 )
 from mooring.sandbox.controllers.job_tally import COMPLETE, Finish, Tally, deadline_in, finish_of
 from mooring.sandbox.controllers.owning import Claims, controller_reference
-from mooring.sandbox.controllers.pods import PodController, namespace_terminating
+from mooring.sandbox.controllers.pod_controller import PodController, namespace_terminating
 from mooring.sandbox.controllers.statuses import status_changes
 
 OURS = "kubernetes.io/job-controller"

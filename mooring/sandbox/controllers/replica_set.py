@@ -17,7 +17,7 @@ from mooring.client.controller import Context
 from mooring.client.errors import ApiError, ClusterError
 from mooring.sandbox.controllers.deletion_order import pods_to_delete
 from mooring.sandbox.controllers.owning import Claims, controller_reference
-from mooring.sandbox.controllers.pods import PodController, available_in, namespace_terminating
+from mooring.sandbox.controllers.pod_controller import PodController, available_in, namespace_terminating
 from mooring.sandbox.controllers.replica_tally import Tally
 from mooring.sandbox.controllers.statuses import status_changes
 from mooring.sandbox.controllers.templates import pod_of

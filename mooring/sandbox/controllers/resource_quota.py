@@ -15,7 +15,7 @@ from mooring.api.quotas import ResourceQuota, ResourceQuotaStatus
 from mooring.client.cache import Collection
 from mooring.client.controller import Context, Controller
 from mooring.sandbox.quota.amounts import Sum, equal, only
-from mooring.sandbox.quota.kinds import QuotaKind
+from mooring.sandbox.quota.quota_kind import QuotaKind
 from mooring.sandbox.quota.registry import quota_kind
 
 PAUSE = 0.1  # seconds after something is set free: it is seldom alone

@@ -14,7 +14,7 @@ from mooring.api.workloads import ControllerRevision, StatefulSet, StatefulSetSt
 from mooring.client.controller import Context
 from mooring.client.errors import ApiError
 from mooring.sandbox.controllers.owning import Claims
-from mooring.sandbox.controllers.pods import PodController, available_in
+from mooring.sandbox.controllers.pod_controller import PodController, available_in
 from mooring.sandbox.controllers.revisions import History
 from mooring.sandbox.controllers.stateful_claims import StatefulClaims, claim_name
 from mooring.sandbox.controllers.stateful_pods import POD_INDEX, POD_NAME, REVISION, member_of

@@ -15,9 +15,9 @@ from mooring.sandbox.kubelet import statuses
 from mooring.sandbox.kubelet.addresses import POD_NETWORK, Addresses
 from mooring.sandbox.kubelet.admission import Needs, needs_of
 from mooring.sandbox.kubelet.fleet import Fleet, Machine
+from mooring.sandbox.kubelet.mounted_claims import Claims
 from mooring.sandbox.kubelet.scripts import Script, read_script
 from mooring.sandbox.kubelet.statuses import TERMINATED, Ended
-from mooring.sandbox.kubelet.volumes import Claims
 
 FIRST_BACKOFF = 10.0  # seconds before a container is started the third time; doubles from then on
 LAST_BACKOFF = 300.0

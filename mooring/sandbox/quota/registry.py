@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mooring.sandbox.quota.claims import Claims
-from mooring.sandbox.quota.kinds import Objects, QuotaKind
-from mooring.sandbox.quota.pods import Pods
-from mooring.sandbox.quota.services import Services
+from mooring.sandbox.quota.claim_usage import Claims
+from mooring.sandbox.quota.pod_usage import Pods
+from mooring.sandbox.quota.quota_kind import Objects, QuotaKind
+from mooring.sandbox.quota.service_usage import Services
 
 PODS: Final = Pods("pods")
 CLAIMS: Final = Claims("persistentvolumeclaims")

@@ -17,8 +17,8 @@ from mooring.sandbox.controllers.pod_gc import PodGC
 from mooring.sandbox.controllers.replica_set import ReplicaSetController
 from mooring.sandbox.controllers.role_aggregation import RoleAggregation
 from mooring.sandbox.controllers.taint_eviction import TaintEviction
+from mooring.sandbox.controllers.volume_binder import VolumeBinder
 from mooring.sandbox.controllers.volume_protection import VolumeProtection
-from mooring.sandbox.controllers.volumes import VolumeBinder
 from tests.sandbox.controllers.kit import Embedded, Tree, play
 from tests.sandbox.controllers.upkeep_scenes import SCENES, play_scene
 

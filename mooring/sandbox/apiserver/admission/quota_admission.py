@@ -23,7 +23,7 @@ from mooring.sandbox.apiserver.errors import forbidden
 from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.verbs.updating import change
 from mooring.sandbox.quota.amounts import Amounts, beyond, exceeding, only, plus, told
-from mooring.sandbox.quota.kinds import QuotaKind
+from mooring.sandbox.quota.quota_kind import QuotaKind
 from mooring.sandbox.quota.registry import CLAIMS, PODS, SERVICES, quota_kind
 
 _IGNORED: Final = ("events", "events.events.k8s.io")

@@ -7,7 +7,7 @@ from mooring.api.quantity_texts import written
 from mooring.api.quotas import ScopeRequirement
 from mooring.api.storage import PersistentVolumeClaim
 from mooring.sandbox.quota.amounts import ONE
-from mooring.sandbox.quota.kinds import QuotaKind
+from mooring.sandbox.quota.quota_kind import QuotaKind
 
 _NUMBER, _STORAGE = "persistentvolumeclaims", "requests.storage"
 _BY_CLASS = ".storageclass.storage.k8s.io/"

@@ -12,7 +12,7 @@ from mooring.api.quotas import ScopeRequirement
 from mooring.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended, total_limits, total_requests
 from mooring.api.times import parse_time
 from mooring.sandbox.quota.amounts import ONE
-from mooring.sandbox.quota.kinds import QuotaKind
+from mooring.sandbox.quota.quota_kind import QuotaKind
 
 _COMPUTE = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _USED = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mooring.api.workloads import Service
 from mooring.sandbox.quota.amounts import ONE
-from mooring.sandbox.quota.kinds import QuotaKind
+from mooring.sandbox.quota.quota_kind import QuotaKind
 
 _PORTS, _BALANCERS = "services.nodeports", "services.loadbalancers"
 

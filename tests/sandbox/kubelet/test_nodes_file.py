@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mooring.sandbox.kubelet import NodesFileError, load_nodes
-from mooring.sandbox.kubelet.files import read_nodes
+from mooring.sandbox.kubelet.nodes_file import read_nodes
 
 GROUPS = """
 - name: web

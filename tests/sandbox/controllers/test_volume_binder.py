@@ -13,9 +13,9 @@ from mooring.api.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.sandbox.controllers.ephemeral_volumes import EphemeralVolumes
 from mooring.sandbox.controllers.garbage_collector import GarbageCollector
 from mooring.sandbox.controllers.provisioner import Provisioner
+from mooring.sandbox.controllers.volume_binder import VolumeBinder
 from mooring.sandbox.controllers.volume_matching import best_match
 from mooring.sandbox.controllers.volume_protection import VolumeProtection
-from mooring.sandbox.controllers.volumes import VolumeBinder
 from tests.sandbox.controllers.kit import Embedded, Tree, play, template
 
 ALL = (VolumeBinder, partial(Provisioner, delay=2.0), VolumeProtection)
