@@ -37,13 +37,13 @@ class QueuedPod(typing.Protocol):
 
 
 class PreFilterResult(NamedTuple):
-    """The only nodes that this pod may go to."""
+    """The only nodes that are candidates for the pod."""
 
     node_names: frozenset[str]
 
 
 class PostFilterResult(NamedTuple):
-    """What a post_filter plugin changed so that the pod may fit later.
+    """What a post_filter plugin did to make the pod fit later.
 
     `nominated_node`: a node name nominates, "" clears the nomination, None leaves it as it is.
     """
@@ -51,21 +51,22 @@ class PostFilterResult(NamedTuple):
     nominated_node: str | None = None
     status: Status | None = None
     victims: tuple[PodInfo, ...] = ()  # pods to evict from the nominated node
-    detail: Any = None  # for explanations: whatever the plugin can tell about how it decided
+    detail: Any = None  # for explanations: any details about the decision
 
 
 class Plugin(Generic[PluginArgs]):
-    """Base of all plugins. A method left alone means: does not take part in that extension point.
+    """Base class of all plugins. Override the methods of the extension points that the plugin implements.
 
-    Scheduling-cycle methods are plain functions; pre_bind, bind and post_bind may be `async def`.
-    Answer None for success, or a Status. A method that raises makes that attempt an error that names the
-    plugin; nothing else suffers.
+    Scheduling-cycle methods are plain functions; pre_bind, bind and post_bind may be `async def`. Return None
+    for success, or a Status. An exception fails the attempt with an error that names the plugin; other pods
+    are not affected.
     """
 
     name: ClassVar[str]
     cache_key: ClassVar[CacheKey] = CacheKey.NONE
     watches: ClassVar[tuple[ApiResource[Any], ...]] = ()
-    """Kinds to be had of `handle.listers`, beside those that every scheduler watches: custom resources."""
+    """Custom resources to watch, for `handle.listers`, in addition to the kinds that every scheduler
+    watches."""
 
     # Derived from the overridden methods and from the base class: Plugin[MyArgs].
     extension_points: ClassVar[frozenset[str]] = frozenset()
@@ -90,71 +91,73 @@ class Plugin(Generic[PluginArgs]):
     # ---- queue
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
-        """May the pod enter the queue at all? A refusal keeps it out until an event of this plugin."""
+        """Decide whether the pod may enter the active queue. A rejected pod stays out until an event of
+        this plugin."""
         raise NotImplementedError
 
     def sorts_before(self, a: QueuedPod, b: QueuedPod) -> bool:
-        """Queue sort: whether `a` is to be scheduled before `b`."""
+        """Return whether `a` is scheduled before `b` (queue sort)."""
         raise NotImplementedError
 
     def events_to_register(self) -> Iterable[EventHint]:
-        """The events that may make a pod schedulable which this plugin refused."""
+        """Return the events that may make a pod schedulable that this plugin rejected."""
         raise NotImplementedError
 
     # ---- scheduling cycle
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterResult | Status | None:
-        """Look at the pod once, before any node; Skip leaves this plugin's filter out of the cycle."""
+        """Check the pod once, before any node. Skip disables this plugin's filter for the cycle."""
         raise NotImplementedError
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status | None:
-        """Adjust what pre_filter wrote, as if `added` ran on `node` (pre_filter_extensions)."""
+        """Update what pre_filter wrote, as if `added` ran on `node` (pre_filter_extensions)."""
         raise NotImplementedError
 
     def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> Status | None:
-        """Adjust what pre_filter wrote, as if `removed` were gone from `node` (pre_filter_extensions)."""
+        """Update what pre_filter wrote, as if `removed` did not run on `node` (pre_filter_extensions)."""
         raise NotImplementedError
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        """Can the pod run on this node?"""
+        """Decide whether the pod can run on the node."""
         raise NotImplementedError
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:
-        """The same question for many nodes at once; None: all pass."""
+        """Decide for many nodes at once whether the pod can run on them; None means that all pass."""
         raise NotImplementedError
 
     def post_filter(
         self, state: CycleState, pod: PodInfo, statuses: Mapping[str, Status]
     ) -> PostFilterResult | Status | None:
-        """No node passed: can something be done about it?"""
+        """Make room for a pod that fits on no node, for example by preemption."""
         raise NotImplementedError
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        """Look at the feasible nodes once; Skip leaves this plugin's score out of the cycle."""
+        """Prepare scoring of the feasible nodes. Skip disables this plugin's score for the cycle."""
         raise NotImplementedError
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        """How good is this node, 0 to 100 (any integer if there is a normalize_score)?"""
+        """Rate the node from 0 to 100, or with any integer if there is a normalize_score."""
         raise NotImplementedError
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        """The same for many nodes at once."""
+        """Rate many nodes at once, with one score per row."""
         raise NotImplementedError
 
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray, nodes: Nodes) -> IntArray:
-        """Bring the scores of the feasible nodes into 0..100."""
+        """Map the scores of the feasible nodes to 0 to 100."""
         raise NotImplementedError
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-        """The node is chosen: take what the pod will need there."""
+        """Reserve what the pod needs on the chosen node."""
         raise NotImplementedError
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Give it back; called for every reserve plugin when anything later fails, so it must bear that."""
+        """Revert `reserve`. Called on every reserve plugin when a later step fails, even if its `reserve`
+        was not called, so it must be idempotent."""
         raise NotImplementedError
 
     def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-        """Approve (None), deny (a refusal), or `wait(timeout)`."""
+        """Approve the binding (None), deny it (a rejection), or delay it: `wait(timeout)`."""
         raise NotImplementedError
 
     # ---- binding cycle
@@ -162,7 +165,7 @@ class Plugin(Generic[PluginArgs]):
     def pre_bind(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> Status | Awaitable[Status | None] | None:
-        """Do what must be done before the pod is bound, such as provisioning a volume."""
+        """Prepare the binding, for example by provisioning a volume."""
         raise NotImplementedError
 
     def bind(
@@ -172,10 +175,10 @@ class Plugin(Generic[PluginArgs]):
         raise NotImplementedError
 
     def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Any:
-        """The pod is bound; for clean-up and records."""
+        """Clean up or record, after the pod is bound."""
         raise NotImplementedError
 
 
 def overrides(cls: type[Plugin], method: str) -> bool:
-    """Whether a plugin class has its own version of a contract method."""
+    """Return whether a plugin class overrides a method of the contract."""
     return getattr(cls, method) is not getattr(Plugin, method)

@@ -84,7 +84,7 @@ class Shape:
 
     @staticmethod
     def key_of(pod: Pod) -> bytes:
-        """Equal for pods that no default plugin can tell apart, whatever their names and nodes."""
+        """Equal for pods that no default plugin can distinguish, whatever their names and nodes."""
         spec, meta = pod.spec, pod.metadata
         volumes, claims_by_name = spec.volumes, False
         if volumes:
@@ -117,8 +117,8 @@ class Shape:
 
 
 def _resize_status(pod: Pod) -> Any:
-    """The part of the status that changes what the pod counts for; None for nearly every pod. Kubelets tell
-    of every container what it has, which is most often what it asked for."""
+    """Return the part of the status that changes the resources of the pod; None for nearly every pod.
+    Kubelets report the resources of every container, which mostly equal its requests."""
     spec, status = pod.spec, pod.status
     if not (status.container_statuses or status.init_container_statuses or status.resources):
         return None

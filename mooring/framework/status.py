@@ -71,7 +71,7 @@ class Status:
         return ", ".join(self.reasons)
 
     def by(self, plugin: str) -> Status:
-        """The same status, signed by a plugin (statuses are shared, so this makes a new one)."""
+        """Return a copy of the status with the name of the plugin (statuses are shared and immutable)."""
         if self.plugin == plugin:
             return self
         return Status(

@@ -107,7 +107,7 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
         return self.TERMINATING if _making_room(node, pod) else None
 
     def _start(self, rows: list[int]) -> int:
-        """The position of the node to begin with: a random one, unless all are tried."""
+        """Return the position of the first node to try: a random one, unless all are tried."""
         return self.handle.random_below(len(rows)) if self._wanted(len(rows)) < len(rows) else 0
 
     def _candidates(

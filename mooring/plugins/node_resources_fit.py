@@ -76,7 +76,7 @@ class Wanted:
 
 
 class Aligned:
-    """The same as lines of the table's amounts."""
+    """Requests of a pod, aligned with the lines of the table's amounts."""
 
     __slots__ = ("_bits", "_each", "_hopeless", "_lines", "_missing", "_requests", "known")
 

@@ -66,7 +66,7 @@ class NodeVolumeLimits(Plugin):
         return refuse(refused, unschedulable(self.TOO_MANY))
 
     def _refused(self, pod: PodInfo, nodes: EngineNodes) -> BoolArray | None:
-        """The rows that would have too many volumes; None: nobody limits them."""
+        """Return the rows that would exceed their volume limit; None if there is no limit."""
         listers, whole = self.handle.listers, nodes.whole
         self._csi_nodes.refresh(listers, whole)
         migrate = bool(self._csi_nodes.present.any())

@@ -1,7 +1,7 @@
 """Finding victims: which lower-priority pods would have to go, on which node, for a pod to fit.
 
-All candidate nodes are tried together on one hypothetical view: every potential victim is taken away, then
-the victims are put back one by one, most important first, wherever the pod still fits (the reprieve).
+All candidate nodes are tried together on one hypothetical view: every potential victim is removed, then the
+victims are added back one by one, most important first, where the pod still fits (the reprieve).
 """
 
 from __future__ import annotations

@@ -15,5 +15,6 @@ class PrioritySort(Plugin):
 
     @staticmethod
     def sort_key(queued: QueuedPod) -> tuple[int, float]:
-        """The same order as a key, which a heap compares without calling `less` for each pair."""
+        """Return a sort key of the same order, which a heap compares without calling the plugin for each
+        pair."""
         return -queued.pod.priority, queued.timestamp

@@ -120,7 +120,7 @@ class VolumeBinding(Plugin[VolumeBindingArgs]):
         return None
 
     def _problem(self, pod: PodInfo, use: ClaimUse) -> str | None:
-        """Why the pod cannot use a claim wherever it goes."""
+        """Return why the pod cannot use a claim on any node, or None."""
         claim = self.handle.listers.get(PersistentVolumeClaim, use.name, pod.namespace)
         if claim is None and use.ephemeral:
             made_by = "waiting for ephemeral volume controller to create the persistentvolumeclaim"

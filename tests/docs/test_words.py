@@ -33,9 +33,7 @@ ROOM_CEILINGS = {
     "config": 3,
     "core": 27,
     "explain": 12,
-    "framework": 9,
     "metrics": 3,
-    "plugins": 18,
     "sandbox/apiserver": 136,
     "state": 4,
 }

@@ -1,7 +1,7 @@
 """Required terms: the nodes that the pod's affinity, its anti-affinity or that of other pods rules out.
 
-The answers are found per domain of each topology key and spread over the rows only where they changed. A
-row's code tells every rule that it breaks, one bit for each, so that what the keys say can be put together.
+Results are computed per domain of each topology key and copied to the rows only where they changed. A row's
+code has one bit for each rule that it violates, so that the results of several keys can be combined.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class RequiredTerms:
         return not any(rules.existing is not None and rules.existing.some for rules in self._by_key)
 
     def _start(self, whole: EngineNodes) -> None:
-        """Set up the rules anew, by topology key."""
+        """Rebuild the rules by topology key."""
         concerns, tallies = self._concerns, self._tallies
         by_key: dict[str, _KeyRules] = {}
         every = SelectedByAll(frozenset(own.pods for own in concerns.affinity))
@@ -99,7 +99,8 @@ class RequiredTerms:
         return not any(rules.affinity.some for rules in self._by_key if rules.affinity is not None)
 
     def _first_if(self, nodes: EngineNodes) -> BoolArray:
-        """The same for each row, with the pods that would be there or not be there."""
+        """Return, for each row, whether the pod would be the first of its group, given the hypothetical
+        pods."""
         first = np.full(len(nodes), self._self_match)
         for rules in self._by_key:
             if rules.affinity is not None and self._self_match:

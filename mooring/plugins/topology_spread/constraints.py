@@ -52,7 +52,7 @@ class Constraints(NamedTuple):
     soft: tuple[Constraint, ...]
 
     def with_selector(self, selector: Selector) -> Constraints:
-        """The same with another selector; none at all where it is empty."""
+        """Return these constraints with another selector, or none if the selector is empty."""
         if selector.empty:
             return NO_CONSTRAINTS
         return Constraints(

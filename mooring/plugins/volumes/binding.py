@@ -32,7 +32,7 @@ Obj = TypeVar("Obj", bound=KubeObject)
 
 
 class BindingFailed(Exception):  # noqa: N818 - says what happened
-    """The volumes will not be bound; the pod must be scheduled anew."""
+    """The volumes cannot be bound; the pod must be scheduled again."""
 
 
 class _Binding:
@@ -97,7 +97,7 @@ class PodBinding:
     # ---- in the cluster
 
     async def write(self, client: Client) -> None:
-        """Tell the volume controllers what was decided: first volumes, then claims."""
+        """Write the decision for the volume controllers: first volumes, then claims."""
         for binding in self._bindings:
             if binding.dirty:
                 await client.patch(binding.volume, _binding_patch(binding))
@@ -182,10 +182,10 @@ class PodBinding:
 
 
 def _bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> tuple[PersistentVolume, bool]:
-    """The volume as bound to the claim, and whether that differs from how it is.
+    """Return the volume bound to the claim, and whether it had to be changed.
 
-    A binding that nobody asked for in advance is marked as the scheduler's, so that the volume controller
-    may undo it.
+    A binding that was not requested in advance is marked as the scheduler's, so that the volume controller
+    may revert it.
     """
     ref = ObjectReference(
         kind="PersistentVolumeClaim", namespace=claim.namespace, name=claim.name, uid=claim.uid

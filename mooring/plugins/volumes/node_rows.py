@@ -51,7 +51,7 @@ class NodeRows:
         return found
 
     def mask(self, selectors: Selectors) -> BoolArray:
-        """The same, as one answer per row."""
+        """Return one boolean per row: whether it matches the selectors."""
         matched = np.zeros(len(self._nodes), np.bool_)
         matched[self.matching(selectors)] = True
         return matched

@@ -186,7 +186,8 @@ def _selector_of(claim: PersistentVolumeClaim) -> Selector | None:
 
 
 def _qualifies(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """What even a volume that refers to the claim must fulfil, besides its size."""
+    """Return whether a volume meets the requirements, except its size, that apply even if it refers to the
+    claim."""
     return (
         (volume.spec.volume_mode or "Filesystem") == (claim.spec.volume_mode or "Filesystem")
         and (volume.spec.volume_attributes_class_name or "")
@@ -196,7 +197,7 @@ def _qualifies(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 
 def _suits(volume: PersistentVolume, claim: PersistentVolumeClaim, selector: Selector | None) -> bool:
-    """Whether a free volume is what the claim asks for, wherever it is."""
+    """Return whether a free volume satisfies the claim, regardless of the node."""
     return (
         _qualifies(volume, claim)
         and (selector is None or selector.matches(volume.metadata.labels))

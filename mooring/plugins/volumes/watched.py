@@ -14,9 +14,9 @@ Obj = TypeVar("Obj", bound=KubeObject)
 
 
 class Watched(Generic[Obj]):
-    """Tells an index of objects what to forget and what to take in. An update is both.
+    """Updates an index of objects: which ones to remove and which to add. An update is both.
 
-    Objects are values, so those that are still the same ones have not changed.
+    Objects are immutable, so an identical object has not changed.
     """
 
     def __init__(self, kind: type[Obj]) -> None:
