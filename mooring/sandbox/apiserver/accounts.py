@@ -1,4 +1,4 @@
-"""Whom a token belongs to: the administrator, or a service account that somebody asked a token for."""
+"""Bearer tokens: the administrator's, and those issued for service accounts."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from mooring.sandbox.apiserver.objects import Tree, dig, encode_json
 AUDIENCE: Final = "https://kubernetes.default.svc.cluster.local"
 _HEADER: Final = {"alg": "HS256", "typ": "JWT"}
 BOUND_TO: Final = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
-"""Kinds of objects with which a token may end, and their tables."""
+"""Kinds of objects that a token can be bound to, and their tables."""
 
 
 def user_of(api: Api, token: str) -> User | None:
-    """Who has this token; None where nobody has."""
+    """Return the user of a valid token, else None."""
     if hmac.compare_digest(token.encode("utf-8", "replace"), api.token.encode()):
         return ADMIN
     claims = _claims(api, token)
@@ -31,8 +31,8 @@ def user_of(api: Api, token: str) -> User | None:
 
 
 def issue(api: Api, account: Tree, spec: Tree, bound: tuple[str, Tree] | None) -> str:
-    """A token of a service account, for the audiences and the time that a TokenRequest's spec names; `bound`
-    is the kind and the object without which it is worth nothing."""
+    """Issue a token for a service account, with the audiences and the lifetime of a TokenRequest's spec.
+    `bound` is the kind and the object whose deletion invalidates it."""
     now, metadata = int(api.clock()), account["metadata"]
     about: Tree = {
         "namespace": metadata["namespace"],
@@ -56,7 +56,7 @@ def issue(api: Api, account: Tree, spec: Tree, bound: tuple[str, Tree] | None) -
 
 
 def _claims(api: Api, token: str) -> Tree | None:
-    """What a token says, if we signed it."""
+    """Return the claims of a token that we signed, else None."""
     signed, _, signature = token.rpartition(".")
     if not hmac.compare_digest(signature.encode("utf-8", "replace"), _signature(api, signed).encode()):
         return None
@@ -66,7 +66,7 @@ def _claims(api: Api, token: str) -> Tree | None:
 
 
 def _holds(api: Api, claims: Tree) -> bool:
-    """Whether a token is for us and its time is not over, and those whom it speaks of are still the same."""
+    """Whether a token is for this server and not expired, and the objects it is bound to still exist."""
     if AUDIENCE not in claims["aud"] or not claims["nbf"] <= api.clock() < claims["exp"]:
         return False
     about = claims["kubernetes.io"]
@@ -80,7 +80,7 @@ def _uid(api: Api, table: str, name: str, namespace: str) -> Any:
 
 
 def _signature(api: Api, text: str) -> str:
-    """The key is that of the administrator: whoever has it may do everything anyway."""
+    """Sign with the administrator's token: its holder may do everything anyway."""
     return _encoded(hmac.digest(api.token.encode(), text.encode("utf-8", "replace"), hashlib.sha256))
 
 

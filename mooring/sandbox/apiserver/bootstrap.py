@@ -1,4 +1,4 @@
-"""What is in a new cluster."""
+"""The objects of a new cluster."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DESCRIPTIONS: Final = {
 
 
 def bootstrap(api: Api) -> None:
-    """Create what every cluster has; what is there already stays as it is."""
+    """Create the namespaces, priority classes and service of every cluster, where they do not exist."""
     for name in _NAMESPACES:
         _create(api, "", "namespaces", "", {"metadata": {"name": name}})
     for name, value in SYSTEM_CLASSES.items():
@@ -39,7 +39,7 @@ def bootstrap(api: Api) -> None:
 
 
 def _service() -> Tree:
-    """The address under which pods find the API."""
+    """The service under which pods find the API."""
     return {
         "metadata": {
             "name": "kubernetes",
@@ -54,13 +54,13 @@ def _service() -> Tree:
 
 
 def bootstrap_roles(api: Api) -> None:
-    """Create what those go by who come over HTTP; who is in this process may do everything."""
+    """Create the default roles, for clients over HTTP; in-process callers may do everything."""
     for role in default_roles():
         _put_role(api, role)
 
 
 def _put_role(api: Api, role: Tree) -> None:
-    """Straight into its table: there are many, in the form that they are stored in."""
+    """Write a role directly to its table: there are many, in their stored form."""
     metadata = role["metadata"]
     resource = api.registry.find(GROUP, "v1", f"{role['kind'].lower()}s")
     assert resource is not None

@@ -27,12 +27,12 @@ _CONNECTIONS = {
     "exec": "PodExecOptions",
     "portforward": "PodPortForwardOptions",
 }
-"""Parts of pods that are no objects, and that lightkube-models leaves out."""
+"""Subresources of pods that are not objects, and that lightkube-models leaves out."""
 _VERBS = {"post": "create", "put": "update", "global_list": "list", "global_watch": "watch"}
 
 
 def builtin_registry() -> Registry:
-    """A registry of everything that a real API server serves by default."""
+    """Build a registry of everything that kube-apiserver serves by default."""
     return Registry(resource for name in resource_modules() for resource in _resources(name))
 
 
@@ -41,7 +41,7 @@ def resource_modules() -> list[str]:
 
 
 def _resources(module: str) -> Iterator[Resource]:
-    """The resources of one group and version, with their subresources."""
+    """Yield the resources of one group and version, with their subresources."""
     found: list[type] = [
         member for member in vars(models.resource_module(module)).values() if hasattr(member, "_api_info")
     ]

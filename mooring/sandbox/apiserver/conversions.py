@@ -1,4 +1,4 @@
-"""Kinds that are served in two shapes: how one becomes the other."""
+"""Conversions of kinds that are served in two shapes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _event_to_storage(tree: Tree) -> None:
 
 def _event_from_storage(tree: Tree) -> None:
     _rename(tree, {core: event for event, core in _EVENT_FIELDS.items()})
-    for name in ("reportingController", "reportingInstance"):  # older events always have them, if empty
+    for name in ("reportingController", "reportingInstance"):  # older events always have them, even empty
         if not tree.get(name):
             tree.pop(name, None)
 

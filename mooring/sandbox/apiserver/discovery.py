@@ -1,4 +1,4 @@
-"""What is served, as clients ask for it: /api, /apis, and both in one (aggregated discovery)."""
+"""Discovery: /api, /apis, and both in one (aggregated discovery)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Document(NamedTuple):
 
 
 class Discovery:
-    """Documents of discovery, made when they are first asked for and kept until the registry changes."""
+    """Discovery documents, built on first request and kept until the registry changes."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -31,7 +31,8 @@ class Discovery:
         self._generation = -1
 
     def document(self, path: str, address: str, *, aggregated: bool = False) -> Document | None:
-        """The answer to /api, /apis, /api/v1, /apis/GROUP or /apis/GROUP/VERSION; None for anything else."""
+        """Return the document of /api, /apis, /api/v1, /apis/GROUP or /apis/GROUP/VERSION; None for other
+        paths."""
         if self._generation != self._registry.generation:
             self._made.clear()
             self._generation = self._registry.generation
@@ -76,7 +77,7 @@ class Discovery:
         }
 
     def _groups(self) -> dict[str, list[str]]:
-        """The versions of each group, preferred ones first."""
+        """Return the versions of each group, preferred ones first."""
         found: dict[str, set[str]] = {}
         for resource in self._registry:
             found.setdefault(resource.group, set()).add(resource.version)
@@ -106,7 +107,7 @@ def _encoded(tree: Tree) -> Document:
 
 
 def version_priority(version: str) -> tuple[int, int, int]:
-    """Stable before beta before alpha, later before earlier."""
+    """Sort key of versions: stable before beta before alpha, later before earlier."""
     match = _VERSION.fullmatch(version)
     if match is None:
         return (-1, 0, 0)
@@ -178,7 +179,7 @@ def _aggregated_resource(resource: Resource) -> Tree:
 
 
 def _kind(resource: Resource, kind: GroupVersionKind) -> Tree:
-    """The kind of answers; group and version are left empty where they are those of the resource."""
+    """Return the kind of responses; group and version are empty if they are those of the resource."""
     if (kind.group, kind.version) == (resource.group, resource.version):
         return {"group": "", "version": "", "kind": kind.kind}
     return {"group": kind.group, "version": kind.version, "kind": kind.kind}

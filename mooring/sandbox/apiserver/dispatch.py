@@ -1,4 +1,4 @@
-"""From a request to its answer: which function does it."""
+"""Routing of requests to the functions that answer them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _DELETE_OPTIONS = object_type("meta_v1", "DeleteOptions")
 
 
 def handle(request: Request) -> Answer:
-    """Answer a request. Raises ApiError. Nothing waits here: a write is whole before anything else."""
+    """Answer a request. Raises ApiError. Nothing awaits here, so writes are atomic."""
     if request.subresource is not None:
         return _handle_subresource(request)
     if request.verb not in request.resource.verbs:
@@ -59,7 +59,7 @@ def _handle_subresource(request: Request) -> Answer:
         return handler(request)
     if subresource.kind.kind != request.resource.kind:
         raise method_not_allowed()
-    return _VERBS[request.verb](request)  # status and the like: the same verbs on a part of the object
+    return _VERBS[request.verb](request)  # status and the like: the same verbs on part of the object
 
 
 def _get(request: Request) -> Answer:
@@ -76,7 +76,7 @@ def _list(request: Request) -> Answer:
 
 def _watch(request: Request) -> Answer:
     options = list_options({**request.params, "watch": ["true"]})
-    if request.name:  # a watch of one object is a watch of the list with a field selector
+    if request.name:  # watching one object is watching the list with a field selector
         fields = ",".join(filter(None, (options.field_selector, f"metadata.name={request.name}")))
         options = msgspec.structs.replace(options, field_selector=fields)
     watching = watch_objects(request.api, request.resource, request.namespace, options)
@@ -109,7 +109,7 @@ def _update(request: Request) -> Answer:
 
 
 def _delete_body(request: Request) -> Tree | None:
-    """The DeleteOptions that a delete may carry."""
+    """Return the DeleteOptions in the body of a delete, if any."""
     if not request.body:
         return None
     try:

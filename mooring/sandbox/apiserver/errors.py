@@ -1,4 +1,4 @@
-"""The API server's refusals, in its own words. HTTP writes them as Status objects; the port raises them."""
+"""kube-apiserver's errors, word for word. HTTP writes them as Status objects; the port raises them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mooring.client.errors import ApiError
 
 
 class Cause(NamedTuple):
-    """What is wrong with one field."""
+    """What is invalid about one field."""
 
     reason: str
     field: str
@@ -22,7 +22,7 @@ class Cause(NamedTuple):
 
 
 def show(value: object) -> str:
-    """A value as Kubernetes quotes it in messages: strings in quotes, trees as JSON."""
+    """Quote a value as Kubernetes does in messages: strings in quotes, trees as JSON."""
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
     if isinstance(value, bool):
@@ -72,7 +72,7 @@ def too_long(field: str, limit: int) -> Cause:
 
 
 def qualified(group: str, name: str) -> str:
-    """A resource or kind with its group, as messages name it."""
+    """Return a resource or kind with its group, as messages name it."""
     return f"{name}.{group}" if group else name
 
 
@@ -143,7 +143,7 @@ def expired(message: str) -> ApiError:
 
 
 class ContinueExpiredError(ApiError):
-    """A list cannot be continued at its moment; `continue_token` goes on with the present instead."""
+    """A list cannot be continued at its version; `continue_token` continues at the current one."""
 
     def __init__(self, continue_token: str) -> None:
         super().__init__(
@@ -166,11 +166,11 @@ def too_large_version(asked: int, current: int) -> ApiError:
     )
 
 
-_MOST_CAUSES = 1000  # a body may be wrong in a hundred thousand places
+_MOST_CAUSES = 1000  # a body may be invalid in a hundred thousand places
 
 
 def invalid(group: str, kind: str, name: str, causes: list[Cause]) -> ApiError:
-    """422 with all causes at once; several are told as a list, one by itself."""
+    """Return 422 with all causes; the message lists them if there are several."""
     told = [str(cause) for cause in dict.fromkeys(causes[:_MOST_CAUSES])]
     problem = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
     shown = [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes[:_MOST_CAUSES]]
@@ -210,7 +210,7 @@ def internal(message: str) -> ApiError:
 
 
 def status_tree(error: ApiError) -> dict[str, Any]:
-    """The Status object of a refusal."""
+    """Return the Status object of an error."""
     tree: dict[str, Any] = {
         "kind": "Status",
         "apiVersion": "v1",

@@ -1,4 +1,4 @@
-"""Objects at work: plain trees, and how they go in and out of the store's bytes."""
+"""Objects as plain trees, and their conversion from and to stored bytes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ encode_json = _encoder.encode
 
 
 def encode_tail(obj: Tree) -> bytes:
-    """The part of an object's JSON that a record keeps: no kind, no apiVersion, no resourceVersion.
+    """Encode the part of an object that a record keeps: no kind, no apiVersion, no resourceVersion.
 
-    The metadata must hold something else than its version; every stored object has a name.
+    The metadata must have another member than its version; every stored object has a name.
     """
     ordered = {"metadata": None, **obj}
     if "resourceVersion" in obj["metadata"]:
@@ -32,7 +32,7 @@ def encode_tail(obj: Tree) -> bytes:
 
 
 def decode_record(record: Record, api_version: str, kind: str) -> Tree:
-    """The object of a record, as a tree of its own that may be changed."""
+    """Decode a record to a new tree that may be changed."""
     return {"kind": kind, "apiVersion": api_version, **_decoder.decode(record.body)}
 
 
@@ -43,7 +43,7 @@ def read_all(table: Table, namespace: str = "") -> Iterator[Tree]:
 
 
 def dig(tree: Any, *path: str) -> Any:
-    """The value at a path of members, or None where there is none."""
+    """Return the value at a path of members, or None if there is none."""
     for name in path:
         if not isinstance(tree, dict):
             return None
@@ -52,7 +52,7 @@ def dig(tree: Any, *path: str) -> Any:
 
 
 def set_or_drop(tree: Tree, name: str, value: Any) -> None:
-    """Set a member, or remove it where the value is empty: Kubernetes writes no empty lists and maps."""
+    """Set a member, or remove it if the value is empty: Kubernetes writes no empty lists and maps."""
     if value:
         tree[name] = value
     else:

@@ -1,4 +1,4 @@
-"""The port of `mooring.client` to an embedded API, without HTTP: the same requests, in this process."""
+"""The port of `mooring.client` to the embedded API server: the same requests, without HTTP."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _MOST_READ: Final = 2048  # objects in one generation
 
 
 class _Recent:
-    """What was read last, in two generations: the older goes as a whole, so that nothing is looked for."""
+    """A cache of two generations: the older one is dropped as a whole, so that nothing is searched."""
 
     __slots__ = ("_before", "_now")
 
@@ -63,8 +63,8 @@ class _Recent:
 class EmbeddedCluster:
     """Implements `mooring.client.port.Cluster`.
 
-    Writes are told in managedFields as those over HTTP are; `tracked=False` spares whoever writes a lot that
-    part of the cost. What others are known to own stays so.
+    Writes are recorded in managedFields like those over HTTP; `tracked=False` saves that cost for clients
+    that write a lot. Fields that other managers own stay theirs.
     """
 
     def __init__(
@@ -75,15 +75,15 @@ class EmbeddedCluster:
         self._user_agent = user_agent
         self._tracked = tracked
         self._options = WriteOptions(
-            field_validation=FieldValidation.IGNORE,  # nobody reads warnings here
+            field_validation=FieldValidation.IGNORE,  # warnings are not read here
             field_manager=manager_name(user_agent),
         )
         self._read = _Recent()
-        """What was read last, from the answers to writes or by a watch: others need not read it again. By the
-        record itself: watches with selectors see other content at the same version."""
+        """Recently read objects, from the answers to writes or from watches, by their record: watches with
+        selectors see other content at the same version."""
 
     def for_writer(self, user_agent: str) -> EmbeddedCluster:
-        """The same port for another writer; both share what they read."""
+        """Return the same port for another writer; both share their cache."""
         other = EmbeddedCluster(self._api, self._user, user_agent, tracked=self._tracked)
         other._read = self._read
         return other
@@ -245,7 +245,7 @@ class EmbeddedCluster:
             if part is None:
                 raise no_such_resource()
         if patch_type in _MERGES:
-            # A copy: what becomes of the writer's own is its business.
+            # a copy, since the caller may change its own
             patch, body = msgspec.to_builtins(body), None
         elif patch_type is PatchType.APPLY:
             options = msgspec.structs.replace(options, force=True)
@@ -277,14 +277,14 @@ class EmbeddedCluster:
         return served
 
     def _remembered(self, resource: ApiResource[Obj], answer: Answer) -> Obj:
-        """The object in the answer to a write, which those who watch will see, too."""
+        """Return the object in the answer to a write, and cache it for watches."""
         if isinstance(answer, ObjectAnswer):
             return self._shared(resource, answer.resource, answer.record)
         return self._object(resource, answer)
 
     def _shared(self, resource: ApiResource[Obj], served: Resource, record: Record) -> Obj:
-        """An object as somebody has read it, or will have by now; objects are values, so that one serves all.
-        Raises MalformedObject."""
+        """Decode an object, or return it from the cache; objects are values, so they can be shared. Raises
+        MalformedObject."""
         key = record, served, resource.model
         obj: Obj | None = self._read.get(key)
         if obj is None:

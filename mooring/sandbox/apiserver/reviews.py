@@ -1,4 +1,4 @@
-"""Which question is answered where."""
+"""Reviews: kinds that are requests for an answer, and are not stored."""
 
 from __future__ import annotations
 
@@ -102,4 +102,4 @@ REVIEWS: dict[str, Callable[[Request], Answer]] = {
     "subjectaccessreviews.authorization.k8s.io": _may,
     "tokenreviews.authentication.k8s.io": _is_token_good,
 }
-"""By table, though nothing of these is ever stored."""
+"""By table, though none of these is ever stored."""

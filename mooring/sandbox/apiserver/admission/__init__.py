@@ -1,1 +1,1 @@
-"""Admission: what the server itself adds to objects, and what it refuses beyond validation."""
+"""Admission plugins: what the server adds to objects, and what it rejects beyond validation."""

@@ -1,4 +1,4 @@
-"""DefaultStorageClass: a claim that names no class gets the default one, if there is one."""
+"""DefaultStorageClass: set the default class on claims that name none."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 
 
 def _read(trees: Iterable[Tree]) -> str | None:
-    """The newest of the default classes; of several made at once, the first by name."""
+    """Return the newest default class; among classes of the same age, the first by name."""
     found = [
         (tree["metadata"]["creationTimestamp"], tree["metadata"]["name"])
         for tree in trees

@@ -1,4 +1,4 @@
-"""DefaultTolerationSeconds: pods stay on a node that is not ready or not reachable, for five minutes."""
+"""DefaultTolerationSeconds: tolerate not-ready and unreachable nodes for five minutes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nobody grants what they do not have themselves, unless they may "escalate" roles or "bind" them."""
+"""Reject grants of rights that the user does not hold, unless it may "escalate" or "bind" the role."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def _check_binding(write: Write, obj: Tree) -> None:
         return
     granted = write.api.rbac.rules_of(binding)
     if granted is None:
-        raise not_found(GROUP, write.resource.plural, ref.name)  # as real servers say it
+        raise not_found(GROUP, write.resource.plural, ref.name)  # as kube-apiserver reports it
     _check_held(write, granted)
 
 
 def _same_but_for_its_end(obj: Tree, old: Tree) -> bool:
-    """Whether nothing is new about an object but what garbage collection goes by."""
+    """Whether only what garbage collection uses changed."""
     return _without(obj) == _without(old)
 
 
@@ -70,7 +70,7 @@ def _without(obj: Tree) -> Tree:
 
 
 def _check_held(write: Write, granted: Iterable[Rule]) -> None:
-    """Raises 403 where somebody does not have what they would grant."""
+    """Raise 403 if the user does not hold what it would grant."""
     missing = _missing(write, granted)
     if missing:
         groups = f"[{' '.join(map(_quoted, write.user.groups))}]"

@@ -1,4 +1,4 @@
-"""LimitRanger: what containers ask for by default in a namespace, and what they may ask for at all."""
+"""LimitRanger: default and check the resources of containers by the LimitRanges of the namespace."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _POD_LEVEL: Final = ("cpu", "memory")
 
 
 def _read(trees: Iterable[Tree]) -> dict[str, list[list[Tree]]]:
-    """By namespace, the limits of each LimitRange."""
+    """Return the limits of each LimitRange, by namespace."""
     found: dict[str, list[list[Tree]]] = {}
     for tree in trees:
         limits = dig(tree, "spec", "limits") or []
@@ -37,7 +37,7 @@ class LimitRanger(AdmissionPlugin):
         self._ranges = Mirror("limitranges", _read)
 
     def _limits(self, write: Write, old: Tree | None) -> list[list[Tree]]:
-        """The ranges that have a say in this write."""
+        """Return the limits that apply to this write."""
         ranges = self._ranges.get(write.api.store).get(write.namespace)
         if not ranges or (old is not None and "deletionTimestamp" in old["metadata"]):
             return []

@@ -1,4 +1,4 @@
-"""NamespaceLifecycle: nothing is created in a namespace that is not there or is going away."""
+"""NamespaceLifecycle: reject creates in namespaces that do not exist or are terminating."""
 
 from __future__ import annotations
 

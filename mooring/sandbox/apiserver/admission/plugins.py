@@ -1,4 +1,4 @@
-"""Which admission plugins run, in which order."""
+"""The admission plugins, in the order in which they run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PLUGINS: tuple[type[AdmissionPlugin], ...] = (
     RuntimeClass,
     PodTopologyLabels,
     Escalation,
-    ResourceQuotas,  # last: what others refuse is not to count
+    ResourceQuotas,  # last, so that objects that other plugins reject are not counted
 )
 
 

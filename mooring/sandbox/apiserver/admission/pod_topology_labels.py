@@ -1,4 +1,4 @@
-"""PodTopologyLabels: a pod that gets a node also gets the labels of its zone and region."""
+"""PodTopologyLabels: copy the zone and region labels of the node to a pod that is bound to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Priority: pods get the number and the preemption policy of their priority class."""
+"""Priority: set the priority and the preemption policy of a pod from its priority class."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Priority(AdmissionPlugin):
         if write.resource.storage != "pods":
             return
         spec = obj["spec"]
-        if old is not None:  # who updates need not repeat what was found out
+        if old is not None:  # updates may leave out what was computed
             for name in ("priority", "preemptionPolicy"):
                 if name not in spec and name in old["spec"]:
                     spec[name] = old["spec"][name]
@@ -85,7 +85,7 @@ class Priority(AdmissionPlugin):
         return found
 
     def validate(self, write: Write, obj: Tree, old: Tree | None) -> None:
-        """Only one class is everybody's who names none."""
+        """Reject a second default class."""
         if write.resource.storage != _CLASSES or not obj.get("globalDefault"):
             return
         default = self._classes.get(write.api.store).default.name

@@ -1,6 +1,6 @@
-"""ResourceQuota: nobody gets more than their namespace has left.
+"""ResourceQuota: reject what exceeds the quotas of the namespace.
 
-What is admitted counts at once, in the status of the quotas; a controller counts again what was set free.
+Usage is added to the status of quotas on admission; a controller recounts what was freed.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _as(kind: QuotaKind[Any], tree: Tree) -> KubeObject:
 def _charged(
     write: Write, kind: QuotaKind[Any], new: KubeObject, old: KubeObject | None
 ) -> list[tuple[ResourceQuota, Amounts]]:
-    """The quotas that an object needs more of, and what is used of each with it. Raises 403."""
+    """Return the quotas that an object uses more of, with their usage including it. Raises 403."""
     now = write.api.clock()
     concerned = _concerned(write, kind, new)
     usage = kind.usage(new, now)
@@ -88,7 +88,7 @@ def _charged(
 
 
 def _concerned(write: Write, kind: QuotaKind[Any], obj: KubeObject) -> Sequence[ResourceQuota]:
-    """The quotas that have a say in an object. Raises 403 where it lacks what they want to know."""
+    """Return the quotas that apply to an object. Raises 403 if it lacks a value they require."""
     concerned = []
     for quota in _quotas(write.api, write.namespace):
         restricted = kind.restricted(quota.status.hard)

@@ -1,4 +1,4 @@
-"""RuntimeClass: what the runtime of a pod costs beside its containers, and where it can run."""
+"""RuntimeClass: set the overhead of a pod's runtime, and the nodes it can run on."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""StorageObjectInUseProtection: claims and volumes do not go while they are in use.
-
-They are made with a finalizer, which the controller of volume protection takes off.
-"""
+"""StorageObjectInUseProtection: add the finalizer that keeps claims and volumes while they are in use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TaintNodesByCondition: a new node takes no pods before it is found to be ready."""
+"""TaintNodesByCondition: taint new nodes as not ready."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOT_READY: Final = "node.kubernetes.io/not-ready"
 
 
 class TaintNodesByCondition(AdmissionPlugin):
-    """What is in this process may make nodes that are ready at once: those that do not say otherwise."""
+    """Nodes created in this process stay untainted unless their status says that they are not ready."""
 
     storages = frozenset({"nodes"})
 

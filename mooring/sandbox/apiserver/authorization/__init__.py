@@ -1,1 +1,1 @@
-"""Who may do what: RBAC."""
+"""Authorization by roles (RBAC), and the users it is about."""

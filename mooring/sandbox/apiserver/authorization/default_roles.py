@@ -1,7 +1,7 @@
-"""The roles and bindings that a cluster begins with.
+"""The roles and bindings of a new cluster.
 
 `roles.txt` holds them; `make_roles_table.py` of the tests writes it. Below the name of each are its rules
-(groups | resources | paths | names | verbs), or its subjects and, behind "=", its role.
+(groups | resources | paths | names | verbs), or its subjects and, after "=", its role.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _AGGREGATED: Final = ("admin", "edit", "view")
 
 @cache
 def default_roles() -> tuple[Tree, ...]:
-    """Not to be changed."""
+    """Must not be modified."""
     return tuple(_read())
 
 

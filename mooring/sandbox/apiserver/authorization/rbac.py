@@ -1,4 +1,4 @@
-"""RBAC: what roles and bindings say that somebody may do."""
+"""RBAC: what roles and bindings allow a user to do."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Binding(KubeObject):
 
 
 class Grant(NamedTuple):
-    """A binding as far as one subject is concerned."""
+    """A binding and one of its subjects."""
 
     binding: Binding
     subject: Subject
@@ -82,7 +82,7 @@ class Rbac:
             raise _forbidden(user, asked, decision.reason)
 
     def decide(self, user: User, asked: Asked) -> Decision:
-        """Whether somebody may do something, and by which binding."""
+        """Decide whether a user may do something, and by which binding."""
         if MASTERS in user.groups:
             return Decision(True)
         problems: dict[str, None] = {}
@@ -95,14 +95,14 @@ class Rbac:
         return Decision(False, _told(list(problems)))
 
     def rules(self, user: User, namespace: str) -> list[Rule]:
-        """All that somebody may do in a namespace, and in the cluster."""
+        """Return all rules that apply to a user in a namespace and in the cluster."""
         if MASTERS in user.groups:
             return list(EVERYTHING)
         found = (self.rules_of(grant.binding) for grant in self._grants_of(user, namespace))
         return [rule for rules in found if rules is not None for rule in rules]
 
     def rules_of(self, binding: Binding) -> list[Rule] | None:
-        """What a binding grants; None where its role is missing."""
+        """Return the rules that a binding grants; None if its role does not exist."""
         ref = binding.role_ref
         if ref.kind == "ClusterRole":
             role = self._cluster_roles.get(self._store).get(ref.name)

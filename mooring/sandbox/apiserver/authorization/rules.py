@@ -1,4 +1,4 @@
-"""What rules of roles allow."""
+"""What the rules of roles allow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ALL = "*"
 
 
 class Asked(NamedTuple):
-    """What somebody wants to do: with objects of a resource ("pods/log"), or with a path."""
+    """What a user is about to do: a verb on a resource ("pods/log"), or on a path."""
 
     verb: str
     group: str = ""

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 class AdmissionPlugin:
-    """Base class. `operations` and `storages` say what a plugin wants to see; no storages means all.
+    """Base class. `operations` and `storages` select the writes that a plugin handles; no storages means all.
 
-    Writes to subresources are shown only to plugins that set `subresources`.
+    Writes to subresources are passed only to plugins that set `subresources`.
     """
 
     operations: frozenset[str] = frozenset({"CREATE"})
@@ -25,7 +25,8 @@ class AdmissionPlugin:
         """Change the object, or raise ApiError; before the strategy prepares and validates it."""
 
     def validate(self, write: Write, obj: Tree, old: Tree | None) -> None:
-        """Raise ApiError; the object is as it would be stored. For DELETE, `obj` is what goes."""
+        """Raise ApiError to reject the object as it would be stored. For DELETE, `obj` is the object to
+        delete."""
 
     def handles(self, operation: str, storage: str, subresource: bool) -> bool:
         return (
@@ -36,7 +37,7 @@ class AdmissionPlugin:
 
 
 class Admission:
-    """Plugins in the order in which they run."""
+    """Runs plugins in order."""
 
     def __init__(self, plugins: Sequence[AdmissionPlugin]) -> None:
         self._plugins = tuple(plugins)
@@ -60,7 +61,7 @@ class Admission:
             plugin.validate(write, obj, old)
 
     def _chosen(self, method: str, operation: str, storage: str, subresource: bool) -> list[AdmissionPlugin]:
-        """The plugins that have something to do with such writes."""
+        """Return the plugins that handle such writes."""
         return [
             plugin
             for plugin in self._plugins

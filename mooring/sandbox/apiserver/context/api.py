@@ -1,4 +1,4 @@
-"""The state that all verbs share."""
+"""The state that all request handlers share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mooring.sandbox.apiserver.store.table import Table
 
 
 class Api:
-    """Store, registry, admission, clock and randomness: what the verbs work on."""
+    """Store, registry, admission, authorization, clock and randomness."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Api:
         self.rbac = Rbac(store)
         self.clock = clock
         self.token = token or secrets.token_urlsafe(32)
-        """What lets the administrator in, and signs the tokens of service accounts."""
+        """Authenticates the administrator, and signs the tokens of service accounts."""
         self._random = random.Random(seed)
         self._second, self._now = -1, ""
 
@@ -43,20 +43,20 @@ class Api:
         return self.store.table(resource.storage)
 
     def now(self) -> str:
-        """The present time as objects carry it: in whole seconds, so that one text serves many writes."""
+        """Return the current time in whole seconds, as objects carry it; the text is shared by writes."""
         second = int(self.clock())
         if second != self._second:
             self._second, self._now = second, format_time(second)
         return self._now
 
     def new_uid(self) -> str:
-        """A random UUID of version 4."""
+        """Return a random UUID of version 4."""
         bits = self._random.getrandbits
         parts = bits(32), bits(16), bits(12), 1 << 15 | bits(14), bits(48)
         return "%08x-%04x-4%03x-%04x-%012x" % parts  # noqa: UP031 (with every write, and much quicker)
 
     def random_name(self, base: str) -> str:
-        """A name for `generateName`; the letters are Kubernetes' own, which spell no words."""
+        """Return a name for `generateName`, with the letters that Kubernetes uses: they spell no words."""
         suffix = "".join(self._random.choices("bcdfghjklmnpqrstvwxz2456789", k=5))
         return base[: 63 - len(suffix)] + suffix
 
@@ -66,10 +66,11 @@ class Api:
         return self.store.table(storage).get(key_of(namespace, name))
 
     def read(self, storage: str, name: str, namespace: str = "") -> Tree | None:
-        """An object by the name of its table ("pods", "priorityclasses.scheduling.k8s.io"), without kind."""
+        """Decode an object by the name of its table ("pods", "priorityclasses.scheduling.k8s.io"), without
+        kind."""
         record = self.record(storage, name, namespace)
         return None if record is None else decode_record(record, "", "")
 
     def read_all(self, storage: str, namespace: str = "") -> Iterator[Tree]:
-        """All objects of a table, or those of a namespace, in order."""
+        """Decode all objects of a table, or those of one namespace, in order."""
         return read_all(self.store.table(storage), namespace)

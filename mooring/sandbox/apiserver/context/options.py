@@ -8,7 +8,7 @@ from mooring.sandbox.apiserver.kinds.codec import FieldValidation
 
 
 class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What to list or watch, and from when."""
+    """Options of list, watch and deletecollection."""
 
     label_selector: str = ""
     field_selector: str = ""
@@ -22,7 +22,7 @@ class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How to create, update or patch."""
+    """Options of create, update and patch."""
 
     dry_run: bool = False
     field_manager: str = ""
@@ -34,7 +34,7 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How to delete."""
+    """Options of delete."""
 
     dry_run: bool = False
     grace_period_seconds: int | None = None

@@ -23,7 +23,7 @@ class Outcome(NamedTuple):
 
 
 class Outcomes:
-    """Outcomes of one kind, by what decides them; `tables` affect them besides the spec."""
+    """Outcomes of one kind, by what decides them; `tables` affect them in addition to the spec."""
 
     def __init__(self, *tables: str) -> None:
         self.tables = tables

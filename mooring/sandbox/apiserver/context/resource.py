@@ -1,4 +1,4 @@
-"""A resource: everything that the rest of the server needs to know about one kind in one version."""
+"""Resources: everything that request handlers need to know about one kind in one version."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class GroupVersionKind(NamedTuple):
 
 
 class Subresource(NamedTuple):
-    """A part of an object with a path of its own; `kind` is what its bodies and answers are."""
+    """A part of an object with its own path; `kind` is the kind of its bodies and answers."""
 
     name: str
     kind: GroupVersionKind
@@ -32,15 +32,15 @@ class Subresource(NamedTuple):
 
 
 class Conversion(NamedTuple):
-    """Between a version and the one that is stored. Both change the tree's members in place, not its kind."""
+    """Converts between a version and the stored one, in place and without changing the kind."""
 
     to_storage: Callable[[Tree], None]
     from_storage: Callable[[Tree], None]
 
 
 class Resource:
-    """One kind in one version. Several versions of a kind share `storage`, the table they live in, and may
-    have a conversion to the stored version."""
+    """One kind in one version. Versions of a kind share `storage`, the table they are stored in, and may have
+    a conversion to the stored version."""
 
     def __init__(
         self,
@@ -81,24 +81,24 @@ class Resource:
         self.strategy = strategy
         self.conversion = conversion
         self.field_aliases = field_aliases or {}
-        """Other names of selectable fields."""
+        """Alternative names of selectable fields."""
         self.type = type
         self.custom = custom
         self.printer = printer
         """Makes the rows of tables."""
         self.schema = schema
-        """The OpenAPI v3 schema of a custom kind; those of built-in ones follow from their types."""
+        """The OpenAPI v3 schema of a custom kind; schemas of built-in kinds are derived from their types."""
         self.deprecation = deprecation
-        """What clients of a custom kind in this version are warned of."""
+        """The deprecation warning for clients of this version of a custom kind."""
         self.opening = encode_json({"kind": self.kind, "apiVersion": self.api_version})[:-1] + b","
-        """What stands before the members of a stored object to make it one of this kind."""
+        """The bytes that make a stored object one of this kind when put before its members."""
 
     def __repr__(self) -> str:
         return f"Resource({self.plural}, {self.api_version})"
 
 
 class Registry:
-    """The resources that are served. They may come and go while the server runs; `generation` counts that."""
+    """The resources that are served. They may change at runtime; `generation` counts the changes."""
 
     def __init__(self, resources: Iterable[Resource]) -> None:
         self.generation = 0
@@ -108,7 +108,7 @@ class Registry:
             self.add(resource)
 
     def add(self, resource: Resource) -> None:
-        """Serve a resource, in the place of a former one of its name."""
+        """Serve a resource, replacing one of the same name."""
         self._by_path[resource.group, resource.version, resource.plural] = resource
         self._by_kind[resource.api_version, resource.kind] = resource
         self.generation += 1
@@ -126,7 +126,7 @@ class Registry:
         return self._by_kind.get((api_version, kind))
 
     def serves(self, group: str, version: str) -> bool:
-        """Whether there is anything under a group and version."""
+        """Whether any resource of a group and version is served."""
         return any(key[:2] == (group, version) for key in self._by_path)
 
     def __iter__(self) -> Iterator[Resource]:

@@ -1,4 +1,4 @@
-"""What is particular to a kind, as the verbs ask for it. This base class suffices for most kinds."""
+"""What is particular to a kind. The base class suffices for most kinds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Strategy:
     """Hooks around the writes of one kind. Objects are trees that may be changed in place, except `old`.
 
-    Subclasses stand in `mooring.sandbox.apiserver.strategies`, which says which kind has which.
+    Subclasses are in `mooring.sandbox.apiserver.strategies`, which also maps kinds to them.
     """
 
     def __init__(
@@ -38,36 +38,36 @@ class Strategy:
         self._selectable = [path.split(".") for path in traits.selectable]
 
     def default(self, obj: Tree) -> None:
-        """Fill in what the client left out."""
+        """Set the defaults of what the client left out."""
         if self._default is not None:
             self._default(obj)
 
     def default_status(self, obj: Tree) -> None:
-        """The same for a stored object of which only the status is new."""
+        """Set defaults in a stored object of which only the status is new."""
         self.default(obj)
 
     def prepare_create(self, write: Write, obj: Tree) -> None:
-        """Before validation of a new object: reset what clients may not set."""
+        """Reset what clients may not set in a new object, before validation."""
         self.reset_status(obj)
         if self.traits.generation:
             obj["metadata"]["generation"] = 1
 
     def reset_status(self, obj: Tree) -> None:
-        """Clients do not say in which status an object begins."""
+        """Replace the status that a client sent with the initial one."""
         if self._empty_status is not None:
             obj["status"] = self._empty_status()
         elif self.traits.status:
             obj.pop("status", None)
 
     def prepare_update(self, write: Write, obj: Tree, old: Tree) -> None:
-        """Before validation of an update: keep what this write may not change, and count generations."""
+        """Keep what an update may not change, and increment the generation, before validation."""
         if self.traits.status:
             keep(obj, old, "status")
         if self.traits.generation and self.spec_of(obj) != self.spec_of(old):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
     def prepare_status(self, write: Write, obj: Tree, old: Tree) -> None:
-        """Before validation of a write to the status subresource: everything but the status stays."""
+        """Keep everything but the status on a write to the status subresource, before validation."""
         for name in set(obj) | set(old):
             if name not in ("metadata", "status"):
                 keep(obj, old, name)
@@ -76,26 +76,26 @@ class Strategy:
         self.settle_status(write, obj, old)
 
     def settle_status(self, write: Write, obj: Tree, old: Tree) -> None:
-        """What a kind keeps of its status, or adds to it."""
+        """Keep or set parts of the status that clients may leave out."""
 
     def prepare_subresource(self, write: Write, obj: Tree, old: Tree) -> None:
-        """The same for other subresources that are written like the object: `write.subresource` names it."""
+        """Keep what a write to another subresource may not change; `write.subresource` names it."""
 
     def validate_create(self, obj: Tree) -> list[Cause]:
         causes = validate_metadata(obj["metadata"], self.traits.name, any_finalizer=self.traits.any_finalizer)
         return causes if self._rules is None else [*causes, *self._rules.create(obj)]
 
     def repeats(self, obj: Tree) -> bool:
-        """Whether the stored object, but for its metadata, follows from the spec that was sent alone: then
-        another of this spec will be the same."""
+        """Whether the stored object, except for its metadata, depends only on the spec that was sent: then
+        the next object with this spec is the same."""
         return False
 
     def validate_replica(self, metadata: Tree) -> list[Cause]:
-        """For an object whose spec is known to be good."""
+        """Validate the metadata of an object whose spec is valid."""
         return validate_metadata(metadata, self.traits.name, any_finalizer=self.traits.any_finalizer)
 
     def validate_update(self, obj: Tree, old: Tree) -> list[Cause]:
-        """The metadata is looked after; so it is with the following ones."""
+        """Validate everything but the metadata of an updated object."""
         return [] if self._rules is None else list(self._rules.update(obj, old))
 
     def validate_status(self, obj: Tree, old: Tree) -> list[Cause]:
@@ -105,24 +105,24 @@ class Strategy:
         return []
 
     def grace_period(self, obj: Tree, asked: int | None) -> int | None:
-        """The seconds that a deleted object stays around; None where this kind knows no such thing."""
+        """Return the seconds until a deleted object is removed; None for kinds without grace periods."""
         return None
 
     def held(self, obj: Tree) -> bool:
-        """Whether a deleted object must stay, since somebody has still to finalize it."""
+        """Whether a deleted object must stay until it is finalized."""
         return bool(obj["metadata"].get("finalizers"))
 
     def mark_deleted(self, obj: Tree) -> None:
-        """A deleted object stays because it is held; its metadata says so already."""
+        """Change a deleted object that stays because it is held; its metadata is marked already."""
 
     def spec_of(self, obj: Tree) -> object:
-        """What a generation counts the changes of."""
+        """Return what the generation counts the changes of."""
         return {name: value for name, value in obj.items() if name not in ("metadata", "status")}
 
     def select(self, obj: Tree) -> tuple[str, ...]:
-        """The values of the selectable fields as texts, empty where a field is absent."""
+        """Return the values of the selectable fields as texts, empty where a field is absent."""
         found = []
-        for head, *rest in self._selectable:  # with every write: no calls but for what is no text
+        for head, *rest in self._selectable:  # called on every write: no function calls for texts
             value = obj.get(head)
             for name in rest:
                 value = value.get(name) if isinstance(value, dict) else None
@@ -139,7 +139,7 @@ def as_text(value: object) -> str:
 
 
 def keep(obj: Tree, old: Tree, name: str) -> None:
-    """Set a member to what it was before, or remove it where it was not there."""
+    """Restore a member of the old object, or remove it if it had none."""
     if name in old:
         obj[name] = old[name]
     else:

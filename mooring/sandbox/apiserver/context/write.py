@@ -1,4 +1,4 @@
-"""One write on its way to the store: what hooks may ask about it."""
+"""One write on its way to the store, as hooks see it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Ownership = Literal["track", "keep", "settled"]
 
 @dataclass(slots=True)
 class Write:
-    """Who writes what, and how. Warnings added here reach the client with the answer."""
+    """Who writes what, and how. Warnings added here are sent to the client."""
 
     api: Api
     resource: Resource
@@ -28,6 +28,6 @@ class Write:
     subresource: str = ""
     warnings: list[str] = field(default_factory=list)
     ownership: Ownership = "track"
-    """What becomes of managedFields: they follow what changes, stay as they are, or are settled already."""
+    """What happens to managedFields: they track the changes, stay as they are, or are settled already."""
     part: str = ""
-    """The subresource that managedFields shall name, where it is written as a part of the whole object."""
+    """The subresource that managedFields name, where it is written as part of the whole object."""

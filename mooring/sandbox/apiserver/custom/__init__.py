@@ -1,2 +1,1 @@
-"""CustomResourceDefinition: kinds that come and go while the server runs, and the schemas that describe
-them."""
+"""CustomResourceDefinition: kinds that are added and removed at runtime, and their schemas."""

@@ -1,4 +1,4 @@
-"""How the bodies of custom resources are read: by the schema of their version."""
+"""Decoding bodies of custom resources, by the schema of their version."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mooring.sandbox.apiserver.objects import Tree, dig, encode_json
 
 
 def _number(text: str) -> float:
-    """A number that is written with a fraction or an exponent; Kubernetes writes whole ones without."""
+    """A number written with a fraction or an exponent; Kubernetes writes whole numbers without."""
     number = float(text)
     return int(number) if number.is_integer() and abs(number) < 1e21 else number
 
@@ -31,9 +31,9 @@ _decode = msgspec.json.Decoder(float_hook=_number).decode
 
 
 class CustomCodec:
-    """Reads one version of a custom kind: what its schema does not know goes, and its defaults come.
+    """Reads one version of a custom kind: drops fields that are not in the schema, and sets defaults.
 
-    Types are not looked at here but for the metadata: they are validated with everything else.
+    Types are not checked here except in the metadata: they are validated with everything else.
     """
 
     type: ObjectType | None = None
@@ -45,7 +45,7 @@ class CustomCodec:
 
     @cached_property
     def shape(self) -> Struct:
-        """The shape of objects, for those who keep account of who owns which field."""
+        """The shape of objects, for tracking the ownership of fields."""
         return shape_of_schema(self._definition)
 
     def decode(self, data: bytes, validation: FieldValidation) -> Decoded:
@@ -112,5 +112,5 @@ class CustomCodec:
 
 
 def _content(tree: Tree) -> dict[str, Any]:
-    """An object without its metadata, which are not the schema's business."""
+    """Return the object without its metadata, which the schema does not describe."""
     return {name: value for name, value in tree.items() if name != "metadata"}

@@ -23,9 +23,9 @@ _OBJECT_META: Final = object_type("meta_v1", "ObjectMeta")
 
 
 def sift_metadata(tree: Tree, path: str = "") -> list[str]:
-    """Bring the metadata of a resource into form; the paths of members that metadata do not have.
+    """Normalize the metadata of a resource; return the paths of unknown members.
 
-    Raises 400, for a resource that is embedded at a path with the value that is wrong.
+    Raises 400, for an embedded resource with the path of the invalid value.
     """
     found = tree.get("metadata")
     if found is None:
@@ -45,7 +45,7 @@ def _no_metadata(found: Any, path: str, error: str) -> ApiError:
 
 
 def sift_embedded(value: Any, schema: Schema | None, path: str = "") -> list[str]:
-    """The same for the resources that are embedded in a value, wherever its schema has some."""
+    """Normalize the metadata of all resources embedded in a value."""
     if schema is None or not schema.resources:
         return []
     unknown: list[str] = []
@@ -65,7 +65,7 @@ def sift_embedded(value: Any, schema: Schema | None, path: str = "") -> list[str
 
 
 def finalizer_warnings(metadata: Tree, old: Tree | None) -> list[str]:
-    """New finalizers of custom resources may be named by anybody alike, unless they tell a domain."""
+    """Warn about new finalizers without a domain, which could collide."""
     present = () if old is None else old.get("finalizers") or ()
     added = sorted(set(metadata.get("finalizers") or ()).difference(present, _STANDARD_FINALIZERS))
     why = "to avoid accidental conflicts with other finalizer writers"
@@ -78,7 +78,7 @@ def finalizer_warnings(metadata: Tree, old: Tree | None) -> list[str]:
 
 
 def check_embedded(value: Any, schema: Schema | None, path: str = "") -> list[Cause]:
-    """What is wrong with the resources that are embedded in a value: they must say what they are."""
+    """Validate the resources embedded in a value: they must have a kind and an apiVersion."""
     if schema is None or not schema.resources:
         return []
     causes: list[Cause] = []

@@ -1,4 +1,4 @@
-"""What is particular to custom resources, by the definition of their version."""
+"""The strategy of custom resources, by the definition of their version."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NOT_CONTENT: Final = ("apiVersion", "kind", "metadata")
 
 
 class CustomStrategy(Strategy):
-    """Status and scale subresources where the definition has them; values by its schema."""
+    """Status and scale subresources if the definition has them; values validated by its schema."""
 
     def __init__(self, traits: Traits, schema: Schema, *, terminating: bool) -> None:
         super().__init__(traits)
@@ -40,7 +40,7 @@ class CustomStrategy(Strategy):
         write.warnings += finalizer_warnings(obj["metadata"], old["metadata"])
 
     def prepare_status(self, write: Write, obj: Tree, old: Tree) -> None:
-        """Only the status changes, not even the metadata, but for who manages it."""
+        """Keep everything but the status, including the metadata except for managedFields."""
         super().prepare_status(write, obj, old)
         managed = obj["metadata"].get("managedFields")
         obj["metadata"] = {name: value for name, value in old["metadata"].items() if name != "managedFields"}
@@ -48,7 +48,7 @@ class CustomStrategy(Strategy):
             obj["metadata"]["managedFields"] = managed
 
     def spec_of(self, obj: Tree) -> object:
-        """Everything counts; a status that has its own subresource does not change here."""
+        """Count every change; a status with its own subresource does not change here."""
         return {name: value for name, value in obj.items() if name not in _NOT_CONTENT}
 
     def validate_create(self, obj: Tree) -> list[Cause]:
@@ -66,7 +66,7 @@ class CustomStrategy(Strategy):
         return causes
 
     def validate_status(self, obj: Tree, old: Tree) -> list[Cause]:
-        """Kubernetes speaks of fields of the status as if that were the whole object."""
+        """Kubernetes reports fields of the status as if it were the whole object."""
         causes: list[Cause] = []
         if self._status_schema is not None and "status" in obj:
             for cause in check(self._status_schema, obj["status"], "", old.get("status", NEW)):

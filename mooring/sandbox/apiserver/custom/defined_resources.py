@@ -1,4 +1,4 @@
-"""From a definition to the resources it defines: one for each version that is served."""
+"""The resources of a definition: one for each served version."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SCALE_CODEC: Final = BuiltinCodec(_SCALE.api_version, _SCALE.kind, object_type(
 
 
 def resources_of(definition: Tree) -> Iterator[Resource]:
-    """The resources of a definition that is established; none of one that is not."""
+    """Yield the resources of an established definition; none before that."""
     if condition(definition, "Established") != "True":
         return
     versions: list[Tree] = definition["spec"]["versions"]
@@ -38,7 +38,7 @@ def resources_of(definition: Tree) -> Iterator[Resource]:
 
 
 def stored_resource(definition: Tree) -> Resource:
-    """The resource of the version in which objects are stored, whether it is served or not."""
+    """Return the resource of the stored version, whether it is served or not."""
     return _resource(definition, _stored_version(definition["spec"]["versions"]))
 
 
@@ -114,13 +114,13 @@ def _path(text: str) -> tuple[str, ...]:
 
 
 def _selectable(versions: list[Tree]) -> tuple[str, ...]:
-    """The selectable fields of all versions: what is stored for one of them serves the others, too."""
+    """Return the selectable fields of all versions: what is stored for one of them serves the others."""
     paths = [field["jsonPath"] for version in versions for field in version.get("selectableFields") or ()]
     return tuple(dict.fromkeys(path.removeprefix(".") for path in paths))
 
 
 def _conversion(versions: list[Tree], schema: Schema) -> Conversion | None:
-    """Versions differ in their apiVersion only, but each has just the fields that it knows."""
+    """Versions differ in their apiVersion only, but each has just the fields of its schema."""
     trees = [dig(version, "schema", "openAPIV3Schema") for version in versions]
     if all(tree == trees[0] for tree in trees):
         return None
@@ -133,7 +133,8 @@ def _keep_known(schema: Schema, tree: Tree) -> None:
 
 
 def _deprecation(kind: GroupVersionKind, version: Tree, versions: list[Tree]) -> str | None:
-    """The warning about a deprecated version; without one of its own it tells of the best that is not."""
+    """Return the warning about a deprecated version; the default one names the best version that is not
+    deprecated."""
     if not version.get("deprecated"):
         return None
     if version.get("deprecationWarning") is not None:
@@ -151,7 +152,7 @@ def _deprecation(kind: GroupVersionKind, version: Tree, versions: list[Tree]) ->
 
 
 def _printer(version: Tree) -> Printer:
-    """The columns of a version. Kubernetes shows the age alone where a path cannot be read."""
+    """Return the columns of a version. Kubernetes shows only the age if a path is invalid."""
     try:
         return custom_printer(version.get("additionalPrinterColumns") or ())
     except JSONPathError:

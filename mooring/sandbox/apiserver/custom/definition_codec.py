@@ -1,4 +1,4 @@
-"""How definitions are read: their schemas contain schemas, so that their types are looked at one by one."""
+"""Decoding definitions: their schemas contain schemas, so types are checked one by one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SCHEMA: Final = object_type("apiextensions_v1", "JSONSchemaProps")
 _MAPS: Final = ("definitions", "patternProperties", "properties")
 _LISTS: Final = ("allOf", "anyOf", "oneOf")
 _MIXED: Final = ("additionalItems", "additionalProperties", "items")
-"""Members that hold a schema or something else."""
+"""Members that hold a schema or another value."""
 _DEEPEST: Final = 100
 
 
@@ -43,7 +43,7 @@ class DefinitionCodec(BuiltinCodec):
         return self._judged(decoded.tree, list(told), validation)
 
     def _tidy(self, schema: Any, path: str, unknown: list[str], depth: int) -> None:
-        """Drop what no schema has, here and below. Raises 400 for values of wrong types."""
+        """Drop unknown fields of a schema, recursively. Raises 400 for values of wrong types."""
         problem = mismatch(_SCHEMA, schema) if depth <= _DEEPEST else "the schema nests too deeply"
         if problem is None and not isinstance(schema, dict):
             problem = "json: cannot unmarshal null into Go value of type v1.JSONSchemaProps"

@@ -1,4 +1,4 @@
-"""The names of custom kinds: their form, and who may have them."""
+"""The names of custom kinds: their syntax, and conflicts between definitions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check_label(path: str, text: str) -> Iterator[Cause]:
 
 
 def check_names(names: Tree, path: str) -> Iterator[Cause]:
-    """What is wrong with the names that a definition asks for."""
+    """Validate the names that a definition requests."""
     for name in ("plural", "singular", "kind", "listKind"):
         if not names.get(name):
             yield required(f"{path}.{name}")
@@ -54,7 +54,7 @@ def check_names(names: Tree, path: str) -> Iterator[Cause]:
 
 
 class Acceptance(NamedTuple):
-    """The names that a definition has got, and why it has not got others."""
+    """The names that a definition was granted, and why it was refused others."""
 
     names: Tree
     reason: str = "NoConflicts"
@@ -76,7 +76,7 @@ _CONFLICTS: Final = {
 
 
 def accept_names(asked: Tree, accepted: Tree, others: Iterable[Tree]) -> Acceptance:
-    """Give a definition the names it asks for, unless `others` of its group have them already."""
+    """Grant a definition the names it requests, unless `others` of its group have them already."""
     resources, kinds = _taken(others)
     found, reason, message = dict(accepted), "NoConflicts", "no conflicts found"
     for name, conflict in _CONFLICTS.items():

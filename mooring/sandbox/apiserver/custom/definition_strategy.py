@@ -1,4 +1,4 @@
-"""What is particular to CustomResourceDefinitions themselves."""
+"""The strategy of CustomResourceDefinitions themselves."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from mooring.sandbox.apiserver.objects import Tree, dig
 
 STORAGE: Final = "customresourcedefinitions.apiextensions.k8s.io"
 CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
-"""The finalizer that holds a definition until its objects are gone."""
+"""The finalizer that keeps a definition until its objects are deleted."""
 
 
 class DefinitionStrategy(Strategy):
-    """Definitions get the names that they leave out, and go only after their objects."""
+    """Defaults the names of definitions, and deletes them only after their objects."""
 
     def default(self, obj: Tree) -> None:
         spec = obj.setdefault("spec", {})
@@ -61,7 +61,7 @@ class DefinitionStrategy(Strategy):
         return check_definition_update(obj, old)
 
     def held(self, obj: Tree) -> bool:
-        """A definition never goes at once: its objects go first."""
+        """A definition is never removed at once: its objects are deleted first."""
         return super().held(obj) or "deletionTimestamp" not in obj["metadata"]
 
     def mark_deleted(self, obj: Tree) -> None:
@@ -69,7 +69,7 @@ class DefinitionStrategy(Strategy):
         metadata.pop("deletionGracePeriodSeconds", None)
         finalizers = metadata.setdefault("finalizers", [])
         if CLEANUP not in finalizers:
-            metadata["generation"] -= 1  # this is no change of what it defines
+            metadata["generation"] -= 1  # this does not change what it defines
             finalizers.append(CLEANUP)
             why = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
             now = metadata["deletionTimestamp"]
@@ -100,7 +100,7 @@ def set_condition(obj: Tree, type: str, status: str, reason: str, message: str, 
 
 
 def settle_names(obj: Tree, acceptance: Acceptance, now: str) -> None:
-    """Write into the status which names a definition has got, and whether it is served."""
+    """Set the granted names and the conditions in the status of a definition."""
     obj["status"]["acceptedNames"] = acceptance.names
     accepted = "True" if acceptance.complete else "False"
     set_condition(obj, "NamesAccepted", accepted, acceptance.reason, acceptance.message, now)
@@ -116,7 +116,7 @@ def settle_names(obj: Tree, acceptance: Acceptance, now: str) -> None:
 
 
 def _warnings(obj: Tree) -> list[str]:
-    """What a definition asks for in vain."""
+    """Warn about what a definition uses and this server does not support."""
     told = []
     if dig(obj, "spec", "conversion", "strategy") == "Webhook":
         told.append("spec.conversion.strategy: the webhook is not called, versions differ in apiVersion only")
@@ -133,7 +133,7 @@ def _warnings(obj: Tree) -> list[str]:
 
 
 def _nodes(schema: Tree) -> Iterator[Tree]:
-    """A schema and all that stand in it."""
+    """Yield a schema and all schemas in it."""
     yield schema
     below = [
         *(schema.get("properties") or {}).values(),

@@ -1,4 +1,4 @@
-"""What is wrong with a CustomResourceDefinition."""
+"""Validation of CustomResourceDefinitions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _Check = Callable[[Tree, Any, str], Iterator[Cause]]
 
 
 def check_definition(obj: Tree) -> list[Cause]:
-    """What is wrong with a new definition, besides its metadata."""
+    """Validate a new definition, except for its metadata."""
     spec: Tree = obj.get("spec") or {}
     names: Tree = spec.get("names") or {}
     causes: list[Cause] = []
@@ -45,7 +45,7 @@ def check_definition(obj: Tree) -> list[Cause]:
 
 
 def check_definition_update(obj: Tree, old: Tree) -> list[Cause]:
-    """What is wrong with a definition that was another before."""
+    """Validate an updated definition."""
     causes = list(_check_spec(obj.get("spec") or {}))
     fixed: list[tuple[str, ...]] = [("group",), ("names", "plural")]
     if condition(old, "Established") == "True":
@@ -58,7 +58,7 @@ def check_definition_update(obj: Tree, old: Tree) -> list[Cause]:
 
 
 def condition(definition: Tree, type: str) -> str:
-    """The status of a condition of a definition; empty where it has none."""
+    """Return the status of a condition of a definition; empty if it has none."""
     for one in dig(definition, "status", "conditions") or ():
         if one.get("type") == type:
             return str(one.get("status", ""))
@@ -91,7 +91,7 @@ def _check_spec(spec: Tree) -> Iterator[Cause]:
 
 
 def _is_shared(versions: list[Tree], member: str) -> bool:
-    """Whether all versions say the same; Kubernetes then complains of it once, in another place."""
+    """Whether all versions say the same; Kubernetes then reports it once, at another path."""
     first = versions[0].get(member) if versions else None
     return bool(first) and all(version.get(member) == first for version in versions)
 
@@ -117,7 +117,7 @@ def _check_versions(versions: list[Tree]) -> Iterator[Cause]:
 
 
 def _shown(versions: list[Tree]) -> list[Tree] | None:
-    """Versions as Kubernetes shows them in messages: as its own types have them, without what all share."""
+    """Show versions as messages of Kubernetes do: in the form of its Go types, without what all share."""
     members = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
     shown = []
     for version in versions:
@@ -213,7 +213,7 @@ def _check_selectable(version: Tree, fields: list[Tree], path: str) -> Iterator[
 
 
 def _schema_at(schema: Tree, path: str) -> Tree | None:
-    """The schema of the field that a path such as .spec.color leads to."""
+    """Return the schema of the field that a path such as .spec.color leads to."""
     if not path.startswith("."):
         return None
     found: Any = schema
@@ -228,7 +228,7 @@ _SHARED: Final[dict[str, tuple[str, _Check]]] = {
     "additionalPrinterColumns": ("additionalPrinterColumns", _check_columns),
     "selectableFields": ("selectableFields", _check_selectable),
 }
-"""Members of a version, where they are complained of when all versions say the same, and how."""
+"""Members of a version, with the path and the wording used when all versions say the same."""
 
 
 # ---- the rest -------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ def _check_conversion(conversion: Tree, path: str) -> Iterator[Cause]:
 
 
 def _check_stored(obj: Tree) -> list[Cause]:
-    """Versions in which objects were stored must stay, as long as there may be some."""
+    """Versions in which objects were stored must stay while there may be such objects."""
     versions: list[Tree] = dig(obj, "spec", "versions") or []
     stored, path = dig(obj, "status", "storedVersions") or [], "status.storedVersions"
     if not stored:

@@ -1,4 +1,4 @@
-"""The formats that strings and numbers of custom kinds may be asked to have."""
+"""Formats of strings and numbers in schemas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mooring.sandbox.apiserver.validation.names import dns_label, dns_subdomain
 class Format(NamedTuple):
     name: str
     fits: Callable[[str], bool] | None = None
-    """The test of strings; numbers are tested by their range."""
+    """The check of strings; numbers are checked by their range."""
 
 
 def _matches(pattern: str) -> Callable[[str], bool]:
@@ -51,7 +51,7 @@ def _is_byte(text: str) -> bool:
 
 
 def _is_uri(text: str) -> bool:
-    """A URI as it may stand in a request: absolute, or a path from the root."""
+    """Whether a text is a request URI: absolute, or a path from the root."""
     try:
         parts = urlsplit(text)
     except ValueError:
@@ -118,12 +118,12 @@ _STRINGS: Final[dict[str, Callable[[str], bool]]] = {
     "uuid5": _uuid("5", "[89ab]"),
 }
 _UNCHECKED: Final = frozenset({"creditcard", "isbn", "isbn10", "isbn13", "rgbcolor"})
-"""Kubernetes knows these too; nobody has asked for them here."""
+"""Formats that Kubernetes supports and that are not checked here."""
 _NUMBERS: Final = {"integer": ("int32", "int64"), "number": ("float", "double")}
 
 
 def format_of(name: str, type: str) -> Format | None:
-    """A format by its name; None for those that are not known for the type, which are not checked."""
+    """Return a format by its name; None for formats that do not apply to the type, which are not checked."""
     if type in _NUMBERS:
         return Format(name) if name in _NUMBERS[type] else None
     if type not in ("", "string"):
@@ -133,5 +133,5 @@ def format_of(name: str, type: str) -> Format | None:
 
 
 def is_known(name: str, type: str) -> bool:
-    """Whether Kubernetes knows a format; definitions that use others are warned about."""
+    """Whether Kubernetes supports a format; definitions that use others get a warning."""
     return format_of(name, type) is not None or name.replace("-", "") in _UNCHECKED

@@ -1,4 +1,4 @@
-"""Lists that stand for sets or maps: no two items may be the same."""
+"""Lists that are sets or maps: items must be unique."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mooring.sandbox.apiserver.objects import encode_json
 
 
 def check_lists(value: Any, schema: Schema | None, path: str = "") -> Iterator[Cause]:
-    """What is wrong with the lists in a value."""
+    """Return the causes of duplicate items in the lists of a value."""
     if schema is None:
         return
     if isinstance(value, dict):
@@ -41,7 +41,7 @@ def _check_list(value: list[Any], schema: Schema, path: str) -> Iterator[Cause]:
     for index, item in enumerate(value):
         identity = encode_json(item)
         times[identity] = times.get(identity, 0) + 1
-        if times[identity] == 2:  # the third of a kind tells nothing new
+        if times[identity] == 2:  # report each duplicate once
             yield duplicate(f"{path}[{index}]", item)
 
 

@@ -1,4 +1,4 @@
-"""What a schema makes of a value before anybody looks at it: unknown members go, nulls go, defaults come."""
+"""Normalizing a value by its schema: prune unknown members, drop nulls, set defaults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DEEPEST: Final = 100
 
 
 def prune(value: Any, schema: Schema | None, path: str = "", *, resource: bool = False) -> list[str]:
-    """Remove members that the schema does not name; the paths of those removed."""
+    """Remove members that the schema does not name; return their paths."""
     unknown: list[str] = []
     _prune(value, schema, path, resource, unknown)
     return unknown
@@ -48,9 +48,9 @@ def _prune_members(
 
 
 def drop_nulls(value: Any, schema: Schema | None, depth: int = 0) -> None:
-    """Remove members that are null though the schema knows them and neither allows null nor has a default.
+    """Remove null members that the schema neither declares nullable nor defaults.
 
-    Raises 400 for what nests too deeply: this goes everywhere, so that others need not look after that.
+    Raises 400 for values nested too deeply: this visits everything, so later steps need not check.
     """
     if depth > _DEEPEST:
         raise bad_request(f"the object nests too deeply: more than {_DEEPEST} levels")
@@ -68,7 +68,7 @@ def drop_nulls(value: Any, schema: Schema | None, depth: int = 0) -> None:
 
 
 def fill_in(value: Any, schema: Schema) -> None:
-    """Set what is absent, or null against the schema, to its default."""
+    """Set members that are absent, or null and not nullable, to their defaults."""
     if isinstance(value, dict):
         for name, known in schema.properties.items():
             if known.default is not ABSENT and (

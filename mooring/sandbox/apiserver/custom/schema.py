@@ -1,4 +1,4 @@
-"""The schema of a custom kind, read once per version so that every write may walk it quickly."""
+"""The schema of a custom kind, parsed once per version so that writes can walk it quickly."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mooring.sandbox.apiserver.custom.formats import Format, format_of
 from mooring.sandbox.apiserver.objects import Tree
 
 ABSENT: Final = object()
-"""In the place of a default where there is none: null may be one."""
+"""Stands for an absent default: null may be one."""
 
 _PLAIN: Final = {"string": str, "boolean": bool}
 _NO_DEMANDS: Final = frozenset({"default", "description", "nullable", "title", "type"})
@@ -18,7 +18,7 @@ _INT_OR_STRING: Final = ("integer", "string")
 
 
 class Schema:
-    """One node of a schema: the structure of a value, and what else is demanded of it."""
+    """One node of a schema: the structure of a value, and its constraints."""
 
     __slots__ = (
         "additional", "all_of", "any_of", "default", "embedded", "enum", "exclusive_maximum",
@@ -44,13 +44,13 @@ class Schema:
         additional = tree.get("additionalProperties")
         self.additional = Schema(additional) if isinstance(additional, dict) else None
         self.open = additional is True
-        """Whether it may have any members, of which nothing else is known."""
+        """Whether any members are allowed, without further constraints."""
         items = tree.get("items")
         self.items = Schema(items) if isinstance(items, dict) else None
         self.list_type: str = tree.get("x-kubernetes-list-type") or "atomic"
         self.map_keys: tuple[str, ...] = tuple(tree.get("x-kubernetes-list-map-keys") or ())
         self.resources: bool = self.embedded or any(one.resources for one in self._held())
-        """Whether there may be embedded resources, with metadata of their own, at or below this node."""
+        """Whether there may be embedded resources, with their own metadata, at or below this node."""
         self._read_demands(tree, kind)
 
     def _held(self) -> Iterator[Schema]:
@@ -80,10 +80,10 @@ class Schema:
         not_ = tree.get("not")
         self.not_ = Schema(not_) if isinstance(not_, dict) else None
         self.plain = _PLAIN.get(kind) if set(tree) <= _NO_DEMANDS else None
-        """The class of values of which nothing else is demanded: most values by far."""
+        """The class of values without other constraints: most values by far."""
 
     def member(self, name: str) -> Schema | None:
-        """The schema of a member; None where nothing is said about it."""
+        """Return the schema of a member; None if there is none."""
         return self.properties.get(name) or self.additional
 
 

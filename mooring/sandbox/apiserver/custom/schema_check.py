@@ -1,4 +1,4 @@
-"""Whether a value is as its schema wants it, in the words of the API server."""
+"""Validation of values by their schema, with kube-apiserver's messages."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _INT32: Final = (-(2**31), 2**31 - 1)
 _INT64: Final = (-(2**63), 2**63 - 1)
 _FLOAT32: Final = 3.4028234663852886e38
 NEW: Final = object()
-"""In the place of the value before, where there was none."""
+"""Stands for an absent old value."""
 
 
 def check(schema: Schema, value: Any, path: str = "", old: Any = NEW) -> list[Cause]:
-    """What is wrong with a value. What an update left as it was is not looked at again."""
+    """Return the causes of an invalid value. What an update did not change is not checked again."""
     checker = _Checker()
     checker.check(schema, value, path, old)
     return checker.causes
 
 
 class _Checker:
-    """One walk: the causes found, and how much was looked at, by which alternatives are compared."""
+    """One walk: the causes found, and how much was checked, by which alternatives are compared."""
 
     def __init__(self) -> None:
         self.causes: list[Cause] = []
@@ -207,12 +207,12 @@ def _tried(schema: Schema, value: Any, path: str) -> _Checker:
 
 
 def _best(tried: list[_Checker]) -> _Checker:
-    """The alternative that the value came closest to: the one that had the most to look at."""
+    """Return the alternative that the value came closest to: the one with the most checks."""
     return max(tried, key=lambda one: one.seen)
 
 
 def json_type(value: Any) -> str:
-    """What JSON calls the type of a value."""
+    """Return JSON's name for the type of a value."""
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, str):
@@ -237,19 +237,19 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _like(value: float, bound: float) -> float:
-    """What Kubernetes compares a number with: it cuts the fraction off where the number has none."""
+    """Return the bound as Kubernetes compares it: without its fraction if the value is an integer."""
     return int(bound) if isinstance(value, int) else bound
 
 
 def go_number(value: float) -> str:
-    """A number as Go prints it."""
+    """Format a number as Go does."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
         return str(int(value))
     return str(value)
 
 
 def _items_before(schema: Schema, old: Any) -> dict[object, Any]:
-    """The items of the list before, where they can be told apart."""
+    """Return the items of the old list by key, if keys are unique."""
     if schema.list_type != "map" or not isinstance(old, list):
         return {}
     return {_key(schema, item): item for item in old}

@@ -1,4 +1,4 @@
-"""What is wrong with the schema of a definition's version."""
+"""Validation of the schemas in a definition."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WITH_STATUS: Final = (
     "MaxLength", "MinLength", "Pattern", "MaxItems", "MinItems", "UniqueItems", "MultipleOf", "Required",
     "Items", "Properties", "ExternalDocs", "Example", "XPreserveUnknownFields", "XValidations",
 )  # fmt: skip
-"""What may stand at the root beside a status subresource, whose schema is taken out of it."""
+"""Members allowed at the root next to a status subresource, whose schema is taken out of it."""
 _GO_NAMES: Final = {
     "x-kubernetes-preserve-unknown-fields": "XPreserveUnknownFields",
     "x-kubernetes-validations": "XValidations",
@@ -29,7 +29,7 @@ _LIST_TYPES: Final = ("atomic", "set", "map")
 
 
 def check_schema(schema: Tree, path: str, *, status: bool) -> list[Cause]:
-    """All that is wrong with a schema: its form, its defaults, and what Kubernetes does not support."""
+    """Return all causes of an invalid schema: its form, its defaults, and unsupported members."""
     causes: list[Cause] = []
     names = {_GO_NAMES.get(name, name[:1].upper() + name[1:]) for name in schema}
     if status and names - set(_WITH_STATUS):
@@ -44,7 +44,7 @@ def check_schema(schema: Tree, path: str, *, status: bool) -> list[Cause]:
 
 
 def _is_beyond_structure(schema: Tree) -> bool:
-    """Whether there is something that has no place in a structure, so that only that is complained of."""
+    """Whether the schema has unsupported members, so that only these are reported."""
     if any(schema.get(name) for name in _UNSUPPORTED):
         return True
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
@@ -53,7 +53,7 @@ def _is_beyond_structure(schema: Tree) -> bool:
 
 
 def _children(schema: Tree, path: str) -> Iterator[tuple[str, Tree, str]]:
-    """The schemas right below one: what they are of, and where they stand."""
+    """Yield the direct subschemas of a schema with their paths."""
     if isinstance(schema.get("additionalProperties"), dict):
         yield "", schema["additionalProperties"], f"{path}.additionalProperties"
     for name, held in (schema.get("properties") or {}).items():
@@ -186,7 +186,7 @@ def _check_map_items(items: Tree, keys: list[str], keys_at: str, path: str) -> I
 
 
 def _check_defaults(schema: Tree, path: str) -> list[Cause]:
-    """Defaults must be what they are the defaults of."""
+    """Defaults must be valid values."""
     causes: list[Cause] = []
     if schema.get("default") is not None:
         causes += _check_default(Schema(schema), schema["default"], f"{path}.default")

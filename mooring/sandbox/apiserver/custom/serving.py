@@ -1,4 +1,4 @@
-"""Definitions at work: what they define is served as soon as they are written, and goes when they go."""
+"""Serving what definitions define, from the moment they are written until they are deleted."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ _OPTIONS: Final = WriteOptions(field_manager="kube-apiserver")
 
 
 def serve_definitions(api: Api) -> None:
-    """Serve what the definitions in the store define, and from now on whatever is written there."""
+    """Serve what the definitions in the store define, and follow their changes from now on."""
     Definitions(api).begin()
 
 
 class Definitions:
     """Follows the table of definitions, from within its writes.
 
-    It does what three controllers do in a real API server: gives out names, serves resources, and removes
-    the objects of deleted definitions. Its own writes to definitions come back to it like anybody's.
+    It does what three controllers do in kube-apiserver: grants names, serves resources, and removes the
+    objects of deleted definitions. Its own writes to definitions notify it like all others.
     """
 
     def __init__(self, api: Api) -> None:
@@ -83,7 +83,7 @@ class Definitions:
     # ---- names -------------------------------------------------------------------------------------
 
     def _give_names(self, name: str) -> None:
-        """Settle which names a definition has; it is looked at again only where that changed."""
+        """Grant names to a definition; process it again only if they changed."""
 
         def settled(definition: Tree) -> Tree:
             others = self._names_of_others(definition)
@@ -103,7 +103,7 @@ class Definitions:
         ]
 
     def _reconsider_names(self, group: str) -> None:
-        """Names of a definition that went may be given to others."""
+        """Grant the names of a deleted definition to others."""
         for other in list(self._api.read_all(STORAGE)):
             if other["spec"]["group"] == group and condition(other, "NamesAccepted") == "False":
                 self._give_names(other["metadata"]["name"])
@@ -129,13 +129,13 @@ class Definitions:
             self._api.registry.remove(resource)
 
     def _is_builtin(self, resource: Resource) -> bool:
-        """Kinds of Kubernetes itself stay what they are."""
+        """Built-in kinds are never replaced."""
         return any(not one.custom and one.storage == resource.storage for one in self._api.registry)
 
     # ---- the end -----------------------------------------------------------------------------------
 
     def _clean_up(self, name: str) -> None:
-        """Delete the objects of a deleted definition, and let it go when there are none left."""
+        """Delete the objects of a deleted definition, and remove it when there are none left."""
         definition = self._api.read(STORAGE, name)
         assert definition is not None
         if condition(definition, "Established") == "True":
@@ -190,7 +190,7 @@ def _is_deleted(definition: Tree) -> bool:
 
 
 def _defines(definition: Tree) -> tuple[object, ...]:
-    """What the resources of a definition depend on."""
+    """Return what the resources of a definition depend on."""
     return (
         definition["spec"],
         dig(definition, "status", "acceptedNames"),
@@ -200,8 +200,8 @@ def _defines(definition: Tree) -> tuple[object, ...]:
 
 
 def _bring_up_to_date(table: Table, resource: Resource, schema: Schema) -> None:
-    """Objects that were written before a definition changed have its new defaults and selectable fields, too,
-    at the version they have: nobody wrote them."""
+    """Apply new defaults and selectable fields to the stored objects of a changed definition, at the version
+    they have: this is not a write."""
     for record in table.records.values():
         obj = _tree(record)
         fill_in(obj, schema)

@@ -1,4 +1,4 @@
-"""Whether the schema of a definition is structural: each value that may be there has a place that says so."""
+"""Whether the schema of a definition is structural: each value has a place that specifies it."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _NOT_NESTED: Final = {
     "x-kubernetes-map-type": "must be undefined to be structural",
     "x-kubernetes-validations": "must be empty to be structural",
 }
-"""What belongs to the structure and so not below anyOf and the like."""
+"""Members that belong to the structure, so not below anyOf and the like."""
 
 
 def check_structure(schema: Tree, path: str) -> list[Cause]:
-    """What keeps a schema from being structural, in the order of words as Kubernetes tells it."""
+    """Return what keeps a schema from being structural, in the order in which Kubernetes reports it."""
     return sorted([*_structure(schema, ROOT, path), *_complete(schema, schema, path, path)], key=str)
 
 
@@ -74,13 +74,13 @@ def _type(schema: Tree, level: str, path: str) -> Iterator[Cause]:
 
 
 def _says_otherwise(schema: Tree) -> bool:
-    """Whether it is known what a value is, without a type."""
+    """Whether the type of a value is known without `type`."""
     names = ("x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields")
     return any(schema.get(name) for name in names)
 
 
 def _resource(schema: Tree, level: str, path: str) -> Iterator[Cause]:
-    """Kind, apiVersion and metadata, of the objects themselves and of those embedded in them."""
+    """Check kind, apiVersion and metadata, of the objects themselves and of embedded ones."""
     properties, embedded = schema.get("properties") or {}, schema.get("x-kubernetes-embedded-resource")
     if embedded and schema.get("additionalProperties") is not None:
         why = "must not be used if x-kubernetes-embedded-resource is set"
@@ -147,7 +147,7 @@ def _nested(schema: Tree, path: str, either: bool) -> Iterator[Cause]:
 
 
 def _complete(nested: Tree, schema: Any, path: str, at: str, *, below: bool = False) -> Iterator[Cause]:
-    """What is validated must be in the structure as well; `at` is where the validation stands."""
+    """What is validated must be in the structure as well; `at` is the path of the validation."""
     if not isinstance(schema, dict):
         yield required(path, f"because it is defined in {at}")
         return

@@ -1,1 +1,1 @@
-"""What clients may leave out, by kind: functions that fill it in, one file per group."""
+"""Defaults by kind: functions that fill in what clients left out, one file per group."""

@@ -44,5 +44,5 @@ DEFAULTS: dict[str, Callable[[Tree], None]] = {
     "validatingadmissionpolicybindings.admissionregistration.k8s.io": webhooks.default_binding,
     "validatingwebhookconfigurations.admissionregistration.k8s.io": webhooks.default_webhooks,
 }
-"""By the table that a kind lives in. Functions change the tree in place; it has passed the sieve, so what Go
-always writes is there."""
+"""By the table of a kind. Functions change the tree in place; it has passed the sieve, so what Go always
+writes is there."""

@@ -11,7 +11,7 @@ from mooring.api.quantity_texts import canonical
 from mooring.sandbox.apiserver.objects import Tree
 
 _REFERENCE = re.compile(
-    r"(?:[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?(?::[0-9]+)?/)?"  # a registry
+    r"(?:[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?(?::[0-9]+)?/)?"  # a registry host
     r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*"
     r"(?::(?P<tag>\w[\w.-]{0,127}))?(?P<digest>@[A-Za-z0-9+._-]+:[0-9a-fA-F]{32,})?",
     re.ASCII,
@@ -22,7 +22,7 @@ _NANO_PER_MILLI: Final = 10**6
 
 @lru_cache(maxsize=1024)
 def pull_policy(image: str) -> str:
-    """The tag "latest" moves, said or not; what has another tag, a digest or no proper name does not."""
+    """Return Always for the tag "latest", explicit or by default, else IfNotPresent."""
     found = _REFERENCE.fullmatch(image)
     if found is None:
         return "IfNotPresent"
@@ -77,7 +77,7 @@ def _default_http(handler: Tree) -> None:
 
 
 def round_up(holder: Tree, *names: str) -> None:
-    """Nothing finer than a thousandth is kept of resources; `names` are the lists of them in a tree."""
+    """Round resources up to thousandths; `names` are the members of the tree that hold them."""
     for name in names or ("requests", "limits"):
         quantities = holder.get(name)
         if quantities:
@@ -104,7 +104,7 @@ _OLD_DEFAULTS: Final[dict[str, Tree]] = {
 
 
 def default_volume(volume: Tree) -> None:
-    if len(volume) == 1:  # nothing but a name
+    if len(volume) == 1:  # a bare name
         volume["emptyDir"] = {}
         return
     default_volume_source(volume)

@@ -54,7 +54,7 @@ def default_persistent_volume(obj: Tree) -> None:
 
 def default_secret(obj: Tree) -> None:
     obj.setdefault("type", "Opaque")
-    texts = obj.pop("stringData", None)  # for writing only
+    texts = obj.pop("stringData", None)  # write-only
     if texts:
         encoded = {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
         obj["data"] = {**obj.get("data", {}), **encoded}

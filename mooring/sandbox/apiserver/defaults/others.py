@@ -36,7 +36,7 @@ def default_horizontal_pod_autoscaler(obj: Tree) -> None:
 
 
 def default_lease(obj: Tree) -> None:
-    """Choosing leaders by their versions is no part of what is served."""
+    """Drop the fields of coordinated leader election, which is not served."""
     obj["spec"].pop("strategy", None)
     obj["spec"].pop("preferredHolder", None)
 

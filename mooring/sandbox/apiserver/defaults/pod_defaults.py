@@ -11,7 +11,7 @@ _POD_LEVEL = ("cpu", "memory")
 
 
 def default_pod_spec(spec: Tree) -> None:
-    """What pods and templates have in common."""
+    """Set the defaults that pods and templates share."""
     for name in ("containers", "initContainers", "ephemeralContainers"):
         for container in spec.get(name) or ():
             if "resources" not in container:  # ephemeral containers have none
@@ -27,7 +27,7 @@ def default_pod_spec(spec: Tree) -> None:
     spec.setdefault("securityContext", {})
     spec.setdefault("terminationGracePeriodSeconds", 30)
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
-    if account:  # two names for one thing; the newer one counts
+    if account:  # two names for one field; the newer one wins
         spec["serviceAccountName"] = spec["serviceAccount"] = account
 
 
@@ -37,7 +37,7 @@ def default_pod(pod: Tree) -> None:
     for name in ("containers", "initContainers"):
         for container in spec.get(name) or ():
             resources = container["resources"]
-            if "limits" in resources:  # who limits without asking asks for as much
+            if "limits" in resources:  # requests default to limits
                 resources["requests"] = {**resources["limits"], **resources.get("requests", {})}
     spec.setdefault("enableServiceLinks", True)
     status = pod.get("status")
@@ -50,7 +50,7 @@ def default_pod(pod: Tree) -> None:
 
 
 def default_pod_status(status: Tree) -> None:
-    """One address under two names; that of older kubelets counts."""
+    """Copy podIP to podIPs or back; the name that older kubelets use wins."""
     single, several = status.get("podIP"), status.get("podIPs")
     if single and (not several or several[0].get("ip") != single):
         status["podIPs"] = [{"ip": single}]
@@ -59,7 +59,7 @@ def default_pod_status(status: Tree) -> None:
 
 
 def _host_ports(spec: Tree) -> None:
-    """On the network of the host, the ports of containers are the host's."""
+    """Host ports equal container ports in the host network."""
     for name in ("containers", "initContainers"):
         for container in spec.get(name) or ():
             for port in container.get("ports", ()):
@@ -67,7 +67,7 @@ def _host_ports(spec: Tree) -> None:
 
 
 def _pod_level_resources(spec: Tree) -> None:
-    """Requests of the pod follow from those of its containers, or else from its limits."""
+    """Default the pod's requests from those of its containers, or else from its limits."""
     resources = spec["resources"]
     round_up(resources)
     requests, limits = resources.get("requests", {}), resources.get("limits", {})
@@ -90,7 +90,7 @@ def _pod_level_resources(spec: Tree) -> None:
 
 
 def default_pod_template(holder: Tree) -> None:
-    """A PodTemplateSpec in the member `template`."""
+    """Set defaults of a PodTemplateSpec in the member `template`."""
     template = holder.get("template")
     if template is not None:
         default_pod_spec(template["spec"])

@@ -1,4 +1,4 @@
-"""Webhooks and policies of admission. They are kept and not asked, but look as they do on a real server."""
+"""Admission webhooks and policies. They are stored and not called, but defaulted as on a real server."""
 
 from __future__ import annotations
 

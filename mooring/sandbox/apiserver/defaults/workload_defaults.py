@@ -1,4 +1,4 @@
-"""Kinds that make pods: apps, batch, replication controllers, pod templates."""
+"""Kinds that create pods: apps, batch, replication controllers, pod templates."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def default_job(obj: Tree) -> None:
     spec.setdefault("parallelism", 1)
     spec.setdefault("backoffLimit", _INT32_MAX if "backoffLimitPerIndex" in spec else 6)
     labels = spec["template"]["metadata"].get("labels")
-    if labels:  # one map for both: the job gets what the server adds for its pods
+    if labels:  # one map for both: the job gets the labels that the server adds to its pods
         obj["metadata"].setdefault("labels", labels)
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)

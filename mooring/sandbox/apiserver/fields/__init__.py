@@ -1,1 +1,1 @@
-"""managedFields: who set which field."""
+"""managedFields: which manager set which field."""

@@ -1,4 +1,4 @@
-"""What is wrong with an applied configuration, in the words of structured-merge-diff."""
+"""Errors in applied configurations, with structured-merge-diff's messages."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from mooring.sandbox.apiserver.kinds.types import Scalar
 _NUMBERS: Final = (Scalar.INTEGER, Scalar.NUMBER)
 _TEXTS: Final = (Scalar.STRING, Scalar.BYTES)
 _FREE: Final = (Scalar.ANY, Scalar.INT_OR_STRING, Scalar.OBJECT)
-"""What is checked only later, when the object is read as one of its kind."""
+"""Scalars that are checked later, when the object is decoded as one of its kind."""
 
 
 def problems(shape: Shape, value: Any, path: str = "") -> Iterator[str]:
-    """What is wrong with a value, path by path."""
+    """Yield what is wrong with a value, path by path."""
     if isinstance(shape, Atomic):
         shape = shape.inner
     if value is None or isinstance(shape, Untyped):
@@ -92,7 +92,7 @@ def _item_problems(shape: Listed, value: list[Any], path: str) -> Iterator[str]:
 
 
 def _key_problem(shape: Listed, item: Any) -> str:
-    """Why an item of a list cannot be told from the others."""
+    """Return why an item of a list cannot be identified."""
     if not isinstance(shape, ListMap):
         if isinstance(item, dict):
             return "associative list without keys has an element that's a map type"

@@ -1,4 +1,4 @@
-"""Values as Go prints them, which is how the API server's messages about patches show them."""
+"""Values as Go prints them: the form used in the API server's messages about patches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mooring.sandbox.apiserver.errors import show
 
 
 def go_value(value: Any) -> str:
-    """As `%v` prints a value: `map[a:1 b:[x y]]`."""
+    """Format a value like `%v`: `map[a:1 b:[x y]]`."""
     if isinstance(value, dict):
         return "map[" + " ".join(f"{name}:{go_value(value[name])}" for name in sorted(value)) + "]"
     if isinstance(value, list):
@@ -19,7 +19,7 @@ def go_value(value: Any) -> str:
 
 
 def go_syntax(value: Any) -> str:
-    """As `%#v` prints a value: like a piece of Go."""
+    """Format a value like `%#v`: Go syntax."""
     if isinstance(value, dict):
         members = ", ".join(f"{show(name)}:{go_syntax(value[name])}" for name in sorted(value))
         return f"map[string]interface {{}}{{{members}}}"
@@ -31,7 +31,7 @@ def go_syntax(value: Any) -> str:
 
 
 def go_type(value: Any) -> str:
-    """As `%T` prints the type of a value."""
+    """Format the type of a value like `%T`."""
     if isinstance(value, dict):
         return "map[string]interface {}"
     if isinstance(value, list):
@@ -41,14 +41,14 @@ def go_type(value: Any) -> str:
 
 
 def go_kind(value: Any) -> str:
-    """As Go's reflection names the kind of a value."""
+    """Return the name of a value's kind in Go's reflection."""
     if isinstance(value, dict):
         return "map"
     return "slice" if isinstance(value, list) else go_type(value)
 
 
 def json_name(value: Any) -> str:
-    """As Go's JSON decoder names what it found."""
+    """Return Go's JSON decoder's name for the type of a value."""
     if isinstance(value, bool):
         return "bool"
     names = {dict: "object", list: "array", int: "number", float: "number", str: "string"}

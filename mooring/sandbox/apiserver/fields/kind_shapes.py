@@ -28,17 +28,17 @@ _UNOWNED: Final = (
     "creationTimestamp", "generation", "managedFields", "name", "namespace", "resourceVersion", "selfLink",
     "uid",
 )  # fmt: skip
-"""Of the metadata of an object; nobody owns its kind and version either."""
+"""Members of the metadata without an owner; kind and apiVersion have none either."""
 _EMBEDDED: Final = ("acceptedNames", "metadata", "names", "spec", "status")
-"""Members that are no pointers in the types of which nothing is known, those of apiextensions."""
+"""Members that are not pointers in types missing from the wire table, those of apiextensions."""
 _STRUCTS: Final = (Scalar.INT_OR_STRING, Scalar.MICRO_TIME, Scalar.QUANTITY, Scalar.TIME)
-"""Scalars that are objects in Go, of which even the zero is written."""
+"""Scalars that are structs in Go, whose zero value is written."""
 _TYPE_META: Final = ("apiVersion", "kind")
 _OBJECT_META: Final = object_type("meta_v1", "ObjectMeta")
 
 
 def shape_of(resource: Resource) -> Struct:
-    """The shape of the objects of a resource. Codecs of custom resources bring theirs as `shape`."""
+    """Return the shape of a resource's objects. Codecs of custom resources bring theirs as `shape`."""
     if resource.type is not None:
         return shape_of_kind(resource.type)
     shape = getattr(resource.codec, "shape", None)
@@ -50,7 +50,7 @@ def shape_of(resource: Resource) -> Struct:
 
 @cache
 def shape_of_kind(type: ObjectType) -> Struct:
-    """The shape of whole objects of a built-in kind."""
+    """Return the shape of whole objects of a built-in kind."""
 
     def members() -> dict[str, Member]:
         found = {name: member for name, member in _struct(type).members.items() if name not in _TYPE_META}
@@ -67,7 +67,7 @@ def _struct(type: ObjectType) -> Struct:
 
 
 def _members(owner: ObjectType) -> dict[str, Member]:
-    """The members of a type. Go has some of them even where nobody set them: objects, and zeros."""
+    """Return the members of a type. Go writes some even if they were not set: structs, and zeros."""
     marks = zeros(str(owner))
     if marks is None:
         marks = dict.fromkeys(_EMBEDDED, Zero.LEFT_OUT)
@@ -106,7 +106,7 @@ def _list_shape(owner: ObjectType, name: str, item: Type) -> Shape:
 
 
 def _held(type: Type) -> Shape:
-    """The shape of what a list or a map holds. Atomic types are atomic here too."""
+    """Return the shape of the items of a list or a map. Atomic types are atomic here, too."""
     if isinstance(type, ObjectType):
         return _struct_or_atomic(type)
     if isinstance(type, ListOf):
@@ -143,7 +143,7 @@ _UNKNOWN_KIND: Final = Struct(lambda: {"metadata": _METADATA}, _TYPE_META, UNTYP
 
 
 def shape_of_schema(schema: Mapping[str, Any]) -> Struct:
-    """The shape of custom objects, from the structural schema of their version."""
+    """Return the shape of custom objects, from the structural schema of their version."""
 
     def members() -> dict[str, Member]:
         found = _schema_members(schema)

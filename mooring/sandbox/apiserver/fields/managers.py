@@ -1,4 +1,4 @@
-"""Who manages what: the entries of managedFields."""
+"""Managers: the entries of managedFields."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OLDEST: Final = "ancient-changes"
 
 
 class Manager(NamedTuple):
-    """What tells entries apart. Appliers keep their entry when they go over to another version."""
+    """Identifies an entry. Appliers keep their entry when they switch to another version."""
 
     name: str
     operation: str
@@ -29,7 +29,7 @@ class Manager(NamedTuple):
     subresource: str
 
     def __str__(self) -> str:
-        """As conflicts name a manager."""
+        """Return the manager as conflicts name it."""
         text = show(self.name)
         if self.subresource:
             text += f" with subresource {show(self.subresource)}"
@@ -49,7 +49,7 @@ Managed = dict[Manager, Owned]
 
 @lru_cache(maxsize=1024)
 def manager_name(user_agent: str) -> str:
-    """The name of a manager that gave none: how its program calls itself, before the version."""
+    """Return the default name of a manager: its user agent up to the version."""
     printable = "".join(filter(str.isprintable, user_agent.partition("/")[0]))
     return printable.encode()[:_LONGEST_NAME].decode(errors="ignore")
 
@@ -63,7 +63,7 @@ def applier(name: str, subresource: str) -> Manager:
 
 
 def decode(entries: Sequence[Tree] | None) -> Managed:
-    """Entries as the server wrote them."""
+    """Read entries that the server wrote."""
     managed: Managed = {}
     for entry in entries or ():
         operation, version = entry["operation"], entry["apiVersion"]
@@ -78,7 +78,7 @@ def decode(entries: Sequence[Tree] | None) -> Managed:
 
 
 def decode_foreign(entries: Any) -> Managed | None:
-    """Entries that a client sent; None where they are not well formed."""
+    """Read entries that a client sent; None if they are malformed."""
     try:
         for entry in entries:
             if entry.get("operation") not in (APPLY, UPDATE) or not entry.get("apiVersion"):
@@ -91,7 +91,7 @@ def decode_foreign(entries: Any) -> Managed | None:
 
 
 def _read(raw: Any) -> Fields:
-    """A set in canonical form. Raises ValueError where it is none; elements of unknown forms are left out."""
+    """Return a set in canonical form, without elements of unknown forms. Raises ValueError if it is none."""
     if not isinstance(raw, dict):
         raise ValueError("expected an object")
     fields: Fields = {}
@@ -113,7 +113,7 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def encode(managed: Managed) -> list[Tree]:
-    """The entries in the order in which Kubernetes shows them."""
+    """Return the entries in the order in which Kubernetes shows them."""
     if len(managed) == 1:
         return [_entry(*one) for one in managed.items()]
     ordered = sorted(
@@ -135,7 +135,7 @@ def _entry(manager: Manager, owned: Owned) -> Tree:
 
 
 def cap(managed: Managed) -> Managed:
-    """Throw the oldest updaters together, as far as there are more than Kubernetes tells apart."""
+    """Merge the oldest updaters if there are more than Kubernetes keeps apart."""
     updaters = [manager for manager in managed if manager.operation == UPDATE]
     excess = len(updaters) - _MOST_UPDATERS
     if excess <= 0:

@@ -1,4 +1,4 @@
-"""Merging an applied configuration into an object, and taking fields out of one."""
+"""Merging an applied configuration into an object, and removing fields from one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mooring.sandbox.apiserver.fields.shapes import Granular, Listed, ListMap, S
 
 
 def merge(shape: Shape, live: Any, config: Any) -> Any:
-    """The live value with what the configuration says about it. Neither is changed."""
+    """Merge the configuration into the live value. Neither is changed."""
     if isinstance(shape, Granular) and _is_dict(live) and _is_dict(config):
         return _merge_members(shape, live, config)
     if isinstance(shape, Listed) and isinstance(live, list) and isinstance(config, list) and live and config:
@@ -34,11 +34,11 @@ def _merge_members(shape: Granular, live: dict[str, Any], config: dict[str, Any]
 
 
 def _merge_items(shape: Listed, live: list[Any], config: list[Any]) -> list[Any]:
-    """Items of the configuration come in its order; those it does not name stay where they are among them."""
+    """Merge lists: items of the configuration in its order, others at their place among them."""
     present: dict[str, Any] = {}
     for item in live:
         element = shape.element(item)
-        present[element] = None if element in present else item  # twice in the object: not to be merged
+        present[element] = None if element in present else item  # duplicate in the object: not merged
     wanted = {shape.element(item): item for item in config}
     ahead = iter([element for element in wanted if element in present])
     upcoming, waiting = next(ahead, None), list(wanted)
@@ -46,7 +46,7 @@ def _merge_items(shape: Listed, live: list[Any], config: list[Any]) -> list[Any]
     merged: list[Any] = []
 
     def take() -> None:
-        """The next item of the configuration."""
+        """Take the next item of the configuration."""
         nonlocal upcoming
         element = waiting.pop()
         item = wanted[element]
@@ -68,7 +68,7 @@ def _merge_items(shape: Listed, live: list[Any], config: list[Any]) -> list[Any]
 
 
 def remove(shape: Shape, value: Any, fields: Fields) -> Any:
-    """The value without the fields of a set; None where nothing is left of it."""
+    """Return the value without the fields of a set; None if nothing is left."""
     if isinstance(shape, Granular) and isinstance(value, dict):
         return _remove_members(shape, value, fields) or None
     if isinstance(shape, Listed) and isinstance(value, list):
@@ -100,7 +100,7 @@ def _remove_items(shape: Listed, value: list[Any], fields: Fields) -> list[Any]:
 
 
 def with_named_members(shape: Shape | None, fields: Fields) -> Fields:
-    """The set together with the members of objects that it only goes through: with `a.b` it holds `a`.
+    """Add the members of objects that the set only passes through: with `a.b` it holds `a`.
 
     Maps and items of lists are not added: they are fields of their own.
     """

@@ -1,4 +1,4 @@
-"""Who owns what after an object changed."""
+"""Ownership of fields after an object changed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ _LONGEST_REMEMBERED: Final = 16 * 1024  # bytes of an object without its metadat
 
 
 def fields_of_new(shape: Struct, obj: Tree) -> Fields:
-    """All fields of a new object. Those beside its metadata are remembered: most objects are made by the
-    dozen."""
+    """Return all fields of a new object. Those outside its metadata are cached: many objects are alike."""
     rest = obj.copy()
     metadata = rest.pop("metadata")
     content = encode_json(rest)
@@ -35,19 +34,19 @@ def _fields_of_content(shape: Struct, content: bytes) -> Fields:
 
 
 def written(changes: Changes) -> Fields:
-    """What is as the writer wants it to be."""
+    """The fields that the writer set."""
     return union(changes.modified, changes.added)
 
 
 class Outcome(NamedTuple):
-    """What a change leaves to the managers, and which fields it takes from whom."""
+    """What managers keep after a change, and which fields it takes from which of them."""
 
     left: Managed
     taken: dict[Manager, Fields]
 
 
 class Change:
-    """An object before and after, compared in the versions of its managers as they come up."""
+    """An object before and after, compared in the versions of its managers."""
 
     def __init__(self, versions: Versions, old: Tree, new: Tree, form: str) -> None:
         self._versions = versions
@@ -57,14 +56,14 @@ class Change:
         self._known: dict[str, Changes | None] = {}
 
     def seen_in(self, api_version: str) -> Changes | None:
-        """What changed, in a version; None where it is not served any more."""
+        """Return what changed in a version; None if it is not served any more."""
         if api_version not in self._known:
             found = self._versions.compare(self._old, self._new, self._form, api_version)
             self._known[api_version] = found
         return self._known[api_version]
 
     def outcome(self, managed: Managed, writer: Manager | None = None) -> Outcome:
-        """Take what changed from everybody but the writer. Managers without fields are not kept."""
+        """Take what changed from all other managers. Managers without fields are dropped."""
         left: Managed = {}
         taken: dict[Manager, Fields] = {}
         for manager, owned in managed.items():

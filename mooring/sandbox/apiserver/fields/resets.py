@@ -1,4 +1,4 @@
-"""What a write cannot change whatever it says, so that nobody comes to own it by writing it."""
+"""Fields that a write cannot change, so that writing them does not make their writer the owner."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mooring.sandbox.apiserver.context.resource import Resource
 from mooring.sandbox.apiserver.fields.sets import LEAF, Fields, only, without
 
 Reset = Callable[[Fields], Fields]
-"""Takes out of a set what the write cannot change."""
+"""Removes from a set what the write cannot change."""
 
 _STATUS: Final[Fields] = {"f:status": LEAF}
 _SPEC: Final[Fields] = {"f:spec": LEAF}
@@ -49,7 +49,7 @@ _WITHOUT: Final[dict[tuple[str, str], Fields]] = {
 
 @lru_cache(maxsize=512)
 def reset_of(resource: Resource, subresource: str) -> Reset:
-    """What writes to a resource, or to one of its subresources, are reset in."""
+    """Return the fields that writes to a resource, or to one of its subresources, cannot change."""
     pattern = _ONLY.get((resource.storage, subresource))
     if pattern is not None:
         return partial(_only, pattern)

@@ -1,9 +1,9 @@
 """Sets of fields, in the form in which managedFields holds them (FieldsV1): trees of path elements.
 
 A path element is `f:name` for a member, `k:{"name":"a"}` for the item of a list with a key, `v:"a"` for the
-item of a set and `i:0` for a place in a list. A node without members is a field that belongs to the set; a
-node with members belongs to it if `.` is one of them. So a set is worked on as it is stored: nothing is
-translated. Nodes are shared and never changed once they are made.
+item of a set and `i:0` for an index. A node without members is a field of the set; a node with members
+belongs to it if `.` is one of them. Sets are used as they are stored, without translation. Nodes are shared
+and never changed once they are made.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def _json(value: object) -> str:
 
 
 def key_element(*key: tuple[str, Any]) -> str:
-    """The path element of a list's item, by the members of its key."""
+    """Return the path element of a list's item, by the members of its key."""
     try:
         return _key_element(*key)
-    except TypeError:  # a client gave an object or a list for a part of the key
+    except TypeError:  # a client sent an object or a list as part of the key
         return "k:" + _json(dict(key))
 
 
@@ -46,7 +46,7 @@ def _key_element(*key: tuple[str, Any]) -> str:
 
 
 def value_element(value: Any) -> str:
-    """The path element of an item of a set."""
+    """Return the path element of an item of a set."""
     return "v:" + _json(value)
 
 
@@ -55,14 +55,14 @@ def is_member(node: Fields) -> bool:
 
 
 def _node(children: Fields, member: bool) -> Fields | None:
-    """A node with these children; None where nothing is left of it."""
+    """Return a node with these children; None if nothing is left of it."""
     if not member:
         return children or None
     return {SELF: LEAF, **children} if children else LEAF
 
 
 def union(one: Fields, other: Fields) -> Fields:
-    """What is in either set."""
+    """Return the union of two sets."""
     if not one or not other:
         return one or other
     result = dict(one)
@@ -73,7 +73,7 @@ def union(one: Fields, other: Fields) -> Fields:
 
 
 def _joined(one: Fields, other: Fields) -> Fields:
-    """One node of two sets; `.` comes along like any other element."""
+    """Merge one node of two sets; `.` is treated like any other element."""
     if one and other:
         return union(one, other)
     children = one or other
@@ -81,7 +81,7 @@ def _joined(one: Fields, other: Fields) -> Fields:
 
 
 def difference(one: Fields, other: Fields) -> Fields:
-    """What is in `one` and not in `other`, path by path: taking a field away leaves what is below it."""
+    """Return what is in `one` and not in `other`, path by path: removing a field leaves what is below it."""
     if not other:
         return one
     result = {}
@@ -97,7 +97,7 @@ def difference(one: Fields, other: Fields) -> Fields:
 
 
 def without(one: Fields, other: Fields) -> Fields:
-    """What is in `one` and neither in `other` nor below a field of `other`."""
+    """Return what is in `one` and neither in `other` nor below a field of `other`."""
     if not other:
         return one
     result = {}
@@ -113,7 +113,7 @@ def without(one: Fields, other: Fields) -> Fields:
 
 
 def intersection(one: Fields, other: Fields) -> Fields:
-    """What is in both sets."""
+    """Return the intersection of two sets."""
     result = {}
     for element, node in one.items():
         wanted = other.get(element)
@@ -127,7 +127,7 @@ def intersection(one: Fields, other: Fields) -> Fields:
 
 
 def only(one: Fields, pattern: Fields) -> Fields:
-    """What of `one` a pattern admits: `*` in it stands for any element, its leaves for all that is below."""
+    """Return what a pattern admits of `one`: `*` matches any element, a leaf everything below it."""
     if not pattern:
         return one
     result = {}
@@ -157,7 +157,7 @@ def has(fields: Fields, path: tuple[str, ...]) -> bool:
 
 
 def paths(fields: Fields, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """All fields of the set, those nearer to the root first, as Kubernetes lists them."""
+    """Yield all fields of the set, those nearer to the root first, as Kubernetes lists them."""
     elements = sorted(element for element in fields if element != SELF)
     yield from ((*before, element) for element in elements if is_member(fields[element]))
     for element in elements:
@@ -165,7 +165,7 @@ def paths(fields: Fields, before: tuple[str, ...] = ()) -> Iterator[tuple[str, .
 
 
 def of_path(path: tuple[str, ...]) -> Fields:
-    """The set that holds one field."""
+    """Return the set of one field."""
     node: Fields = LEAF
     for element in reversed(path):
         node = {element: node}
@@ -173,7 +173,7 @@ def of_path(path: tuple[str, ...]) -> Fields:
 
 
 def path_text(path: tuple[str, ...]) -> str:
-    """A path as messages show it: `.spec.containers[name="a"].image`."""
+    """Format a path as messages show it: `.spec.containers[name="a"].image`."""
     return "".join(_element_text(element) for element in path)
 
 

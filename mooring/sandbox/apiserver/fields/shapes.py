@@ -1,7 +1,7 @@
 """The shapes of values: what of them is owned field by field, and what as a whole.
 
 A shape says which fields a new value has (`added`), which of them an applied configuration names (`named`),
-and how two values differ (`compare`). Checking, merging and removing stand in files of their own.
+and how two values differ (`compare`). Checking, merging and removing are in modules of their own.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ class Changes(NamedTuple):
 
 
 class Shape:
-    """Base class: a leaf, that is a value with one owner for all of it."""
+    """Base class: a leaf, that is a value with one owner."""
 
     leaf = True
 
     def added(self, value: Any) -> Fields:
-        """The node of a value that was not there before: all its fields, and itself."""
+        """Return the node of a new value: all its fields, and itself."""
         return LEAF
 
     def named(self, value: Any) -> Fields:
-        """The fields below a value that stands in an applied configuration."""
+        """Return the fields below a value of an applied configuration."""
         return LEAF
 
     def compare(self, element: str, old: Any, new: Any, changes: Changes) -> None:
-        """Note down how two values differ that are not equal; `element` is where they stand."""
+        """Record how two unequal values differ; `element` is their path element."""
         changes.modified[element] = LEAF
 
 
@@ -53,7 +53,7 @@ class AtomicList(Shape):
 
 
 class Atomic(Shape):
-    """An object or a map with one owner; what it may hold is known all the same."""
+    """An object or a map with one owner, whose content is nevertheless checked."""
 
     def __init__(self, inner: Granular) -> None:
         self.inner = inner
@@ -65,23 +65,23 @@ class Member(NamedTuple):
     element: str
     shape: Shape
     embedded: bool = False
-    """Whether it is there, empty, where nobody set it."""
+    """Whether it is present, empty, even if it was not set."""
     required: bool = False
-    """Whether it is there, with its zero value, where nobody set it."""
+    """Whether it is present, with its zero value, even if it was not set."""
 
 
 def _members(value: Any) -> Mapping[str, Any]:
-    """The members of what should be an object. Custom ones are tracked before anybody validates them."""
+    """Return the members of what should be an object: custom objects are tracked before validation."""
     return value if isinstance(value, dict) else LEAF
 
 
 class Granular(Shape):
-    """Base of what is owned member by member: objects and maps."""
+    """Base of values that are owned member by member: objects and maps."""
 
     leaf = False
 
     def member(self, name: str) -> Member | None:
-        """What is known about a member; None for those that nobody owns."""
+        """Return the shape of a member; None for members without owner."""
         raise NotImplementedError
 
     def added(self, value: Any) -> Fields:
@@ -102,9 +102,9 @@ class Granular(Shape):
                 fields[element] = found
 
     def difference(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> Changes:
-        """How the members of two values differ."""
+        """Record how the members of two values differ."""
         changes = Changes({}, {}, {})
-        if not old:  # the way of new objects
+        if not old:  # new objects
             for name, value in new.items():
                 member = self.member(name)
                 if member is None:
@@ -129,7 +129,7 @@ class Granular(Shape):
 
 
 def _compare_member(member: Member, present: bool, before: Any, value: Any, changes: Changes) -> None:
-    """Compare a member that is there now, and has another value than before or was not there."""
+    """Compare a member that is new or has another value than before."""
     element, shape, embedded, required = member
     if present:
         shape.compare(element, before, value, changes)
@@ -143,7 +143,7 @@ def _compare_member(member: Member, present: bool, before: Any, value: Any, chan
 
 
 def _compare_lost(member: Member, before: Any, changes: Changes) -> None:
-    """Compare a member that is not there any more."""
+    """Compare a member that was removed."""
     element, shape, embedded, required = member
     if embedded:
         if before != {}:
@@ -155,12 +155,12 @@ def _compare_lost(member: Member, before: Any, changes: Changes) -> None:
 
 
 def _is_zero(shape: Shape, value: Any) -> bool:
-    """Whether a value is what Go has where there is none; an empty list is something else."""
+    """Whether a value is Go's zero value for an absent one; an empty list is not."""
     return not value if isinstance(shape, ScalarShape) else value is None
 
 
 class Struct(Granular):
-    """An object with the members that its type has, and possibly others. Some belong to nobody: `silent`."""
+    """An object with the members of its type, and possibly others. `silent` ones have no owner."""
 
     def __init__(
         self,
@@ -171,11 +171,11 @@ class Struct(Granular):
         self._build = members
         self.silent = frozenset(silent)
         self.others = others
-        """The shape of members that the type does not name, where it allows any."""
+        """The shape of members that the type does not name, if it allows any."""
 
     @cached_property
     def members(self) -> dict[str, Member]:
-        """Built when it is asked for: types may contain themselves."""
+        """Built on first use: types may contain themselves."""
         return self._build()
 
     def member(self, name: str) -> Member | None:
@@ -212,12 +212,12 @@ class MapShape(Granular):
 
 
 def _owned(below: Fields) -> Fields:
-    """The node of a value that is owned itself, whatever is below it."""
+    """Return the node of a value that is itself owned, whatever is below it."""
     return {SELF: LEAF, **below} if below else LEAF
 
 
 class Listed(Shape):
-    """Base of lists whose items are owned one by one."""
+    """Base of lists whose items are owned individually."""
 
     leaf = False
 
@@ -225,11 +225,11 @@ class Listed(Shape):
         self.item = item
 
     def element(self, item: Any) -> str:
-        """The path element of an item."""
+        """Return the path element of an item."""
         raise NotImplementedError
 
     def items(self, value: Any) -> dict[str, list[Any]]:
-        """The items by their path elements; there is more than one of each only where the object is odd."""
+        """Group the items by their path elements; only invalid objects have several per element."""
         found: dict[str, list[Any]] = {}
         for item in value if isinstance(value, list) else ():
             found.setdefault(self.element(item), []).append(item)
@@ -262,7 +262,7 @@ class Listed(Shape):
                 fields[element] = found
 
     def _compare_items(self, element: str, was: list[Any], now: list[Any], changes: Changes) -> None:
-        """Compare items of one key. Several of them count as one, and as a whole."""
+        """Compare items with one key. Several of them are compared as one value."""
         if len(was) == 1 and len(now) == 1:
             self.item.compare(element, was[0], now[0], changes)
         elif len(was) > 1 and len(now) > 1:
@@ -275,13 +275,13 @@ class Listed(Shape):
 
 
 class ListMap(Listed):
-    """A list of objects that a part of them tells apart."""
+    """A list of objects that are identified by some of their members."""
 
     def __init__(self, item: Shape, keys: Iterable[str], defaults: Mapping[str, Any]) -> None:
         super().__init__(item)
         self.keys = tuple(keys)
         self.defaults = defaults
-        """What stands for a part of the key that an item leaves out."""
+        """Stands for a part of the key that an item leaves out."""
 
     def element(self, item: Any) -> str:
         members = item if isinstance(item, dict) else LEAF
@@ -294,16 +294,16 @@ class ListMap(Listed):
 
 
 class ListSet(Listed):
-    """A list of scalars that stands for a set."""
+    """A list of scalars that is a set."""
 
     def element(self, item: Any) -> str:
         return value_element(item)
 
 
 class Untyped(Granular):
-    """A value of which nothing is known beforehand: objects are merged, everything else is a leaf."""
+    """A value without a schema: objects are merged, everything else is a leaf."""
 
-    leaf = True  # whether it is one shows in the value
+    leaf = True  # the value decides whether it is one
 
     def member(self, name: str) -> Member | None:
         return Member(f"f:{name}", self)

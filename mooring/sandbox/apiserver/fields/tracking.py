@@ -1,4 +1,4 @@
-"""Keeping managedFields up to date on writes that are not applies."""
+"""Updating managedFields on writes that are not applies."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 def track(write: Write, obj: Tree, old: Tree | None) -> None:
-    """Record that this write's manager owns what it changed; `obj` and `old` are as they are stored.
+    """Record that this write's manager owns what it changed; `obj` and `old` are in their stored form.
 
-    As in Kubernetes, an object whose managers are not known stays so until somebody applies to it.
+    As in Kubernetes, an object without managers stays so until the first apply.
     """
     if write.ownership == "settled":
         return
@@ -42,10 +42,10 @@ def track(write: Write, obj: Tree, old: Tree | None) -> None:
 
 
 def _known(sent: Any, old: Tree | None, subresource: str) -> Managed:
-    """Who manages what so far: as the client says, if it says something that makes sense, else as it was.
+    """Return the managers before this write: those that the client sent, if valid, else the stored ones.
 
-    Clients that do not know the field shall not destroy it by sending an object without; a list without
-    managers, or with one that has no name, is how they forget all managers on purpose.
+    Clients that do not know the field do not clear it by sending an object without it; a list without
+    managers, or with one that has no name, clears all managers.
     """
     present: list[Tree] = [] if old is None else old["metadata"].get("managedFields") or []
     if subresource or sent is None or sent == present:
@@ -56,7 +56,7 @@ def _known(sent: Any, old: Tree | None, subresource: str) -> Managed:
 
 
 def _first(write: Write, obj: Tree) -> Managed:
-    """Who manages a new object: whoever makes it."""
+    """Return the manager of a new object: its creator."""
     version = write.resource.api_version
     versions = Versions(write.api.registry, write.resource, write.subresource)
     shape = versions.shape(version)
@@ -66,7 +66,7 @@ def _first(write: Write, obj: Tree) -> Managed:
 
 
 def _tracked(write: Write, known: Managed, obj: Tree, old: Tree) -> Managed:
-    """Who manages what once this write is done."""
+    """Return the managers after this write."""
     version = write.resource.api_version
     change = Change(Versions(write.api.registry, write.resource, write.subresource), old, obj, STORED)
     changes = change.seen_in(version)
@@ -74,7 +74,7 @@ def _tracked(write: Write, known: Managed, obj: Tree, old: Tree) -> Managed:
     if not any(changes):
         return known
     managed, taken = change.outcome(known)
-    if write.part and not taken:  # parts are tracked only where somebody owns them already
+    if write.part and not taken:  # subresources are tracked only where a manager owns them already
         return managed
     fields, manager = written(changes), _manager(write)
     if fields:
@@ -90,14 +90,14 @@ def _manager(write: Write) -> Manager:
 
 
 def _time(write: Write, before: Owned | None) -> str:
-    """When a manager wrote last. Kubernetes forgets the time of what is written through a part."""
+    """Return when a manager wrote last. Kubernetes drops the time of writes through a subresource."""
     if not write.part:
         return write.api.now()
     return before.time if before is not None else ""
 
 
 def same_but_for_times(obj: Tree, old: Tree) -> bool:
-    """Whether nothing changed but the times at which managers wrote: that alone makes no new version."""
+    """Whether only the times of managers changed: that alone makes no new version."""
     now, before = obj["metadata"].get("managedFields") or [], old["metadata"].get("managedFields") or []
     if len(now) != len(before) or not all(map(_same_entry, now, before)):
         return False

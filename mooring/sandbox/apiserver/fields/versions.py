@@ -1,4 +1,4 @@
-"""An object in the versions in which its managers wrote it, and what changes in each of them."""
+"""An object in the versions in which its managers wrote it, and its changes in each of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mooring.sandbox.apiserver.fields.shapes import Changes, Struct
 from mooring.sandbox.apiserver.objects import Tree, encode_json
 
 STORED: Final = ""
-"""In the place of a version: an object as it is stored."""
+"""Stands for a version: an object in its stored form."""
 
 
 class Versions:
@@ -25,19 +25,19 @@ class Versions:
         self.reset = reset_of(resource, subresource)
 
     def _served(self, api_version: str) -> Resource | None:
-        """A version of the resource. Other groups do not count, even where they serve the same objects."""
+        """Return a version of the resource; None for other groups, even if they serve the same objects."""
         if api_version == self._resource.api_version:
             return self._resource
         found = self._registry.of_kind(api_version, self._resource.kind)
         return found if found is not None and found.group == self._resource.group else None
 
     def shape(self, api_version: str) -> Struct | None:
-        """The shape of objects in a version; None where it is not served any more."""
+        """Return the shape of objects in a version; None if it is not served any more."""
         served = self._served(api_version)
         return None if served is None else shape_of(served)
 
     def convert(self, tree: Tree, source: str, target: str) -> Tree:
-        """A tree in another version; the tree itself is not changed."""
+        """Convert a copy of a tree to another version."""
         if source == target:
             return tree
         before, after = self._served(source), self._served(target)
@@ -53,8 +53,8 @@ class Versions:
         return tree
 
     def compare(self, old: Tree, new: Tree, form: str, api_version: str) -> Changes | None:
-        """How an object changes, seen in a version; None where that is not served. `form` is what the trees
-        are in."""
+        """Return how an object changes, seen in a version; None if that is not served. `form` is the version
+        of the trees."""
         shape = self.shape(api_version)
         if shape is None:
             return None

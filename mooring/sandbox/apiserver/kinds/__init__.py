@@ -1,1 +1,1 @@
-"""What there is: resources, their types, and the sieve that objects pass."""
+"""The types of built-in kinds, and decoding objects by them."""

@@ -1,4 +1,4 @@
-"""From the body of a request to a tree, and what is to be said about it."""
+"""Decoding of request bodies to trees."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from mooring.sandbox.apiserver.objects import Tree, encode_json
 
 
 class FieldValidation(StrEnum):
-    """What becomes of fields that a kind does not have."""
+    """What happens to fields that a kind does not have."""
 
     IGNORE = "Ignore"
     WARN = "Warn"
     STRICT = "Strict"
 
 
-_IGNORE = FieldValidation.IGNORE  # members of enums are looked up slowly
+_IGNORE = FieldValidation.IGNORE  # access to enum members is slow
 
 
 class Decoded(NamedTuple):
@@ -33,22 +33,22 @@ class Decoded(NamedTuple):
 
 
 class Codec(Protocol):
-    """How bodies of one kind are read. Both raise ApiError."""
+    """Decodes bodies of one kind. Both methods raise ApiError."""
 
     type: ObjectType | None
-    """What is known of the kind's fields; None for custom resources."""
+    """The type of the kind; None for custom resources."""
 
     def decode(self, data: bytes, validation: FieldValidation) -> Decoded:
-        """A JSON body: types checked, unknown fields dropped, and refused or warned of as asked."""
+        """Decode a JSON body: check types, drop unknown fields, and reject or warn about them."""
         ...
 
     def sift(self, tree: Tree, validation: FieldValidation) -> Decoded:
-        """The same for the tree that a patch resulted in."""
+        """Check the tree that resulted from a patch, like `decode`."""
         ...
 
 
 class BuiltinCodec:
-    """Reads kinds that lightkube-models describes."""
+    """Decodes the kinds of lightkube-models."""
 
     def __init__(self, api_version: str, kind: str, type: ObjectType) -> None:
         self.type: ObjectType | None = type
@@ -58,7 +58,7 @@ class BuiltinCodec:
 
     @cached_property
     def _sieve(self) -> Sieve:
-        """Made by need: most kinds are never written."""
+        """Built on first use: most kinds are never written."""
         return sieve_of(self._type)
 
     def decode(self, data: bytes, validation: FieldValidation) -> Decoded:

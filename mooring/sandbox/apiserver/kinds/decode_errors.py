@@ -1,4 +1,4 @@
-"""What is wrong with a body, in the words of the API server. Looked at only where something is wrong."""
+"""kube-apiserver's messages for bodies that cannot be decoded. Computed only after decoding failed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _GO_NAMES = {
 
 
 def mismatch(type: ObjectType, tree: Any) -> str | None:
-    """The first value of a wrong type, as Go's decoder words it."""
+    """Return the message about the first value of a wrong type, as Go's decoder words it."""
     return next(_mismatches(type, tree, type.name, ""), None)
 
 
@@ -81,7 +81,7 @@ def _go_name(type: Type) -> str:
 
 
 def unknown_fields(type: Type, value: Any, path: str = "") -> Iterator[str]:
-    """The paths of members that the type does not have."""
+    """Yield the paths of members that the type does not have."""
     if isinstance(type, ObjectType) and isinstance(value, dict):
         for name, member in value.items():
             field = type.fields.get(name)
@@ -98,7 +98,7 @@ def unknown_fields(type: Type, value: Any, path: str = "") -> Iterator[str]:
 
 
 def duplicate_fields(data: bytes) -> list[str]:
-    """The paths of members that stand twice in their object."""
+    """Yield the paths of duplicate members."""
     if not _has_duplicates(data):
         return []
     found: list[str] = []
@@ -107,7 +107,7 @@ def duplicate_fields(data: bytes) -> list[str]:
 
 
 def _has_duplicates(data: bytes) -> bool:
-    """The quick answer, without paths."""
+    """Whether there are duplicates, quickly and without paths."""
     twice = False
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def _has_duplicates(data: bytes) -> bool:
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """The members of an object in the order they stand."""
+    """Return the members of an object in order."""
 
 
 def _look_for_duplicates(value: Any, path: str, found: list[str]) -> None:

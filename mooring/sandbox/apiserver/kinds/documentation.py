@@ -1,7 +1,8 @@
-"""What types and their members mean, from the docstrings of lightkube-models.
+"""Descriptions of types and their members, from the docstrings of lightkube-models.
 
-They hold Kubernetes' descriptions, broken into lines. Joining these again is exact but for some paragraphs: a
-line ends where it was full, or where a line of the description ended, and a full line may be both.
+They hold Kubernetes' descriptions, broken into lines. Joining these again is exact except for some
+paragraphs: a line ends where it was full, or where a line of the description ended, and a full line may be
+both.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ def documentation_of(type: ObjectType) -> Documentation:
 
 
 def _in_json(name: str) -> str:
-    """The name in JSON of a member that has another in Python: `from_`, `d_ref`, `x_kubernetes_list_type`."""
+    """Return the name in JSON of a member that has another in Python: `from_`, `d_ref`,
+    `x_kubernetes_list_type`."""
     if name.startswith("x_"):
         return name.replace("_", "-")
     return "$" + name[2:] if name.startswith("d_") else name.rstrip("_")

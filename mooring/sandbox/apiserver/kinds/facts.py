@@ -13,7 +13,7 @@ from mooring.sandbox.apiserver.kinds.types import ObjectType
 
 
 class Fact(NamedTuple):
-    """What is known of one field; both may be empty."""
+    """The facts about one field; both may be empty."""
 
     values: tuple[str, ...] = ()
     format: str = ""

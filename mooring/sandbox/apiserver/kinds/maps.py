@@ -1,4 +1,4 @@
-"""What maps hold, which lightkube-models does not tell: it calls them all `dict`."""
+"""The value types of maps, which lightkube-models lacks: it calls them all `dict`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _QUANTITIES: Final = frozenset(
         "hard", "limits", "max", "maxLimitRequestRatio", "min", "overhead", "podFixed", "requests", "used",
     }
 )  # fmt: skip
-"""Members that map the names of resources to quantities, whatever type they stand in."""
+"""Members that map resource names to quantities, in any type."""
 
 _OTHERS: Final = {
     ("Secret", "data"): "bytes",
@@ -35,7 +35,7 @@ _OTHERS: Final = {
 
 
 def values_of_map(module: str, type_name: str, field: str) -> str:
-    """What a map holds: the name of a scalar (`[]` for lists of them), or `module.Type`."""
+    """Return the type of a map's values: the name of a scalar (`[]` for lists of them), or `module.Type`."""
     found = _OTHERS.get((type_name, field))
     if found is not None:
         return module + found if found.startswith(".") else found

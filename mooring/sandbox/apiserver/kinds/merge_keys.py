@@ -1,7 +1,7 @@
-"""How lists and maps of built-in kinds are merged, which lightkube-models does not tell.
+"""How lists and maps of built-in kinds are merged, which lightkube-models lacks.
 
-There are two sets of rules, and they do not always agree. Strategic merge patches go by `patch_strategy` and
-`merge_key`; server-side apply goes by list types, map keys and map types. OpenAPI serves both, as
+There are two sets of rules, and they do not always agree. Strategic merge patches use `patch_strategy` and
+`merge_key`; server-side apply uses list types, map keys and map types. OpenAPI serves both, as
 `x-kubernetes-patch-strategy`, `x-kubernetes-patch-merge-key`, `x-kubernetes-list-type`,
 `x-kubernetes-list-map-keys` and `x-kubernetes-map-type`.
 
@@ -35,7 +35,7 @@ def _names(text: str) -> frozenset[str]:
 
 
 def _keyed(*keys: str, strategy: tuple[str, ...] = ("merge",)) -> Merging:
-    """A list of objects with a key; strategic merge patches know the first part of the key only."""
+    """A list of objects with a key; strategic merge patches use the first part of the key only."""
     return Merging("map", keys, strategy, keys[0])
 
 
@@ -133,12 +133,12 @@ _KEY_DEFAULTS: Final = {"protocol": "TCP"}
 
 
 def merging_of(owner: ObjectType, field: str) -> Merging:
-    """How a field of a type is merged."""
+    """Return how a field of a type is merged."""
     return _MERGING.get(f"{owner}.{field}", REPLACED)
 
 
 def is_atomic(owner: ObjectType, field: str, type: ObjectType | None) -> bool:
-    """Whether a field that holds a map (`type` is None) or an object has one owner for all of it."""
+    """Whether a field that holds a map (`type` is None) or an object has a single owner."""
     name = f"{owner}.{field}"
     if type is None:
         return name in _ATOMIC_MAPS
@@ -146,7 +146,7 @@ def is_atomic(owner: ObjectType, field: str, type: ObjectType | None) -> bool:
 
 
 def key_default(item: ObjectType, key: str) -> str | int | None:
-    """What stands for a part of a list's key that an item leaves out; None where the key lacks it then."""
+    """Return the default of a part of a list's key; None if it has none."""
     if key in _KEY_DEFAULTS:
         return _KEY_DEFAULTS[key]
     field = item.fields[key]

@@ -1,8 +1,9 @@
-"""lightkube-models, read without lightkube.
+"""Importing lightkube-models without lightkube.
 
 The package holds every kind of Kubernetes as generated Python: resources with their verbs, models with their
-types and descriptions. Importing it needs lightkube, an HTTP client that we have no use for. So its modules
-are imported under a name of our own, beside the few names of lightkube that they mention.
+types and descriptions. Importing it normally needs lightkube, an HTTP client that is not needed here. So its
+modules are imported under another package name, together with stubs of the few names of lightkube that they
+use.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class ResourceDef(NamedTuple):
 
 
 class ApiInfo(NamedTuple):
-    """How a resource or subresource is served; `parent` and `action` stand for subresources only."""
+    """How a resource or subresource is served; `parent` and `action` are set for subresources only."""
 
     resource: ResourceDef
     plural: str
@@ -36,18 +37,18 @@ class ApiInfo(NamedTuple):
 
 
 class FieldInfo(NamedTuple):
-    """A member whose name in JSON is no name in Python, such as `continue`."""
+    """A member whose name in JSON is not valid in Python, such as `continue`."""
 
     metadata: dict[str, str]
     default: Any = ...
 
 
 class Global:
-    """The base of resources without namespace."""
+    """Base class of cluster-scoped resources."""
 
 
 class Namespaced:
-    """The base of resources in namespaces."""
+    """Base class of namespaced resources."""
 
 
 def _decorated(model: type) -> type:
@@ -63,7 +64,7 @@ def _module(name: str, **members: object) -> ModuleType:
 
 @cache
 def _root() -> Path:
-    """Where lightkube-models lies; its package is prepared for being imported under our name."""
+    """Return the directory of lightkube-models, after preparing its package for import under our name."""
     spec = importlib.util.find_spec("lightkube")
     places = [Path(place) for place in (spec.submodule_search_locations if spec else None) or ()]
     root = next((place for place in places if (place / "models" / "core_v1.py").exists()), None)
@@ -87,7 +88,7 @@ def _root() -> Path:
 
 
 def resource_modules() -> list[str]:
-    """The names of the modules of resources, such as "core_v1"."""
+    """Return the names of the modules of resources, such as "core_v1"."""
     return [module.name for module in pkgutil.iter_modules([str(_root() / "resources")])]
 
 
@@ -102,6 +103,6 @@ def model_module(name: str) -> ModuleType:
 
 
 def model_of(resource: type) -> tuple[str, str]:
-    """The module and the class of the model that a resource's class extends."""
+    """Return the module and the class of the model that a resource's class extends."""
     model = resource.__mro__[2]
     return model.__module__.removeprefix(f"{_ALIAS}.models."), model.__name__

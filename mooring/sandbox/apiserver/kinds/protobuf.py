@@ -1,4 +1,4 @@
-"""Bodies in protobuf, which clients in Go prefer to send. They are turned into trees; answers are JSON.
+"""Decoding of protobuf bodies, which Go clients prefer to send. Answers are JSON.
 
 The numbers of fields are in `wire.py`, the types come from lightkube-models.
 """
@@ -24,7 +24,7 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 class ProtobufError(ValueError):
-    """The bytes are not the message that they should be."""
+    """The bytes are not a valid message."""
 
 
 class Envelope(NamedTuple):
@@ -34,7 +34,7 @@ class Envelope(NamedTuple):
 
 
 def open_envelope(data: bytes) -> Envelope:
-    """What the message is, and the message itself. Raises ProtobufError."""
+    """Return the kind of the message, and the message itself. Raises ProtobufError."""
     if not data.startswith(_MAGIC):
         raise ProtobufError("does not start with the mark of Kubernetes' protobuf")
     kind = api_version = ""
@@ -49,7 +49,7 @@ def open_envelope(data: bytes) -> Envelope:
 
 
 def decode(type: ObjectType, data: bytes) -> Tree:
-    """A message of a type, as a tree. Raises ProtobufError."""
+    """Decode a message of a type to a tree. Raises ProtobufError."""
     return _message(type, f"{type.module}.{type.name}", data, 0)
 
 
@@ -70,7 +70,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int, Any]]:
-    """Number, wire type and value of each field: an int, or bytes."""
+    """Yield number, wire type and value of each field: an int, or bytes."""
     at, end = 0, len(data)
     while at < end:
         key, at = _varint(data, at)
@@ -154,10 +154,10 @@ def _entry(type: Type, data: bytes, depth: int) -> tuple[str, Any]:
 
 
 def _value(type: Type, wire: int, value: Any, depth: int) -> Any:
-    """A value as JSON has it; None for what protobuf writes in the place of nothing."""
+    """Convert a value to JSON; None for what protobuf writes for an absent one."""
     if isinstance(type, ObjectType):
         return _message(type, f"{type.module}.{type.name}", _bytes(wire, value), depth + 1)
-    if isinstance(type, ListOf):  # a list inside of a map has a message of its own
+    if isinstance(type, ListOf):  # a list inside a map is a message of its own
         return [_value(type.item, w, v, depth) for _, w, v in _fields(_bytes(wire, value))]
     if isinstance(type, MapOf):
         raise ProtobufError("has a map where none is expected")

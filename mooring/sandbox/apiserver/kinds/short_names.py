@@ -1,4 +1,4 @@
-"""What people call resources, which lightkube-models does not tell."""
+"""Short names and categories of resources, which lightkube-models lacks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _EXTENDING: Final = frozenset(
 
 
 def categories(group: str, plural: str) -> tuple[str, ...]:
-    """The groups of resources that `kubectl get all` and the like stand for."""
+    """Return the categories of a resource, such as `all`."""
     if group in _EXTENDING:
         return ("api-extensions",)
     return ("all",) if plural in _IN_ALL else ()

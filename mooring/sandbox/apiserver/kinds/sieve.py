@@ -1,8 +1,8 @@
 """The sieve: checks the types of an object, drops fields that its kind does not have, writes quantities and
-times canonically, and leaves out or writes zeros as Kubernetes' Go types do.
+times canonically, and omits or writes zeros as Kubernetes' Go types do.
 
-For each kind a msgspec struct is derived once. Decoding into it and back out does all of this in C; only what
-is wrong is looked at again in Python (`complaints.py`), to be told in Kubernetes' words.
+For each kind a msgspec struct is derived once. Decoding into it and encoding it again does all of this in C;
+only errors are examined in Python (`decode_errors.py`), to word them as Kubernetes does.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ QUANTITY_FORM = r"quantities must match the regular expression '^([+-]?[0-9.]+)(
 
 
 class _Text:
-    """A text that is written otherwise than it was read."""
+    """A text that is rewritten in canonical form."""
 
     __slots__ = ("text",)
 
@@ -60,7 +60,7 @@ _PYTHON: dict[Scalar, Any] = {
 
 
 class Sieve:
-    """What objects of one type pass through."""
+    """Checks and normalizes objects of one type."""
 
     def __init__(self, type: ObjectType) -> None:
         self.type = type
@@ -68,7 +68,7 @@ class Sieve:
         self._decoder = msgspec.json.Decoder(self._struct, dec_hook=_read)
 
     def decode(self, data: bytes) -> Tree:
-        """The tree of a JSON body. Raises msgspec.DecodeError, or ValidationError naming the path."""
+        """Decode a JSON body to a tree. Raises msgspec.DecodeError, or ValidationError naming the path."""
         try:
             struct = self._decoder.decode(data)
         except msgspec.ValidationError:
@@ -77,7 +77,7 @@ class Sieve:
         return tree
 
     def sift(self, tree: Tree) -> Tree:
-        """The same for a tree, as patches make them. Raises msgspec.ValidationError."""
+        """Check and normalize a tree, as patches make them. Raises msgspec.ValidationError."""
         try:
             struct = msgspec.convert(tree, self._struct, dec_hook=_read)
         except msgspec.ValidationError:
@@ -86,13 +86,13 @@ class Sieve:
         return sifted
 
     def _without_nulls(self, tree: Any) -> Tree:
-        """For the rare object that says null where Go has no pointer: that is as good as nothing."""
+        """Normalize an object with nulls where Go has no pointer: they count as absent."""
         struct = msgspec.convert(without_nulls(self.type, tree), self._struct, dec_hook=_read)
         sifted: Tree = msgspec.to_builtins(struct, enc_hook=_text)
         return sifted
 
     def knows(self, tree: Tree) -> bool:
-        """Whether a tree has only fields of its type. It may say no where it has: this is the quick way."""
+        """Whether a tree has only fields of its type. Fast; may return False for a tree that has."""
         try:
             msgspec.convert(tree, _struct(self.type, (), strict=True), dec_hook=_read)
         except msgspec.ValidationError:
@@ -108,11 +108,11 @@ def sieve_of(type: ObjectType) -> Sieve:
 _structs: dict[tuple[ObjectType, bool], type[msgspec.Struct]] = {}
 
 _KEPT_EMPTY = {"meta_v1.ObjectMeta": {"managedFields": Zero.DISTINCT}}
-"""Lists whose emptiness says something: that all managers shall be forgotten."""
+"""Lists that are significant when empty: clearing all managers."""
 
 
 def _struct(type: ObjectType, inside: tuple[ObjectType, ...], strict: bool = False) -> type[msgspec.Struct]:
-    """The struct of a type; `inside` are those that contain it, for a type that contains itself."""
+    """Return the struct of a type; `inside` are the types that contain it, for recursive types."""
     found = _structs.get((type, strict))
     if found is None:
         names = {field.name: f"f{i}" for i, field in enumerate(type.fields.values())}
@@ -141,18 +141,18 @@ _EMPTY: dict[Scalar, Any] = {
     Scalar.NUMBER: 0,
     Scalar.BOOLEAN: False,
 }
-"""Zeros that are left out. The other scalars are structs in Go, which are always written."""
+"""Zeros that are omitted. The other scalars are structs in Go, which are always written."""
 _WRITTEN: dict[Scalar, Any] = {**_EMPTY, Scalar.QUANTITY: _Quantity("0"), Scalar.INT_OR_STRING: 0}
 
 
 def _member(type: Type, zero: Zero | None, inside: tuple[ObjectType, ...], strict: bool) -> tuple[Any, Any]:
-    """The annotation and the default of a field.
+    """Return the annotation and the default of a field.
 
-    msgspec leaves out what equals a plain default or is an empty list or map; what else a factory makes, it
-    writes.
+    msgspec omits values that equal a plain default, and empty lists and maps; it writes what other factories
+    make.
     """
     annotation = _annotation(type, inside, strict)
-    if zero is None or zero is Zero.DISTINCT:  # nothing is known, or nothing and zero are two things
+    if zero is None or zero is Zero.DISTINCT:  # unknown, or zero differs from absent
         return annotation | None, None
     if zero is Zero.NULL:
         return annotation | None, msgspec.field(default_factory=lambda: None)
@@ -181,7 +181,7 @@ def _annotation(type: Type, inside: tuple[ObjectType, ...], strict: bool) -> Any
 
 
 def without_nulls(type: Type, value: Any) -> Any:
-    """A value without nulls: members go, and items of lists and maps become the zero of their type."""
+    """Remove nulls: members are dropped, items of lists and maps become the zero of their type."""
     if isinstance(type, ObjectType) and isinstance(value, dict):
         fields = type.fields
         return {

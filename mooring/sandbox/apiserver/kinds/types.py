@@ -1,4 +1,4 @@
-"""The types of objects, derived from lightkube-models one by one as they are asked for."""
+"""The types of objects, derived from lightkube-models on first use."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class MapOf(NamedTuple):
 
 class Field(NamedTuple):
     name: str
-    """As it stands in JSON."""
+    """Its name in JSON."""
     type: Type
     required: bool
 
@@ -60,7 +60,7 @@ class ObjectType:
 
     @property
     def documentation(self) -> str:
-        """The model's docstring: what the type is, and a paragraph about each member."""
+        """The model's docstring: the description of the type, and a paragraph about each member."""
         return getattr(models.model_module(self.module), self.name).__doc__ or ""
 
     def __repr__(self) -> str:
@@ -88,7 +88,7 @@ def object_type(module: str, name: str) -> ObjectType:
 
 
 def _read(owner: ObjectType, field: str, annotation: str) -> Type:
-    """The type that an annotation such as `Optional[List[EnvVar]]` in one of `owner`'s fields names."""
+    """Parse an annotation such as `Optional[List[EnvVar]]` of one of `owner`'s fields."""
     if annotation.startswith("Optional["):
         return _read(owner, field, annotation[len("Optional[") : -1])
     if annotation.startswith("List["):

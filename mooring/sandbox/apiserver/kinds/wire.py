@@ -1,5 +1,5 @@
-"""What Kubernetes' Go types say about their fields, beyond lightkube-models: their numbers in protobuf, and
-which zeros are written.
+"""Facts about Kubernetes' Go types that lightkube-models lacks: protobuf field numbers, and which zeros are
+written.
 
 `wire.txt` holds a line per type; `tests/sandbox/apiserver/make_wire_table.py` makes it.
 """
@@ -13,19 +13,19 @@ from typing import NamedTuple
 
 
 class Zero(Enum):
-    """What becomes of a field's zero value: an empty text, list or map, 0, false."""
+    """What happens to a field's zero value: an empty text, list or map, 0, false."""
 
-    DISTINCT = "*"  # a pointer: zero means something else than nothing
-    NULL = "~"  # a pointer, of which nothing is written as null
+    DISTINCT = "*"  # a pointer: zero differs from absent
+    NULL = "~"  # a pointer, written as null if absent
     WRITTEN = "!"
-    BYTES = "#"  # left out, and bytes in protobuf
+    BYTES = "#"  # omitted, and bytes in protobuf
     LEFT_OUT = ""
 
 
 class WireField(NamedTuple):
     number: int
     name: str
-    """As in JSON; empty for a part whose fields JSON writes as if they were the type's own."""
+    """Its name in JSON; empty for an embedded part whose fields JSON inlines."""
     part: str
     """The type of such a part."""
     zero: Zero
@@ -40,7 +40,7 @@ def _table() -> dict[str, str]:
 
 @cache
 def wire_fields(type_name: str) -> tuple[WireField, ...] | None:
-    """The fields of a type such as "core_v1.Pod", or None where nothing is known of it."""
+    """Return the fields of a type such as "core_v1.Pod", or None for an unknown type."""
     text = _table().get(type_name)
     if text is None:
         return None
@@ -57,7 +57,7 @@ def _field(type_name: str, text: str) -> WireField:
 
 
 def zeros(type_name: str) -> dict[str, Zero] | None:
-    """What becomes of the zero of each field, by its name in JSON."""
+    """Return what happens to the zero of each field, by its name in JSON."""
     fields = wire_fields(type_name)
     if fields is None:
         return None

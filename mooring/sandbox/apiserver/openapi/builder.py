@@ -1,4 +1,4 @@
-"""How a document is put together, whatever its dialect: paths, and the definitions that they mention."""
+"""Building a document in either dialect: paths, and the definitions that they refer to."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Builder(ABC):
 
     @abstractmethod
     def path_item(self, operation: Operation) -> Tree:
-        """A path before any of its operations."""
+        """Return a path without its operations."""
 
     @abstractmethod
     def operation(self, operation: Operation) -> Tree: ...
@@ -56,7 +56,7 @@ class Builder(ABC):
     # ---- what operations have in common -----------------------------------------------------------
 
     def common(self, operation: Operation) -> Tree:
-        """The members of an operation that both dialects write alike."""
+        """Return the members of an operation that both dialects share."""
         resource = operation.resource
         return {
             "tags": [f"{group_name(resource.group)}_{resource.version}"],
@@ -67,7 +67,7 @@ class Builder(ABC):
         }
 
     def body(self, operation: Operation) -> Tree | None:
-        """The schema of what an operation is sent; None where it is sent nothing."""
+        """Return the schema of an operation's body; None if it has none."""
         if operation.verb == "patch":
             return self.dialect.named(self.schemas.add_named(PATCH))
         if operation.action in ("delete", "deletecollection"):
@@ -75,13 +75,13 @@ class Builder(ABC):
         return self._kind(operation) if operation.verb in ("create", "update") else None
 
     def media(self, operation: Operation) -> tuple[str, ...]:
-        """What bodies may be written in."""
+        """Return the media types of an operation's body."""
         if operation.verb != "patch":
             return ("*/*",)
         return _PATCHES if operation.resource.custom else (*_PATCHES, _STRATEGIC)
 
     def answer(self, operation: Operation) -> Tree:
-        """The schema of what an operation answers."""
+        """Return the schema of an operation's answer."""
         resource = operation.resource
         if operation.verb == "list":
             return self.dialect.named(self._define_list(resource))

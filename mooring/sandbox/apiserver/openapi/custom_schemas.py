@@ -1,4 +1,4 @@
-"""Schemas of custom resources: what their definition says, and what all objects have."""
+"""Schemas of custom resources: those of their definition, with the members that all objects have."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _POD: Final = object_type("core_v1", "Pod")
 _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 _EMBEDDED: Final = "x-kubernetes-embedded-resource"
 _ONLY_V3: Final = ("oneOf", "anyOf", "allOf", "not", "nullable")
-"""What kubectl does not understand in a v2 document."""
+"""Members that kubectl does not understand in a v2 document."""
 
 
 def custom_schema(schemas: Schemas, schema: Tree | None) -> Tree:
-    """The definition of a custom kind; `schema` is the `openAPIV3Schema` of its version.
+    """Return the definition of a custom kind; `schema` is the `openAPIV3Schema` of its version.
 
-    One that is nested too deeply to be told must not keep the document from all others.
+    A schema that is nested too deeply to encode must not break the document for the others.
     """
     try:
         return _published(schemas, schema)
@@ -36,7 +36,7 @@ def _published(schemas: Schemas, schema: Tree | None) -> Tree:
         return {"type": "object"}
     if schemas.dialect.version == 2:
         if schema.get(_PRESERVE):
-            return {"type": "object"}  # members that are named would be the only ones allowed
+            return {"type": "object"}  # named members would be the only ones allowed
         schema = _in_v2(schema)
     return {**_embedding(schemas, schema), "properties": _object_members(schemas, schema)}
 
@@ -57,7 +57,7 @@ def custom_list_schema(schemas: Schemas, resource: Resource) -> Tree:
 
 
 def _about(member: str) -> str:
-    """What a member means that all objects have, such as pods."""
+    """Return the description of a member that all objects have."""
     return documentation_of(_POD).members[member]
 
 
@@ -72,7 +72,7 @@ def _object_members(schemas: Schemas, schema: Tree) -> Tree:
 
 
 def _embedding(schemas: Schemas, schema: Tree) -> Tree:
-    """A schema whose parts that are objects of their own have the members of such."""
+    """Return a schema in which embedded resources have the members of all objects."""
     found = dict(schema)
     if "properties" in found:
         found["properties"] = {name: _part(schemas, member) for name, member in found["properties"].items()}
@@ -90,7 +90,7 @@ def _part(schemas: Schemas, schema: Tree) -> Tree:
 
 
 def _in_v2(schema: Tree) -> Tree:
-    """A schema that says no more than kubectl understands, and nothing that it takes for something else."""
+    """Return a schema reduced to what kubectl understands."""
     found: dict[str, Any] = {name: value for name, value in schema.items() if name not in _ONLY_V3}
     if schema.get("nullable") or schema.get(_PRESERVE):
         for name in ("items", "properties"):

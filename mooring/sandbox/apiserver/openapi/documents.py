@@ -1,4 +1,4 @@
-"""The documents that are served, made when they are first asked for and kept while they are right."""
+"""The documents that are served, built on first request and kept until the registry changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mooring.sandbox.apiserver.openapi.v3 import BuilderV3
 
 
 class Document(NamedTuple):
-    """An encoded document, and a hash of what it says."""
+    """An encoded document, and a hash of its content."""
 
     body: bytes
     hash: str
@@ -26,23 +26,23 @@ class _Made(NamedTuple):
 
 class _Swagger(NamedTuple):
     generation: int
-    """Of the registry that it describes."""
+    """The generation of the registry that it describes."""
     json: Document
     protobuf: Document
 
 
 class OpenAPI:
-    """Describes what a registry holds at the moment."""
+    """Describes the current content of a registry."""
 
     def __init__(self, registry: Registry, version: str) -> None:
         self._registry = registry
         self._version = version
         self._made: dict[str, _Made] = {}
-        """Documents of v3 by their paths, and the resources that they describe."""
+        """Return the resources of each v3 document, by its path."""
         self._swagger: _Swagger | None = None
 
     def index(self) -> bytes:
-        """Which documents of v3 there are; their addresses change with what they say."""
+        """Return the index of v3 documents; their addresses change with their content."""
         paths = {
             path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={self._document(path, resources).hash}"}
             for path, resources in sorted(self._by_path().items())
@@ -50,12 +50,12 @@ class OpenAPI:
         return encode_json({"paths": paths})
 
     def v3(self, path: str) -> Document | None:
-        """The document of "api/v1" or "apis/GROUP/VERSION"; None where no such is served."""
+        """Return the document of "api/v1" or "apis/GROUP/VERSION"; None if there is none."""
         resources = self._by_path().get(path)
         return None if resources is None else self._document(path, resources)
 
     def v2(self, *, protobuf: bool) -> Document:
-        """The document of everything."""
+        """Return the v2 document."""
         if self._swagger is None or self._swagger.generation != self._registry.generation:
             builder = BuilderV2()
             for resource in self._registry:

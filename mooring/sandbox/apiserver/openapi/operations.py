@@ -1,4 +1,4 @@
-"""What can be asked of each path, in neither dialect."""
+"""The operations of each path, independent of the dialect."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DELETE_PARAMETERS: Final = {
 
 
 class _Verb(NamedTuple):
-    """How OpenAPI documents speak of a verb."""
+    """How OpenAPI documents describe a verb."""
 
     method: str
     action: str
@@ -77,7 +77,7 @@ class Operation(NamedTuple):
 
     @property
     def kind(self) -> GroupVersionKind:
-        """What its bodies are."""
+        """The kind of its bodies."""
         return self.resource.gvk if self.subresource is None else self.subresource.kind
 
     @property
@@ -94,7 +94,7 @@ class Operation(NamedTuple):
 
     @property
     def parameters(self) -> dict[str, str]:
-        """The names of its parameters in the query, and their types."""
+        """The names of its query parameters, and their types."""
         return _VERBS[self.verb].parameters
 
     @property
@@ -109,7 +109,7 @@ class Operation(NamedTuple):
 
     @property
     def id(self) -> str:
-        """Such as `listCoreV1NamespacedPod`."""
+        """Its identifier, such as `listCoreV1NamespacedPod`."""
         everywhere = self.resource.namespaced and "namespace" not in self.path_parameters
         place = "Namespaced" if self.resource.namespaced and not everywhere else ""
         part = capitalized(self.subresource.name) if self.subresource is not None else ""
@@ -122,7 +122,7 @@ class Operation(NamedTuple):
 
 
 def operations(resource: Resource) -> Iterator[Operation]:
-    """Everything that can be asked of a resource, path by path."""
+    """Yield all operations of a resource, path by path."""
     root = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
     if resource.namespaced:
         if "list" in resource.verbs:
@@ -136,7 +136,7 @@ def operations(resource: Resource) -> Iterator[Operation]:
         if verb in resource.verbs:
             yield Operation(resource, None, verb, f"{everything}/{{name}}")
     for part in resource.subresources.values():
-        if part.kind.kind.endswith("Options"):  # attach and the like, which nothing can be sent to
+        if part.kind.kind.endswith("Options"):  # attach and the like have no body
             continue
         for verb in ("create", *_ON_ONE):
             if verb in part.verbs:
@@ -144,14 +144,14 @@ def operations(resource: Resource) -> Iterator[Operation]:
 
 
 def _article(kind: str) -> str:
-    """What stands between a verb and a kind; nothing but space before those that sound like several."""
+    """Return what is put between a verb and a kind: only a space before plural-sounding verbs."""
     if kind.endswith("s") and not kind.endswith("ss"):
         return " "
     return " an " if kind[0] in "AEIOU" else " a "
 
 
 def group_name(group: str) -> str:
-    """A group as one word: core, apps, rbacAuthorization."""
+    """Return a group as one word: core, apps, rbacAuthorization."""
     first, *rest = (group or "core").removesuffix(".k8s.io").split(".")
     return first + "".join(capitalized(part) for part in rest)
 

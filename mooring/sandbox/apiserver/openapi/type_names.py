@@ -1,4 +1,4 @@
-"""The names that types have in OpenAPI documents."""
+"""The names of types in OpenAPI documents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ELSEWHERE: Final = {
     "apiregistration": "io.k8s.kube-aggregator.pkg.apis.apiregistration",
     "meta": f"{_MACHINERY}.apis.meta",
 }
-"""Groups whose types do not live where most do."""
+"""Groups whose types have another prefix than most."""
 
 SCALARS: Final = {
     Scalar.QUANTITY: f"{_MACHINERY}.api.resource.Quantity",
@@ -22,18 +22,18 @@ SCALARS: Final = {
     Scalar.OBJECT: f"{_MACHINERY}.runtime.RawExtension",
     Scalar.ANY: f"{_ELSEWHERE['apiextensions']}.v1.JSON",
 }
-"""Scalars that have definitions of their own."""
+"""Scalars with their own definitions."""
 
 FIELDS: Final = f"{_MACHINERY}.apis.meta.v1.FieldsV1"
 PATCH: Final = f"{_MACHINERY}.apis.meta.v1.Patch"
 
 
 def type_name(type: ObjectType) -> str:
-    """The name of a type's definition: `io.k8s.api.core.v1.Pod`."""
+    """Return the name of a type's definition: `io.k8s.api.core.v1.Pod`."""
     group, _, version = type.module.rpartition("_")
     return f"{_ELSEWHERE.get(group, f'io.k8s.api.{group}')}.{version}.{type.name}"
 
 
 def custom_name(group: str, version: str, kind: str) -> str:
-    """The name of a custom kind's definition: the group backwards, as Java names packages."""
+    """Return the name of a custom kind's definition: the group reversed, like a Java package."""
     return ".".join((*reversed(group.split(".")), version, kind))

@@ -67,14 +67,14 @@ _ALTERNATIVES: Final[dict[str, list[str]]] = {
 
 
 class Dialect(NamedTuple):
-    """What the versions of OpenAPI write differently."""
+    """What the dialects write differently."""
 
     version: int
     place: str
-    """Where definitions stand."""
+    """The path of definitions."""
 
     def named(self, name: str, **beside: Any) -> Tree:
-        """A reference to a definition. Version 3 knows no members beside one."""
+        """Return a reference to a definition. In version 3 it has no other members."""
         reference = {"$ref": f"#/{self.place}/{name}"}
         if self.version == 2 or not beside:
             return {**beside, **reference}
@@ -86,14 +86,14 @@ V3: Final = Dialect(3, "components/schemas")
 
 
 class Schemas:
-    """The definitions that a document needs: those asked for, and whatever they mention."""
+    """The definitions that a document needs: those requested, and those they refer to."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
         self.definitions: dict[str, Tree] = {}
 
     def add(self, type: ObjectType) -> str:
-        """Define a type; its name."""
+        """Define a type; return its name."""
         name = type_name(type)
         if name not in self.definitions:
             self.definitions[name] = {}  # types may contain themselves
@@ -101,7 +101,7 @@ class Schemas:
         return name
 
     def add_named(self, name: str) -> str:
-        """Define what is no type with members: scalars that have names, and patches."""
+        """Define something that is not a type with members: named scalars, and patches."""
         schema = _NAMED[name]
         alternatives = _ALTERNATIVES.get(name)
         if alternatives is not None and self.dialect.version == 3:
@@ -111,7 +111,7 @@ class Schemas:
         return name
 
     def label(self, name: str, kind: GroupVersionKind) -> None:
-        """Tell that a definition is of a kind; some are of several."""
+        """Mark a definition as that of a kind; some are of several."""
         found = self.definitions[name].setdefault(KIND, [])
         if kind._asdict() not in found:
             found.append(kind._asdict())
@@ -169,5 +169,5 @@ class Schemas:
 
 
 def _is_granular_here(owner: ObjectType, field: str, type: ObjectType) -> bool:
-    """Whether a field is merged member by member although its type is not elsewhere."""
+    """Whether a field is merged member by member although its type is atomic elsewhere."""
     return is_atomic(type, "", type) and not is_atomic(owner, field, type)

@@ -1,4 +1,4 @@
-"""OpenAPI v2: one document of everything, which older clients ask for."""
+"""OpenAPI v2: one document of everything, for older clients."""
 
 from __future__ import annotations
 

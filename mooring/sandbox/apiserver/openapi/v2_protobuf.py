@@ -1,7 +1,7 @@
-"""An OpenAPI v2 document in protobuf, as clients in Go ask for it.
+"""The OpenAPI v2 document in protobuf, as Go clients request it.
 
-The messages are those of gnostic (OpenAPIv2.proto). What may be anything, such as defaults, enumerations and
-extensions, stands in them as YAML, of which JSON is a part.
+The messages are those of gnostic (OpenAPIv2.proto). Values of any type, such as defaults, enumerations and
+extensions, are YAML in them, of which JSON is a subset.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _field(number: int, data: bytes) -> bytes:
 
 
 def _entry(name: str, value: bytes) -> bytes:
-    """A member of a map: its name and its value."""
+    """Encode a member of a map: its name and its value."""
     return _field(1, name.encode()) + _field(2, value)
 
 
@@ -75,7 +75,7 @@ def many(number: int, encode: _Encode) -> _Encode:
 
 
 def mapping(number: int, encode: _Encode, entries: int = 1) -> _Encode:
-    """A map in a message of its own."""
+    """Encode a map as a message of its own."""
 
     def encoded(tree: Tree) -> bytes:
         found = (_field(entries, _entry(name, encode(value))) for name, value in tree.items())
@@ -109,7 +109,7 @@ _SCHEMA = Message(31)
 
 
 def _in_first(encode: _Encode) -> _Encode:
-    """A message that holds nothing but another one."""
+    """Encode a message that only wraps another one."""
     return one(1, encode)
 
 

@@ -1,4 +1,4 @@
-"""Server-side apply: a manager says which fields it wants to have how, and owns exactly those afterwards."""
+"""Server-side apply: a manager sets fields, and owns exactly those afterwards."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ class _ConflictsError(Exception):
 
 
 def apply_configuration(applying: Applying, config: Any, live: Tree) -> Tree:
-    """The live object with a configuration applied, and its managedFields. Raises ApiError.
+    """Apply a configuration to the live object, and update its managedFields. Raises ApiError.
 
-    `live` is in the version of the request, and empty where there is no object yet. Neither is changed.
+    `live` is in the version of the request, and empty if there is no object yet. Neither is changed.
     """
     shape = applying.versions.shape(applying.kind.api_version)
     assert shape is not None
@@ -76,7 +76,7 @@ def apply_configuration(applying: Applying, config: Any, live: Tree) -> Tree:
 
 
 def check_configuration(shape: Struct, kind: GroupVersionKind, config: Any) -> None:
-    """What must hold of a configuration before anything is merged. Raises ApiError."""
+    """Check a configuration before anything is merged. Raises ApiError."""
     config = config if isinstance(config, dict) else {}
     group, _, version = str(config.get("apiVersion") or "").rpartition("/")
     named = str(config.get("kind") or "")
@@ -92,7 +92,7 @@ def check_configuration(shape: Struct, kind: GroupVersionKind, config: Any) -> N
 
 
 def describe(kind: GroupVersionKind, config: Tree) -> str:
-    """The object that a configuration is of, as messages name it."""
+    """Return the object of a configuration, as messages name it."""
     metadata = config.get("metadata")
     known = metadata if isinstance(metadata, dict) else {}
     where = f"{known.get('namespace') or ''}/{known.get('name') or ''}"
@@ -100,7 +100,7 @@ def describe(kind: GroupVersionKind, config: Tree) -> str:
 
 
 def _before_first(applying: Applying, shape: Struct, live: Tree) -> Managed:
-    """Where nobody is known to manage an object, all its fields are somebody's."""
+    """For an object without managers, return one that owns all its fields."""
     fields = applying.versions.reset(fields_of_new(shape, live))
     if not fields:
         return {}
@@ -111,7 +111,7 @@ def _before_first(applying: Applying, shape: Struct, live: Tree) -> Managed:
 def _apply_or_migrate(
     applying: Applying, shape: Struct, config: Tree, live: Tree, managed: Managed
 ) -> tuple[Tree, Managed]:
-    """Apply. kubectl takes over without force what it applied from its own side, where it is still so."""
+    """Apply. kubectl takes over its client-side applied fields without force, if they are unchanged."""
     try:
         return _apply(applying, shape, config, live, managed)
     except _ConflictsError as error:
@@ -148,7 +148,7 @@ def _apply(
 
 
 def _named(shape: Struct, config: Tree) -> Fields:
-    """The fields that a configuration names; its metadata alone is none."""
+    """Return the fields that a configuration names; its metadata alone is none."""
     fields = shape.named(config)
     if fields.get("f:metadata") == {}:
         del fields["f:metadata"]
@@ -156,7 +156,7 @@ def _named(shape: Struct, config: Tree) -> Fields:
 
 
 def _prune(versions: Versions, merged: Tree, version: str, managed: Managed, last: Owned) -> Tree:
-    """Take out what the manager named the last time and does not name now, as far as nobody else owns it."""
+    """Remove what the manager applied last time and does not now, if it has no other owner."""
     then = last.api_version
     shape = versions.shape(then)
     if shape is None:
@@ -176,7 +176,7 @@ def _prune(versions: Versions, merged: Tree, version: str, managed: Managed, las
 def _with_owned(
     versions: Versions, merged: Tree, pruned: Tree, form: str, version: str, managed: Managed
 ) -> Tree:
-    """The pruned object with what the managers of a version own; both objects are in `form`."""
+    """Return the pruned object with what the managers of a version own; both objects are in `form`."""
     shape = versions.shape(version)
     if shape is None:
         return pruned
@@ -190,7 +190,7 @@ def _with_owned(
 
 
 def _all_of(shape: Struct, fields: Fields) -> Fields:
-    """A set with the members that it goes through. The metadata stays: a name is always in it."""
+    """Return a set with the members that it passes through. The metadata stays: a name is always in it."""
     result = with_named_members(shape, fields)
     metadata = {element: node for element, node in result.pop("f:metadata", LEAF).items() if element != SELF}
     return {**result, "f:metadata": metadata} if metadata else result
@@ -220,7 +220,7 @@ def _refusal(conflicts: list[tuple[Manager, tuple[str, ...]]]) -> ApiError:
 
 
 def _last_applied(applying: Applying, shape: Struct, live: Tree) -> Fields:
-    """What kubectl applied from its own side, as far as it still is so."""
+    """Return what kubectl applied client-side, as far as it is unchanged."""
     text = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED)
     try:
         config = msgspec.json.decode(text or "")
@@ -235,7 +235,7 @@ def _last_applied(applying: Applying, shape: Struct, live: Tree) -> Fields:
 
 
 def _renew_last_applied(metadata: Tree, config: Tree) -> None:
-    """Keep the annotation of client-side apply true, for those who go back to it."""
+    """Update the annotation of client-side apply, for clients that go back to it."""
     applied = dict(config.get("metadata") or {})
     if applied.get("annotations"):
         others = {name: text for name, text in applied["annotations"].items() if name != LAST_APPLIED}

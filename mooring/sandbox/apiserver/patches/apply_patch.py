@@ -1,4 +1,4 @@
-"""From a patch and an object to the object that results. Server-side apply is in `apply.py`."""
+"""Applying a patch to an object. Server-side apply is in `apply.py`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _deterministic = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Patch(NamedTuple):
-    """A patch that was read. `problems` are warned of or refused, as the client wants it."""
+    """A parsed patch. `problems` cause warnings or an error, depending on the field validation."""
 
     kind: PatchType
     content: Any
@@ -35,7 +35,7 @@ class Patch(NamedTuple):
 
 
 def read_patch(kind: PatchType, data: bytes, validation: FieldValidation) -> Patch:
-    """The patch in the body of a request. Raises ApiError."""
+    """Parse the patch in the body of a request. Raises ApiError."""
     prefix = "" if kind is PatchType.STRATEGIC else "error decoding patch: "
     try:
         content = msgspec.json.decode(data)
@@ -55,17 +55,17 @@ def read_patch(kind: PatchType, data: bytes, validation: FieldValidation) -> Pat
 
 
 def _json_problem(data: bytes, problem: str) -> str:
-    """What is wrong with JSON, as Go says it."""
+    """Describe invalid JSON as Go does."""
     place = re.search(r"\(byte (\d+)\)", problem)
     if place is None:
         return "unexpected end of JSON input"
-    if "trailing characters" in problem:  # the place is one too far
+    if "trailing characters" in problem:  # Go counts from one
         return f"invalid character '{chr(data[int(place[1]) - 1])}' after top-level value"
     return f"invalid character '{chr(data[int(place[1])])}' looking for beginning of value"
 
 
 def apply_patch(patch: Patch, codec: Codec, tree: Tree) -> Decoded:
-    """The object that a patch makes of `tree`, which is changed, and warnings. Raises ApiError."""
+    """Apply a patch to `tree`, which is changed; return the result and warnings. Raises ApiError."""
     try:
         result = _result(patch, codec, tree)
         if not isinstance(result, dict):
@@ -82,11 +82,15 @@ def _result(patch: Patch, codec: Codec, tree: Tree) -> Any:
         return merge_patch(tree, patch.content)
     assert codec.type is not None, "strategic merge patches are not offered for custom resources"
     result = apply_strategic_patch(codec.type, patch.content or {}, tree)
-    return {**result, "kind": tree["kind"], "apiVersion": tree["apiVersion"]}  # nobody looks at the patch's
+    return {
+        **result,
+        "kind": tree["kind"],
+        "apiVersion": tree["apiVersion"],
+    }  # problems of the patch itself are not reported
 
 
 def _decoded(patch: Patch, codec: Codec, result: Tree) -> Decoded:
-    """The result as an object of its kind. What is wrong with it is the patch's fault."""
+    """Decode the result as an object of its kind. Errors are attributed to the patch."""
     try:
         decoded = codec.sift(result, patch.validation)
     except ApiError as error:
@@ -97,7 +101,7 @@ def _decoded(patch: Patch, codec: Codec, result: Tree) -> Decoded:
 
 
 def no_object(patch: Patch, result: Tree, error: ApiError) -> ApiError:
-    """The refusal of a patch, from that of its result as an object of the kind."""
+    """Return the error about a patch, from the error about its result."""
     problem = problem_of(error)
     if patch.kind is PatchType.STRATEGIC and not problem.startswith(_STRICT):
         problem = conversion_problem(problem)
@@ -105,7 +109,7 @@ def no_object(patch: Patch, result: Tree, error: ApiError) -> ApiError:
 
 
 def problem_of(error: ApiError) -> str:
-    """What a codec complained of, without the words around it."""
+    """Return the problem in a codec's error, without the text around it."""
     return error.message.partition(" cannot be handled as a ")[2].partition(": ")[2] or error.message
 
 
@@ -116,7 +120,7 @@ def _shown(patch: Patch, result: Any) -> str:
 
 
 def conversion_problem(problem: str) -> str:
-    """A value of a wrong type, as the conversion of trees words it rather than the decoder of JSON."""
+    """Describe a value of a wrong type as the conversion of trees does, not the JSON decoder."""
     found = _MISMATCH.search(problem)
     if found is None:
         return problem

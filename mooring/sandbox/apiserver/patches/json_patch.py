@@ -1,7 +1,7 @@
 """JSON patches (RFC 6902), with the peculiarities of the implementation that Kubernetes uses.
 
-Paths are those of RFC 6901. Beyond the RFC, negative indices count from the end of a list, `replace` of a
-member that is not there adds it, and `test` for null succeeds where there is nothing.
+Paths are those of RFC 6901. Beyond the RFC, negative indices count from the end of a list, `replace` of an
+absent member adds it, and `test` for null succeeds if there is nothing.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _canonical = msgspec.json.Encoder(order="deterministic").encode
 
 
 class _DoesNotApplyError(Exception):
-    """Told to clients without the reason, as Kubernetes does it."""
+    """Reported to clients without the reason, as by Kubernetes."""
 
 
 def read_json_patch(patch: Any, validation: FieldValidation) -> tuple[list[dict[str, Any]], list[str]]:
-    """The operations of a patch, and what is to be said about it. Raises ApiError."""
+    """Parse the operations of a patch, and warnings about it. Raises ApiError."""
     if not isinstance(patch, list):
         raise wrong_type(json_name(patch), "[]handlers.jsonPatchOp", "error decoding patch: ")
     for operation in patch:
@@ -49,7 +49,7 @@ def read_json_patch(patch: Any, validation: FieldValidation) -> tuple[list[dict[
 
 
 def apply_json_patch(operations: Sequence[dict[str, Any]], tree: Any) -> Any:
-    """The tree with the patch applied; the tree is changed. Raises 422 where the patch does not apply."""
+    """Apply the patch to the tree, which is changed. Raises 422 if the patch does not apply."""
     document, copied = [tree], 0
     try:
         for operation in operations:
@@ -70,7 +70,7 @@ def apply_json_patch(operations: Sequence[dict[str, Any]], tree: Any) -> Any:
 
 
 def _find(document: list[Any], path: str) -> tuple[Any, str]:
-    """The object or list that holds what a path names, and its name there."""
+    """Return the object or list that holds what a path names, and its key there."""
     parts = path.split("/")
     if len(parts) < 2:
         raise _DoesNotApplyError
@@ -87,7 +87,7 @@ def _unescaped(part: str) -> str:
 
 
 def _index(name: str, length: int) -> int:
-    """A place in a list of `length` items. Raises where there is no such place."""
+    """Parse an index into a list of `length` items. Raises if it is out of range."""
     if not _INDEX.fullmatch(name):
         raise _DoesNotApplyError
     index = int(name)
@@ -98,7 +98,7 @@ def _index(name: str, length: int) -> int:
 
 
 def _get(place: Any, name: str) -> Any:
-    """What stands there; None for a member that is not there."""
+    """Return the value there; None for an absent member."""
     return place.get(name) if isinstance(place, dict) else place[_index(name, len(place))]
 
 
@@ -141,12 +141,12 @@ def _test(document: list[Any], path: str, value: Any) -> None:
         found = _get(place, name)
     else:
         found = document[0]
-    if _canonical(found) != _canonical(value):  # unlike ==, this tells true from 1
+    if _canonical(found) != _canonical(value):  # unlike ==, this distinguishes true from 1
         raise _DoesNotApplyError
 
 
 def _transfer(document: list[Any], operation: dict[str, Any], path: str) -> int:
-    """Move or copy a value; the size of what was copied."""
+    """Move or copy a value; return the size of what was copied."""
     source = operation.get("from")
     if not isinstance(source, str):
         raise _DoesNotApplyError

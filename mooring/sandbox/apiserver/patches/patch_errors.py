@@ -1,4 +1,4 @@
-"""What the API server says of patches that it cannot use."""
+"""kube-apiserver's errors about patches."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from mooring.sandbox.apiserver.errors import bad_request, invalid, invalid_value
 
 
 def unprocessable() -> ApiError:
-    """A patch that does not apply to this object. Kubernetes keeps the reason to itself."""
+    """A patch that does not apply to this object. Kubernetes does not report the reason."""
     return ApiError(422, "Invalid", "the server rejected our request due to an error in our request")
 
 
@@ -17,15 +17,15 @@ def too_many_operations(found: int, limit: int) -> ApiError:
 
 
 def malformed(problem: str) -> ApiError:
-    """A patch that makes no sense. Kubernetes answers most of these with 500, although the client erred."""
+    """An invalid patch. Kubernetes answers most of these with 500, although the client is at fault."""
     return bad_request(problem)
 
 
 def bad_result(shown: str, problem: str) -> ApiError:
-    """A patch whose result is no object of its kind; `shown` is the patch or the result."""
+    """A patch whose result is not an object of its kind; `shown` is the patch or the result."""
     return invalid("", "", "", [invalid_value("patch", shown, problem)])
 
 
 def wrong_type(found: str, expected: str, prefix: str = "") -> ApiError:
-    """A patch that is JSON, but of another type than patches are."""
+    """A patch that is JSON, but of the wrong type."""
     return bad_request(f"{prefix}json: cannot unmarshal {found} into Go value of type {expected}")

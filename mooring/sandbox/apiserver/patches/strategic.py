@@ -1,6 +1,6 @@
-"""Strategic merge patches: merge patches that know which lists are merged, and what tells their items apart.
+"""Strategic merge patches: merge patches that know which lists are merged, and by which key.
 
-Besides values, a patch may hold directives: `$patch` (replace, delete), `$retainKeys`,
+In addition to values, a patch may hold directives: `$patch` (replace, delete), `$retainKeys`,
 `$deleteFromPrimitiveList/<list>` and `$setElementOrder/<list>`.
 """
 
@@ -23,7 +23,7 @@ ELEMENT_ORDER: Final = "$setElementOrder"
 
 
 def apply_strategic_patch(type: ObjectType, patch: Tree, tree: Tree) -> Tree:
-    """The tree with the patch applied; neither is changed. Raises ApiError."""
+    """Apply the patch to a copy of the tree. Raises ApiError."""
     return _merge_object(type, tree, patch)
 
 
@@ -46,7 +46,7 @@ def _merge_object(type: ObjectType | None, original: Tree, patch: Tree) -> Tree:
 
 
 def _directed(patch: Tree) -> Tree:
-    """What an object becomes by its `$patch` directive."""
+    """Apply the `$patch` directive of an object."""
     directive = patch[DIRECTIVE]
     if directive == "replace":
         return {name: value for name, value in patch.items() if name != DIRECTIVE}
@@ -56,7 +56,7 @@ def _directed(patch: Tree) -> Tree:
 
 
 def _retained(original: Tree, patch: Tree) -> Tree:
-    """The original with only the members that `$retainKeys` lists, if it is there."""
+    """Keep only the members of the original that `$retainKeys` lists, if it is present."""
     if RETAIN_KEYS not in patch:
         return dict(original)
     kept = patch[RETAIN_KEYS]
@@ -68,7 +68,7 @@ def _retained(original: Tree, patch: Tree) -> Tree:
 
 
 def _field_of(name: str, directive: str) -> str:
-    """The list that a directive such as `$setElementOrder/containers` is about."""
+    """Return the list that a directive such as `$setElementOrder/containers` is about."""
     prefix, slash, field = name.partition("/")
     if prefix != directive or not slash:
         which = "primitive list" if directive == DELETE_PRIMITIVES else "setElementOrder list"
@@ -96,7 +96,7 @@ def _merge_member(type: ObjectType | None, name: str, value: Any, merged: Tree) 
 
 
 def _set_clean(merged: Tree, name: str, value: Any) -> None:
-    """Set a value where there was none of its type: nothing there could be merged with or deleted."""
+    """Set a value where there was none of its type to merge with."""
     if isinstance(value, dict) and DIRECTIVE in value:
         merged.pop(name, None)
     else:
@@ -104,7 +104,7 @@ def _set_clean(merged: Tree, name: str, value: Any) -> None:
 
 
 def _clean(value: Any) -> Any:
-    """A value without nulls and without whatever carries a `$patch` directive."""
+    """Return a value without nulls and without whatever carries a `$patch` directive."""
     if isinstance(value, dict):
         return {
             name: _clean(held)
@@ -132,7 +132,7 @@ def _delete_primitives(field: str, values: Any, merged: Tree) -> None:
 # ---- lists ----------------------------------------------------------------------------------------
 
 Key = Callable[[Any], Any]
-"""What tells the items of a list apart: one member of objects, the value itself of anything else."""
+"""Return what identifies the items of a list: a member of objects, else the value itself."""
 
 
 def _key_of(merge_key: str) -> Key:
@@ -152,7 +152,7 @@ def _key_of(merge_key: str) -> Key:
 
 
 def _check_same_type(*lists: list[Any]) -> None:
-    """The items of lists that are merged must be of one type, and no lists themselves."""
+    """Check that the items of a merged list are of one type, and not lists themselves."""
     types = {go_type(item) for items in lists for item in items}
     if "[]interface {}" in types:
         raise malformed("lists of lists are not supported")
@@ -164,7 +164,7 @@ def _check_same_type(*lists: list[Any]) -> None:
 def _merge_list(
     type: ObjectType | None, merging: Merging, original: list[Any], patch: list[Any]
 ) -> list[Any]:
-    """Merge two lists. Items of the patch come in its order, the others stay where they are among them."""
+    """Merge two lists: items of the patch in its order, others at their place among them."""
     _check_same_type(original, patch)
     if not any(isinstance(item, dict) for item in (original or patch)[:1]):
         return _in_order(list(dict.fromkeys(original + patch)), patch, original, _key_of(""))
@@ -174,7 +174,7 @@ def _merge_list(
 
 
 def _without_special(original: list[Any], patch: list[Any], key: Key) -> tuple[list[Any], list[Any]]:
-    """Carry out the directives among the items of a patch: what is left of the list, and of the patch."""
+    """Apply the directives among the items of a patch; return what is left of the list, and of the patch."""
     plain, gone, replace = [], set(), False
     for item in patch:
         directive = item.get(DIRECTIVE)
@@ -194,7 +194,7 @@ def _without_special(original: list[Any], patch: list[Any], key: Key) -> tuple[l
 
 
 def _merge_items(type: ObjectType | None, original: list[Any], patch: list[Any], key: Key) -> list[Any]:
-    """The items of both lists, merged where their keys are the same."""
+    """Return the items of both lists, merged where their keys are equal."""
     merged = list(original)
     places = {key(item): place for place, item in reversed(list(enumerate(original)))}
     for item in patch:
@@ -208,7 +208,7 @@ def _merge_items(type: ObjectType | None, original: list[Any], patch: list[Any],
 
 
 def _in_order(items: list[Any], wanted: Sequence[Any], original: Sequence[Any], key: Key) -> list[Any]:
-    """Items in the order of `wanted`; those that it does not name keep their place in the original."""
+    """Order items like `wanted`; those that it does not name keep their place in the original."""
     order, places = _places(wanted, key), _places(original, key)
     named = sorted((item for item in items if key(item) in order), key=lambda item: order[key(item)])
     others = [item for item in items if key(item) not in order]
@@ -227,7 +227,8 @@ def _places(items: Sequence[Any], key: Key) -> dict[Any, int]:
 
 
 def _merge_in_order(type: ObjectType | None, field: str, order: Any, merged: Tree, patch: Tree) -> None:
-    """Merge a list of a patch, which may be absent, as `$setElementOrder` wants it; the patch loses it."""
+    """Merge a list of a patch, which may be absent, and order it by `$setElementOrder`; removed from the
+    patch."""
     original, given = merged.get(field), patch.get(field)
     for items in (order, original or [], given or []):
         if not isinstance(items, list):
@@ -251,7 +252,7 @@ def _merge_in_order(type: ObjectType | None, field: str, order: Any, merged: Tre
 
 
 def _check_order(patch: list[Any], order: list[Any], key: Key) -> None:
-    """The items of a patch must stand in the order that it sets, all of them and in this order."""
+    """Check that the items of a patch are in the order that it sets."""
     kept = deque(item for item in patch if not (isinstance(item, dict) and item.get(DIRECTIVE) == "delete"))
     ahead = deque(order)
     while kept and ahead:

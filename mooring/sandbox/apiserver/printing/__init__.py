@@ -1,1 +1,1 @@
-"""Tables: the columns that `kubectl get` shows of each kind, as the API server words them."""
+"""Tables: the columns that `kubectl get` shows of each kind."""

@@ -1,4 +1,4 @@
-"""How long ago something was, as people read it."""
+"""Ages in human-readable form."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365 * 86400
 
 
 def human_duration(seconds: float) -> str:
-    """Seconds in the two or three figures that matter, as apimachinery's HumanDuration writes them.
+    """Format seconds in two or three significant figures, like apimachinery's HumanDuration.
 
-    Clocks differ: a second or two before the present counts as now.
+    Clocks differ: up to two seconds in the future count as now.
     """
     whole = int(seconds)
     if whole < -1:
@@ -46,10 +46,10 @@ class Ages:
 
     def __init__(self, now: float) -> None:
         self._now = now
-        self._known: dict[str, str] = {}  # many objects were made in the same second
+        self._known: dict[str, str] = {}  # many objects are created in the same second
 
     def since(self, time: str | None) -> str:
-        """The time that has passed since an RFC 3339 time."""
+        """Return the age of an RFC 3339 time."""
         if not time:
             return "<unknown>"
         found = self._known.get(time)
@@ -58,5 +58,5 @@ class Ages:
         return found
 
     def of(self, obj: Tree) -> str:
-        """The age of an object."""
+        """Return the age of an object."""
         return self.since(obj["metadata"].get("creationTimestamp"))

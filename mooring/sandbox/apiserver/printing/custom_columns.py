@@ -1,4 +1,4 @@
-"""Tables of custom resources: the columns that a CustomResourceDefinition names."""
+"""Tables of custom resources: the `additionalPrinterColumns` of a CustomResourceDefinition."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from mooring.sandbox.apiserver.printing.jsonpath import JSONPath, JSONPathError
 
 
 def custom_printer(additional: Sequence[Tree]) -> Printer:
-    """The printer of a version's `additionalPrinterColumns`; without any, objects show their age.
+    """Build the printer of a version's `additionalPrinterColumns`; without any, objects show their age.
 
-    Raises JSONPathError for a path that cannot be read.
+    Raises JSONPathError for an invalid path.
     """
     if not additional:
         return Printer(NAME, AGE._replace(type="date"))
@@ -55,7 +55,7 @@ def _text(value: Any) -> str:
 
 
 def _value(value: Any, type: str, ages: Ages) -> Any:
-    """A value as its column has it; None where it is of another type."""
+    """Convert a value to the type of its column; None if it has another type."""
     if type == "boolean":
         return value if isinstance(value, bool) else None
     if type == "date":

@@ -1,7 +1,7 @@
-"""JSONPath as Kubernetes writes it in printer columns: one path into an object, such as
+"""JSONPath as Kubernetes uses it in printer columns: one path into an object, such as
 `.status.conditions[?(@.type=="Ready")].status`.
 
-Understood are members, quoted members, indices and slices, unions, wildcards, recursive descent and filters
+Supported are members, quoted members, indices and slices, unions, wildcards, recursive descent and filters
 with one comparison. Templates around a path (`{range}` and text) are not: columns have none.
 """
 
@@ -42,17 +42,17 @@ Step = Callable[[list[Any], "_Budget"], Iterable[Any]]
 
 
 class JSONPathError(ValueError):
-    """A path that cannot be read, or that asks of a value what it has not."""
+    """An invalid path, or one that does not apply to a value."""
 
 
 class JSONPath:
-    """A path that was read once. Raises JSONPathError where it cannot be."""
+    """A parsed path. Raises JSONPathError if it is invalid."""
 
     def __init__(self, text: str) -> None:
         self._steps = _read(text)
 
     def find(self, tree: Any) -> list[Any]:
-        """All values that the path leads to. Raises JSONPathError."""
+        """Return all values that the path leads to. Raises JSONPathError."""
         return _walk(self._steps, tree, _Budget())
 
 
@@ -140,7 +140,7 @@ def _filter(text: str) -> Step:
 
 
 def _operand(text: str) -> Callable[[Any, _Budget], list[Any]]:
-    """One side of a comparison: a literal, or a path from the item."""
+    """Parse one side of a comparison: a literal, or a path from the item."""
     text = text.strip()
     if re.fullmatch(_QUOTED, text):
         literal: Any = _unquote(text)
@@ -187,7 +187,7 @@ def _descend(value: Any) -> Iterator[Any]:
 
 
 def _items(values: list[Any]) -> Iterator[Any]:
-    """The items of lists; anything else has none to choose from."""
+    """Yield the items of lists. Raises JSONPathError for other values."""
     for value in values:
         if not isinstance(value, list):
             raise JSONPathError(f"{json.dumps(value)[:100]} is not a list")

@@ -11,7 +11,7 @@ def load_balancer(points: list[Tree] | None) -> str:
 
 
 def _balanced(points: list[Tree] | None) -> list[str]:
-    """The addresses of a load balancer."""
+    """Return the addresses of a load balancer."""
     return sorted({point.get("ip") or point.get("hostname") or "" for point in points or ()} - {""})
 
 
@@ -37,7 +37,7 @@ def _port(port: Tree) -> str:
 
 
 def subsets(found: list[Tree] | None) -> str:
-    """The addresses of Endpoints, each with every port."""
+    """Return the addresses of Endpoints, each with every port."""
     texts: list[str] = []
     for subset in found or ():
         addresses = [address.get("ip", "") for address in subset.get("addresses") or ()]

@@ -1,4 +1,4 @@
-"""Pods: what became of their containers, in a few words."""
+"""Cells of pods: a summary of their containers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ENDED: Final = {
 
 
 class _Restarts:
-    """How often containers restarted, and when the last of them ended before it did."""
+    """The number of restarts, and when a container terminated last."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -30,7 +30,7 @@ class _Restarts:
 
 
 class Containers:
-    """The containers of a pod: how many are ready, how often they restarted, and what they are at."""
+    """The containers of a pod: how many are ready, their restarts, and the reason to show."""
 
     def __init__(self, pod: Tree) -> None:
         spec, status = pod.get("spec") or {}, pod.get("status") or {}
@@ -55,7 +55,7 @@ class Containers:
         return reason
 
     def _look_at_init(self, statuses: Iterable[Tree]) -> bool:
-        """Whether all init containers have done their part; else the first that has not gives the reason."""
+        """Whether all init containers have completed; else the first that has not sets the reason."""
         for index, container in enumerate(statuses):
             sidecar = container.get("name") in self._sidecars
             self.restarts.add(container)
@@ -79,7 +79,7 @@ class Containers:
         return waiting if waiting not in ("", "PodInitializing") else f"{index}/{self._init_count}"
 
     def _look_at(self, statuses: list[Tree]) -> None:
-        """The reason is what the first container that has one says, unless another still runs."""
+        """The first container that has a reason sets it, unless another one is running."""
         self.restarts = self._sidecar_restarts
         running, failure = False, ""
         for container in reversed(statuses):
@@ -109,7 +109,7 @@ def _end_reason(ended: Tree) -> str:
 
 
 class PodPrinter(Printer):
-    """Looks at the containers once, and hands what it saw to the columns as a member of the pod."""
+    """Examines the containers once, and passes the result to the columns as a member of the pod."""
 
     def cells(self, obj: Tree, ages: Ages) -> list[Any]:
         return super().cells({**obj, "containers": Containers(obj)}, ages)

@@ -14,14 +14,14 @@ _OPERATORS = {"In": "in", "NotIn": "notin"}
 
 
 def labels(found: Mapping[str, str] | None) -> str:
-    """Labels as `a=b,c=d`."""
+    """Format labels as `a=b,c=d`."""
     if not found:
         return NONE
     return ",".join(f"{key}={found[key]}" for key in sorted(found))
 
 
 def selector(found: Tree | None) -> str:
-    """A label selector as one would write it for kubectl; empty where it selects everything or nothing."""
+    """Format a label selector like kubectl; empty if it selects everything or nothing."""
     if not found:
         return ""
     requirements = [(key, f"{key}={value}") for key, value in (found.get("matchLabels") or {}).items()]
@@ -42,7 +42,7 @@ def selector_or_none(found: Tree | None) -> str:
 
 
 def listed(found: list[str], *, none: str, most: int = _MOST_LISTED, separator: str = ",") -> str:
-    """Some texts, and how many more there are."""
+    """Join some texts, and count the others."""
     shown = separator.join(found[:most])
     if len(found) > most:
         return f"{shown} + {len(found) - most} more..."
@@ -50,18 +50,18 @@ def listed(found: list[str], *, none: str, most: int = _MOST_LISTED, separator: 
 
 
 def condition(conditions: Iterable[Tree] | None, type: str) -> Tree | None:
-    """The condition of a type, if an object has it."""
+    """Return the condition of a type, if there is one."""
     return next((one for one in conditions or () if one.get("type") == type), None)
 
 
 def holds(conditions: Iterable[Tree] | None, type: str) -> bool:
-    """Whether there is a condition of a type, and its status is True."""
+    """Whether the condition of a type has the status True."""
     found = condition(conditions, type)
     return found is not None and found.get("status") == "True"
 
 
 def default_class_name(metadata: Tree, *annotations: str) -> str:
-    """The name of a class, marked if an annotation makes it the default one."""
+    """Return the name of a class, marked if an annotation makes it the default."""
     present, name = metadata.get("annotations") or {}, metadata.get("name", "")
     default = any(present.get(annotation) == "true" for annotation in annotations)
     return f"{name} (default)" if default else name

@@ -41,7 +41,7 @@ def metrics(autoscaler: Tree) -> str:
 
 
 def _metric(spec: Tree, status: Tree) -> str:
-    """One metric of an autoscaler: what it is, and what it shall be."""
+    """Format one metric of an autoscaler: its current and its target value."""
     kind: str = spec.get("type") or " "
     member = kind[0].lower() + kind[1:]
     source = spec.get(member)
