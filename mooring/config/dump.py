@@ -25,7 +25,7 @@ def to_yaml(config: KubeSchedulerConfiguration) -> str:
 
 
 def to_object(config: KubeSchedulerConfiguration) -> dict[str, Any]:
-    """The same as plain objects, ready for YAML or JSON."""
+    """Return the configuration as plain objects, ready for YAML or JSON."""
     body = _tidy(msgspec.to_builtins(config, enc_hook=_hook))
     for profile, shown in zip(config.profiles, body["profiles"], strict=True):
         for entry, item in zip(profile.plugin_config, shown["pluginConfig"], strict=True):

@@ -58,7 +58,7 @@ def load_and_resolve(
 def loads_and_resolve(
     text: str, registry: Registry, source: str = "<config>"
 ) -> tuple[LoadedConfig, list[ResolvedProfile]]:
-    """The same for text."""
+    """Load and resolve a configuration from text."""
     loaded, report = read(text, source)
     resolved: list[ResolvedProfile] = []
     if loaded is not None:

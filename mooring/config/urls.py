@@ -21,7 +21,7 @@ def is_path(text: str) -> bool:
 
 
 def without_password(url: str) -> str:
-    """A URL as it may be told."""
+    """Return the URL with its password masked, for logs and messages."""
     try:
         parts = urlsplit(url)
         user, at, host = parts.netloc.rpartition("@")

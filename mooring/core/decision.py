@@ -1,7 +1,7 @@
 """The decision record: one attempt at one pod. Everything that explains reads this.
 
-A summary costs a few microseconds, so that every attempt can leave one: who refused how many nodes, the
-chosen node and the best other one with their scores. The full record tells every node and every score.
+A summary costs a few microseconds, so that every attempt can leave one: which plugin rejected how many nodes,
+the chosen node and the second best with their scores. The full record has every node and every score.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class PostFilterRecord(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class Decision(msgspec.Struct, rename="camel", omit_defaults=True):
-    """An attempt's outcome and its summary, followed by what is there when it is told in full."""
+    """Outcome and summary of an attempt, followed by the fields of the full record."""
 
     pod: str
     profile: str
@@ -111,7 +111,7 @@ class Recorder(Protocol):
     """Keeps decisions as they are made."""
 
     def wants_all(self) -> bool:
-        """Whether the attempt that begins now is to be told in full."""
+        """Return whether the attempt that starts now is recorded in full."""
         ...
 
     def add(self, pod: PodInfo, decision: Decision, now: float) -> None: ...

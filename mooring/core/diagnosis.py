@@ -62,9 +62,9 @@ class Diagnosis(msgspec.Struct, eq=False):
             self._later.pop(0)()
         return self._explicit
 
-    def explain_later(self, tell: Callable[[], None]) -> None:
-        """Have `tell` add to `explicit`, should anybody want to know: of a pod that fits, nobody does."""
-        self._later.append(tell)
+    def explain_later(self, fill: Callable[[], None]) -> None:
+        """Call `fill` before `explicit` is first read; for a pod that fits, it never is."""
+        self._later.append(fill)
 
     @property
     def total(self) -> int:

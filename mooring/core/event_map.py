@@ -1,6 +1,6 @@
 """From changes of objects to cluster events, and which events plugins have registered for.
 
-kube-scheduler tells apart what changed in a pod or a node, so that an update wakes only the pods it may help.
+kube-scheduler distinguishes what changed in a pod or a node, so that an update retries only pods it may help.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def events_of(plugin: Plugin) -> list[EventHint]:
 def with_node_taint(hints: Iterable[EventHint]) -> list[EventHint]:
     """One plugin's registrations, completed with Node/UpdateNodeTaint where it listens for new nodes only.
 
-    A node usually joins with a not-ready taint: whoever waits for nodes must hear of the taint's end, when
-    the node first counts, even if the plugin did not think of it.
+    A node usually joins with a not-ready taint: pods that wait for nodes must be retried when the taint is
+    removed, even if the plugin did not register that.
     """
     hints = list(hints)
     actions = Action(0)

@@ -63,7 +63,7 @@ _POD_ASSIGNED: Events = (UNSCHEDULABLE_POD_DELETE, ASSIGNED_POD_ADD)
 class Intake:
     """Routes objects: assigned pods to the state, pending ones of our profiles to the queue.
 
-    `apply` and `delete` give the events that a change amounted to, for whoever counts them.
+    `apply` and `delete` return the events of a change, for metrics.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:

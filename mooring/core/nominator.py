@@ -25,15 +25,15 @@ class Nominator:
         is_pending: Callable[[PodInfo], bool] | None = None,
         changed: Callable[[str], None] | None = None,
     ) -> None:
-        """`is_pending` tells whether a pod still exists and has no node; others are not nominated.
-        `changed` is told each node whose nominated pods are not what they were."""
+        """`is_pending` returns whether a pod still exists and has no node; others are not nominated.
+        `changed` is called with each node whose nominated pods changed."""
         self._is_pending = is_pending
         self._changed = changed or (lambda node_name: None)
         self._node_of: dict[str, str] = {}
         self._pods_of: dict[str, list[PodInfo]] = {}
 
     def add(self, pod: PodInfo, node_name: str | None = None) -> None:
-        """Nominate a pod anew. "" takes its nomination away; None goes by what its object says."""
+        """Replace the nomination of a pod. "" removes it; None takes it from the object."""
         self.delete(pod.uid)
         if node_name is None:
             node_name = pod.status.nominated_node_name

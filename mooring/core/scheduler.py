@@ -65,12 +65,12 @@ def first_of(n: int) -> int:
 class Scheduler:
     """All profiles of a configuration over one queue and one cluster.
 
-    `plugins` are classes to be known beside the default ones (kube-scheduler's WithPlugin); `pick(n)` is a
-    random index below n, from a seeded generator; `reuse=False` computes everything anew in each cycle.
-    `record` makes every decision tell everything, also scores that the choice did not need; `log` keeps
-    decisions, in full where it asks for that, and has no influence on them.
-    `observer` hears what happens and how long it takes. `extenders` are those of the configuration, made by
-    who knows how to reach them; an attempt takes as long as they take to answer.
+    `plugins` are classes to register in addition to the default ones (kube-scheduler's WithPlugin); `pick(n)`
+    is a random index below n, from a seeded generator; `reuse=False` disables caching between cycles.
+    `record` records every decision in full, including scores that the choice did not need; `log` keeps
+    decisions, in full if it requests that, and does not influence them. `observer` receives events and
+    durations. `extenders` are the clients of the configuration's extenders; attempts block on their
+    responses.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class Scheduler:
     # ---- events in
 
     def apply(self, obj: KubeObject) -> None:
-        """An object was added to the cluster or changed; raises MalformedObject where it makes no sense."""
+        """Apply an added or changed object; raises MalformedObject if it is invalid."""
         observer = self._observer
         if observer is None:
             self.intake.apply(obj)
@@ -191,7 +191,8 @@ class Scheduler:
                 return self._attempt(queued)
 
     def _skipped(self, queued: QueuedPodInfo) -> bool:
-        """Whether this pod needs no attempt: it is being deleted, already placed, or nobody's here."""
+        """Return whether this pod needs no attempt: it is being deleted, is assigned, or has no profile
+        here."""
         pod = queued.pod
         if pod.terminating:
             note = f"skip schedule deleting pod: {pod.key}"
@@ -231,8 +232,8 @@ class Scheduler:
     def _broken_off(
         self, queued: QueuedPodInfo, profile: Profile, decision: Decision, bug: Exception
     ) -> None:
-        """An attempt met a bug outside of any plugin. It costs this pod a retry, which computes everything
-        anew in case that what was kept is to blame, and costs the others nothing."""
+        """Handle a bug outside of any plugin: retry this pod without cached results, in case they are the
+        cause. Other pods are not affected."""
         logger.error("scheduling pod %s", queued.pod.key, exc_info=bug)
         profile.forget(queued.pod.shape)
         if queued.place is Place.IN_FLIGHT:
@@ -355,7 +356,7 @@ class Scheduler:
         self._keep(held.cycle, decision)
 
     def abandon(self, uid: str) -> None:
-        """A pod that waits for permission was bound by somebody else: leave no trace of our plan."""
+        """Revert the reservation of a waiting pod that another scheduler has bound."""
         held = self.waiting.get(uid)
         if held is not None:
             self.waiting.remove(uid)

@@ -1,7 +1,6 @@
-"""The same pod with one thing changed: what a person might give up or add so that it fits.
+"""Copies of a pod with one change: what a user might drop or add to make it fit.
 
-Each alteration is tried as it stands, by asking the filters again, so nothing here needs to know what plugins
-make of it.
+Each copy is evaluated by running the filters again, so nothing here depends on what plugins do with it.
 """
 
 from __future__ import annotations

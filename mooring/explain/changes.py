@@ -1,7 +1,7 @@
 """Which single change would make a pod fit, and on how many nodes.
 
-Where it can be done, the change is made to a copy of the pod and the filters are asked again, whatever they
-are. What is left, nodes that a single plugin refuses for a reason that no such change removes, is told too.
+If possible, the change is made to a copy of the pod and the filters run again. The remaining nodes, which a
+single plugin rejects for a reason that no such change removes, are reported too.
 """
 
 from __future__ import annotations

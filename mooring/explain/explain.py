@@ -84,9 +84,9 @@ def _condition(pod: PodInfo) -> str:
 
 
 def explain_objects(scheduler: Scheduler, pod: Pod, source: str) -> Explanation:
-    """Explain a pod to a scheduler that was given a cluster's objects and has made no attempts at them.
+    """Explain a pod with a scheduler that has a cluster's objects and has made no attempts.
 
-    A pod that has a node must not be among them: it is told where it would go if it had none.
+    If the pod has a node, the objects must not include it: the explanation says where it would be scheduled.
     """
     free = replace(pod, spec=replace(pod.spec, node_name="")) if not pod.finished else pod
     explanation = explain(scheduler, scheduler.cluster.info(free))

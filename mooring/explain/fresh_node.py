@@ -27,8 +27,8 @@ _ON_EVERY_NODE = ("DaemonSet", "Node")  # who runs pods of theirs on a new node,
 def fresh_node(rehearsal: Rehearsal) -> Iterator[Change]:
     """The kinds of node of which an empty one would take the pod.
 
-    An existing node stands for a new one like it, without its pods. Those that a new node would have too,
-    and those that count in its zone wherever they are, stay; so a "yes" holds, and a "no" may be too strict.
+    An existing node represents a new one like it, without its pods. Pods that a new node would have too, and
+    those that count in its zone, stay; so a "yes" is certain, and a "no" may be too strict.
     """
     choice = rehearsal.choice
     if (

@@ -1,4 +1,4 @@
-"""The decisions of late: a bounded memory of attempts, by pod."""
+"""Bounded log of recent decisions, by pod."""
 
 from __future__ import annotations
 
@@ -27,10 +27,9 @@ class Recording(StrEnum):
 
 
 class Attempt(msgspec.Struct, gc=False):
-    """An outcome, and how often it came about in a row.
+    """An outcome, and how often it occurred in a row.
 
-    Held encoded: a decision is many small objects, and there are thousands of decisions that mostly nobody
-    asks about.
+    Held encoded: a decision is many small objects, and most of the thousands of decisions are never read.
     """
 
     uid: str
@@ -58,9 +57,9 @@ class Attempt(msgspec.Struct, gc=False):
 
 
 class DecisionLog:
-    """What was decided about pods of late; those that are gone stay until others need the room.
+    """Recent decisions by pod; deleted pods stay until others need the space.
 
-    Bounded by the number of pods, of different outcomes kept for each, and of bytes in records told in full.
+    Bounded by the number of pods, of different outcomes kept for each, and of bytes in full records.
     `sample` is the N of "one attempt in N".
     """
 

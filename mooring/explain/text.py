@@ -41,7 +41,7 @@ def _compared(decision: Decision) -> tuple[str, str]:
 
 
 def story(decision: Decision) -> Iterator[str]:
-    """Everything there is to tell: who refused which node, every score, and the choice."""
+    """Describe a full record: rejections by plugin and node, every score, and the choice."""
     outcome = f"scheduled to {decision.node}" if decision.node else decision.result
     yield f"{decision.pod} ({decision.profile}): {outcome}, attempt {decision.attempts}"
     if decision.message:

@@ -82,7 +82,7 @@ def selector(found: LabelSelector | None) -> str:
 
 
 def listed(names: Sequence[str], total: int | None = None) -> str:
-    """Some names, and how many there are besides: `a, b and 3 more`."""
+    """List some names, and the number of the others: `a, b and 3 more`."""
     more = (len(names) if total is None else total) - len(names)
     text = ", ".join(names)
     return f"{text} and {more} more" if more > 0 and names else text
@@ -114,7 +114,7 @@ def event(resource: str, action: Action) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Roughly how long, as kubectl tells ages: `12s`, `5m12s`, `3h`, `2d`."""
+    """Format a duration roughly, as kubectl formats ages: `12s`, `5m12s`, `3h`, `2d`."""
     total = max(0, int(seconds))
     if total < 120:
         return f"{total}s"

@@ -1,4 +1,4 @@
-"""What is read off the scheduler at the moment somebody looks: queue lengths, cache sizes, work under way."""
+"""Gauges that are read from the scheduler at each scrape: queue lengths, cache sizes, work in flight."""
 
 from __future__ import annotations
 

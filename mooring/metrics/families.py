@@ -3,7 +3,7 @@
 prometheus-client's own take a lock and look for the bucket one by one: more than a microsecond for each
 observation, and an attempt makes about twenty. These belong to one event loop, keep observations in a list
 until there are enough of them to be sorted into buckets together, and become prometheus-client's families
-when somebody reads them.
+at each scrape.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Histogram:
         self.add(np.bincount(buckets, minlength=len(self._counts)), values.sum())
 
     def add(self, counts: Ints, total: float) -> None:
-        """Observations that somebody else has sorted."""
+        """Add observations that are already sorted into buckets."""
         self._counts += counts
         self._sum += float(total)
 

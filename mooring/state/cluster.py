@@ -1,4 +1,4 @@
-"""The cluster as the scheduler believes it to be: nodes, pods on them, and pods it has just placed.
+"""The cluster as seen by the scheduler: nodes, pods on them, and assumed pods.
 
     absent ──assume──▶ assumed ──add_pod──▶ added ──remove_pod──▶ absent
        │                  └──────forget──────────────────────────────▲

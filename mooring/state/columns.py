@@ -60,6 +60,7 @@ class ChangeLog:
             del rows[: self.KEEP]
 
     def since(self, position: int) -> array[int] | None:
-        """The rows changed since a position (with repeats); None where that is too long ago to tell."""
+        """Return the rows changed since a position (with repeats); None if the log does not reach back
+        that far."""
         start = position - self.position + len(self._rows)
         return self._rows[start:] if start >= 0 else None

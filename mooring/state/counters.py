@@ -35,8 +35,8 @@ Matches = list[tuple[Counter, int]]
 
 
 class Counters:
-    """All counters of a table. A counter is made when a predicate is first asked about, from the pods that
-    are there, and dropped when there are many and nobody asked for long."""
+    """All counters of a table. A counter is created when a predicate is first used, from the existing
+    pods, and dropped when there are many and it was not used for long."""
 
     LIMIT = 4096
 

@@ -315,7 +315,7 @@ class WhatIf(NodeView):
         return self._amounts
 
     def part(self, keep: npt.NDArray[np.intp]) -> WhatIf:
-        """The same question for some of the rows."""
+        """Return this view of some of the rows."""
         part = WhatIf.__new__(WhatIf)
         NodeView.__init__(part, self.table, self.rows[keep])
         part.pods = [self.pods[k] for k in keep]

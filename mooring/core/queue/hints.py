@@ -166,9 +166,9 @@ class Registrations:
         self._rejectors: dict[tuple[str, frozenset[str], frozenset[str]], Rejectors] = {}
 
     def interested(self, event: ClusterEvent) -> frozenset[str]:
-        """The plugins, of any profile, that registered for an event; it concerns nobody where there are none.
+        """Return the plugins, of any profile, that registered for an event; empty if it retries no pod.
 
-        A wildcard event concerns all, so callers must ask about that first.
+        A wildcard event concerns all plugins, so callers must check for it first.
         """
         key = (event.resource, event.action)
         plugins = self._interest.get(key)

@@ -27,8 +27,8 @@ class Occurrence:
 class InFlight:
     """The pods by UID, each holding the last occurrence before it was popped.
 
-    What happened since follows from there. An occurrence that no pod in flight has before it is held by
-    nobody and so is freed: the log needs no pruning, and everything here takes constant time.
+    What happened since is linked from there. An occurrence that no pod in flight precedes has no references
+    and is freed: the log needs no pruning, and every operation takes constant time.
     """
 
     __slots__ = ("_last", "pods")

@@ -9,7 +9,7 @@
 
 Whatever enters active or backoff passes the pre_enqueue plugins; a pod that one of them refuses waits in
 the unschedulable pool as gated. Pods are known by namespace/name while they queue and by UID while they are
-in flight, so a pod that is deleted and created anew under its name meanwhile does not get mixed up.
+in flight, so a pod that is deleted and created again under its name is not confused with the old one.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class SchedulingQueue:
     """The pods to be scheduled, in order, and those that wait for a better time.
 
     `pre_enqueue` and `hints` are by profile (the pods' schedulerName); `hints` has the registrations by
-    plugin. `observe(queue, event)` is told of each pod that enters the active, backoff or unschedulable
+    plugin. `observe(queue, event)` is called for each pod that enters the active, backoff or unschedulable
     queue; `time_hint(plugin, event, hint)` may wrap a plugin's hint.
     """
 
@@ -128,7 +128,7 @@ class SchedulingQueue:
     def delete(self, pod: PodInfo) -> None:
         """A pending pod is gone or has a node. One in flight stays so until it is done.
 
-        Late news of a pod's end must not take the one that was created anew under its name.
+        A late event of a deleted pod must not remove the new pod of that name.
         """
         self.nominator.delete(pod.uid)
         queued = self._queued.get(pod.key)
@@ -198,7 +198,7 @@ class SchedulingQueue:
             return queued
 
     def done(self, uid: str) -> None:
-        """A popped pod is not coming back: it is about to be bound, or nobody wants it any more."""
+        """Finish a popped pod that does not return to the queue: it is being bound, or was deleted."""
         queued = self._in_flight.done(uid)
         if queued is not None:
             queued.place = _OUTSIDE
@@ -206,7 +206,7 @@ class SchedulingQueue:
     def add_unschedulable_if_not_present(self, queued: QueuedPodInfo, now: float) -> Place | None:
         """Take back a pod whose attempt failed, and say where to; see `QueuedPodInfo.refused_by`.
 
-        None if there is already a pod of that name in the queue: it was created anew meanwhile.
+        None if a pod of that name is already in the queue: it was deleted and created again.
         """
         pod = queued.pod
         if pod.key in self._queued:
