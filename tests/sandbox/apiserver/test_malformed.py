@@ -6,10 +6,11 @@ import json
 from functools import cache
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.sandbox.apiserver.kit import USER
+from tests.sandbox.apiserver.kit import USER, Running
 from tests.sandbox.apiserver.patch_replay import PATCHES, Embedded, Step
 from tests.sandbox.apiserver.write_replay import PAUSE, making_namespace, scenes
 
@@ -109,3 +110,70 @@ def test_a_refusal_can_be_written() -> None:
     answer = server("configuration").ask(Step("POST", "/api/v1/namespaces", "application/json", body, ""))
     assert answer.code == 422
     assert json.loads(json.dumps(answer.tree)) == answer.tree
+
+
+DEPLOYMENTS, PODS, SERVICES, MAPS = (
+    "/apis/apps/v1/namespaces/default/deployments",
+    "/api/v1/namespaces/default/pods",
+    "/api/v1/namespaces/default/services",
+    "/api/v1/namespaces/default/configmaps",
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "spec", "values", "field"),
+    [
+        (
+            DEPLOYMENTS,
+            '{"replicas":%s}',
+            ("18446744073709551617", "2147483648", "1.5", "1e400"),
+            "DeploymentSpec.spec.replicas of type int32",
+        ),
+        (
+            PODS,
+            '{"securityContext":{"runAsUser":%s}}',
+            ("99999999999999999999", "1e400"),
+            "PodSecurityContext.spec.securityContext.runAsUser of type int64",
+        ),
+        (
+            SERVICES,
+            '{"ports":[{"port":80,"targetPort":%s}]}',
+            ("99999999999", "1.5"),
+            "ServicePort.spec.ports.targetPort of type int32",
+        ),
+    ],
+)
+def test_numbers_out_of_range_are_rejected_as_recorded(
+    server: Running, path: str, spec: str, values: tuple[str, ...], field: str
+) -> None:
+    """The messages are those of kube-apiserver v1.36.4."""
+    kind = path.rpartition("/")[2].removesuffix("s").capitalize()
+    version = "apps/v1" if path == DEPLOYMENTS else "v1"
+    for value in values:
+        body = f'{{"apiVersion":"{version}","kind":"{kind}","metadata":{{"name":"x"}},"spec":{spec % value}}}'
+        reply = server.ask("POST", path, body.encode())
+        problem = f"json: cannot unmarshal number {value} into Go struct field {field}"
+        message = f'{kind} in version "v1" cannot be handled as a {kind}: {problem}'
+        assert (reply.code, reply.tree["message"]) == (400, message)
+
+
+@pytest.mark.parametrize(
+    ("media", "patch", "prefix", "place"),
+    [
+        ("merge-patch", b'{"data":{"a":1e400}}', "error decoding patch: ", "value"),
+        ("strategic-merge-patch", b'{"data":{"a":1e400}}', "", "value"),
+        (
+            "json-patch",
+            b'[{"op":"add","path":"/data","value":1e400}]',
+            "error decoding patch: ",
+            "struct field jsonPatchOp.value",
+        ),
+    ],
+)
+def test_patches_with_numbers_out_of_range_are_rejected_as_recorded(
+    server: Running, media: str, patch: bytes, prefix: str, place: str
+) -> None:
+    server.ask("POST", MAPS, {"metadata": {"name": "numbers"}})
+    reply = server.ask("PATCH", f"{MAPS}/numbers", patch, content_type=f"application/{media}+json")
+    problem = f"json: cannot unmarshal number 1e400 into Go {place} of type float64"
+    assert (reply.code, reply.tree["message"]) == (400, prefix + problem)

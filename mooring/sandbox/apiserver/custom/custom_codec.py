@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +17,7 @@ from mooring.sandbox.apiserver.errors import bad_request, invalid, invalid_value
 from mooring.sandbox.apiserver.fields.kind_shapes import shape_of_schema
 from mooring.sandbox.apiserver.fields.shapes import Struct
 from mooring.sandbox.apiserver.kinds.codec import Decoded, FieldValidation, cannot_handle, not_json
-from mooring.sandbox.apiserver.kinds.decode_errors import duplicate_fields
+from mooring.sandbox.apiserver.kinds.decode_errors import duplicate_fields, too_large
 from mooring.sandbox.apiserver.kinds.types import ObjectType
 from mooring.sandbox.apiserver.objects import Tree, dig, encode_json
 
@@ -24,6 +25,8 @@ from mooring.sandbox.apiserver.objects import Tree, dig, encode_json
 def _number(text: str) -> float:
     """A number written with a fraction or an exponent; Kubernetes writes whole numbers without."""
     number = float(text)
+    if math.isinf(number):
+        raise OverflowError
     return int(number) if number.is_integer() and abs(number) < 1e21 else number
 
 
@@ -62,6 +65,10 @@ class CustomCodec:
     def _read(self, data: bytes) -> Tree:
         try:
             tree = _decode(data)
+        except OverflowError:
+            raise self._cannot_handle(
+                f"json: cannot unmarshal number {too_large(data)} into Go value of type float64"
+            ) from None
         except (msgspec.DecodeError, RecursionError) as error:
             raise not_json(self._kind.kind, data, str(error)) from None
         if not isinstance(tree, dict):

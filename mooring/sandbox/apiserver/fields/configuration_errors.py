@@ -20,7 +20,7 @@ from mooring.sandbox.apiserver.fields.shapes import (
 )
 from mooring.sandbox.apiserver.kinds.types import Scalar
 
-_NUMBERS: Final = (Scalar.INTEGER, Scalar.NUMBER)
+_NUMBERS: Final = (Scalar.INTEGER, Scalar.LONG, Scalar.NUMBER)
 _TEXTS: Final = (Scalar.STRING, Scalar.BYTES)
 _FREE: Final = (Scalar.ANY, Scalar.INT_OR_STRING, Scalar.OBJECT)
 """Scalars that are checked later, when the object is decoded as one of its kind."""

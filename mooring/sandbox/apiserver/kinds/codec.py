@@ -10,7 +10,7 @@ import msgspec
 
 from mooring.client.errors import ApiError
 from mooring.sandbox.apiserver.errors import bad_request
-from mooring.sandbox.apiserver.kinds.decode_errors import duplicate_fields, mismatch, unknown_fields
+from mooring.sandbox.apiserver.kinds.decode_errors import duplicate_fields, mismatch, parse, unknown_fields
 from mooring.sandbox.apiserver.kinds.sieve import Sieve, sieve_of
 from mooring.sandbox.apiserver.kinds.types import ObjectType
 from mooring.sandbox.apiserver.objects import Tree, encode_json
@@ -96,7 +96,7 @@ class BuiltinCodec:
         return Decoded(tree, problems)
 
     def _refusal(self, body: bytes | Tree, found: str) -> ApiError:
-        tree: Any = msgspec.json.decode(body) if isinstance(body, bytes) else body
+        tree: Any = parse(body) if isinstance(body, bytes) else body
         if not isinstance(tree, dict):
             return not_json(self._kind, encode_json(tree), "expected an object")
         return self._cannot_handle(mismatch(self._type, tree) or found.partition(" - at `$")[0])

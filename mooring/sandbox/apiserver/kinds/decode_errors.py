@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ _ACCEPTED: dict[Scalar, tuple[type, ...]] = {
     Scalar.STRING: (str,),
     Scalar.BYTES: (str,),
     Scalar.INTEGER: (int,),
+    Scalar.LONG: (int,),
     Scalar.NUMBER: (int, float),
     Scalar.BOOLEAN: (bool,),
     Scalar.INT_OR_STRING: (int, str),
@@ -22,11 +24,45 @@ _GO_NAMES = {
     Scalar.STRING: "string",
     Scalar.BYTES: "[]uint8",
     Scalar.INTEGER: "int32",
+    Scalar.LONG: "int64",
     Scalar.NUMBER: "float64",
     Scalar.BOOLEAN: "bool",
     Scalar.INT_OR_STRING: "intstr.IntOrString",
     Scalar.OBJECT: "map[string]interface {}",
 }
+
+
+_NUMBERS = (Scalar.INTEGER, Scalar.LONG, Scalar.NUMBER)
+_BITS = {Scalar.INTEGER: 32, Scalar.LONG: 64, Scalar.INT_OR_STRING: 32}
+
+
+class Float(float):
+    """A number with the text that it was written as."""
+
+    text: str
+
+    def __new__(cls, text: str) -> Float:
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+
+def too_large(body: bytes) -> str | None:
+    """Return the first number of a JSON body that no float64 can hold, as it is written there."""
+    literals: list[str] = []
+
+    def note(text: str) -> float:
+        if math.isinf(float(text)):
+            literals.append(text)
+        return 0.0
+
+    json.loads(body, parse_float=note)
+    return literals[0] if literals else None
+
+
+def parse(body: bytes) -> Any:
+    """Return the tree of a JSON body that is wrong somewhere; numbers that no type can hold are kept."""
+    return json.loads(body, parse_float=Float)
 
 
 def mismatch(type: ObjectType, tree: Any) -> str | None:
@@ -37,8 +73,12 @@ def mismatch(type: ObjectType, tree: Any) -> str | None:
 def _mismatches(type: Type, value: Any, owner: str, path: str) -> Iterator[str]:
     if value is None:
         return
+    if type is Scalar.INT_OR_STRING and _json_name(value) == "number":
+        type = Scalar.INTEGER
     if not _fits(type, value):
         found, expected = _json_name(value), _go_name(type)
+        if found == "number" and type in _NUMBERS:  # of the right kind, but not one of Go's type
+            found = f"number {value.text if isinstance(value, Float) else value}"
         where = f"Go struct field {owner}.{path}" if path else "Go value"
         yield f"json: cannot unmarshal {found} into {where} of type {expected}"
     elif isinstance(type, ObjectType):
@@ -57,17 +97,22 @@ def _mismatches(type: Type, value: Any, owner: str, path: str) -> Iterator[str]:
 def _fits(type: Type, value: Any) -> bool:
     if isinstance(type, Scalar):
         accepted = _ACCEPTED.get(type)
-        return accepted is None or (
-            isinstance(value, accepted) and (type is Scalar.BOOLEAN or not isinstance(value, bool))
-        )
+        if accepted is None:
+            return True
+        if isinstance(value, bool):
+            return type is Scalar.BOOLEAN
+        if isinstance(value, int) and type in _BITS:
+            return -(1 << _BITS[type] - 1) <= value < 1 << _BITS[type] - 1
+        return isinstance(value, accepted) and not (isinstance(value, float) and math.isinf(value))
     return isinstance(value, list if isinstance(type, ListOf) else dict)
 
 
 def _json_name(value: Any) -> str:
     if isinstance(value, bool):
         return "bool"
-    names = {str: "string", int: "number", float: "number", list: "array", dict: "object"}
-    return names[value.__class__]
+    if isinstance(value, int | float):
+        return "number"
+    return {str: "string", list: "array", dict: "object"}[value.__class__]
 
 
 def _go_name(type: Type) -> str:

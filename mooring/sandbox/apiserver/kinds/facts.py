@@ -9,8 +9,6 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from mooring.sandbox.apiserver.kinds.types import ObjectType
-
 
 class Fact(NamedTuple):
     """The facts about one field; both may be empty."""
@@ -32,10 +30,10 @@ def choices(member: str) -> tuple[str, ...]:
     return facts_of(type)[name].values
 
 
-def facts_of(type: ObjectType | str) -> dict[str, Fact]:
-    """Return the facts about a type's fields, by their names."""
+def facts_of(type: str) -> dict[str, Fact]:
+    """Return the facts about a type such as "core_v1.PodSpec" by the names of its fields."""
     found = {}
-    known = _table().get(str(type))
+    known = _table().get(type)
     for text in known.split("\t") if known is not None else ():
         name, equals, values = text.partition("=")
         if equals:

@@ -163,7 +163,7 @@ def _value(type: Type, wire: int, value: Any, depth: int) -> Any:
         raise ProtobufError("has a map where none is expected")
     if type is Scalar.STRING:
         return _utf8(_bytes(wire, value))
-    if type in (Scalar.INTEGER, Scalar.BOOLEAN):
+    if type in (Scalar.INTEGER, Scalar.LONG, Scalar.BOOLEAN):
         if wire != _VARINT:
             raise ProtobufError("has no number where one is expected")
         return bool(value) if type is Scalar.BOOLEAN else value - (1 << 64) if value >> 63 else value

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import cache, lru_cache
 from operator import attrgetter
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -44,16 +44,19 @@ class _MicroTime(_Text):
     pass
 
 
+_Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+_Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _PYTHON: dict[Scalar, Any] = {
     Scalar.STRING: str,
     Scalar.BYTES: str,
-    Scalar.INTEGER: int,
+    Scalar.INTEGER: _Int32,
+    Scalar.LONG: _Int64,
     Scalar.NUMBER: int | float,
     Scalar.BOOLEAN: bool,
     Scalar.QUANTITY: _Quantity,
     Scalar.TIME: _Time,
     Scalar.MICRO_TIME: _MicroTime,
-    Scalar.INT_OR_STRING: int | str,
+    Scalar.INT_OR_STRING: _Int32 | str,
     Scalar.OBJECT: dict[str, Any],
     Scalar.ANY: Any,
 }
@@ -138,6 +141,7 @@ _EMPTY: dict[Scalar, Any] = {
     Scalar.STRING: "",
     Scalar.BYTES: "",
     Scalar.INTEGER: 0,
+    Scalar.LONG: 0,
     Scalar.NUMBER: 0,
     Scalar.BOOLEAN: False,
 }

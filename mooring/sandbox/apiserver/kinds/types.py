@@ -7,12 +7,14 @@ from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 from mooring.sandbox.apiserver.kinds import models
+from mooring.sandbox.apiserver.kinds.facts import facts_of
 from mooring.sandbox.apiserver.kinds.maps import values_of_map
 
 
 class Scalar(Enum):
     STRING = "string"
-    INTEGER = "integer"
+    INTEGER = "integer"  # of 32 bits
+    LONG = "long"  # of 64 bits
     NUMBER = "number"
     BOOLEAN = "boolean"
     BYTES = "bytes"
@@ -50,12 +52,15 @@ class ObjectType:
     def fields(self) -> dict[str, Field]:
         model = getattr(models.model_module(self.module), self.name)
         found = {}
+        facts = facts_of(str(self))
         for attribute, annotation in model.__annotations__.items():
             default = model.__dict__.get(attribute, ...)
             name, required = attribute, default is ...
             if isinstance(default, models.FieldInfo):
                 name, required = default.metadata["json"], default.default is ...
-            found[name] = Field(name, _read(self, name, annotation), required)
+            is_long = name in facts and facts[name].format == "int64"
+            type = _read(self, name, annotation)
+            found[name] = Field(name, _long(type) if is_long else type, required)
         return found
 
     @property
@@ -104,6 +109,15 @@ def _read(owner: ObjectType, field: str, annotation: str) -> Type:
     if named is Any:
         return Scalar.ANY
     return object_type(module, name) if isinstance(named, type) else Scalar.OBJECT  # an alias of Dict
+
+
+def _long(type: Type) -> Type:
+    """Return the type with integers of 64 bits in place of those of 32."""
+    if isinstance(type, ListOf):
+        return ListOf(_long(type.item))
+    if isinstance(type, MapOf):
+        return MapOf(_long(type.value))
+    return Scalar.LONG if type is Scalar.INTEGER else type
 
 
 def _values(owner: ObjectType, field: str) -> Type:

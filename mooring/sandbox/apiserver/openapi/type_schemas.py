@@ -17,6 +17,7 @@ _NO_FACT: Final = Fact()
 _PLAIN: Final[dict[Scalar, Tree]] = {
     Scalar.STRING: {"type": "string"},
     Scalar.INTEGER: {"type": "integer", "format": "int32"},
+    Scalar.LONG: {"type": "integer", "format": "int64"},
     Scalar.NUMBER: {"type": "number", "format": "double"},
     Scalar.BOOLEAN: {"type": "boolean"},
     Scalar.BYTES: {"type": "string", "format": "byte"},
@@ -117,7 +118,7 @@ class Schemas:
             found.append(kind._asdict())
 
     def _object(self, type: ObjectType) -> Tree:
-        documentation, facts = documentation_of(type), facts_of(type)
+        documentation, facts = documentation_of(type), facts_of(str(type))
         schema: Tree = {"description": documentation.text, "type": "object"}
         required = [field.name for field in type.fields.values() if field.required]
         if required:

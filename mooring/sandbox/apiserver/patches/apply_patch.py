@@ -13,14 +13,14 @@ from mooring.client.port import PatchType
 from mooring.sandbox.apiserver.errors import bad_request
 from mooring.sandbox.apiserver.fields.go_text import go_value, json_name
 from mooring.sandbox.apiserver.kinds.codec import Codec, Decoded, FieldValidation
-from mooring.sandbox.apiserver.kinds.decode_errors import duplicate_fields
+from mooring.sandbox.apiserver.kinds.decode_errors import duplicate_fields, too_large
 from mooring.sandbox.apiserver.objects import Tree, encode_json
 from mooring.sandbox.apiserver.patches.json_patch import apply_json_patch, read_json_patch
 from mooring.sandbox.apiserver.patches.patch_errors import bad_result, malformed, wrong_type
 from mooring.sandbox.apiserver.patches.strategic import apply_strategic_patch
 
 _STRICT: Final = "strict decoding error: "
-_MISMATCH: Final = re.compile(r"json: cannot unmarshal (\w+) into .* of type (.*)")
+_MISMATCH: Final = re.compile(r"json: cannot unmarshal (\w+)(?: \S+)? into .* of type (.*)")
 _KINDS: Final = {"array": "slice", "object": "map", "number": "int64"}
 _deterministic = msgspec.json.Encoder(order="deterministic").encode
 
@@ -40,7 +40,8 @@ def read_patch(kind: PatchType, data: bytes, validation: FieldValidation) -> Pat
     try:
         content = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise bad_request(prefix + _json_problem(data, str(error))) from None
+        place = "struct field jsonPatchOp.value" if kind is PatchType.JSON else "value"
+        raise bad_request(prefix + _json_problem(data, str(error), place)) from None
     problems: list[str] = []
     if kind is PatchType.JSON:
         content, problems = read_json_patch([] if content is None else content, validation)
@@ -54,8 +55,10 @@ def read_patch(kind: PatchType, data: bytes, validation: FieldValidation) -> Pat
     return Patch(kind, content, validation, problems)
 
 
-def _json_problem(data: bytes, problem: str) -> str:
-    """Describe invalid JSON as Go does."""
+def _json_problem(data: bytes, problem: str, place_of_numbers: str) -> str:
+    """Return what is wrong with JSON in Go's words."""
+    if problem.startswith("Number out of range"):
+        return f"json: cannot unmarshal number {too_large(data)} into Go {place_of_numbers} of type float64"
     place = re.search(r"\(byte (\d+)\)", problem)
     if place is None:
         return "unexpected end of JSON input"
