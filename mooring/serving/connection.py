@@ -46,6 +46,7 @@ class Connection(HttpToolsProtocol):
         self.logger = _silent
         self.access_log = False
         self._limits = limits
+        self._head_limit = limits.head_bytes
         self._make_error = make_error
         self._on_lost = on_lost
         self.is_made = False  # the TLS handshake is complete
@@ -78,13 +79,13 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse data. The parser gathers a name or value until it is complete, so bytes are counted here."""
-        for start in range(0, len(data), _PIECE):
-            if self.transport.is_closing():
-                return
-            piece = data[start : start + _PIECE]
-            self._unparsed_bytes += len(piece)
-            super().data_received(piece)
-            if self._head_bytes + self._unparsed_bytes > self._limits.head_bytes:
+        if len(data) > _PIECE:
+            for start in range(0, len(data), _PIECE):
+                self.data_received(data[start : start + _PIECE])
+        elif not self.transport.is_closing():
+            self._unparsed_bytes += len(data)
+            super().data_received(data)
+            if self._head_bytes + self._unparsed_bytes > self._head_limit:
                 self.send_400_response("")
 
     def pause_writing(self) -> None:
@@ -142,7 +143,7 @@ class Connection(HttpToolsProtocol):
     def _count(self, size: int) -> None:
         self._unparsed_bytes = 0
         self._head_bytes += size
-        if self._head_bytes > self._limits.head_bytes:
+        if self._head_bytes > self._head_limit:
             raise httptools.HttpParserError("head too large")
 
     def check_time(self, now: float) -> None:
@@ -163,9 +164,8 @@ class Connection(HttpToolsProtocol):
                 self._reject(408, f"request not received within {seconds:g} seconds")
 
     def send_400_response(self, msg: str) -> None:
-        limit = self._limits.head_bytes
-        if self._head_bytes + self._unparsed_bytes > limit:
-            self._reject(431, f"request URL and headers exceed {limit} bytes")
+        if self._head_bytes + self._unparsed_bytes > self._head_limit:
+            self._reject(431, f"request URL and headers exceed {self._head_limit} bytes")
         else:
             self._reject(400, msg)
 
@@ -195,6 +195,7 @@ class _GatheringTransport:
         self._transport = transport
         self._loop = loop
         self._parts: list[bytes] = []
+        self.is_closing = transport.is_closing
 
     def write(self, data: bytes) -> None:
         if len(data) > _LARGE:
