@@ -42,9 +42,9 @@ VERSION = "1.36"
 class EmbeddedServer:
     """A Kubernetes API server. Nothing happens before `start`; `stop` ends what it began.
 
-    It listens on this machine only unless `host` says otherwise, and lets in whoever has the token that
-    stands in the kubeconfig. Without a data directory everything is in memory and gone afterwards; with one,
-    the kubeconfig is in it and stays good, also across restarts as long as nobody else takes the port.
+    It listens on the loopback interface unless `host` is set, and accepts the token in the kubeconfig.
+    Without a data directory everything is in memory and lost at the end; with one, the kubeconfig is in it
+    and stays valid, also across restarts as long as the port is free.
     """
 
     def __init__(
@@ -68,9 +68,9 @@ class EmbeddedServer:
         self._serving: asyncio.Task[None] | None = None
         self.token = new_token()
         self.authority = b""
-        """What signed the server's certificate, in PEM, once it listens."""
+        """The CA certificate of the server in PEM, once it listens."""
         self.pages: dict[str, Handler] = {}
-        """What others in this process have to say, beside the API: see `ApiService`."""
+        """Pages of others in this process, next to the API: see `ApiService`."""
         self.api: Api
 
     async def start(self) -> None:
@@ -87,7 +87,7 @@ class EmbeddedServer:
             raise
 
     def open(self) -> None:
-        """Open the store without listening: `cluster` is then the only way in. `stop` closes it again."""
+        """Open the store without listening: `cluster` is then the only access. `stop` closes it again."""
         journal = None if self._data_dir is None else SqliteJournal(self._data_dir)
         if self._data_dir is not None:
             self.token = kept_token(self._data_dir)
@@ -123,7 +123,7 @@ class EmbeddedServer:
 
     @property
     def cluster(self) -> EmbeddedCluster:
-        """The same API without HTTP, for whoever is in this process."""
+        """The same API without HTTP, for callers in this process."""
         return EmbeddedCluster(self.api)
 
     @property
@@ -135,13 +135,13 @@ class EmbeddedServer:
 
     @property
     def kubeconfig(self) -> Path:
-        """A file that lets its owner in; it goes when the server stops, unless it is in a data directory."""
+        """A file with credentials; it is removed when the server stops, unless it is in a data directory."""
         if self._directory is None:
             raise RuntimeError("there is no kubeconfig before the server is started")
         return kubeconfig_path(self._directory)
 
     async def stop(self) -> None:
-        """End all requests, close the store, and remove files that nobody will need any more."""
+        """End all requests, close the store, and remove temporary files."""
         self.api.store.close()
         if self._server is not None and self._serving is not None:
             self._serving.cancel()
@@ -163,7 +163,7 @@ class EmbeddedServer:
 
 
 def version_info() -> dict[str, str]:
-    """What /version says. The build is ours; the API is that of this release of Kubernetes."""
+    """Return the answer to /version: our build, with the API of this release of Kubernetes."""
     major, minor = VERSION.split(".")
     machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
     return {

@@ -1,1 +1,1 @@
-"""Versions, history and watches of encoded objects; knows keys and bytes, no kinds."""
+"""Versions, history and watches of encoded objects; independent of kinds."""

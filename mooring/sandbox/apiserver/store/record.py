@@ -1,4 +1,4 @@
-"""One object at one version, as it lies in the store."""
+"""Stored objects and their changes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ OPENING: Final = b'{"metadata":{'
 
 
 class Record:
-    """An object at a version: encoded, with what selectors ask about beside it.
+    """An object at a version: encoded, with the labels and fields that selectors use.
 
-    `tail` is the object's JSON after `{"metadata":{"resourceVersion":"…",`. Leaving the version out lets the
-    same bytes serve at another version (the last state of a deleted object is told at the version of its
-    deletion), and leaving out kind and apiVersion lets them serve every version of the API.
+    `tail` is the object's JSON after `{"metadata":{"resourceVersion":"…",`. Without the version, the same
+    bytes serve at another version (the last state of a deleted object is reported at the version of its
+    deletion); without kind and apiVersion, they serve every version of the API.
     """
 
     __slots__ = ("fields", "key", "labels", "tail", "version")
@@ -50,7 +50,7 @@ class Record:
         return b'{"metadata":{"resourceVersion":"%d",%b' % (self.version, self.tail)
 
     def at(self, version: int) -> Record:
-        """The same content at another version."""
+        """Return the same content at another version."""
         return Record(self.key, version, self.tail, self.labels, self.fields)
 
     def __repr__(self) -> str:
@@ -62,7 +62,7 @@ def key_of(namespace: str, name: str) -> str:
 
 
 class Event:
-    """A change of one object. `before` is None for what was added."""
+    """A change of one object. `before` is None for added objects."""
 
     __slots__ = ("before", "record", "type", "version")
 

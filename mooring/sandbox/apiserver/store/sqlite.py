@@ -1,4 +1,4 @@
-"""A journal in SQLite: what was answered is still there after kill -9."""
+"""A journal in SQLite: what was answered survives kill -9."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class DataDirError(RuntimeError):
 
 
 class SqliteJournal:
-    """The present state of every table, in one file. The past is not kept.
+    """The current state of every table, in one file, without history.
 
-    The log is handed to the operating system at every commit and forced to the disk now and then: the
-    death of the process loses nothing, a power cut at most the last moments.
+    The log is handed to the operating system at every commit and forced to the disk now and then: the death
+    of the process loses nothing, a power cut at most the last moments.
     """
 
     def __init__(self, directory: Path) -> None:

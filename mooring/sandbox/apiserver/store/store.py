@@ -1,4 +1,4 @@
-"""All tables under one counter of versions, and the flush that makes writes durable and visible."""
+"""All tables under one version counter, and the flush that makes writes durable and visible."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from mooring.sandbox.apiserver.store.table import Table
 from mooring.sandbox.apiserver.store.watch import Predicate, Watch
 
 WINDOW = 10_000
-"""Events that a table remembers, at least; it forgets older ones in bulk."""
+"""Events that a table keeps, at least; it drops older ones in bulk."""
 
 
 class Journal(Protocol):
-    """Where writes are kept across restarts."""
+    """Keeps writes across restarts."""
 
     def load(self) -> tuple[int, dict[str, list[Record]]]:
-        """The last version, and the records of every table."""
+        """Return the last version, and the records of every table."""
         ...
 
     def append(self, table: str, event: Event) -> None:
-        """Take down a write; it need not be durable before `commit`."""
+        """Append a write; it need not be durable before `commit`."""
         ...
 
     def commit(self, version: int) -> None:
-        """Make everything taken down durable, or raise."""
+        """Make everything appended durable, or raise."""
         ...
 
     def close(self) -> None: ...
 
 
 class StoreFailedError(RuntimeError):
-    """The journal could not be written: what is in memory may not survive, so nothing is answered."""
+    """The journal could not be written: what is in memory may not survive, so all requests fail."""
 
 
 class Store:
-    """Writes are made in plain calls; `flush` follows once per turn of the loop and does the rest.
+    """Writes are plain calls; `flush` follows once per turn of the loop and does the rest.
 
-    `soon` has the flush called that follows the first write after the last flush. With a journal, an
-    answer must wait for `settled`, whether it wrote or only read what others may have written just now.
+    `soon` schedules the flush after the first write since the last one. With a journal, an answer must wait
+    for `settled`, even if it only read what others may have written just now.
     """
 
     def __init__(self, *, window: int = WINDOW, journal: Journal | None = None) -> None:
@@ -56,7 +56,7 @@ class Store:
         self.visible = version
         """Everything up to this version was flushed."""
         self.origin = version
-        """Where history begins: nothing is remembered of what a former process wrote but its result."""
+        """Where history begins: of writes before a restart only the result is kept."""
         for name, records in tables.items():
             self.table(name).load(records)
 
@@ -73,7 +73,7 @@ class Store:
         return self.version
 
     def wrote(self, table: Table, event: Event) -> None:
-        """A table tells of a write."""
+        """Register a write of a table."""
         if self._journal is not None:
             self._journal.append(table.name, event)
         if not self._dirty:
@@ -81,7 +81,7 @@ class Store:
         self._dirty[table] = None
 
     def flush(self) -> None:
-        """Make the writes since the last flush durable, then let answers go and watches see them."""
+        """Make the writes since the last flush durable, then release answers and notify watches."""
         if not self._dirty:
             return
         if self._journal is not None:
@@ -103,7 +103,7 @@ class Store:
                 watch.notify()
 
     async def settled(self) -> None:
-        """Until everything written so far is durable; at once without a journal."""
+        """Wait until everything written so far is durable; returns at once without a journal."""
         if self._journal is None:
             return
         if self._dirty and self.failed is None:
@@ -114,7 +114,7 @@ class Store:
             raise StoreFailedError(f"the data directory cannot be written: {self.failed}") from self.failed
 
     def watch(self, table: Table, after: int, matches: Predicate | None = None) -> Watch:
-        """A watch of what happens after a version. Raises CompactedError."""
+        """Watch the events after a version. Raises CompactedError."""
         return Watch(table, table.position_after(after), matches)
 
     def close(self) -> None:
@@ -128,4 +128,4 @@ class Store:
 
 
 def _never(flush: Callable[[], None]) -> None:
-    """Without an event loop, whoever writes also flushes."""
+    """Without an event loop, writers flush themselves."""

@@ -1,4 +1,4 @@
-"""The objects of one resource: the present state, and a window of the past."""
+"""The objects of one resource: the current state, and a window of history."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class CompactedError(Exception):
-    """A version older than the window was asked for; `oldest` is the oldest that can still be told."""
+    """A version older than the window was requested; `oldest` is the oldest available."""
 
     def __init__(self, version: int, oldest: int) -> None:
         super().__init__(f"too old resource version: {version} ({oldest})")
@@ -26,8 +26,8 @@ class Table:
     """Records by key, and the events that led to them.
 
     `events` is a list that loses its older half when it reaches twice the window. Positions count events from
-    the table's beginning, so that a watch keeps its place whatever was dropped: event `p` is
-    `events[p - dropped]`. Events from `visible` on are not flushed yet, and no watch may see them.
+    the table's beginning, so that a watch keeps its place when events are dropped: event `p` is `events[p -
+    dropped]`. Events from `visible` on are not flushed yet, and no watch may see them.
     """
 
     def __init__(self, store: Store, name: str, window: int) -> None:
@@ -37,10 +37,10 @@ class Table:
         self.dropped = 0
         self.visible = 0
         self.compacted = store.origin
-        """State before this version can no longer be told."""
+        """States before this version are not available any more."""
         self.watches: set[Watch] = set()
         self.listeners: list[Callable[[Event], None]] = []
-        """Called within every write: for what the server itself must know before it does anything else."""
+        """Called within every write: for what the server must do before anything else."""
         self._store = store
         self._window = window
         self._keys = _SortedKeys()
@@ -53,7 +53,7 @@ class Table:
         return self.records.get(key)
 
     def load(self, records: list[Record]) -> None:
-        """Take over what a former process wrote; it has no history."""
+        """Load records of a former process; they have no history."""
         for record in records:
             self.records[record.key] = record
             self._keys.add(record.key)
@@ -61,7 +61,7 @@ class Table:
     def put(
         self, key: str, tail: bytes, labels: Mapping[str, str] | None = None, fields: tuple[str, ...] = ()
     ) -> Record:
-        """Write an object, at a version of its own."""
+        """Write an object, at a new version."""
         before = self.records.get(key)
         record = Record(key, self._store.next_version(), tail, labels, fields)
         self.records[key] = record
@@ -71,7 +71,7 @@ class Table:
         return record
 
     def delete(self, key: str) -> Record:
-        """Remove an object; its last state is returned at the version of its deletion."""
+        """Remove an object; return its last state at the version of its deletion."""
         before = self.records.pop(key)
         self._keys.discard(key)
         record = before.at(self._store.next_version())
@@ -82,7 +82,7 @@ class Table:
         events = self.events
         events.append(event)
         if len(events) >= 2 * self._window:
-            # never what a flush has still to show: a turn of the loop may write more than a window
+            # never drop what is not flushed: a turn of the loop may write more than a window
             gone = min(len(events) - self._window, self.visible - self.dropped)
             if gone > 0:
                 self.compacted = events[gone - 1].version
@@ -95,11 +95,11 @@ class Table:
     # ---- reading ----------------------------------------------------------------------------------
 
     def keys(self, namespace: str = "") -> list[str]:
-        """The present keys in etcd's order; those of one namespace, or all."""
+        """Return the current keys in etcd's order; those of one namespace, or all."""
         return _of_namespace(self._keys.sorted(), namespace)
 
     def at(self, version: int) -> dict[str, Record]:
-        """The state at a version inside the window, in the order of keys. Not to be changed."""
+        """Return the state at a version inside the window, in the order of keys. Must not be modified."""
         last = self.events[-1].version if self.events else self.compacted
         if self._past is not None and self._past[:2] == (version, last):
             return self._past[2]
@@ -115,7 +115,7 @@ class Table:
         return found
 
     def position_after(self, version: int) -> int:
-        """Where a watch that has seen everything up to `version` goes on."""
+        """Return where a watch continues that has seen everything up to `version`."""
         if version < self.compacted:
             raise CompactedError(version, self.compacted)
         return self.dropped + bisect_right(self.events, version, key=_version)
@@ -138,7 +138,7 @@ def _of_namespace(keys: list[str], namespace: str) -> list[str]:
 
 
 class _SortedKeys:
-    """Keys that are sorted when somebody asks. Appending and sorting nearly sorted lists is cheap."""
+    """Keys that are sorted on demand. Appending and sorting nearly sorted lists is cheap."""
 
     def __init__(self) -> None:
         self._keys: list[str] = []
@@ -157,7 +157,7 @@ class _SortedKeys:
         self._dead.add(key)
 
     def sorted(self) -> list[str]:
-        """The living keys in order. Not to be changed."""
+        """Return the current keys in order. Must not be modified."""
         if self._dead:
             self._keys = [key for key in self._keys if key not in self._dead]
             self._dead.clear()

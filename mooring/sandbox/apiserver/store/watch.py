@@ -1,4 +1,4 @@
-"""A watch: a place in the history of a table."""
+"""A watch: a position in the history of a table."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Predicate = Callable[[Record], bool]
 Change = tuple[EventType, Record]
 
 _MOST_BYTES = 4 * 1024 * 1024
-"""Of objects that are taken at once: they are encoded for a client that perhaps does not read them."""
+"""Size of objects taken at once: they are encoded for a client that may not read them."""
 
 
 class Watch:
-    """Reads on from a position, as far as the flush has come. It buffers nothing: a reader that is slower
-    than the window is told so by CompactedError, and nobody waited for it."""
+    """Reads on from a position, up to the last flush. It buffers nothing: a reader that is slower than the
+    window gets CompactedError, and delays no other."""
 
     def __init__(self, table: Table, position: int, matches: Predicate | None = None) -> None:
         self._table = table
@@ -31,8 +31,8 @@ class Watch:
         table.watches.add(self)
 
     def take(self, limit: int) -> list[Change]:
-        """The next changes that concern this watch, at most `limit`, fewer where they are large; empty where
-        there is none yet."""
+        """Return the next matching changes, at most `limit`, fewer if they are large; empty if there are none
+        yet."""
         table = self._table
         start = self._position - table.dropped
         if start < 0:
@@ -50,7 +50,8 @@ class Watch:
         return found
 
     def _unseen(self) -> Iterator[Event]:
-        """The visible events from this position on. By index: an iterator would walk over all before them."""
+        """Yield the visible events from this position on. By index: an iterator would walk over all before
+        them."""
         table = self._table
         places = range(self._position - table.dropped, table.visible - table.dropped)
         return map(table.events.__getitem__, places)
@@ -70,7 +71,7 @@ class Watch:
         return self._position >= self._table.visible
 
     async def wait(self, seconds: float | None = None) -> None:
-        """Until there may be something to take, the watch is closed, or time is up."""
+        """Wait until there may be something to take, the watch is closed, or the timeout has passed."""
         if self.closed or not self.drained:
             return
         loop = asyncio.get_running_loop()
@@ -84,12 +85,12 @@ class Watch:
                 timer.cancel()
 
     def notify(self) -> None:
-        """Called by the flush. A watch whose selector refuses all the new events sleeps on."""
+        """Called by the flush. A watch whose selector matches none of the new events stays asleep."""
         if self._waiter is None:
             return
         try:
             wanted = self._matches is None or self._skip()
-        except Exception:  # the flush goes on: other watches must get their events
+        except Exception:  # the flush continues: other watches must get their events
             log.exception("closing a watch of %s: its selector failed", self._table.name)
             self.close()
         else:
@@ -97,9 +98,9 @@ class Watch:
                 _wake(self._waiter)
 
     def _skip(self) -> bool:
-        """Pass over events that do not concern this watch; whether there is one that does."""
+        """Skip events that do not match; return whether there is one that does."""
         matches = self._matches
-        if self._position < self._table.dropped:  # too slow, which `take` will tell
+        if self._position < self._table.dropped:  # too slow, which `take` will report
             return True
         for event in self._unseen():
             if matches is None or _seen_by(matches, event) is not None:
@@ -108,7 +109,7 @@ class Watch:
         return False
 
     def close(self) -> None:
-        """End the watch; a reader that waits wakes up."""
+        """End the watch and wake its reader."""
         self.closed = True
         self._table.watches.discard(self)
         if self._waiter is not None:
@@ -121,7 +122,7 @@ def _wake(waiter: asyncio.Future[None]) -> None:
 
 
 def _seen_by(matches: Predicate, event: Event) -> Change | None:
-    """The event as someone sees it who only sees what matches: objects come into view and leave it."""
+    """Translate an event for a watch with a selector: objects appear and disappear."""
     before = event.before is not None and matches(event.before)
     after = event.type != "DELETED" and matches(event.record)
     if after:

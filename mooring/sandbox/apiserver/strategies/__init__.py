@@ -1,1 +1,1 @@
-"""What is particular to kinds: one class per kind that differs, in files by group."""
+"""Strategies of kinds that differ from the base class, in files by group."""

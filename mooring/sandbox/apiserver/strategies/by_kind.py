@@ -46,14 +46,14 @@ STRATEGIES: dict[str, type[Strategy]] = {
 
 
 def strategy_of(storage: str, type: ObjectType, *, status: bool) -> Strategy:
-    """The strategy of a built-in kind, by the table it lives in."""
+    """Return the strategy of a built-in kind, by its table."""
     strategy = STRATEGIES.get(storage, Strategy)
     empty = _empty_status(type) if status else None
     return strategy(traits_of(storage, status=status), DEFAULTS.get(storage), RULES.get(storage), empty)
 
 
 def _empty_status(type: ObjectType) -> Callable[[], Tree] | None:
-    """The status of a new object, as Go writes one that holds nothing; None for kinds that write none."""
+    """Return the status of a new object, as Go writes an empty one; None for kinds that write none."""
     field, marks = type.fields.get("status"), zeros(f"{type.module}.{type.name}")
     if field is None or not isinstance(field.type, ObjectType) or marks is None:
         return None

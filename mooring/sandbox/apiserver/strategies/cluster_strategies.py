@@ -1,4 +1,4 @@
-"""Namespaces, nodes and events."""
+"""Strategies of namespaces, nodes, priority classes and events."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FINALIZER = "kubernetes"
 
 
 class NamespaceStrategy(Strategy):
-    """A namespace is held by a finalizer in its spec, until its content is gone and somebody finalizes it."""
+    """A namespace is held by a finalizer in its spec, until its content is deleted and it is finalized."""
 
     def default(self, obj: Tree) -> None:
         super().default(obj)
@@ -40,7 +40,7 @@ class NamespaceStrategy(Strategy):
 
 
 class NodeStrategy(Strategy):
-    """The status of a new node is taken as it comes: kubelets register themselves in one request."""
+    """The status of a new node is accepted: kubelets register themselves in one request."""
 
     def reset_status(self, obj: Tree) -> None:
         if not obj.get("status"):
@@ -52,14 +52,14 @@ class NodeStrategy(Strategy):
 
 
 class PriorityClassStrategy(Strategy):
-    """A priority class has a generation, and nothing that would count."""
+    """A priority class has a generation that never changes."""
 
     def spec_of(self, obj: Tree) -> object:
         return None
 
 
 class EventStrategy(Strategy):
-    """Events of both groups are one kind, and are spoken of as that of the core group."""
+    """Events of both groups are one kind; errors name that of the core group."""
 
     def validate_create(self, obj: Tree) -> list[Cause]:
         return self._refused(obj, super().validate_create(obj))

@@ -1,4 +1,4 @@
-"""Pods: graceful deletion, generations, what their status keeps, and which parts have subresources."""
+"""The strategy of pods: graceful deletion, generations, kept parts of the status, and subresources."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class PodStrategy(Strategy):
         return list(pod_resize(obj, old, qos_class)) if subresource == "resize" else []
 
     def grace_period(self, obj: Tree, asked: int | None) -> int | None:
-        """None once a pod runs nowhere: nobody would have to stop it."""
+        """Return 0 for a pod that runs nowhere."""
         spec = obj["spec"]
         period = asked if asked is not None else spec.get("terminationGracePeriodSeconds", 0)
         if not spec.get("nodeName") or dig(obj, "status", "phase") in ("Failed", "Succeeded"):
@@ -119,7 +119,7 @@ def _gated(write: Write) -> Tree:
 
 
 def _merge_label_keys(spec: Tree, labels: Tree) -> None:
-    """Terms that compare pods by the value of a label ask for the value that this pod has."""
+    """Add the values of this pod's labels to the selectors of terms with label keys."""
     for constraint in spec.get("topologySpreadConstraints") or ():
         _merge_keys(constraint, labels)
     affinity = spec.get("affinity") or {}
@@ -149,7 +149,7 @@ def _merge_keys(term: Tree, labels: Tree) -> None:
 
 
 def _resized(spec: Tree, old: Tree) -> Tree:
-    """The old spec with the resources of the new one. Containers that do not fit are left for validation."""
+    """Return the old spec with the new resources. Containers that differ are left for validation."""
     kinds = ("containers", "initContainers")
     if any(_names(spec.get(kind)) != _names(old.get(kind)) for kind in kinds):
         return spec
@@ -178,7 +178,7 @@ def _with_resources(before: Tree, now: Tree) -> Tree:
 
 
 def qos_class(obj: Tree) -> str:
-    """Guaranteed where all containers limit and request the same cpu and memory; BestEffort without any."""
+    """Guaranteed if all containers limit and request the same cpu and memory; BestEffort without any."""
     spec = obj.get("spec") or {}
     if (spec.get("resources") or {}).get("requests") or (spec.get("resources") or {}).get("limits"):
         return _qos_of([spec])

@@ -1,4 +1,4 @@
-"""Services: addresses and ports on nodes, handed out by the server."""
+"""The strategy of services: allocation of addresses and node ports."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from mooring.sandbox.apiserver.validation.services import is_headless
 
 ADDRESSES: Final = ipaddress.ip_network("10.96.0.0/16")
 FIRST_ADDRESS: Final = str(ADDRESSES[1])
-"""That of the service `kubernetes`."""
-_RESERVED: Final = 256  # the first ones are for those who ask for a certain address
+"""The address of the service `kubernetes`."""
+_RESERVED: Final = 256  # the first ones are reserved for requests of a certain address
 NODE_PORTS: Final = range(30000, 32768)
-_CLUSTER_IP, _TYPE = 0, 1  # of the selectable fields of services
+_CLUSTER_IP, _TYPE = 0, 1  # indexes into the selectable fields of services
 
 
 class ServiceStrategy(Strategy):
@@ -59,7 +59,7 @@ def _hand_out(write: Write, spec: Tree, old: Tree) -> None:
 
 
 def _settle_families(spec: Tree) -> None:
-    """This cluster speaks IPv4 alone; a headless service without selector is somebody else's to fill."""
+    """Set IPv4, the only family of this cluster; headless services without selector get both."""
     if is_headless(spec) and not spec.get("selector"):
         spec.setdefault("ipFamilyPolicy", "RequireDualStack")
         spec.setdefault("ipFamilies", ["IPv4", "IPv6"])
@@ -68,7 +68,7 @@ def _settle_families(spec: Tree) -> None:
 
 
 def _others(write: Write) -> list[tuple[str, ...]]:
-    """The selectable fields of all other services."""
+    """Yield the selectable fields of all other services."""
     table = write.api.store.table("services")
     own = f"{write.namespace}/{write.name}"
     return [record.fields for key, record in table.records.items() if key != own]
@@ -92,7 +92,7 @@ def _check_address(write: Write, wanted: list[str], used: set[str]) -> None:
     try:
         address = ipaddress.ip_address(wanted[0])
     except ValueError:
-        return  # validation says so
+        return  # validation reports it
     if address not in ADDRESSES:
         problem = "the provided network does not match the current range"
     elif wanted[0] in used:
@@ -104,7 +104,7 @@ def _check_address(write: Write, wanted: list[str], used: set[str]) -> None:
 
 
 def _keep_addresses(spec: Tree, old: Tree) -> None:
-    """What was handed out stays, for clients that do not repeat it."""
+    """Keep allocated addresses and ports for clients that do not repeat them."""
     if not spec.get("clusterIP") and not spec.get("clusterIPs"):
         set_or_drop(spec, "clusterIP", old.get("clusterIP"))
     if spec.get("clusterIP") == old.get("clusterIP") and not spec.get("clusterIPs"):

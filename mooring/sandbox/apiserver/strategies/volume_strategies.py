@@ -1,4 +1,4 @@
-"""PersistentVolumeClaims and PersistentVolumes."""
+"""Strategies of PersistentVolumeClaims and PersistentVolumes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ClaimStrategy(Strategy):
 
 
 def _settle_sources(spec: Tree) -> None:
-    """One source under two names, the older of which takes claims and snapshots only."""
+    """Copy dataSource to dataSourceRef or back; the former allows claims and snapshots only."""
     old, new = spec.get("dataSource"), spec.get("dataSourceRef")
     if (
         old is not None
@@ -45,7 +45,7 @@ def _settle_sources(spec: Tree) -> None:
 
 
 class VolumeStrategy(Strategy):
-    """The status tells since when a volume is in its phase."""
+    """The status records since when a volume is in its phase."""
 
     def prepare_create(self, write: Write, obj: Tree) -> None:
         super().prepare_create(write, obj)

@@ -1,4 +1,4 @@
-"""Deployments, Jobs and DaemonSets."""
+"""Strategies of Deployments, Jobs and DaemonSets."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 
 
 class DeploymentStrategy(Strategy):
-    """Annotations count as well: its controller copies them to replica sets."""
+    """Annotations count, too: its controller copies them to replica sets."""
 
     def spec_of(self, obj: Tree) -> object:
         return obj.get("spec"), obj["metadata"].get("annotations") or {}
 
 
 class JobStrategy(Strategy):
-    """A job finds its pods by labels that the server puts on them, unless it says that it has its own."""
+    """A job selects its pods by labels that the server adds, unless it has a manual selector."""
 
     def prepare_create(self, write: Write, obj: Tree) -> None:
         super().prepare_create(write, obj)

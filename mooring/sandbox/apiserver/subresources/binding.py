@@ -1,4 +1,4 @@
-"""binding: a pod gets its node."""
+"""binding: assign a pod to a node."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def bind_pod(request: Request) -> Answer:
 
 
 def bind_named(request: Request) -> Answer:
-    """POST …/bindings: the older way, the binding itself names the pod."""
+    """POST …/bindings: the older form, in which the binding names the pod."""
     binding, write = _read(request)
     pods = request.api.registry.find("", "v1", "pods")
     assert pods is not None

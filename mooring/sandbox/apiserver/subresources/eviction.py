@@ -1,4 +1,4 @@
-"""eviction: a delete that asks the disruption budgets first."""
+"""eviction: a delete subject to disruption budgets."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction s
 
 
 class _Verdict(NamedTuple):
-    """What a budget says: whether this eviction is to be counted in its status."""
+    """A budget that allows the eviction, and whether it is counted in its status."""
 
     budget: Tree
     counted: bool
 
 
 def evict(request: Request) -> Answer:
-    """POST …/pods/NAME/eviction. Raises 429 where a budget does not allow it."""
+    """POST …/pods/NAME/eviction. Raises 429 if a budget does not allow it."""
     write = request.write("CREATE")
     subresource = request.subresource
     assert subresource is not None
@@ -56,7 +56,7 @@ def evict(request: Request) -> Answer:
 
 
 def _ask_budgets(write: Write, pod: Tree) -> _Verdict | None:
-    """None where no budget has a say; raises where one forbids."""
+    """Return the verdict of the pod's budget, or None if none applies. Raises if it forbids the eviction."""
     phase = dig(pod, "status", "phase")
     if phase in ("Succeeded", "Failed", "Pending") or "deletionTimestamp" in pod["metadata"]:
         return None
@@ -98,7 +98,7 @@ def _refusal(message: str, retry_after: int) -> ApiError:
 
 
 def _check(budget: Tree) -> None:
-    """Raises where the budget allows no disruption now."""
+    """Raise if the budget allows no disruption now."""
     name, status = budget["metadata"]["name"], budget.get("status") or {}
     if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
         raise _refusal(f"The disruption budget {name} is still being processed by the server.", 10)
@@ -115,7 +115,7 @@ def _check(budget: Tree) -> None:
 
 
 def _count(write: Write, budget: Tree) -> None:
-    """The controller of budgets will see the pod gone; until then its status remembers the eviction."""
+    """Record the eviction in the budget's status until its controller sees the pod deleted."""
     status = budget["status"]
     status["disruptionsAllowed"] -= 1
     status["disruptedPods"] = {**(status.get("disruptedPods") or {}), write.name: write.api.now()}
@@ -155,7 +155,7 @@ def _resource(write: Write, group: str, plural: str) -> Resource:
 
 
 def _store(write: Write, resource: Resource, obj: Tree) -> None:
-    """Write an object as the server itself, past admission and validation."""
+    """Write an object as the server itself, without admission and validation."""
     own = Write(
         write.api,
         resource,

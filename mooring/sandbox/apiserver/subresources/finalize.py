@@ -1,4 +1,4 @@
-"""finalize: a namespace whose content is gone is let go."""
+"""finalize: remove the finalizers of a namespace whose content is deleted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mooring.sandbox.apiserver.verbs.updating import change
 
 
 def finalize(request: Request) -> Answer:
-    """Set the finalizers in the spec of a namespace; without any, a deleted namespace goes."""
+    """Set the finalizers in the spec of a namespace; without any, a deleted namespace is removed."""
     write = request.write("UPDATE")
     resource = request.resource
     wanted = read_object(write, request.body, request.content_type, resource.codec, resource.gvk)

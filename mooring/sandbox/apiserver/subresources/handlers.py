@@ -1,4 +1,4 @@
-"""Which subresource is answered where."""
+"""Which function answers which subresource."""
 
 from __future__ import annotations
 
@@ -25,4 +25,4 @@ SUBRESOURCES: dict[tuple[str, str], Mapping[str, Handler]] = {
     ("namespaces", "finalize"): {"update": finalize},
     ("*", "scale"): {"get": get_scale, "update": update_scale, "patch": patch_scale},
 }
-"""By table and subresource; a star is any table. What is not here is written like the object itself."""
+"""By table and subresource; a star is any table. Others are written like the object itself."""

@@ -1,4 +1,4 @@
-"""log, attach, exec and portforward: nothing runs here, and that is what is said."""
+"""log, attach, exec and portforward: nothing runs here, and the answers say so."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from mooring.sandbox.apiserver.errors import bad_request
 from mooring.sandbox.apiserver.verbs.reading import get
 from mooring.sandbox.apiserver.verbs.request import Answer, Request, TextAnswer
 
-_NODE_NAME = 0  # of the selectable fields of pods
+_NODE_NAME = 0  # index into the selectable fields of pods
 
 
 def read_log(request: Request) -> Answer:
-    """A line that says that there is no log; nothing at all for a pod that nobody would run yet."""
+    """Return a line that says that there is no log; empty for a pod without a node."""
     record = get(request.api, request.resource, request.namespace, request.name)
     assigned = record.fields[_NODE_NAME]
     return TextAnswer("there are no logs: containers do not run in an embedded cluster\n" if assigned else "")
 
 
 def connect(request: Request) -> Answer:
-    """Refuse: there is no container to be connected with."""
+    """Reject: there is no container to connect to."""
     record = get(request.api, request.resource, request.namespace, request.name)
     if not record.fields[_NODE_NAME]:
         raise bad_request(f"pod {request.name} does not have a host assigned")

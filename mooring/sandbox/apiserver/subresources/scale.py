@@ -1,4 +1,4 @@
-"""scale: the number of replicas of anything that has some, in one shape for all."""
+"""scale: the number of replicas of any kind that has one, as a Scale."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def patch_scale(request: Request) -> Answer:
 
 
 def _apply_scale(request: Request, write: Write, subresource: Subresource) -> Answer:
-    """Applying a Scale is applying the number of replicas to the object."""
+    """Apply a Scale by applying the number of replicas to the object."""
     scale, kind, resource = read_configuration(request), subresource.kind, request.resource
     check_configuration(_SCALE, kind, scale)
     replicas = dig(scale, "spec", "replicas")
@@ -83,7 +83,7 @@ def _rescale(request: Request, write: Write, produce: Callable[[Tree], Tree]) ->
     present = get(request.api, resource, request.namespace, request.name)
     wanted = produce(_scale(request, present))
     replicas = dig(wanted, "spec", "replicas") or 0
-    if replicas < 0 and not resource.custom:  # those tell it in the words of their definition
+    if replicas < 0 and not resource.custom:  # custom resources are validated by their definition
         cause = invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
         raise invalid("autoscaling", "Scale", request.name, [cause])
     version = dig(wanted, "metadata", "resourceVersion")
@@ -99,7 +99,7 @@ def _rescale(request: Request, write: Write, produce: Callable[[Tree], Tree]) ->
 
 
 def _scale(request: Request, record: Record) -> Tree:
-    """The Scale of an object."""
+    """Return the Scale of an object."""
     obj = decode_record(record, "", "")
     known = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     metadata = {name: obj["metadata"][name] for name in known if name in obj["metadata"]}
@@ -120,7 +120,7 @@ def _scale(request: Request, record: Record) -> Tree:
 
 
 def _selector(selector: Tree | None) -> str:
-    """A selector as text. Replication controllers have a plain map, the others the full form."""
+    """Format a selector. Replication controllers have a plain map, others the full form."""
     if not selector:
         return ""
     expressions = selector.get("matchExpressions") or []

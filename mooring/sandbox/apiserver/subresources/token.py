@@ -1,4 +1,4 @@
-"""token: somebody asks for a token of a service account."""
+"""token: issue a token for a service account."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _settled(spec: Tree) -> Tree:
 
 
 def _bound(request: Request, spec: Tree) -> tuple[str, Tree] | None:
-    """The object that a token shall end with."""
+    """Return the object that the token is bound to."""
     wanted = spec.get("boundObjectRef")
     if not wanted:
         return None

@@ -1,1 +1,1 @@
-"""What may be written: rules shared by kinds, and those of each kind."""
+"""Validation of objects: rules shared by kinds, and those of each kind."""

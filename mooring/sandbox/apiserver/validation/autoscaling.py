@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscalers, as version 2 has them."""
+"""HorizontalPodAutoscalers, in version 2."""
 
 from __future__ import annotations
 

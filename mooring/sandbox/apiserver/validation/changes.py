@@ -1,4 +1,4 @@
-"""What changed between two trees, for the person who may not change it."""
+"""Differences between two trees, for messages about forbidden changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST = 20
 
 
 def difference(old: Any, new: Any) -> str:
-    """The changed values, a line for each as it was and as it would be."""
+    """Return the changed values, one line with the old and one with the new value of each."""
     lines = list(_lines("", old, new))
     more = [f"  … and {len(lines) - _MOST} more"] if len(lines) > _MOST else []
     return "\n".join([*lines[:_MOST], *more])

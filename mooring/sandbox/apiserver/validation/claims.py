@@ -108,7 +108,7 @@ def claim_update(obj: Tree, old: Tree) -> Causes:
             f"metadata.annotations.{_CLASS_ANNOTATION}", new_annotation or "", "field is immutable"
         )
     if before.get("storageClassName") is None and given is not None and old_annotation in (None, given):
-        spec["storageClassName"] = None  # a claim that waited for a class gets one
+        spec["storageClassName"] = None  # a claim without a class may get one
     storage = dig(spec, "resources", "requests", "storage")
     was = dig(before, "resources", "requests", "storage")
     if dig(obj, "status", "phase") == "Bound":

@@ -43,7 +43,7 @@ class PodParts(NamedTuple):
     grace_period: int | None
     restart_policy: str
     is_pod: bool
-    """Whether this is a pod and no template of one."""
+    """Whether this is a pod and not a template."""
 
 
 def containers(path: str, found: Sequence[Tree], parts: PodParts) -> Causes:
@@ -98,7 +98,7 @@ _EPHEMERAL_FORBIDDEN: Final = (
 
 
 def ephemeral_containers(path: str, found: Sequence[Tree], others: Iterable[Tree], parts: PodParts) -> Causes:
-    """Containers for looking into a running pod: nothing may rely on them."""
+    """Validate ephemeral containers, for debugging a running pod: nothing may depend on them."""
     targets = {container.get("name", "") for container in others}
     names, why = set(targets), "cannot be set for an Ephemeral Container"
     for index, container in enumerate(found):
@@ -120,7 +120,7 @@ def ephemeral_containers(path: str, found: Sequence[Tree], others: Iterable[Tree
 
 
 def _container(path: str, container: Tree, parts: PodParts) -> Causes:
-    """What all kinds of containers have in common."""
+    """Validate what all kinds of containers share."""
     name, image = container.get("name", ""), container.get("image", "")
     if not name or dns_label(name):
         yield from required_text(f"{path}.name", name, dns_label)
@@ -171,11 +171,11 @@ _MEMBERS: Final[tuple[tuple[str, Callable[[str, Sequence[Tree]], Causes]], ...]]
     ("env", environment),
     ("envFrom", env_from),
 )
-"""What is looked at by itself, where it is there."""
+"""Rules of optional members."""
 
 
 def host_port_conflicts(path: str, found: Iterable[Tree]) -> Causes:
-    """No two ports on the host alike."""
+    """Host ports must be unique."""
     seen = set()
     for index, container in enumerate(found):
         for number, port in enumerate(container.get("ports") or ()):

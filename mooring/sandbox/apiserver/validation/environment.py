@@ -1,4 +1,4 @@
-"""Environment variables of containers, and where they come from."""
+"""Environment variables of containers, and their sources."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _file_key(path: str, found: Tree) -> Causes:
 
 
 def field_selector(path: str, selector: Tree, supported: Sequence[str]) -> Causes:
-    """A field of the pod itself; labels and annotations by key."""
+    """Validate a reference to a field of the pod; labels and annotations by key."""
     field = selector.get("fieldPath", "")
     if not selector.get("apiVersion"):
         yield required(f"{path}.apiVersion")

@@ -1,4 +1,4 @@
-"""Events: those of today say when they happened and who tells of it; older ones are let through with less."""
+"""Events. Those of events.k8s.io must be complete; those of the core group need less."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FIXED: Final = (
 
 
 def event(obj: Tree) -> Causes:
-    """A new event, in the shape in which both kinds are stored."""
+    """Validate a new event, in the form in which both kinds are stored."""
     yield from _any_event(obj)
     if obj.get("apiVersion") != _NEW:
         return

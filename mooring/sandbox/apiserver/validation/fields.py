@@ -1,4 +1,4 @@
-"""Rules that many fields share. A rule gives causes: what is wrong with the value at a path."""
+"""Rules that many fields share. A rule yields causes: what is wrong with the value at a path."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mooring.sandbox.apiserver.validation.names import percent, port_name, port_
 
 Causes = Iterator[Cause]
 Text = Callable[[str], Sequence[str]]
-"""A rule of names."""
+"""A rule for names."""
 
 NEGATIVE = "must be greater than or equal to 0"
 NOT_POSITIVE = "must be greater than zero"
@@ -39,7 +39,7 @@ def nonnegative(path: str, value: int | None) -> Causes:
 
 
 def nonnegatives(path: str, tree: Mapping[str, Any], *names: str) -> Causes:
-    """The same for several members."""
+    """Check that several members are not negative."""
     for name in names:
         value = tree.get(name)
         if value is not None and value < 0:
@@ -78,12 +78,12 @@ def int_or_percent(path: str, value: int | str) -> Causes:
 
 
 def percent_of(value: int | str | None) -> int | None:
-    """The number of a percentage, None for anything else. Nothing that makes sense has more digits."""
+    """Return the number of a percentage, None for anything else. Only the last 18 digits count."""
     return int(value[:-1][-18:]) if isinstance(value, str) and not percent(value) else None
 
 
 def amount(value: int | str | None) -> int:
-    """A count or the number of a percentage; 0 for what is neither."""
+    """Return a count or the number of a percentage; 0 for anything else."""
     if isinstance(value, int):
         return value
     return percent_of(value) or 0
@@ -95,13 +95,13 @@ def at_most_100_percent(path: str, value: int | str) -> Causes:
 
 
 def port_or_name(path: str, value: int | str) -> Causes:
-    """A port by its number or by its name in the container."""
+    """Validate a port by its number or by its name in the container."""
     for problem in port_name(value) if isinstance(value, str) else port_number(value):
         yield invalid_value(path, value, problem)
 
 
 def ip_address(path: str, value: str) -> Causes:
-    if _IPV4.fullmatch(value):  # nearly all of them, and much quicker
+    if _IPV4.fullmatch(value):  # nearly all of them, and much faster
         return
     try:
         found = ipaddress.ip_address(value)
@@ -113,7 +113,7 @@ def ip_address(path: str, value: str) -> Causes:
 
 
 def relative_path(path: str, value: str) -> Causes:
-    """A path below some directory."""
+    """Validate a path below some directory."""
     if value.startswith("/"):
         yield invalid_value(path, value, "must be a relative path")
     yield from no_backsteps(path, value)

@@ -38,7 +38,7 @@ def job(obj: Tree) -> Causes:
 
 
 def _generated_selector(obj: Tree) -> Causes:
-    """The labels that the server itself puts on the pods of a job."""
+    """The labels that the server adds to the pods of a job."""
     spec, selector = obj["spec"], obj["spec"].get("selector")
     if spec.get("manualSelector") or selector is None:
         return
@@ -130,7 +130,7 @@ def job_update(obj: Tree, old: Tree) -> Causes:
 
 
 def _template_update(obj: Tree, old: Tree) -> Causes:
-    """A suspended job that has not begun may be sent elsewhere, with other resources."""
+    """A suspended job that has not started may change its scheduling and resources."""
     new, before = obj["spec"].get("template") or {}, old["spec"].get("template") or {}
     suspended = bool(old["spec"].get("suspend"))
     if suspended and dig(old, "status", "startTime") is None:
@@ -162,7 +162,7 @@ def _without_resources(template: Tree) -> Tree:
 
 # ---- CronJob --------------------------------------------------------------------------------------
 
-_FIELDS: Final = (  # the lowest and highest of each field of a schedule, and names for its numbers
+_FIELDS: Final = (  # bounds of each field of a schedule, and names for its numbers
     (0, 59, ()),
     (0, 23, ()),
     (1, 31, ()),
@@ -214,7 +214,7 @@ def _cron_spec(spec: Tree, before: str) -> Causes:
 
 
 def schedule_problem(schedule: str) -> str:
-    """What is wrong with a schedule in the form of cron, in the words of the parser that Kubernetes uses."""
+    """Validate a cron schedule, with the messages of the parser that Kubernetes uses."""
     if schedule.startswith(("TZ=", "CRON_TZ=")):
         schedule = schedule.partition(" ")[2].strip()
     if schedule.startswith("@"):

@@ -1,4 +1,4 @@
-"""Labels, and the selectors that ask for them: of pods, and of nodes."""
+"""Labels and selectors, of pods and of nodes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def labels(path: str, found: Mapping[str, str] | None) -> Causes:
 
 
 def sound_labels(found: Mapping[str, str] | None) -> bool:
-    """Whether nothing is wrong with them: the quick answer."""
+    """Whether labels are valid, quickly."""
     if found:
         for key, value in found.items():
             if qualified_name(key) or label_value(value):
@@ -63,7 +63,7 @@ def _key_and_values(path: str, key: str, values: Sequence[str]) -> Causes:
 
 
 def matches(selector: Tree | None, found: Mapping[str, str] | None) -> bool | None:
-    """Whether a selector selects these labels; None where it cannot be understood."""
+    """Whether a selector selects these labels; None if it is invalid."""
     try:
         compiled = compile_selector(msgspec.convert(selector or {}, LabelSelector))
     except (SelectorError, msgspec.ValidationError):
@@ -79,7 +79,7 @@ def is_empty(selector: Tree) -> bool:
 
 
 def node_selector(path: str, selector: Tree) -> Causes:
-    """The required terms of node affinity, of pods and of volumes."""
+    """Validate the required terms of node affinity, of pods and of volumes."""
     terms = selector.get("nodeSelectorTerms")
     if not terms:
         yield required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")
@@ -88,7 +88,7 @@ def node_selector(path: str, selector: Tree) -> Causes:
 
 
 def node_selector_term(path: str, term: Tree, *, any_values: bool = False) -> Causes:
-    """`any_values` leaves out the check of values: a preference that nothing satisfies does no harm."""
+    """`any_values` skips the check of values: a preference that nothing satisfies is harmless."""
     for index, expression in enumerate(term.get("matchExpressions") or ()):
         yield from _node_expression(f"{path}.matchExpressions[{index}]", expression, any_values)
     for index, expression in enumerate(term.get("matchFields") or ()):
@@ -127,7 +127,7 @@ def _node_field(path: str, expression: Tree) -> Causes:
 
 
 def topology_terms(path: str, terms: Sequence[Tree]) -> Causes:
-    """The allowed topologies of a storage class."""
+    """Validate the allowed topologies of a storage class."""
     seen: set[frozenset[tuple[str, frozenset[str]]]] = set()
     for index, term in enumerate(terms):
         at = f"{path}[{index}].matchLabelExpressions"

@@ -1,4 +1,4 @@
-"""The metadata of objects, whatever their kind."""
+"""The metadata of objects of any kind."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _UNQUALIFIED = "name is neither a standard finalizer name nor is it fully qualif
 def validate_metadata(
     metadata: Tree, rule: Callable[[str], Sequence[str]], *, any_finalizer: bool = False
 ) -> list[Cause]:
-    """What is wrong with the metadata of an object; `rule` is that of the names of its kind, and some kinds
-    may have any finalizer that is a name."""
+    """Validate the metadata of an object; `rule` is that for the names of its kind. With `any_finalizer`,
+    finalizers need no domain."""
     found = metadata.get
     if not (
         found("generateName")
@@ -29,14 +29,14 @@ def validate_metadata(
         or not found("name")
         or rule(found("name", ""))
         or not sound_labels(found("labels"))
-    ):  # nothing but a name and labels: most objects by far
+    ):  # just a name and labels: most objects by far
         return []
     return [*_names(metadata, rule), *_rest(metadata, any_finalizer)]
 
 
 def _names(metadata: Tree, rule: Callable[[str], Sequence[str]]) -> Causes:
     prefix, name = metadata.get("generateName", ""), metadata.get("name", "")
-    if prefix:  # what is appended to it makes up for a dash at the end
+    if prefix:  # a suffix follows the dash
         for problem in rule(prefix[:-1] + "a" if prefix.endswith("-") and len(prefix) > 1 else prefix):
             yield invalid_value("metadata.generateName", prefix, problem)
     if not name:
@@ -57,7 +57,7 @@ def validate_annotations(path: str, found: Tree | None) -> Causes:
     if not found:
         return
     for key in found:
-        for problem in qualified_name(key.lower()):  # the case does not matter
+        for problem in qualified_name(key.lower()):  # case does not matter
             yield invalid_value(path, key, problem)
     if sum(len(key.encode()) + len(value.encode()) for key, value in found.items()) > _ANNOTATION_BYTES:
         yield too_long(path, _ANNOTATION_BYTES)
@@ -95,8 +95,8 @@ def _finalizers(path: str, finalizers: list[str], any_finalizer: bool) -> Causes
 
 
 def validate_metadata_update(metadata: Tree, old: Tree, *, any_finalizer: bool = False) -> Causes:
-    """What is wrong with the metadata after an update, and what the update changed that it may not."""
-    if metadata == old:  # then it was found to be good before
+    """Validate the metadata after an update, and what the update may not change."""
+    if metadata == old:  # it was valid before
         return
     if "deletionTimestamp" in old:
         present = old.get("finalizers") or ()
@@ -111,7 +111,7 @@ def validate_metadata_update(metadata: Tree, old: Tree, *, any_finalizer: bool =
 
 
 def finalizer(path: str, name: str) -> Causes:
-    """A finalizer in the spec of a namespace."""
+    """Validate a finalizer in the spec of a namespace."""
     yield from text(path, name, qualified_name)
     if "/" not in name and name not in _STANDARD_FINALIZERS:
         yield invalid_value(path, name, _UNQUALIFIED)

@@ -1,6 +1,6 @@
-"""The rules of names, labels and the like, each with the words in which Kubernetes states it.
+"""Rules for names, labels and the like, with Kubernetes' messages.
 
-A rule gives the problems of a text, none where it follows the rule.
+A rule returns the problems of a text, none if it is valid.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def dns_label(text: str) -> Sequence[str]:
 
 
 def path_segment(text: str) -> Sequence[str]:
-    """What any name must be, whatever its kind."""
+    """Names of any kind."""
     if text in (".", ".."):
         return [f"may not be '{text}'"]
     return [f"may not contain '{mark}'" for mark in "/%" if mark in text]
@@ -111,7 +111,7 @@ def label_value(text: str) -> Sequence[str]:
 
 
 def port_name(text: str) -> Sequence[str]:
-    """Names of ports, as containers give them and probes and services refer to them."""
+    """Names of ports, in containers, probes and services."""
     problems = [] if len(text) <= 15 else ["must be no more than 15 characters"]
     if not _PORT_NAME.fullmatch(text):
         problems.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
@@ -138,7 +138,7 @@ def env_name(text: str) -> Sequence[str]:
 
 
 def config_key(text: str) -> Sequence[str]:
-    """Keys of config maps and secrets, which become names of files."""
+    """Keys of config maps and secrets, which become file names."""
     problems = [] if len(text) <= 253 else ["must be no more than 253 characters"]
     if not _CONFIG_KEY.fullmatch(text):
         problems.append(CONFIG_KEY)

@@ -1,4 +1,4 @@
-"""Resizing: the cpu and memory of a pod's containers may change, nothing else."""
+"""Resizing pods: only the cpu and memory of containers may change."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _pod_level(new: Tree | None, old: Tree) -> Causes:
 
 
 def _fixed(container: Tree) -> Tree:
-    """The container without what may be resized."""
+    """Return the container without what may be resized."""
     resources = container.get("resources") or {}
     kept = {
         name: {key: value for key, value in (resources.get(name) or {}).items() if key not in _RESIZABLE}

@@ -1,4 +1,4 @@
-"""Pods: what a new one must be, and what may change in an old one."""
+"""Pods: new ones, and allowed changes of existing ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SYSTEM_CONDITIONS: Final = ("PodScheduled", "Ready", "Initialized")
 
 
 def pod(obj: Tree) -> Causes:
-    """What is wrong with a pod, new or old."""
+    """Validate a pod, new or updated."""
     metadata, spec = obj["metadata"], obj["spec"]
     yield from pod_annotations("metadata.annotations", metadata.get("annotations"), spec)
     yield from pod_spec("spec", spec, metadata.get("name", ""))
@@ -93,7 +93,7 @@ def _deadline(new: int | None, old: int | None) -> Causes:
 
 
 def _tolerations_added(new: Sequence[Tree], old: Sequence[Tree]) -> Causes:
-    """Tolerations may be added, and the seconds of present ones may change."""
+    """Allow only additional tolerations, and changed seconds of present ones."""
     kept = {frozenset(_without(toleration, "tolerationSeconds").items()) for toleration in new}
     if not kept.issuperset(frozenset(_without(one, "tolerationSeconds").items()) for one in old):
         why = "existing toleration can not be modified except its tolerationSeconds"
@@ -113,12 +113,12 @@ def _without(tree: Tree, *names: str) -> Tree:
 
 
 def _with(tree: Tree, other: Tree, *names: str) -> Tree:
-    """The tree with members as another one has them."""
+    """Return the tree with members of another one."""
     return {**_without(tree, *names), **{name: other[name] for name in names if name in other}}
 
 
 def _rest_unchanged(spec: Tree, old: Tree) -> Causes:
-    """What is left once everything that may change is as it was."""
+    """Nothing else may change: what may is masked with its old value."""
     masked = _with(spec, old, "activeDeadlineSeconds", "schedulingGates", "tolerations")
     for kind in ("containers", "initContainers"):
         if masked.get(kind):
@@ -135,7 +135,7 @@ def _rest_unchanged(spec: Tree, old: Tree) -> Causes:
 
 
 def _narrowed(masked: Tree, old: Tree) -> Causes:
-    """A gated pod may be restricted to fewer nodes; what was allowed is masked."""
+    """A gated pod may be restricted to fewer nodes; allowed changes are masked."""
     new, before = masked.get("nodeSelector") or {}, old.get("nodeSelector") or {}
     if any(new.get(key) != value for key, value in before.items()):
         why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
@@ -188,7 +188,7 @@ def pod_status(obj: Tree, old: Tree) -> Causes:
 
 
 def _restarts(name: str, new: Sequence[Tree], old: Sequence[Tree], spec: Tree) -> Causes:
-    """A container that ended for good does not run again."""
+    """A container that terminated for good must not be restarted."""
     states = {status.get("name"): status.get("state") or {} for status in new}
     for index, status in enumerate(old):
         ended = dig(status, "state", "terminated")
@@ -209,7 +209,7 @@ def _starts_again(kind: str, name: str, code: int, spec: Tree) -> bool:
 
 
 def pod_ephemeral_containers(obj: Tree, old: Tree) -> Causes:
-    """Ephemeral containers may be added, and then stay as they are."""
+    """Ephemeral containers may be added, and must not change afterwards."""
     if _MIRROR in (old["metadata"].get("annotations") or {}):
         yield forbidden_value("", "static pods do not support ephemeral containers")
         return

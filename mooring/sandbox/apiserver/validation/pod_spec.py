@@ -1,4 +1,4 @@
-"""The spec of pods, and of the templates that pods are made from."""
+"""The spec of pods and of pod templates."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ _MEMBERS: Final[tuple[tuple[str, Callable[[str, Any], Causes]], ...]] = (
     ("overhead", _overhead),
     ("os", _system),
 )
-"""What is looked at by itself, where it is there."""
+"""Rules of optional members."""
 
 
 def pod_spec(path: str, spec: Tree, pod: str | None) -> Causes:
@@ -123,7 +123,7 @@ def pod_spec(path: str, spec: Tree, pod: str | None) -> Causes:
 
 
 def _parts(path: str, spec: Tree, pod: str | None) -> Causes:
-    """Volumes, claims and the containers that use them."""
+    """Validate volumes, claims and the containers that use them."""
     found: dict[str, Tree] = {}
     if spec.get("volumes"):
         found, causes = volumes(f"{path}.volumes", spec["volumes"], pod or "")
@@ -172,7 +172,7 @@ def _resource_claims(path: str, claims: Iterable[Tree]) -> Causes:
 
 
 def _host_network(path: str, spec: Tree, is_pod: bool) -> Causes:
-    """Ports of pods on the network of their host are the host's."""
+    """Container ports equal host ports in the host network."""
     for index, container in enumerate(spec.get("containers") or ()):
         for number, port in enumerate(container.get("ports") or ()):
             host, own = port.get("hostPort", 0), port.get("containerPort", 0)
@@ -209,7 +209,7 @@ def _pod_resources(path: str, spec: Tree) -> Causes:
 
 
 def pod_annotations(path: str, annotations: Tree | None, spec: Tree) -> Causes:
-    """Annotations of pods that mean something to Kubernetes."""
+    """Validate annotations of pods that Kubernetes interprets."""
     if not annotations:
         return
     if _MIRROR in annotations and not spec.get("nodeName"):

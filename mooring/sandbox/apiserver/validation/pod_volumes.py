@@ -32,11 +32,11 @@ _NEEDED: Final = {
     "portworxVolume": ("volumeID",),
     "vsphereVolume": ("volumePath",),
 }
-"""What the simpler kinds of volumes cannot be without."""
+"""Required members of the simpler kinds of volumes."""
 
 
 def volumes(path: str, found: Sequence[Tree], pod: str) -> tuple[dict[str, Tree], list[Cause]]:
-    """The good volumes by name, and what is wrong with the others; `pod` is the name of the pod, if any."""
+    """Return the valid volumes by name, and the causes of others; `pod` is the name of the pod, if any."""
     good: dict[str, Tree] = {}
     causes: list[Cause] = []
     own = {f"{pod}-{volume.get('name')}" for volume in found if pod and volume.get("ephemeral") is not None}
@@ -60,7 +60,7 @@ def _source(path: str, volume: Tree, pod: str) -> Causes:
     if not given:
         yield required(path, "must specify a volume type")
         return
-    given.sort(key=lambda name: name != "emptyDir")  # any other is one too many
+    given.sort(key=lambda name: name != "emptyDir")  # only one source is allowed
     kind, found = given[0], volume[given[0]]
     at = f"{path}.{kind}"
     for name in _NEEDED.get(kind, ()):
@@ -82,7 +82,7 @@ def _source(path: str, volume: Tree, pod: str) -> Causes:
 
 
 def _ephemeral(at: str, path: str, volume: Tree, pod: str) -> Causes:
-    """The template of a claim that is made for this pod alone."""
+    """Validate the template of a claim that is created for this pod alone."""
     template = volume["ephemeral"].get("volumeClaimTemplate")
     if template is None:
         yield required(f"{at}.volumeClaimTemplate")

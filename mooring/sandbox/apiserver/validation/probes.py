@@ -1,4 +1,4 @@
-"""Probes and lifecycle hooks: what the kubelet does to a container from outside."""
+"""Probes and lifecycle hooks of containers."""
 
 from __future__ import annotations
 

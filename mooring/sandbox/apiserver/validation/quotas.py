@@ -63,7 +63,7 @@ def _limit(path: str, kind: str, limit: Tree) -> Causes:
         yield from _bounds(path, limit, resource)
 
 
-_ORDER: Final = (  # what must not exceed what, where it is told, and how both are called
+_ORDER: Final = (  # which bound must not exceed which, the path of the error, and the names of both
     ("min", "max", "min", "min value", "max value"),
     ("min", "defaultRequest", "defaultRequest", "min value", "default request value"),
     ("defaultRequest", "max", "defaultRequest", "default request value", "max value"),

@@ -1,4 +1,4 @@
-"""Names and quantities of resources, and what containers, pods and nodes may ask of them."""
+"""Names and quantities of resources of containers, pods and nodes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _POD_LEVEL = ("cpu", "memory")
 
 
 def is_native(name: str) -> bool:
-    """Whether a resource is Kubernetes' own; names without a domain are."""
+    """Whether a resource is a native one: names without a domain are."""
     return "/" not in name or "kubernetes.io/" in name
 
 
@@ -71,7 +71,7 @@ def is_quota_standard(name: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _is_whole(name: str) -> bool:
-    """Whether a resource comes in whole numbers only."""
+    """Whether a resource has whole numbers only."""
     return name in _COUNTED or is_extended(name)
 
 
@@ -106,7 +106,7 @@ def pod_resource_name(path: str, name: str) -> Causes:
 
 
 def resource_value(path: str, name: str, quantity: str) -> Causes:
-    """A quantity of a resource: not negative, and whole where it cannot be divided."""
+    """Validate a quantity: not negative, and whole if the resource cannot be divided."""
     nano = parse(quantity)
     if nano < 0:
         yield invalid_value(path, quantity, NEGATIVE)
@@ -140,7 +140,7 @@ def _good_name(rule: NameRule, name: str) -> bool:
 def resource_requirements(
     path: str, found: Tree, claims: Collection[str] = (), rule: NameRule = container_resource_name
 ) -> Causes:
-    """Requests, limits and claims of a container, or of a whole pod."""
+    """Validate requests, limits and claims of a container, or of a pod."""
     requests: Quantities = found.get("requests") or {}
     limits: Quantities = found.get("limits") or {}
     pages = False
@@ -176,7 +176,7 @@ def _request(path: str, name: str, quantity: str, limit: str | None) -> Causes:
 
 
 def _claims(path: str, claims: list[Tree], known: Collection[str]) -> Causes:
-    """Claims of the pod that a container uses, each once: whole, or by its requests."""
+    """Validate the claims of a container: unique, as a whole or by their requests."""
     seen: set[str] = set()
     for index, claim in enumerate(claims):
         at, name, request = f"{path}[{index}]", claim.get("name", ""), claim.get("request", "")

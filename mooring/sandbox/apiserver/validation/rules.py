@@ -1,4 +1,4 @@
-"""Which kind has which rules, besides those of names and metadata."""
+"""Which kind has which rules, in addition to those for names and metadata."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _anything(obj: Tree, old: Tree) -> Iterable[Cause]:
 
 
 class Rules(NamedTuple):
-    """What is wrong with an object of some kind: a new one, one that was another before, and its status."""
+    """The rules of a kind: for new objects, for updates, and for updates of the status."""
 
     create: Callable[[Tree], Iterable[Cause]]
     update: Callable[[Tree, Tree], Iterable[Cause]]
@@ -34,7 +34,7 @@ class Rules(NamedTuple):
 
 
 def _always(rule: Callable[[Tree], Iterable[Cause]]) -> Rules:
-    """What must hold at any time, whatever was before."""
+    """Rules that do not depend on the old object."""
     return Rules(rule, lambda obj, old: rule(obj))
 
 
@@ -75,4 +75,4 @@ RULES: dict[str, Rules] = {
     ),
     "storageclasses.storage.k8s.io": Rules(cluster.storage_class, cluster.storage_class_update),
 }
-"""By the table that a kind lives in."""
+"""By the table of a kind."""

@@ -1,4 +1,4 @@
-"""What pods and nodes say to the scheduler: tolerations and taints, affinity, spreading, gates."""
+"""Scheduling constraints: tolerations and taints, affinity, topology spread, scheduling gates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mooring.sandbox.apiserver.validation.labels import label_selector, node_sel
 from mooring.sandbox.apiserver.validation.names import dns_label, label_value, qualified_name
 
 EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_COMPARISONS: Final = ("Lt", "Gt")  # known, and off by default in 1.36
+_COMPARISONS: Final = ("Lt", "Gt")  # supported, and off by default in 1.36
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -130,7 +130,7 @@ def _pod_affinity_term(path: str, term: Tree) -> Causes:
 
 
 def _label_keys(path: str, term: Tree) -> Causes:
-    """matchLabelKeys and mismatchLabelKeys, after they were merged into the selector."""
+    """Validate matchLabelKeys and mismatchLabelKeys, after they were merged into the selector."""
     selector = term.get("labelSelector")
     same, other = term.get("matchLabelKeys") or (), term.get("mismatchLabelKeys") or ()
     for name, keys in (("matchLabelKeys", same), ("mismatchLabelKeys", other)):
@@ -149,7 +149,7 @@ def _label_keys(path: str, term: Tree) -> Causes:
 
 
 def _keys_asked_twice(path: str, keys: Sequence[str], selector: Tree) -> Causes:
-    """The selector asks for each key once already: the merge has put it there."""
+    """Each key must be in the selector only once: the merge has added it."""
     positions = {key: index for index, key in enumerate(keys)}
     seen = set(selector.get("matchLabels") or ())
     for expression in selector.get("matchExpressions") or ():
@@ -219,7 +219,7 @@ def scheduling_gates(path: str, found: Sequence[Tree]) -> Causes:
 
 
 def node_affinity_narrowed(path: str, new: Tree | None, old: Tree | None) -> Causes:
-    """The node affinity of a gated pod may only be made narrower."""
+    """The node affinity of a gated pod may only be narrowed."""
     before = dig(old, _REQUIRED, "nodeSelectorTerms") or []
     if not before:
         return
@@ -243,7 +243,7 @@ def _only_adds(term: Tree, was: Tree) -> bool:
 
 
 def _as_shown(term: Tree) -> Tree:
-    """A term as the API server shows its internal types: with the names of Go's fields."""
+    """Show a term in the form of the API server's internal types: with the names of Go's fields."""
     return {
         shown: [
             {"Key": one.get("key", ""), "Operator": one.get("operator", ""), "Values": one.get("values")}
@@ -255,7 +255,7 @@ def _as_shown(term: Tree) -> Tree:
 
 
 def node_selector_as_shown(selector: Tree | None) -> Tree | None:
-    """The same for the required terms of a volume."""
+    """Show the required terms of a volume in the form of the internal types."""
     if selector is None:
         return None
     return {"NodeSelectorTerms": [_as_shown(term) for term in selector.get("nodeSelectorTerms") or ()]}

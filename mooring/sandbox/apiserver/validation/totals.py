@@ -1,4 +1,4 @@
-"""What the containers of a pod add up to."""
+"""Sums of the resources of a pod's containers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Nano = dict[str, int]
 
 
 def aggregate_texts(spec: Tree, kind: str) -> dict[str, str]:
-    """The same as quantities are written, each in the family of suffixes of the first that is summed."""
+    """Return the sums as quantities, each with the suffixes of the first summand."""
     members = ("containers", "initContainers")
     given = [_quantities(one, kind) for member in members for one in spec.get(member) or ()]
     found = {}
@@ -22,8 +22,8 @@ def aggregate_texts(spec: Tree, kind: str) -> dict[str, str]:
 
 
 def aggregate(spec: Tree, kind: str) -> Nano:
-    """The `requests` or `limits` of a pod: its containers and sidecars together, or the largest moment of its
-    start, when init containers run one after another beside the sidecars begun so far."""
+    """Return the `requests` or `limits` of a pod: the sum of its containers and sidecars, or the peak of its
+    start, when init containers run in sequence next to the sidecars started before."""
     total: Nano = {}
     for container in spec.get("containers") or ():
         _add(total, _of(container, kind))

@@ -1,5 +1,5 @@
-"""Kinds that make pods from a template and keep a number of them: Deployment, ReplicaSet, StatefulSet,
-DaemonSet, ReplicationController."""
+"""Kinds that keep a number of pods from a template: Deployment, ReplicaSet, StatefulSet, DaemonSet,
+ReplicationController."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _selector(spec: Tree, kind: str) -> Causes:
 
 
 def _selects(spec: Tree) -> Causes:
-    """The selector must select what the template makes."""
+    """The selector must match the labels of the template."""
     selector, found = spec.get("selector"), dig(spec, "template", "metadata", "labels")
     if selector is None or (not is_empty(selector) and matches(selector, found) is False):
         yield invalid_value("spec.template.metadata.labels", found, _UNMATCHED)
@@ -58,7 +58,7 @@ def _template(spec: Tree, kind: str) -> Causes:
 
 
 def _long_running(spec: Tree, kind: str) -> Causes:
-    """Pods that are replaced when they end are restarted anyway."""
+    """Only the restart policy Always is allowed."""
     policy = dig(spec, "template", "spec", "restartPolicy") or ""
     if policy != "Always":
         yield not_supported("spec.template.spec.restartPolicy", policy, ("Always",))
@@ -74,7 +74,7 @@ def _unreadable(spec: Tree, why: str) -> Causes:
 
 
 def replicas_within(path: str, status: Tree, *names: str) -> Causes:
-    """Counts of a status: no number of replicas exceeds their total, and those available are ready."""
+    """Validate the counts of a status: none exceeds the total, and available replicas are ready."""
     total, ready = status.get("replicas", 0), status.get("readyReplicas", 0)
     for name in names:
         if status.get(name, 0) > total:
@@ -208,7 +208,7 @@ def _stateful_spec(spec: Tree) -> Causes:
 
 
 def _as_controlled(spec: Tree) -> Tree:
-    """The template with what the controller adds: volumes of the claims, and names of its own."""
+    """Return the template with what the controller adds: volumes of the claims, and generated names."""
     template: Tree = spec.get("template") or {}
     pod = {
         name: value

@@ -1,1 +1,1 @@
-"""What may be asked of the API, without HTTP: one module per verb."""
+"""The verbs of the API, without HTTP: one module per verb."""

@@ -1,4 +1,4 @@
-"""The bodies of requests: from bytes in some media type to the tree of the expected kind."""
+"""Decoding of request bodies: from bytes of a media type to a tree of the expected kind."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from mooring.sandbox.apiserver.objects import Tree, encode_json
 
 JSON, YAML = "application/json", "application/yaml"
 ACCEPTED = (JSON, YAML, protobuf.MEDIA_TYPE)
-_LONGEST_YAML = 512 * 1024  # YAML is slow to read; clients of any size send JSON
+_LONGEST_YAML = 512 * 1024  # YAML is slow to parse; large clients send JSON
 _DEEPEST_YAML = 200
-_MOST_YAML_NODES = 5_000  # which take some 50 ms, during which nobody else is answered
+_MOST_YAML_NODES = 5_000  # about 50 ms, during which all other requests wait
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -34,7 +34,7 @@ _type_meta = msgspec.json.Decoder(_TypeMeta)
 
 
 def to_json(data: bytes, content_type: str, kind: str, type: ObjectType | None) -> bytes:
-    """The body as JSON. Raises 415 for other media types, and for protobuf of kinds that have none."""
+    """Convert a body to JSON. Raises 415 for other media types, and for protobuf of kinds without it."""
     if not content_type or content_type == JSON:
         return data
     media = content_type.partition(";")[0].strip().lower() or JSON
@@ -50,7 +50,7 @@ def to_json(data: bytes, content_type: str, kind: str, type: ObjectType | None) 
 def _read_protobuf(data: bytes, kind: str, type: ObjectType) -> Tree:
     try:
         envelope = protobuf.open_envelope(data)
-        if envelope.kind not in ("", kind):  # another kind is refused later, by its name alone
+        if envelope.kind not in ("", kind):  # another kind is rejected later, by its name
             return {"kind": envelope.kind, "apiVersion": envelope.api_version}
         tree = protobuf.decode(type, envelope.raw)
     except protobuf.ProtobufError as error:
@@ -59,7 +59,7 @@ def _read_protobuf(data: bytes, kind: str, type: ObjectType) -> Tree:
 
 
 def read_yaml(data: bytes, kind: str) -> Any:
-    """A YAML document without aliases, which could make it grow beyond all bounds."""
+    """Parse a YAML document without aliases, which could make it grow exponentially."""
     if len(data) > _LONGEST_YAML:
         raise bad_request(f"YAML bodies are limited to {_LONGEST_YAML} bytes: send JSON instead")
     try:
@@ -70,7 +70,7 @@ def read_yaml(data: bytes, kind: str) -> Any:
 
 
 def _check_yaml(data: bytes) -> None:
-    """Refuse what is cheap to send and dear to read: aliases, many values, and nesting (its square)."""
+    """Reject what is cheap to send and expensive to parse: aliases, many values, and deep nesting."""
     depth = 0
     for count, event in enumerate(yaml.parse(data, Loader=_Loader)):
         if count > _MOST_YAML_NODES:
@@ -88,14 +88,16 @@ def _check_yaml(data: bytes) -> None:
 def read_object(
     write: Write, data: bytes, content_type: str, codec: Codec, expected: GroupVersionKind
 ) -> Tree:
-    """The object in the body of a create or update; warnings about it go to the write. Raises ApiError."""
+    """Decode the object in the body of a create or update; warnings go to the write. Raises ApiError."""
     body = to_json(data, content_type, expected.kind, codec.type)
     try:
         decoded = codec.decode(body, write.options.field_validation)
     except ApiError:
-        if codec.type is None:  # those of custom kinds know which kind it must be
+        if codec.type is None:  # codecs of custom kinds check the kind themselves
             raise
-        check_kind(write.api.registry, _kind_of(body, expected), expected)  # another kind says more
+        check_kind(
+            write.api.registry, _kind_of(body, expected), expected
+        )  # a wrong kind is the better message
         raise
     tree, wanted = decoded.tree, (expected.kind, expected.api_version)
     named = tree.get("kind") or wanted[0], tree.get("apiVersion") or wanted[1]
@@ -107,16 +109,16 @@ def read_object(
 
 
 def _kind_of(data: bytes, expected: GroupVersionKind) -> tuple[str, str]:
-    """The kind and apiVersion that a body names, or else those that are expected."""
+    """Return the kind and apiVersion of a body, or else the expected ones."""
     try:
         named = _type_meta.decode(data)
-    except (msgspec.DecodeError, RecursionError):  # then that is what the codec complained of
+    except (msgspec.DecodeError, RecursionError):  # the codec reports it
         return expected.kind, expected.api_version
     return named.kind or expected.kind, named.api_version or expected.api_version
 
 
 def check_kind(registry: Registry, named: tuple[str, str], expected: GroupVersionKind) -> None:
-    """The kind that a body names must be the one that is served here."""
+    """Check that a body is of the kind that is served here."""
     kind, api_version = named
     if named == (expected.kind, expected.api_version):
         return

@@ -14,7 +14,7 @@ _NAME_TRIES = 8
 
 
 def create_instead(write: Write, obj: Tree) -> Record:
-    """Create what was to be changed and is not there, for whoever may. Raises ApiError."""
+    """Create the missing object of an update or apply, if the user may. Raises ApiError."""
     resource = write.resource
     asked = Asked("create", resource.group, resource.plural, write.namespace, write.name)
     write.api.rbac.check(write.user, asked)
@@ -24,7 +24,7 @@ def create_instead(write: Write, obj: Tree) -> Record:
 
 
 def create(write: Write, obj: Tree) -> Record:
-    """Write a new object; `obj` is the tree of the body and is changed. Raises ApiError."""
+    """Create an object from the tree of the body, which is changed. Raises ApiError."""
     resource = write.resource
     if resource.conversion is not None:
         resource.conversion.to_storage(obj)
@@ -47,8 +47,8 @@ def create(write: Write, obj: Tree) -> Record:
 
 
 def put_new(write: Write, obj: Tree, named: bool) -> Record:
-    """Store a new object under its name; where its creator had not `named` it, perhaps under another.
-    Raises 409 where there is one."""
+    """Store a new object; retry with other generated names unless its creator `named` it. Raises 409 if it
+    exists."""
     resource, metadata = write.resource, obj["metadata"]
     table = write.api.table(resource)
     key = key_of(write.namespace, metadata["name"])
@@ -66,7 +66,7 @@ def put_new(write: Write, obj: Tree, named: bool) -> Record:
 
 
 def stored(write: Write, key: str, obj: Tree) -> Record:
-    """Put an object into its table, or only make its record where the write is a dry run."""
+    """Store an object, or only build its record for a dry run."""
     tail, labels = encode_tail(obj), obj["metadata"].get("labels")
     fields = write.resource.strategy.select(obj)
     table = write.api.table(write.resource)

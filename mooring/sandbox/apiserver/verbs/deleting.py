@@ -17,7 +17,7 @@ _ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
 
 
 class Deleted(NamedTuple):
-    """What became of a deleted object: its last or present state, its uid, and whether it is gone."""
+    """The result of a delete: the last or current state, the uid, and whether the object is gone."""
 
     record: Record
     uid: str
@@ -25,7 +25,7 @@ class Deleted(NamedTuple):
 
 
 def delete(write: Write, options: DeleteOptions) -> Deleted:
-    """Delete an object: at once, or by marking it where finalizers or a grace period hold it back."""
+    """Delete an object, or mark it as deleted if finalizers or a grace period hold it."""
     resource = write.resource
     key = key_of(write.namespace, write.name)
     record = write.api.table(resource).get(key)
@@ -37,14 +37,14 @@ def delete(write: Write, options: DeleteOptions) -> Deleted:
     _check_preconditions(write, metadata, options)
     write.api.admission.validate(write, obj, None)
     graceful = _begin(write, obj, options)
-    if graceful is None:  # already on its way, and not to be hurried
+    if graceful is None:  # being deleted already, and the grace period gets no shorter
         return Deleted(record, uid, False)
     finalizers = _finalizers(write, metadata, options)
     same = finalizers == (metadata.get("finalizers") or [])
     set_or_drop(metadata, "finalizers", finalizers)
     held = resource.strategy.held(obj)
     if held and same and "deletionTimestamp" in metadata and not graceful:
-        return Deleted(record, uid, False)  # it waits for its finalizers already
+        return Deleted(record, uid, False)  # waiting for its finalizers already
     if held and not graceful:
         _mark(write, obj)
     waits = held or (graceful and metadata["deletionGracePeriodSeconds"] > 0)
@@ -72,7 +72,7 @@ def _check_preconditions(write: Write, metadata: Tree, options: DeleteOptions) -
 
 
 def _begin(write: Write, obj: Tree, options: DeleteOptions) -> bool | None:
-    """Start or hasten a graceful deletion. False where there is no grace, None where it takes its course."""
+    """Start or shorten a graceful deletion. False if there is no grace, None if nothing changes."""
     metadata = obj["metadata"]
     asked = options.grace_period_seconds
     asked = 1 if asked is not None and asked < 0 else asked
@@ -99,7 +99,7 @@ def _begin(write: Write, obj: Tree, options: DeleteOptions) -> bool | None:
 
 
 def _mark(write: Write, obj: Tree) -> None:
-    """An object that only finalizers hold back is deleted as of now."""
+    """Mark an object that only finalizers hold as deleted now."""
     metadata, now = obj["metadata"], write.api.now()
     if "deletionTimestamp" not in metadata:
         _count_generation(metadata)
@@ -115,7 +115,7 @@ def _count_generation(metadata: Tree) -> None:
 
 
 def _finalizers(write: Write, metadata: Tree, options: DeleteOptions) -> list[str]:
-    """The finalizers with those of the garbage collector as the policy wants them."""
+    """Return the finalizers with those of the garbage collector for the propagation policy."""
     present: list[str] = metadata.get("finalizers") or []
     policy = options.propagation_policy
     if options.orphan_dependents is not None:
@@ -130,7 +130,7 @@ def _finalizers(write: Write, metadata: Tree, options: DeleteOptions) -> list[st
 
 
 def delete_collection(write: Write, options: DeleteOptions, selection: ListOptions) -> Listing:
-    """Delete everything that a list shows; the answer lists what was there."""
+    """Delete all objects of a list; the answer lists them."""
     listing = list_objects(write.api, write.resource, write.namespace, selection)
     for record in listing.records:
         one = Write(

@@ -1,4 +1,4 @@
-"""The options of requests, read from query parameters or from a DeleteOptions body."""
+"""Parsing options of requests, from query parameters or from a DeleteOptions body."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def _integer(params: Params, name: str) -> int | None:
 
 
 def _boolean(params: Params, name: str) -> bool | None:
-    """As apimachinery reads query parameters: anything but "false" and "0" means yes."""
+    """Parse a boolean like apimachinery: anything but "false" and "0" is true."""
     if name not in params:
         return None
     return _one(params, name).lower() not in ("false", "0")
 
 
 def list_options(params: Params) -> ListOptions:
-    """The options of list, watch and deletecollection. Raises ApiError."""
+    """Parse the options of list, watch and deletecollection. Raises ApiError."""
     options = ListOptions(
         label_selector=_selector(params, "labelSelector"),
         field_selector=_selector(params, "fieldSelector"),
@@ -118,7 +118,7 @@ def _watch_problems(options: ListOptions) -> list[Cause]:
 
 
 def write_options(params: Params, kind: str) -> WriteOptions:
-    """The options of create, update and patch; `kind` is CreateOptions and the like. Raises ApiError."""
+    """Parse options of create, update and patch; `kind` is CreateOptions and the like. Raises ApiError."""
     if not params:
         return DEFAULT_WRITE
     return _write_options(tuple((name, *texts) for name, texts in params.items()), kind)
@@ -126,7 +126,7 @@ def write_options(params: Params, kind: str) -> WriteOptions:
 
 @lru_cache(maxsize=1024)
 def _write_options(given: tuple[tuple[str, ...], ...], kind: str) -> WriteOptions:
-    """Clients repeat their options with every write."""
+    """Cached: clients repeat their options with every write."""
     params = {name: texts for name, *texts in given}
     manager, validation = _one(params, "fieldManager"), _one(params, "fieldValidation")
     causes = []
@@ -169,7 +169,7 @@ class _DeleteBody(msgspec.Struct, rename="camel"):
 
 
 def delete_options(params: Params, body: Any) -> DeleteOptions:
-    """The options of a delete: the body's where there is one, else those of the query. Raises ApiError."""
+    """Parse the options of a delete: of the body if there is one, else of the query. Raises ApiError."""
     if body is None:
         asked = _DeleteBody(
             dry_run=params.get("dryRun"),

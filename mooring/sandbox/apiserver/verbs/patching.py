@@ -1,4 +1,4 @@
-"""patch: the four types of patches, of which apply may also create."""
+"""patch: the four patch types. Apply may also create."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from mooring.sandbox.apiserver.verbs.status_patches import patch_status
 from mooring.sandbox.apiserver.verbs.updating import change, check_name
 
 _TYPES = {kind.value: kind for kind in PatchType}
-_MERGE, _APPLY = PatchType.MERGE, PatchType.APPLY  # members of enums are looked up slowly
+_MERGE, _APPLY = PatchType.MERGE, PatchType.APPLY  # access to enum members is slow
 
 
 def patch(request: Request) -> Answer:
-    """PATCH on an object or on a subresource that is a part of it."""
+    """Handle PATCH on an object or on a subresource that is part of it."""
     kind = patch_type(request)
     write = request.write("UPDATE", patch_options(request, kind))
     codec = request.subresource.codec if request.subresource is not None else request.resource.codec
@@ -49,14 +49,14 @@ def patch(request: Request) -> Answer:
     content = requested_patch(request, kind, write.options.field_validation)
     record = patch_status(write, content, codec)
     if record is None:
-        # Merging leaves the old object as it is, and the sieve of built-in kinds makes a new one.
+        # merging leaves the old object unchanged, and the sieve of built-in kinds makes a new one
         spares = kind is _MERGE and codec.type is not None and request.resource.conversion is None
         record = change(write, lambda old: patched(write, content, codec, old), spares_old=spares)
     return ObjectAnswer(record, request.resource, 200, write.warnings)
 
 
 def patch_type(request: Request) -> PatchType:
-    """The type of patch that a request carries. Raises 415."""
+    """Return the patch type of a request. Raises 415."""
     kind = _TYPES.get(request.content_type)
     if kind is None:
         kind = _TYPES.get(request.content_type.partition(";")[0].strip().lower())
@@ -66,7 +66,7 @@ def patch_type(request: Request) -> PatchType:
 
 
 def patch_options(request: Request, kind: PatchType) -> WriteOptions:
-    """The options of a patch. Only an apply may be forced, and only an apply must say whose it is."""
+    """Parse the options of a patch. Only an apply may be forced, and only it must name its manager."""
     if request.options is not None:
         return request.options
     options = write_options(request.params, "PatchOptions")
@@ -81,14 +81,14 @@ def patch_options(request: Request, kind: PatchType) -> WriteOptions:
 
 
 def requested_patch(request: Request, kind: PatchType, validation: FieldValidation) -> Patch:
-    """The patch that a request carries. Raises ApiError."""
+    """Parse the patch of a request. Raises ApiError."""
     if request.patch is not None:
         return Patch(kind, request.patch, validation, [])
     return read_patch(kind, request.body, validation)
 
 
 def patched(write: Write, content: Patch, codec: Codec, old: Tree) -> Tree:
-    """What a patch makes of an object. Raises ApiError."""
+    """Apply a patch to an object. Raises ApiError."""
     decoded = apply_patch(content, codec, old)
     tree, expected = decoded.tree, write.resource.gvk
     named = tree.get("kind") or expected.kind, tree.get("apiVersion") or expected.api_version
@@ -105,7 +105,7 @@ def patched(write: Write, content: Patch, codec: Codec, old: Tree) -> Tree:
 
 
 def _apply(write: Write, config: Any, codec: Codec) -> tuple[Record, bool]:
-    """Apply a configuration to an object, or make the object; whether it was made."""
+    """Apply a configuration to an object, or create it; also return whether it was created."""
     resource = write.resource
     if key_of(write.namespace, write.name) in write.api.table(resource).records or write.subresource:
         return apply_to_existing(write, config, codec), False
@@ -119,13 +119,13 @@ def _apply(write: Write, config: Any, codec: Codec) -> tuple[Record, bool]:
 
 
 def apply_to_existing(write: Write, config: Any, codec: Codec) -> Record:
-    """Apply a configuration to an object that is there. Raises ApiError."""
+    """Apply a configuration to an existing object. Raises ApiError."""
     write.ownership = "settled"
     return change(write, lambda old: _applied(write, config, codec, old))
 
 
 def _applied(write: Write, config: Any, codec: Codec, live: Tree) -> Tree:
-    """The object after an apply, as one of its kind."""
+    """Return the object after an apply, decoded as one of its kind."""
     kind = write.resource.gvk
     applying = Applying(
         Versions(write.api.registry, write.resource, write.subresource),
@@ -148,7 +148,7 @@ def _applied(write: Write, config: Any, codec: Codec, live: Tree) -> Tree:
 
 
 def read_configuration(request: Request) -> Any:
-    """The configuration in the body of an apply: YAML, which most clients write as JSON."""
+    """Parse the configuration in the body of an apply: YAML, which most clients write as JSON."""
     try:
         config = msgspec.json.decode(request.body)
     except (msgspec.DecodeError, RecursionError):

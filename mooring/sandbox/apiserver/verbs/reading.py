@@ -30,7 +30,7 @@ _LARGEST_VERSION = 2**64
 
 
 class Listing(NamedTuple):
-    """One page of a list, and the moment it shows."""
+    """One page of a list, and its version."""
 
     records: list[Record]
     version: int
@@ -39,7 +39,7 @@ class Listing(NamedTuple):
 
 
 def get(api: Api, resource: Resource, namespace: str, name: str) -> Record:
-    """One object. Raises 404."""
+    """Return one object. Raises 404."""
     record = api.table(resource).get(key_of(namespace, name))
     if record is None:
         raise not_found(resource.group, resource.plural, name)
@@ -47,7 +47,7 @@ def get(api: Api, resource: Resource, namespace: str, name: str) -> Record:
 
 
 def parse_version(text: str) -> int:
-    """A resource version that a client named; 0 for none. Raises 400."""
+    """Parse a resource version; 0 for none. Raises 400."""
     if not text:
         return 0
     if not (len(text) <= 20 and text.isascii() and text.isdigit() and int(text) < _LARGEST_VERSION):
@@ -59,8 +59,8 @@ def parse_version(text: str) -> int:
 
 
 def reached_version(api: Api, text: str) -> int:
-    """The same for a version that there must have been already. Raises 504 for one of the future, at once:
-    this process is the only writer, so waiting as a cache does would bring nothing."""
+    """Parse a resource version that must exist. Raises 504 for a future one at once: this process is the only
+    writer, so waiting is pointless."""
     version = parse_version(text)
     if version > api.store.version:
         raise too_large_version(version, api.store.version)
@@ -68,7 +68,7 @@ def reached_version(api: Api, text: str) -> int:
 
 
 def list_objects(api: Api, resource: Resource, namespace: str, options: ListOptions) -> Listing:
-    """Objects in the order of their keys: all, or a page of the state at one version."""
+    """List objects in the order of their keys: all, or a page of the state at one version."""
     matches = matcher(resource, "", options.label_selector, options.field_selector)
     version, start = _moment(api, options, namespace)
     table = api.table(resource)
@@ -94,7 +94,7 @@ def list_objects(api: Api, resource: Resource, namespace: str, options: ListOpti
 
 
 def _moment(api: Api, options: ListOptions, namespace: str) -> tuple[int, str]:
-    """The version to show, and the key to start from."""
+    """Return the version to show, and the key to start from."""
     if options.continue_token:
         if options.resource_version not in ("", "0"):
             raise bad_request("specifying resource version is not allowed when using continue")
@@ -128,7 +128,7 @@ class _Token(msgspec.Struct):
 
 
 def _token(version: int, last: str, namespace: str) -> str:
-    """Where the next page starts: right after the last key of this one, at the same version."""
+    """Encode where the next page starts: right after the last key of this one, at the same version."""
     start = last.removeprefix(namespace + "/") if namespace else last
     token = _Token("meta.k8s.io/v1", version, start + "\0")
     return base64.urlsafe_b64encode(msgspec.json.encode(token)).rstrip(b"=").decode()

@@ -28,7 +28,7 @@ _SET_BY_SERVER = frozenset(
         "resourceVersion", "selfLink", "uid",
     }
 )  # fmt: skip
-_IGNORE = FieldValidation.IGNORE  # members of enums are looked up slowly
+_IGNORE = FieldValidation.IGNORE  # access to enum members is slow
 _COPIED = ("annotations", "finalizers", "labels", "ownerReferences")
 
 

@@ -1,4 +1,4 @@
-"""One request and its answer, without HTTP."""
+"""Requests and answers, without HTTP."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "Del
 
 @dataclass(slots=True)
 class Request:
-    """What is asked. `verb` is one of get, list, watch, create, update, patch, delete, deletecollection."""
+    """A request. `verb` is one of get, list, watch, create, update, patch, delete, deletecollection."""
 
     api: Api
     verb: str
@@ -38,14 +38,14 @@ class Request:
     content_type: str = ""
     user_agent: str = ""
     tracked: bool = True
-    """Whether managedFields tell of what is written. Those in this process may do without."""
+    """Whether the write is recorded in managedFields. In-process clients may do without."""
     options: WriteOptions | None = None
-    """How to write, instead of what `params` say: those in this process know it once and for all."""
+    """Options of the write instead of `params`, parsed once by in-process clients."""
     patch: Tree | None = None
-    """A merge patch that needs not be decoded, instead of `body`."""
+    """A decoded merge patch, instead of `body`."""
 
     def write(self, operation: Operation, options: WriteOptions | None = None) -> Write:
-        """This request as a write. Raises ApiError for options that make no sense."""
+        """Return this request as a write. Raises ApiError for invalid options."""
         name = self.subresource.name if self.subresource is not None else ""
         if options is None:
             options = self.options or write_options(self.params, _OPTIONS[operation])
@@ -59,7 +59,7 @@ class Request:
 
 @dataclass(slots=True)
 class ObjectAnswer:
-    """An object as it is stored."""
+    """A stored object."""
 
     record: Record
     resource: Resource
@@ -68,7 +68,7 @@ class ObjectAnswer:
 
 
 class TreeAnswer(NamedTuple):
-    """Something that is not stored: a Status, a Scale, a review."""
+    """An object that is not stored: a Status, a Scale, a review."""
 
     tree: Tree
     code: int = 200

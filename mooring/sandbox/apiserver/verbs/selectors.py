@@ -1,4 +1,4 @@
-"""Label and field selectors of lists and watches: parsed, and made into a test of records."""
+"""Label and field selectors of lists and watches, as predicates of records."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class FieldTerm(NamedTuple):
 
 
 def parse_fields(text: str) -> list[FieldTerm]:
-    """A selector such as `status.phase!=Failed,spec.nodeName=a`. Raises ApiError 400."""
+    """Parse a selector such as `status.phase!=Failed,spec.nodeName=a`. Raises ApiError 400."""
     found = []
     for term in _split(text):
         if not term:
@@ -56,7 +56,7 @@ def _unescaped(value: str, text: str) -> str:
 
 
 def _field_of(resource: Resource, term: FieldTerm) -> int:
-    """Where a record has the field: among the selectable ones, -1 for the name, -2 for the namespace."""
+    """Return the index of the field in a record's selectable fields; -1 is the name, -2 the namespace."""
     if term.field == "metadata.name":
         return -1
     if term.field == "metadata.namespace" and resource.namespaced:
@@ -76,7 +76,7 @@ def _field_of(resource: Resource, term: FieldTerm) -> int:
 
 
 def matcher(resource: Resource, namespace: str, labels: str, fields: str) -> Predicate | None:
-    """A test of records, or None where all of the table pass."""
+    """Return a predicate of records, or None if all match."""
     tests: list[Callable[[Record], bool]] = []
     if namespace:
         prefix = namespace + "/"

@@ -1,8 +1,8 @@
-"""A short way for patches of nothing but a status, from writers in this process that are not tracked.
+"""A fast path for patches of the status alone, from untracked writers in this process.
 
-Kubelets and controllers write little else, by the thousand. All but the status stays as it is stored, and was
-found to be good when it was: only the status is merged, sifted and validated. Whatever is unusual goes the
-long way, which also tells what is wrong.
+Kubelets and controllers write little else, by the thousand. Everything but the status stays as stored, and
+was validated then: only the status is merged, checked and validated. Anything unusual takes the normal path,
+which also reports errors.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from mooring.sandbox.apiserver.store.record import Record, key_of
 from mooring.sandbox.apiserver.verbs.creating import stored
 
 _LONG_WAY = ("managedFields", "deletionTimestamp")
-"""Objects with these may lose a manager by a write, or go by it."""
-_STRATEGIC, _MERGE = PatchType.STRATEGIC, PatchType.MERGE  # members of enums are looked up slowly
+"""A write to objects with these may remove a manager or the object itself."""
+_STRATEGIC, _MERGE = PatchType.STRATEGIC, PatchType.MERGE  # access to enum members is slow
 
 
 def patch_status(write: Write, patch: Patch, codec: Codec) -> Record | None:
-    """The record after a patch; None where it has to go the long way."""
+    """Patch the status; None if the patch has to take the normal path."""
     resource, content = write.resource, patch.content
     if write.subresource != "status" or write.ownership != "keep" or resource.conversion is not None:
         return None
@@ -62,7 +62,7 @@ def patch_status(write: Write, patch: Patch, codec: Codec) -> Record | None:
 
 
 def _is_plain(patch: Patch, content: Any) -> bool:
-    """Whether a patch is about the status alone, of an object that it may name by uid and version."""
+    """Whether a patch is about the status alone, and identifies its object at most by uid and version."""
     if patch.problems or (patch.kind is not _MERGE and patch.kind is not _STRATEGIC):
         return False
     if not isinstance(content, dict) or not isinstance(content.get("status"), dict):

@@ -1,4 +1,4 @@
-"""The metadata of objects: what the server fills in and keeps, whatever the kind."""
+"""The metadata that the server sets and keeps, for all kinds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SYSTEM = frozenset(
 
 
 def metadata_of(obj: Tree) -> Tree:
-    """The object's metadata, made where there is none."""
+    """Return the object's metadata, adding it if there is none."""
     metadata = obj.get("metadata")
     if metadata is None:
         metadata = obj["metadata"] = {}
@@ -21,7 +21,7 @@ def metadata_of(obj: Tree) -> Tree:
 
 
 def settle_namespace(write: Write, metadata: Tree) -> None:
-    """The namespace is that of the request. Raises 400 where the object says otherwise."""
+    """Set the namespace of the request. Raises 400 if the object has another."""
     found = metadata.get("namespace", "")
     if found and found != write.namespace:
         raise bad_request(
@@ -34,7 +34,7 @@ def settle_namespace(write: Write, metadata: Tree) -> None:
 
 
 def fill_new(write: Write, metadata: Tree) -> None:
-    """What only the server says about a new object."""
+    """Set the members of a new object that only the server sets."""
     if not _SYSTEM.isdisjoint(metadata):
         for name in _SYSTEM:
             metadata.pop(name, None)
@@ -45,7 +45,7 @@ def fill_new(write: Write, metadata: Tree) -> None:
 
 
 def keep_old(metadata: Tree, old: Tree) -> None:
-    """What an update cannot change."""
+    """Keep the members that an update cannot change."""
     metadata.setdefault("uid", old["uid"])
     metadata["creationTimestamp"] = old["creationTimestamp"]
     for name in ("deletionTimestamp", "deletionGracePeriodSeconds"):

@@ -1,4 +1,4 @@
-"""update, and the way of all writes to objects that exist: patches, status and other subresources."""
+"""update, and the common path of all writes to existing objects: patches, status and other subresources."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ from mooring.sandbox.apiserver.verbs.creating import create_instead, stored
 from mooring.sandbox.apiserver.verbs.system_metadata import keep_old, metadata_of, settle_namespace
 
 Produce = Callable[[Tree], Tree]
-"""From the object as it is, in the version of the request, to the object as it shall be."""
+"""Makes the new object from the current one, in the version of the request."""
 
 
 def update(write: Write, obj: Tree) -> tuple[Record, bool]:
-    """Replace an object, or create it where its kind allows that; whether it was created. Raises ApiError."""
+    """Replace an object, or create it if its kind allows that; also return whether it was created. Raises
+    ApiError."""
     check_name(write, obj)
     table = write.api.table(write.resource)
     if key_of(write.namespace, write.name) not in table.records and not write.subresource:
@@ -39,7 +40,7 @@ def update(write: Write, obj: Tree) -> tuple[Record, bool]:
 
 
 def check_name(write: Write, obj: Tree) -> None:
-    """The object must have the name that the request is about."""
+    """Check that the object has the name in the request."""
     name = metadata_of(obj).get("name", "")
     if not name:
         why = "name must be provided"
@@ -51,9 +52,9 @@ def check_name(write: Write, obj: Tree) -> None:
 
 
 def change(write: Write, produce: Produce, *, spares_old: bool = False) -> Record:
-    """Bring an existing object into another state. Raises ApiError.
+    """Change an existing object. Raises ApiError.
 
-    `write.subresource` decides what may change: "status" the status, nothing the rest. `produce` may change
+    `write.subresource` decides what may change: "status" only the status, none the rest. `produce` may change
     the object that it is given, unless it `spares_old`.
     """
     resource = write.resource
@@ -84,21 +85,21 @@ def change(write: Write, produce: Produce, *, spares_old: bool = False) -> Recor
 
 
 def _unchanged(obj: Tree, old: Tree) -> bool:
-    """Whether a write would change nothing: then there is no new version, as with etcd."""
+    """Whether a write changes nothing: then there is no new version, as with etcd."""
     obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     obj["kind"], obj["apiVersion"] = old["kind"], old["apiVersion"]
     return obj == old or same_but_for_times(obj, old)
 
 
 def in_version(resource: Resource, tree: Tree) -> Tree:
-    """A stored object in the version of a resource; the tree is changed."""
+    """Convert a stored object to the version of a resource, in place."""
     if resource.conversion is not None:
         resource.conversion.from_storage(tree)
     return tree
 
 
 def _check_concurrency(write: Write, obj: Tree, old: Tree) -> None:
-    """The client must have seen this version of this very object, as far as it says what it has seen."""
+    """Check the uid and the resource version that the client sent, if any."""
     resource, metadata = write.resource, metadata_of(obj)
     uid, current = metadata.get("uid", ""), old["metadata"]["uid"]
     if uid and uid != current:
@@ -139,7 +140,7 @@ def _validate(write: Write, obj: Tree, old: Tree) -> list[Cause]:
 
 
 def _goes_now(resource: Resource, obj: Tree) -> bool:
-    """Whether nothing holds a deleted object back any more: no finalizers, no grace."""
+    """Whether nothing holds a deleted object any more: no finalizers, no grace period."""
     metadata = obj["metadata"]
     return (
         "deletionTimestamp" in metadata
@@ -149,7 +150,7 @@ def _goes_now(resource: Resource, obj: Tree) -> bool:
 
 
 def _remove(write: Write, key: str, obj: Tree, record: Record) -> Record:
-    """Let an object go that this write freed. The answer shows what was written, at the version before."""
+    """Remove an object that this write released. The answer shows what was written, at the old version."""
     if not write.options.dry_run:
         write.api.table(write.resource).delete(key)
     strategy = write.resource.strategy

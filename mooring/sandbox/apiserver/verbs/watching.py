@@ -19,24 +19,24 @@ from mooring.sandbox.apiserver.verbs.selectors import matcher
 
 _BATCH = 500
 _BOOKMARK_SECONDS = 60.0
-_SHORTEST_DEFAULT = 1800.0  # a watch without a time-out ends after this long, or up to twice as long
+_SHORTEST_DEFAULT = 1800.0  # a watch without a timeout ends after this long, or up to twice as long
 INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 
 
 class Batch(NamedTuple):
-    """Changes, and perhaps a bookmark after them: "you have seen everything up to this version"."""
+    """Changes, optionally followed by a bookmark: all changes up to this version were sent."""
 
     changes: Sequence[tuple[EventType, Record]] = ()
     bookmark: int = 0
     annotations: Mapping[str, str] | None = None
-    """Of the bookmark."""
+    """Annotations of the bookmark."""
 
 
 def watch_objects(api: Api, resource: Resource, namespace: str, options: ListOptions) -> Watching:
-    """The changes of a resource, or of those of its objects that a selector selects.
+    """Watch the changes of a resource, or of those of its objects that a selector selects.
 
-    What is wrong with the options is raised here; a version that is too old is raised by the iteration, at
-    once or when the reader has fallen behind.
+    Invalid options are raised here; a version that is too old is raised by the iteration, at once or when the
+    reader has fallen behind.
     """
     matches = matcher(resource, namespace, options.label_selector, options.field_selector)
     initial: list[Record] | None = None
@@ -70,12 +70,12 @@ class Watching:
         self._watch: Watch | None = None
 
     def close(self) -> None:
-        """End the watch, whoever waits for its next batch."""
+        """End the watch and wake its reader."""
         if self._watch is not None:
             self._watch.close()
 
     async def batches(self) -> AsyncIterator[Batch]:
-        """Every batch until time is up; raises 410 where the history does not reach back far enough."""
+        """Yield batches until the timeout; raises 410 if the history does not reach back far enough."""
         try:
             watch = self._watch = self._api.store.watch(self._table, self._after, self._matches)
         except CompactedError as error:
@@ -120,7 +120,7 @@ class Watching:
             yield Batch(bookmark=self._seen(watch))
 
     def _seen(self, watch: Watch) -> int:
-        """The version up to which nothing is missing."""
+        """The version up to which everything was sent."""
         return self._api.store.visible if watch.drained else watch.version
 
     def _duration(self) -> float:
