@@ -17,11 +17,11 @@ def read(name):
 def test_two_profiles_in_one_process_prefer_opposite_nodes():
     nodes = [make_node("busy", cpu="4"), make_node("idle", cpu="4")]
     cluster = make_cluster(nodes, config=read("my-scheduler-config.yaml"))
-    cluster.add(make_pod("there", requests={"cpu": "2", "memory": "8Gi"}, node_name="busy"))
+    cluster.apply(make_pod("there", requests={"cpu": "2", "memory": "8Gi"}, node_name="busy"))
     wanted = {"cpu": "500m", "memory": "1Gi"}
-    cluster.add(make_pod("spread", requests=wanted))
-    cluster.add(make_pod("packed", requests=wanted, scheduler_name="my-custom-scheduler"))
-    cluster.run()
+    cluster.apply(make_pod("spread", requests=wanted))
+    cluster.apply(make_pod("packed", requests=wanted, scheduler_name="my-custom-scheduler"))
+    cluster.schedule()
     assert cluster.node_of("spread") == "idle"
     assert cluster.node_of("packed") == "busy"
     busy, idle = cluster.decision("packed").scores["NodeResourcesFit"].raw
@@ -38,8 +38,8 @@ def test_plugins_count_by_their_weights():
     nodes = [make_node("a", labels={"a": ""}), make_node("b", labels={"b": ""}), make_node("neither")]
     plugins = [MyCustomPluginA, MyCustomPluginB, BlinkingLightScorer]
     cluster = make_cluster(nodes, plugins=plugins, config=read("plugins.yaml"))
-    cluster.add(make_pod("web", requests={"cpu": "1"}))
-    cluster.run()
+    cluster.apply(make_pod("web", requests={"cpu": "1"}))
+    cluster.schedule()
     decision = cluster.decision("web")
     assert decision.scores["MyCustomPluginA"].weighted == [200, 0, 0]
     assert decision.scores["MyCustomPluginB"].weighted == [0, 100, 0]
@@ -52,8 +52,8 @@ def test_the_most_blinking_lights_are_worth_100():
     nodes = [make_node(name, labels={"blinking-lights": count}) for name, count in lights.items()]
     plugins = [MyCustomPluginA, MyCustomPluginB, BlinkingLightScorer]
     cluster = make_cluster(nodes, plugins=plugins, config=read("plugins.yaml"))
-    cluster.add(make_pod("show", scheduler_name="blinking-scheduler"))
-    cluster.run()
+    cluster.apply(make_pod("show", scheduler_name="blinking-scheduler"))
+    cluster.schedule()
     decision = cluster.decision("show")
     score = decision.scores["BlinkingLightScorer"]
     assert dict(zip(decision.feasible, score.raw, strict=True)) == {"one": 3, "two": 12, "dark": 0}

@@ -8,8 +8,8 @@ from mooring.testing import make_cluster, make_node, make_pod
 
 def cluster_with(pod):
     cluster = make_cluster([make_node()], plugins=[Delay])
-    cluster.add(pod)
-    cluster.run()
+    cluster.apply(pod)
+    cluster.schedule()
     return cluster
 
 
@@ -31,5 +31,5 @@ def test_a_pod_without_a_delay_is_scheduled_at_once():
 def test_a_malformed_delay_is_told_and_passed_over(text):
     cluster = cluster_with(make_pod("odd", annotations={"delay": text}))
     assert cluster.node_of("odd") == "node"
-    [event] = [event for event in cluster.events if event.reason == "MalformedDelay"]
+    [event] = [event for event in cluster.events() if event.reason == "MalformedDelay"]
     assert f'found "{text}"' in event.note

@@ -17,7 +17,7 @@ JOB = {
 }
 TEMPLATE = {"spec": {"containers": [{"name": "main", "image": "busybox"}]}}
 
-sticky = pytest.mark.cluster(nodes=5, plugins=[StickyNode], config=CONFIG)
+sticky = pytest.mark.mooring_cluster(nodes=5, plugins=[StickyNode], config=CONFIG)
 
 
 def preserving(text):
@@ -54,66 +54,66 @@ def run_again(cluster):
 
 
 @sticky
-def test_it_comes_back_to_the_same_node(cluster):
-    node = begin(cluster)
-    assert last_node(cluster) == node
-    assert [run_again(cluster) for _ in range(5)] == [node] * 5
+def test_it_comes_back_to_the_same_node(mooring_cluster):
+    node = begin(mooring_cluster)
+    assert last_node(mooring_cluster) == node
+    assert [run_again(mooring_cluster) for _ in range(5)] == [node] * 5
 
 
 @sticky
-def test_a_pod_that_ends_is_run_again(cluster):
-    node = begin(cluster)
-    pod = running(cluster)
-    cluster.fail(node)
-    cluster.recover(node)
-    cluster.delete(f"pod/{pod.name}")
-    cluster.wait(lambda: running(cluster) and running(cluster).uid != pod.uid)
-    assert running(cluster).spec.node_name == node
+def test_a_pod_that_ends_is_run_again(mooring_cluster):
+    node = begin(mooring_cluster)
+    pod = running(mooring_cluster)
+    mooring_cluster.fail(node)
+    mooring_cluster.recover(node)
+    mooring_cluster.delete(f"pod/{pod.name}")
+    mooring_cluster.wait(lambda: running(mooring_cluster) and running(mooring_cluster).uid != pod.uid)
+    assert running(mooring_cluster).spec.node_name == node
 
 
 @sticky
-def test_where_its_node_is_gone_it_runs_elsewhere_and_remembers(cluster):
-    node = begin(cluster)
-    cluster.delete(f"node/{node}")
-    cluster.advance(60)  # the pod of a node that is gone is collected
-    cluster.wait(lambda: running(cluster), timeout=300, what="a pod elsewhere")
-    elsewhere = running(cluster).spec.node_name
+def test_where_its_node_is_gone_it_runs_elsewhere_and_remembers(mooring_cluster):
+    node = begin(mooring_cluster)
+    mooring_cluster.delete(f"node/{node}")
+    mooring_cluster.advance(60)  # the pod of a node that is gone is collected
+    mooring_cluster.wait(lambda: running(mooring_cluster), timeout=300, what="a pod elsewhere")
+    elsewhere = running(mooring_cluster).spec.node_name
     assert elsewhere != node
-    assert last_node(cluster) == elsewhere
-    assert run_again(cluster) == elsewhere
+    assert last_node(mooring_cluster) == elsewhere
+    assert run_again(mooring_cluster) == elsewhere
 
 
 @sticky
-def test_a_required_node_is_waited_for_but_not_for_ever(cluster):
-    node = begin(cluster, "strict-scheduler")
-    cluster.patch(f"node/{node}", {"spec": {"unschedulable": True}})
-    old = running(cluster)
-    cluster.delete(f"pod/{old.name}")
-    cluster.advance(30)
-    [pod] = cluster.pods()
+def test_a_required_node_is_waited_for_but_not_for_ever(mooring_cluster):
+    node = begin(mooring_cluster, "strict-scheduler")
+    mooring_cluster.patch(f"node/{node}", {"spec": {"unschedulable": True}})
+    old = running(mooring_cluster)
+    mooring_cluster.delete(f"pod/{old.name}")
+    mooring_cluster.advance(30)
+    [pod] = mooring_cluster.pods()
     assert not pod.spec.node_name
-    assert f"4 node(s) were not {node}, where the job ran last" in cluster.decision(pod.name).message
-    cluster.advance(31)
-    assert cluster.node_of(pod.name) not in ("", node)
+    assert f"4 node(s) were not {node}, where the job ran last" in mooring_cluster.decision(pod.name).message
+    mooring_cluster.advance(31)
+    assert mooring_cluster.node_of(pod.name) not in ("", node)
 
 
 @sticky
-def test_as_the_document_has_it_the_template_is_kept_by_kubectl_apply_only(cluster):
-    cluster.apply((HERE / "stickyjob-crd.yaml").read_text())
-    cluster.begin(StickyJobController)
-    cluster.apply({**JOB, "spec": {"template": TEMPLATE}})
-    cluster.advance(5)
-    assert cluster.get("stickyjob/train")["spec"]["template"] == {}
-    assert [event["reason"] for event in cluster.events("stickyjob/train")] == ["NoTemplate"]
+def test_as_the_document_has_it_the_template_is_kept_by_kubectl_apply_only(mooring_cluster):
+    mooring_cluster.apply((HERE / "stickyjob-crd.yaml").read_text())
+    mooring_cluster.begin(StickyJobController)
+    mooring_cluster.apply({**JOB, "spec": {"template": TEMPLATE}})
+    mooring_cluster.advance(5)
+    assert mooring_cluster.get("stickyjob/train")["spec"]["template"] == {}
+    assert [event.reason for event in mooring_cluster.events("stickyjob/train")] == ["NoTemplate"]
 
 
 @sticky
-def test_two_schedulers_share_the_memory_of_a_job(cluster):
-    node = begin(cluster)
+def test_two_schedulers_share_the_memory_of_a_job(mooring_cluster):
+    node = begin(mooring_cluster)
     template = {"spec": {**TEMPLATE["spec"], "schedulerName": "strict-scheduler"}}
-    cluster.patch("stickyjob/train", {"spec": {"template": template}})
-    assert run_again(cluster) == node
-    assert running(cluster).spec.scheduler_name == "strict-scheduler"
+    mooring_cluster.patch("stickyjob/train", {"spec": {"template": template}})
+    assert run_again(mooring_cluster) == node
+    assert running(mooring_cluster).spec.scheduler_name == "strict-scheduler"
 
 
 class Conflicts:
@@ -134,9 +134,9 @@ class Conflicts:
 
 
 @sticky
-def test_a_conflict_of_the_status_is_overcome(cluster):
-    scheduler = cluster.scheduler
+def test_a_conflict_of_the_status_is_overcome(mooring_cluster):
+    scheduler = mooring_cluster.scheduler
     scheduler.client = Conflicts(scheduler.client, 3)
-    node = begin(cluster)
+    node = begin(mooring_cluster)
     assert scheduler.client.left == 0
-    assert last_node(cluster) == node
+    assert last_node(mooring_cluster) == node

@@ -5,18 +5,18 @@ from __future__ import annotations
 from mooring.demo.examples import read
 from mooring.demo.stage import Stage
 from mooring.testing import make_node, make_pod
-from mooring.testing.whole_cluster import WholeCluster
+from mooring.testing.sandbox_cluster import SandboxCluster
 
 EXAMPLE = "compose"
 
 
 def tell() -> None:
     nodes = [make_node("busy", cpu="4", memory="8Gi"), make_node("idle", cpu="4", memory="8Gi")]
-    with WholeCluster(nodes, config=read(EXAMPLE, "my-scheduler-config.yaml")) as cluster:
+    with SandboxCluster(nodes, config=read(EXAMPLE, "my-scheduler-config.yaml")) as cluster:
         _tell_on(Stage(EXAMPLE, cluster), cluster)
 
 
-def _tell_on(stage: Stage, cluster: WholeCluster) -> None:
+def _tell_on(stage: Stage, cluster: SandboxCluster) -> None:
     stage.say(
         """The profile my-custom-scheduler differs from default-scheduler in one argument: NodeResourcesFit
         scores by MostAllocated. Both run in this process. One of two nodes is half full already."""

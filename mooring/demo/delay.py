@@ -5,18 +5,18 @@ from __future__ import annotations
 from mooring.api.times import parse_time
 from mooring.demo.examples import load, read
 from mooring.demo.stage import Stage
-from mooring.testing.whole_cluster import WholeCluster
+from mooring.testing.sandbox_cluster import SandboxCluster
 
 EXAMPLE = "delay"
 
 
 def tell() -> None:
     plugin = load(EXAMPLE, "delay").Delay
-    with WholeCluster(3, plugins=[plugin], config=read(EXAMPLE, "scheduler.yaml")) as cluster:
+    with SandboxCluster(3, plugins=[plugin], config=read(EXAMPLE, "scheduler.yaml")) as cluster:
         _tell_on(Stage(EXAMPLE, cluster), cluster)
 
 
-def _tell_on(stage: Stage, cluster: WholeCluster) -> None:
+def _tell_on(stage: Stage, cluster: SandboxCluster) -> None:
     stage.say(
         "A plugin with one pre_filter holds pods back until the seconds in their annotation `delay` are over."
     )

@@ -13,7 +13,7 @@ import yaml
 
 from mooring.demo.examples import EXAMPLES, read
 from mooring.demo.stage import Stage, StoryError
-from mooring.testing.whole_cluster import WholeCluster
+from mooring.testing.sandbox_cluster import SandboxCluster
 
 EXAMPLE = "extender"
 LABEL = "priority.lixueduan.com"
@@ -22,9 +22,9 @@ _SERVES = re.compile(r"filter on (\S+)/filter:")
 
 def tell() -> None:
     with _serving() as url:
-        with WholeCluster(3, config=_config(url, "filter")) as cluster:
+        with SandboxCluster(3, config=_config(url, "filter")) as cluster:
             _tell_of_filter(Stage(EXAMPLE, cluster), cluster)
-        with WholeCluster(3, config=_config(url, "filter_onlyone")) as cluster:
+        with SandboxCluster(3, config=_config(url, "filter_onlyone")) as cluster:
             _tell_of_the_only_one(Stage(EXAMPLE, cluster), cluster)
 
 
@@ -57,7 +57,7 @@ def _config(url: str, filter_verb: str) -> str:
     return str(yaml.safe_dump(config))
 
 
-def _tell_of_filter(stage: Stage, cluster: WholeCluster) -> None:
+def _tell_of_filter(stage: Stage, cluster: SandboxCluster) -> None:
     stage.say(f"Only nodes with the label {LABEL} pass its filter, and the label's value is its score.")
     stage.apply("deploy/deploy-test.yaml")
     cluster.advance(1)
@@ -71,7 +71,7 @@ def _tell_of_filter(stage: Stage, cluster: WholeCluster) -> None:
     stage.expect(cluster.node_of(pod.name) == "node-2", "with the label on node-2 it is bound there")
 
 
-def _tell_of_the_only_one(stage: Stage, cluster: WholeCluster) -> None:
+def _tell_of_the_only_one(stage: Stage, cluster: SandboxCluster) -> None:
     stage.say("With /filter_onlyone the extender lets only the best node pass: the scheduler has no choice.")
     stage.label("node-1", LABEL, "10")
     stage.label("node-3", LABEL, "20")
@@ -85,7 +85,7 @@ def _tell_of_the_only_one(stage: Stage, cluster: WholeCluster) -> None:
     stage.get("pods", wide=True, show=["NAME", "READY", "STATUS", "NODE"])
 
 
-def _settled(cluster: WholeCluster) -> str:
+def _settled(cluster: SandboxCluster) -> str:
     """The node of the Deployment's pod, once there is only one."""
     cluster.advance(5)
     cluster.wait(lambda: len(cluster.pods("app=test")) == 1 and cluster.pods("app=test")[0].ready)

@@ -10,7 +10,7 @@ import yaml
 from mooring.demo.examples import load, read
 from mooring.demo.stage import Stage
 from mooring.testing import make_node
-from mooring.testing.whole_cluster import WholeCluster
+from mooring.testing.sandbox_cluster import SandboxCluster
 
 EXAMPLE = "sample"
 
@@ -48,11 +48,11 @@ def _tell(config: str, plugin: type, kept: _Kept) -> None:
     nodes = [make_node("k8s-master", taints="node-role.kubernetes.io/master:NoSchedule")]
     nodes += [make_node("node01"), make_node("node02")]
     click.echo("The configuration is of version v1alpha1, as schedulers had it in 2020. The plugin's words:")
-    with WholeCluster(nodes, plugins=[plugin], config=config) as cluster:
+    with SandboxCluster(nodes, plugins=[plugin], config=config) as cluster:
         _tell_on(Stage(EXAMPLE, cluster), cluster, kept)
 
 
-def _tell_on(stage: Stage, cluster: WholeCluster, kept: _Kept) -> None:
+def _tell_on(stage: Stage, cluster: SandboxCluster, kept: _Kept) -> None:
     stage.apply("test-scheduler.yaml")
     cluster.wait(lambda: any(pod.ready for pod in cluster.pods()), what="the pod")
     stage.get("pods", wide=True, show=["NAME", "READY", "STATUS", "NODE"])

@@ -13,7 +13,7 @@ from mooring.api.times import format_time
 from mooring.demo.examples import read
 from mooring.sandbox.apiserver.printing.ages import Ages
 from mooring.sandbox.cluster.applying import read_trees
-from mooring.testing.whole_cluster import WholeCluster
+from mooring.testing.sandbox_cluster import SandboxCluster
 
 WIDTH = 100
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -35,7 +35,7 @@ class Stage:
     """Shows each step as the kubectl command that it is. Where the story goes on only if something holds,
     `expect` says so and looks."""
 
-    def __init__(self, example: str, cluster: WholeCluster) -> None:
+    def __init__(self, example: str, cluster: SandboxCluster) -> None:
         self.cluster = cluster
         self._example = example
         self._began = cluster.now()
@@ -94,8 +94,7 @@ class Stage:
         """The end of what `kubectl describe pod` prints."""
         self._type(f"kubectl describe pod {pod}   # its events")
         self._print(
-            f"{event.get('type', '')}  {event.get('reason', '')}  {event.get('message') or event.get('note')}"
-            for event in self.cluster.events(f"pod/{pod}")
+            f"{event.type}  {event.reason}  {event.note}" for event in self.cluster.events(f"pod/{pod}")
         )
 
     def explain(self, pod: str) -> None:

@@ -8,18 +8,18 @@ from mooring.api.objects import Pod
 from mooring.client.controller import Context, Controller
 from mooring.demo.examples import load, read
 from mooring.demo.stage import Stage
-from mooring.testing.whole_cluster import WholeCluster
+from mooring.testing.sandbox_cluster import SandboxCluster
 
 EXAMPLE = "sticky"
 
 
 def tell() -> None:
     plugin, controller = load(EXAMPLE, "sticky").StickyNode, load(EXAMPLE, "controller").StickyJobController
-    with WholeCluster(5, plugins=[plugin], config=read(EXAMPLE, "scheduler.yaml")) as cluster:
+    with SandboxCluster(5, plugins=[plugin], config=read(EXAMPLE, "scheduler.yaml")) as cluster:
         _tell_on(Stage(EXAMPLE, cluster), cluster, controller)
 
 
-def _tell_on(stage: Stage, cluster: WholeCluster, controller: Callable[[Context], Controller]) -> None:
+def _tell_on(stage: Stage, cluster: SandboxCluster, controller: Callable[[Context], Controller]) -> None:
     stage.say(
         """A StickyJob runs its template as a pod, again whenever that ends. The plugin StickyNode watches
         StickyJobs, brings the pod back to the node of `status.lastNode`, and writes that down."""
@@ -45,13 +45,13 @@ def _tell_on(stage: Stage, cluster: WholeCluster, controller: Callable[[Context]
     )
 
 
-def _running(cluster: WholeCluster) -> bool:
+def _running(cluster: SandboxCluster) -> bool:
     return sum(pod.ready for pod in cluster.pods()) == 1
 
 
-def _pod(cluster: WholeCluster) -> Pod:
+def _pod(cluster: SandboxCluster) -> Pod:
     return next(pod for pod in cluster.pods() if pod.ready)
 
 
-def _last_node(cluster: WholeCluster) -> str:
+def _last_node(cluster: SandboxCluster) -> str:
     return str(cluster.get("stickyjob/train").get("status", {}).get("lastNode", ""))

@@ -2,14 +2,16 @@
 
 from mooring.testing.check_plugin import check_plugin
 from mooring.testing.clock import VirtualClock
-from mooring.testing.cluster import Cluster, make_cluster
+from mooring.testing.cluster import Cluster, Event
 from mooring.testing.configuration import config_with
 from mooring.testing.nodes import make_node
 from mooring.testing.pods import affinity_term, make_pod, spread_constraint
+from mooring.testing.scheduler_cluster import make_cluster
 from mooring.testing.selectors import label_selector, node_term, taint, toleration
 
 __all__ = [
     "Cluster",
+    "Event",
     "VirtualClock",
     "affinity_term",
     "check_plugin",

@@ -34,7 +34,7 @@ def check_rehearsal(
     """Schedule the pods, let all waits run out, and complain of what the plugin did wrong meanwhile."""
     cluster = cluster_for(_watched(cls), args)
     try:
-        cluster.add(*objects, *pods)
+        cluster.apply(*objects, *pods)
         for minutes in (0, 1, 15):  # no permit plugin can hold a pod for longer
             for decision in cluster.advance(60 * minutes):
                 if decision.result == "error":

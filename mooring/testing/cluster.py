@@ -1,166 +1,209 @@
-"""make_cluster: a scheduler at work over a cluster in memory, on a virtual clock.
+"""Cluster: what a test does with a cluster, however much of one it has.
 
-cluster = make_cluster(nodes=[make_node("a"), make_node("b")], plugins=[MyPlugin])
-cluster.add(make_pod("web"))
-cluster.run()
-assert cluster.node_of("web") == "a"
+    cluster.apply(make_pod("web"))          # or YAML, as for kubectl apply
+    cluster.wait_scheduled()
+    assert cluster.node_of("web") == "node-1"
+
+There are two kinds. `make_cluster` has the scheduler and the objects it is given: the fastest, for tests of a
+plugin. The `mooring_cluster` fixture has an API server, controllers and fake nodes, too: Deployments become
+pods, pods run and end, nodes fail, claims are bound. Both run in virtual time.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
-from weakref import finalize
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self, TypeVar
 
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Pod
-from mooring.config import KubeSchedulerConfiguration, LoadedConfig, from_object, loads
 from mooring.core.decision import Decision
-from mooring.core.effects import EmitEvent
-from mooring.core.memory import MemoryCluster
 from mooring.core.scheduler import Scheduler
-from mooring.extender.calling.make import make_extenders
+from mooring.explain.explain import decisions as explain_pod
+from mooring.explain.log import DecisionLog
+from mooring.explain.report import report
 from mooring.framework.plugin import Plugin
-from mooring.testing.clock import VirtualClock
-from mooring.testing.configuration import PluginArgs, config_with
 
 P = TypeVar("P", bound=Plugin)
-Config = str | Mapping[str, Any] | LoadedConfig | KubeSchedulerConfiguration
+Manifest = str | Path | Mapping[str, Any] | KubeObject
+
+STEP = 0.05  # seconds of virtual time between two checks of a condition
 
 
-def make_cluster(
-    nodes: Iterable[KubeObject] = (),
-    *,
-    plugins: Iterable[type[Plugin]] = (),
-    args: Mapping[str, PluginArgs] | None = None,
-    config: Config | None = None,
-    seed: int = 0,
-    clock: VirtualClock | None = None,
-) -> Cluster:
-    """Return a cluster of these nodes (or any objects), and a scheduler with these plugins.
+class Event(NamedTuple):
+    """A Kubernetes event about an object ("pod/web" in `default`, else "pod/namespace/web")."""
 
-    Without a `config`, the plugins are enabled in addition to the default ones, with `args` by plugin name. A
-    `config` is a KubeSchedulerConfiguration as YAML text, as an object, or loaded; the plugins are then
-    registered, and run where it enables them; its extenders are called, except to bind. `seed` decides among
-    nodes of equal score.
-    """
-    plugins = list(plugins)
-    if config is None:
-        config = config_with(plugins, args)
-    elif args is not None:
-        raise TypeError("make_cluster: give args in the config's pluginConfig, not beside it")
-    settings = loaded(config)
-    clock = VirtualClock() if clock is None else clock
-    extenders = make_extenders(settings, binds=False)
-    scheduler = Scheduler(
-        settings,
-        clock=clock,
-        pick=random.Random(seed).randrange,
-        plugins=plugins,
-        extenders=extenders,
-        record=True,
-    )
-    cluster = Cluster(scheduler, clock)
-    for extender in extenders:
-        finalize(cluster, extender.close)
-    cluster.add(*nodes)
-    return cluster
+    regarding: str
+    type: str
+    reason: str
+    action: str
+    note: str
 
 
-def loaded(config: Config) -> LoadedConfig:
-    """A configuration from whatever form it was given in."""
-    if isinstance(config, str):
-        return loads(config)
-    if isinstance(config, Mapping):
-        return from_object(config)
-    return config if isinstance(config, LoadedConfig) else LoadedConfig(config)
+class Cluster(ABC):
+    """A cluster under test. Time stands still between calls.
 
-
-class Cluster:
-    """A scheduler and the objects it sees. Time stands still until `advance`.
-
-    Pods are named by the object or by "name" (in namespace default) or "namespace/name".
+    Objects are named as for kubectl: "deployment/web". Pods are named by the object, by "name" (in namespace
+    default) or by "namespace/name".
     """
 
-    def __init__(self, scheduler: Scheduler, clock: VirtualClock) -> None:
-        self.scheduler = scheduler
-        self.clock = clock
-        self.decisions: list[Decision] = []  # every attempt so far, in order
-        self._memory = MemoryCluster(scheduler)
+    decisions: list[Decision]
+    """Every scheduling attempt so far, in order."""
 
     @property
-    def events(self) -> list[EmitEvent]:
-        """The Kubernetes events emitted so far, in order."""
-        return self._memory.events
+    @abstractmethod
+    def scheduler(self) -> Scheduler:
+        """The scheduler: its profiles and plugins, its queue, its client."""
 
-    def add(self, *objects: KubeObject) -> None:
-        """Add objects, or replace them with new versions."""
-        for obj in objects:
-            self._memory.apply(obj)
+    # ---- objects
 
-    def delete(self, *objects: KubeObject) -> None:
-        for obj in objects:
-            self._memory.delete(obj)
+    @abstractmethod
+    def apply(self, *manifests: Manifest) -> list[str]:
+        """Create or update objects: YAML text, files, dictionaries or objects. Return what was done:
+        "pod/web created"."""
 
-    def run(self) -> list[Decision]:
-        """Schedule until nothing is left to try at this moment; the attempts that were made."""
-        first = len(self.decisions)
-        self._memory.run(self.decisions.append)
-        self.scheduler.queue.validate()
-        return self.decisions[first:]
+    @abstractmethod
+    def delete(self, *objects: str | KubeObject, namespace: str = "default") -> None:
+        """Delete objects, each given as "kind/name" or as the object."""
 
-    def advance(self, seconds: float) -> list[Decision]:
-        """Let time pass, doing what falls due on the way, then and there; the attempts that were made."""
-        first = len(self.decisions)
-        end = self.clock() + seconds
-        self.run()
-        while (wake := self.scheduler.next_wake()) is not None and wake <= end:
-            before = (self.clock(), len(self.decisions))
-            self.clock.set(max(wake, self.clock()))
-            self._tick()
-            if before == (self.clock(), len(self.decisions)) and self.scheduler.next_wake() == wake:
-                raise AssertionError(f"the scheduler wants to be woken at {wake}, and does nothing then")
-        self.clock.set(end)
-        self._tick()
-        return self.decisions[first:]
+    @abstractmethod
+    def get(self, what: str, namespace: str = "default") -> dict[str, Any]:
+        """Return an object, "kind/name", as `kubectl get -o json` shows it. Raises LookupError."""
 
-    def _tick(self) -> None:
-        self.scheduler.tick()
-        self.run()
+    @abstractmethod
+    def pods(self, selector: str = "", namespace: str = "") -> Sequence[Pod]:
+        """Return the pods, sorted by namespace and name: of a label selector ("app=web"), of a namespace, or
+        all."""
 
-    def pods(self) -> list[Pod]:
-        """The pods as an API server would now give them."""
-        return list(self._memory.pods.values())
+    @abstractmethod
+    def events(self, what: str = "", namespace: str = "default") -> Sequence[Event]:
+        """Return the events, or those about "kind/name", oldest first."""
 
     def pod(self, pod: Pod | str) -> Pod:
-        """A pod as it is now."""
-        key = _key(pod)
-        found = next((each for each in self.pods() if each.key == key), None)
-        if found is None:
-            raise LookupError(f"there is no pod {key}")
-        return found
+        """Return a pod as it is now. Raises LookupError."""
+        key = pod_key(pod)
+        for each in self.pods():
+            if each.key == key:
+                return each
+        raise LookupError(f"pod {key} does not exist")
 
     def node_of(self, pod: Pod | str) -> str:
-        """The node a pod is bound to, or ""."""
+        """Return the node that a pod is bound to, or ""."""
         return self.pod(pod).spec.node_name
 
+    # ---- time
+
+    @abstractmethod
+    def now(self) -> float:
+        """Return the time in seconds since the epoch."""
+
+    @abstractmethod
+    def advance(self, seconds: float) -> Sequence[Decision]:
+        """Let time pass with everything that is due in it. Return the scheduling attempts that were made."""
+
+    @abstractmethod
+    def schedule(self) -> Sequence[Decision]:
+        """Schedule until nothing is left to try at this moment. Return the attempts that were made."""
+
+    def wait(self, condition: Callable[[], object], timeout: float = 60.0, what: str = "condition") -> None:
+        """Let time pass until the condition holds. Raises AssertionError after `timeout` seconds."""
+        deadline = self.now() + timeout
+        while not condition():
+            if self.now() >= deadline:
+                raise AssertionError(f"{what}: timed out after {timeout:g} s")
+            self.advance(STEP)
+
+    def wait_scheduled(self, *pods: Pod | str, timeout: float = 60.0) -> None:
+        """Let time pass until these pods, or all pods, have nodes.
+
+        Raises AssertionError after `timeout` seconds, with an explanation of why pods are pending.
+        """
+        self.schedule()
+        deadline = self.now() + timeout
+        while pending := self._pending(pods):
+            if self.now() >= deadline:
+                reasons = "\n".join(f"{key}:\n{self.explain(key)}" for key in pending[:3])
+                raise AssertionError(f"{len(pending)} pods are pending after {timeout:g} s\n{reasons}")
+            self.advance(STEP)
+
+    def _pending(self, pods: Sequence[Pod | str]) -> Sequence[str]:
+        if not pods:
+            return [pod.key for pod in self.pods() if not pod.spec.node_name and not pod.finished]
+        bound = {pod.key for pod in self.pods() if pod.spec.node_name}
+        return [key for key in map(pod_key, pods) if key not in bound]
+
+    # ---- decisions
+
+    def attempts(self, pod: Pod | str) -> Sequence[Decision]:
+        """Return the scheduling attempts for a pod, in order."""
+        key = pod_key(pod)
+        return [decision for decision in self.decisions if decision.pod == key]
+
     def decision(self, pod: Pod | str) -> Decision:
-        """The last attempt at a pod."""
-        key = _key(pod)
-        found = next((each for each in reversed(self.decisions) if each.pod == key), None)
-        if found is None:
-            raise LookupError(f"no attempt was made at a pod {key}")
-        return found
+        """Return the last scheduling attempt for a pod. Raises LookupError if there was none."""
+        attempts = self.attempts(pod)
+        if not attempts:
+            raise LookupError(f"pod {pod_key(pod)}: no scheduling attempt")
+        return attempts[-1]
+
+    def explain(self, pod: Pod | str) -> str:
+        """Return what `mooring explain` prints."""
+        key = pod_key(pod)
+        explanation = explain_pod(self.scheduler, self._decision_log(), *key.split("/"))
+        return f"pod {key} does not exist" if explanation is None else "\n".join(report(explanation))
+
+    def _decision_log(self) -> DecisionLog | None:
+        return None
 
     def plugin(self, cls: type[P], scheduler_name: str = "default-scheduler") -> P:
-        """The instance of a plugin that a profile runs."""
-        found = self.scheduler.profiles[scheduler_name].plugins[cls.name]
-        assert isinstance(found, cls), f"{cls.name} is {type(found)}, not {cls}"
-        return found
+        """Return the instance of a plugin that a profile runs."""
+        instance = self.scheduler.profiles[scheduler_name].plugins[cls.name]
+        assert isinstance(instance, cls), f"{cls.name} is {type(instance)}, not {cls}"
+        return instance
+
+    # ---- lifetime
+
+    def close(self) -> None:  # noqa: B027 - a cluster in memory holds nothing to release
+        """Release everything; done by `with` and by the fixture."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
 
-def _key(pod: Pod | str) -> str:
+def pod_key(pod: Pod | str) -> str:
     if isinstance(pod, Pod):
         return pod.key
     return pod if "/" in pod else f"default/{pod}"
+
+
+def split_name(what: str) -> tuple[str, str]:
+    """Return the kind and the name of "kind/name"."""
+    kind, _, name = what.partition("/")
+    if not name:
+        raise ValueError(f'"{what}": expected kind/name, e.g. deployment/web')
+    return kind, name
+
+
+def read_manifest(manifest: str | Path) -> tuple[str, str]:
+    """Return YAML and its source. Text with a colon or several lines is YAML, anything else a file name."""
+    if isinstance(manifest, str) and ("\n" in manifest or ":" in manifest):
+        return manifest, "manifest"
+    return Path(manifest).read_text(), str(manifest)
+
+
+def object_name(kind: str, name: str, namespace: str) -> str:
+    """Return "pod/web", or "pod/namespace/web" outside of namespace default."""
+    where = "" if namespace in ("", "default") else f"{namespace}/"
+    return f"{kind.lower()}/{where}{name}"
+
+
+def about(events: Sequence[Event], what: str, namespace: str) -> Sequence[Event]:
+    """Return the events about "kind/name"; all events for ""."""
+    if not what:
+        return events
+    regarding = object_name(*split_name(what), namespace)
+    return [event for event in events if event.regarding == regarding]

@@ -1,9 +1,9 @@
-"""A pytest plugin, registered when Mooring is installed: the fixture `cluster`.
+"""A pytest plugin that pytest loads wherever Mooring is installed: the fixture `mooring_cluster`.
 
-@pytest.mark.cluster(nodes=5, plugins=[GpuPack])
-def test_gpus(cluster):
-    cluster.apply("train.yaml")
-    cluster.wait_scheduled()
+@pytest.mark.mooring_cluster(nodes=5, plugins=[GpuPack])
+def test_gpus(mooring_cluster):
+    mooring_cluster.apply("train.yaml")
+    mooring_cluster.wait_scheduled()
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from mooring.testing.whole_cluster import WholeCluster
+    from mooring.testing.sandbox_cluster import SandboxCluster
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "cluster(nodes, plugins, args, config, seed, start): what Mooring's fixture `cluster` is made of",
+        "mooring_cluster(nodes, plugins, args, config, seed, start): arguments of that fixture",
     )
 
 
 @pytest.fixture
-def cluster(request: pytest.FixtureRequest) -> Iterator[WholeCluster]:
-    """A whole cluster in this process, in virtual time: of three nodes, or as the mark `cluster` says."""
-    from mooring.testing.whole_cluster import WholeCluster  # only where it is used: it is most of Mooring
+def mooring_cluster(request: pytest.FixtureRequest) -> Iterator[SandboxCluster]:
+    """A cluster in this process, in virtual time: three nodes, or as the mark `mooring_cluster` says."""
+    from mooring.testing.sandbox_cluster import SandboxCluster  # imports most of Mooring, so only when used
 
-    mark = request.node.get_closest_marker("cluster")
-    made = WholeCluster(*mark.args, **mark.kwargs) if mark is not None else WholeCluster()
-    yield made
-    made.close()
+    mark = request.node.get_closest_marker("mooring_cluster")
+    arguments = ((), {}) if mark is None else (mark.args, mark.kwargs)
+    with SandboxCluster(*arguments[0], **arguments[1]) as cluster:
+        yield cluster

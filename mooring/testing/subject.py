@@ -26,8 +26,8 @@ from mooring.runtime.registry import Registry
 from mooring.runtime.runners import FilterRunner, PluginError
 from mooring.testing.answers import Place, check_pre_filter, check_status
 from mooring.testing.clock import START, VirtualClock
-from mooring.testing.cluster import Cluster
 from mooring.testing.configuration import PluginArgs, config_with
+from mooring.testing.scheduler_cluster import SchedulerCluster
 
 Refusal = tuple[str, tuple[str, ...]]  # the code and the reasons
 
@@ -58,7 +58,7 @@ def _default_plugins() -> Registry:
     return Registry(IN_TREE)
 
 
-def cluster_for(cls: type[Plugin], args: PluginArgs | None, now: float = START) -> Cluster:
+def cluster_for(cls: type[Plugin], args: PluginArgs | None, now: float = START) -> SchedulerCluster:
     """Return a cluster without objects whose scheduler runs the plugin in addition to the default ones.
 
     `cls` may be a subclass of a registered plugin: it replaces the plugin of the same name."""
@@ -67,7 +67,7 @@ def cluster_for(cls: type[Plugin], args: PluginArgs | None, now: float = START) 
     config = from_object(config_with([cls], None if args is None else {cls.name: args}))
     clock = VirtualClock(now)
     pick = random.Random(0).randrange
-    return Cluster(Scheduler(config, clock=clock, pick=pick, registry=registry, record=True), clock)
+    return SchedulerCluster(Scheduler(config, clock=clock, pick=pick, registry=registry, record=True), clock)
 
 
 class Subject:
@@ -83,7 +83,7 @@ class Subject:
         now: float = START,
     ) -> None:
         self.cluster = cluster_for(cls, args, now)
-        self.cluster.add(*nodes, *objects, *bound)
+        self.cluster.apply(*nodes, *objects, *bound)
         self.plugin = self.cluster.plugin(cls)
         self.name = cls.name
         self.profile = self.cluster.scheduler.profiles["default-scheduler"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mooring.testing import make_cluster, make_node, make_pod
-from mooring.testing.whole_cluster import WholeCluster
+from mooring.testing.sandbox_cluster import SandboxCluster
 from tests.extender.calling_kit import PATIENT, FakeExtender, names_of, passing, serving
 
 POD: dict[str, Any] = {
@@ -34,10 +34,10 @@ def named(name: str) -> dict[str, Any]:
     return {**POD, "metadata": {**POD["metadata"], "name": name}}
 
 
-def whole(*extenders: dict[str, Any]) -> WholeCluster:
+def whole(*extenders: dict[str, Any]) -> SandboxCluster:
     kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     patient = [{"httpTimeout": PATIENT, **extender} for extender in extenders]
-    return WholeCluster(3, config={**kind, "extenders": patient})
+    return SandboxCluster(3, config={**kind, "extenders": patient})
 
 
 @pytest.fixture
@@ -51,8 +51,8 @@ def test_a_cluster_in_memory_asks_them_too(extender: FakeExtender) -> None:
     settings = {"urlPrefix": extender.url, "filterVerb": "filter", "bindVerb": "bind", "httpTimeout": PATIENT}
     kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     cluster = make_cluster([make_node("a"), make_node("b")], config={**kind, "extenders": [settings]})
-    cluster.add(make_pod("web"))
-    cluster.run()
+    cluster.apply(make_pod("web"))
+    cluster.schedule()
     assert cluster.node_of("web") == "b"
     assert [verb for verb, _ in extender.requests] == ["filter"]
 

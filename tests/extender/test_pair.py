@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mooring.testing.whole_cluster import WholeCluster
+from mooring.testing.sandbox_cluster import SandboxCluster
 from tests.extender.calling_kit import PATIENT, Setting, nodes, pod
 from tests.extender.serving_kit import Asked, extender
 
@@ -48,7 +48,7 @@ def asking(served: Asked, verb: str, **more: Any) -> dict[str, Any]:
 
 
 class Story:
-    def __init__(self, cluster: WholeCluster) -> None:
+    def __init__(self, cluster: SandboxCluster) -> None:
         self.cluster = cluster
         self._restarts = 0
 
@@ -72,7 +72,7 @@ class Story:
 
 def story(served: Asked, verb: str) -> Story:
     kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-    told = Story(WholeCluster(2, config={**kind, "extenders": [asking(served, verb)]}))
+    told = Story(SandboxCluster(2, config={**kind, "extenders": [asking(served, verb)]}))
     told.cluster.apply(DEPLOYMENT)
     told.cluster.advance(5)
     return told

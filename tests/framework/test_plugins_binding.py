@@ -26,8 +26,8 @@ def coroutine(calls: list[str], word: str, answer: Status | None = None) -> Any:
 
 def run(*plugins: type[Plugin]) -> Cluster:
     cluster = only(*plugins, nodes=("a",))
-    cluster.add(make_pod())
-    cluster.run()
+    cluster.apply(make_pod())
+    cluster.schedule()
     return cluster
 
 
@@ -62,7 +62,7 @@ def test_a_failed_pre_bind_undoes_the_placement(status: Status) -> None:
 def test_the_pod_is_tried_again_after_an_error_backoff(answer: Any) -> None:
     answers = [answer, None]
     cluster = run(probe("A", pre_bind=lambda *args: _given(answers.pop(0), *args)))
-    assert cluster.run() == []  # not at once, even with nothing else to do
+    assert cluster.schedule() == []  # not at once, even with nothing else to do
     cluster.advance(3)
     assert cluster.node_of("pod") == "a"
     assert cluster.decision("pod").attempts == 2
@@ -82,7 +82,7 @@ class TestBind:
             probe("D", calls, bind=None),
         )
         assert calls == ["A.bind", "asks default/pod a", "C.bind"]
-        assert [event.reason for event in cluster.events] == ["Scheduled"]
+        assert [event.reason for event in cluster.events()] == ["Scheduled"]
 
     def test_skip_leaves_it_to_the_default_binder(self) -> None:
         assert run(probe("A", bind=skip())).node_of("pod") == "a"
@@ -112,8 +112,8 @@ class TestBind:
         config = config_with([a], defaults=False)
         config["profiles"][0]["plugins"]["bind"] = {"disabled": [{"name": "*"}], "enabled": [{"name": "A"}]}
         cluster = make_cluster([make_node("a")], plugins=[a], config=config)
-        cluster.add(make_pod())
-        cluster.run()
+        cluster.apply(make_pod())
+        cluster.schedule()
         assert "all of them skipped it" in failure(cluster)
         assert list(cluster.scheduler.cluster.pods()) == []
 
@@ -135,8 +135,8 @@ class TestPostBind:
             seen.append(clusters[0].node_of("pod"))
 
         clusters.append(only(probe("A", post_bind=note), nodes=("a",)))
-        clusters[0].add(make_pod())
-        clusters[0].run()
+        clusters[0].apply(make_pod())
+        clusters[0].schedule()
         assert seen == ["a"]
 
     @pytest.mark.parametrize("answer", [raising, error("no"), 42])
@@ -168,7 +168,7 @@ class TestOnAnEventLoop:
 
         cluster = only(probe("A", pre_bind=slow), nodes=("a",))
         scheduler = cluster.scheduler
-        cluster.add(make_pod("one"), make_pod("two"))
+        cluster.apply(make_pod("one"), make_pod("two"))
         while scheduler.schedule_one() is not None:
             pass
         cycles = [effect.cycle for effect in scheduler.take_effects() if isinstance(effect, Bind)]
@@ -189,7 +189,7 @@ class TestOnAnEventLoop:
             raise ConnectionError("gone away")
 
         cluster = only(probe("A", pre_bind=fails), nodes=("a",))
-        cluster.add(make_pod())
+        cluster.apply(make_pod())
         cluster.scheduler.schedule_one()
         (effect,) = cluster.scheduler.take_effects()
         assert isinstance(effect, Bind)

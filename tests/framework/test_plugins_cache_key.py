@@ -67,8 +67,8 @@ class Setup:
     def schedule(self, **pod: Any) -> str:
         """Schedule one more pod; the node it went to."""
         name = f"pod-{next(self._numbers)}"
-        self.cluster.add(make_pod(name, **pod))
-        self.cluster.run()
+        self.cluster.apply(make_pod(name, **pod))
+        self.cluster.schedule()
         return self.cluster.node_of(name)
 
 
@@ -93,7 +93,7 @@ class TestNode:
         setup = Setup(CacheKey.NODE, table)
         setup.schedule()
         setup.asked.take()
-        setup.cluster.add(make_node("c", labels={"new": "yes"}))
+        setup.cluster.apply(make_node("c", labels={"new": "yes"}))
         setup.schedule()
         assert setup.asked.take() == (["c"], ["c"])
 
@@ -101,7 +101,7 @@ class TestNode:
         setup = Setup(CacheKey.NODE, table)
         setup.schedule()
         setup.asked.take()
-        setup.cluster.add(make_node("c"))
+        setup.cluster.apply(make_node("c"))
         setup.schedule()
         assert setup.asked.take() == ([], [])
 
@@ -110,7 +110,7 @@ class TestNode:
         setup.schedule()
         setup.asked.take()
         there = make_pod("there", node_name="b")
-        setup.cluster.add(there)
+        setup.cluster.apply(there)
         setup.schedule()
         setup.cluster.delete(there)
         setup.schedule()
@@ -142,7 +142,7 @@ class TestAmounts:
         setup.schedule()
         setup.schedule()
         setup.asked.take()
-        setup.cluster.add(make_pod("large", node_name="a", requests={"cpu": "2"}))
+        setup.cluster.apply(make_pod("large", node_name="a", requests={"cpu": "2"}))
         setup.schedule()
         assert setup.asked.take() == (["a"], ["a"])
 
@@ -151,7 +151,7 @@ class TestAmounts:
         setup.schedule()
         setup.schedule()
         setup.asked.take()
-        setup.cluster.add(make_node("b", allocatable={"cpu": "64"}))
+        setup.cluster.apply(make_node("b", allocatable={"cpu": "64"}))
         setup.schedule()
         assert setup.asked.take() == (["b"], ["b"])
 
@@ -167,10 +167,10 @@ class TestPods:
 
     def test_asked_again_where_pods_came_or_went(self, table: bool) -> None:
         setup = Setup(CacheKey.NODE_AND_PODS, table)
-        setup.cluster.add(make_pod("leaving", node_name="d"))
+        setup.cluster.apply(make_pod("leaving", node_name="d"))
         last = setup.schedule()
         setup.asked.take()
-        setup.cluster.add(make_pod("coming", node_name="a"))
+        setup.cluster.apply(make_pod("coming", node_name="a"))
         setup.cluster.delete(setup.cluster.pod("leaving"))
         setup.schedule()
         filters, scores = setup.asked.take()
@@ -180,7 +180,7 @@ class TestPods:
         setup = Setup(CacheKey.NODE_AND_PODS, table)
         last = setup.schedule()
         setup.asked.take()
-        setup.cluster.add(make_node("a", cpu="1"))
+        setup.cluster.apply(make_node("a", cpu="1"))
         setup.schedule()
         assert setup.asked.take() == (sorted({"a", last}), sorted({"a", last}))
 
@@ -190,7 +190,7 @@ class TestNodes:
         setup = Setup(CacheKey.ALL_NODES, table)
         setup.schedule()
         setup.asked.take()
-        setup.cluster.add(make_node("c", labels={"new": "yes"}))
+        setup.cluster.apply(make_node("c", labels={"new": "yes"}))
         setup.schedule()
         assert setup.asked.take() == (ALL, ALL)
 
@@ -198,7 +198,7 @@ class TestNodes:
         setup = Setup(CacheKey.ALL_NODES, table)
         setup.schedule()
         setup.asked.take()
-        setup.cluster.add(make_pod("there", node_name="b"))
+        setup.cluster.apply(make_pod("there", node_name="b"))
         setup.schedule()
         setup.schedule()
         assert setup.asked.take() == ([], [])
@@ -218,7 +218,7 @@ class TestAll:
         setup = Setup(cache_key, table)
         setup.schedule()
         setup.asked.take()
-        setup.cluster.add(make_node("new"))
+        setup.cluster.apply(make_node("new"))
         setup.schedule()
         filters, scores = setup.asked.take()
         assert "new" in filters
@@ -281,12 +281,12 @@ class TestPreparation:
     @pytest.mark.parametrize("cache_key", [CacheKey.NODE, CacheKey.NODE_AND_PODS, CacheKey.ALL_NODES])
     def test_asked_once_for_a_shape(self, cache_key: CacheKey) -> None:
         cluster, calls, read = self.prepared(cache_key)
-        cluster.add(*(make_pod(f"web-{i}", labels={"app": "web"}) for i in range(3)))
-        cluster.run()
+        cluster.apply(*(make_pod(f"web-{i}", labels={"app": "web"}) for i in range(3)))
+        cluster.schedule()
         assert calls == ["pre_filter", "pre_score"]
         read.clear()
-        cluster.add(make_pod("db", labels={"app": "db"}))
-        cluster.run()
+        cluster.apply(make_pod("db", labels={"app": "db"}))
+        cluster.schedule()
         assert calls == ["pre_filter", "pre_score"] * 2
         assert {each for each in read if isinstance(each, str)} == {"db"}
 
@@ -296,12 +296,12 @@ class TestPreparation:
         for i in range(3):
             for app in ("web", "db"):
                 read.clear()
-                cluster.add(make_pod(f"{app}-{i}", labels={"app": app}))
-                cluster.run()
+                cluster.apply(make_pod(f"{app}-{i}", labels={"app": app}))
+                cluster.schedule()
                 assert read[-1] == (app, app)
 
     def test_asked_each_time_by_default(self) -> None:
         cluster, calls, _ = self.prepared(CacheKey.NONE)
-        cluster.add(*(make_pod(f"web-{i}", labels={"app": "web"}) for i in range(3)))
-        cluster.run()
+        cluster.apply(*(make_pod(f"web-{i}", labels={"app": "web"}) for i in range(3)))
+        cluster.schedule()
         assert calls == ["pre_filter", "pre_score"] * 3

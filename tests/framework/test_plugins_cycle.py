@@ -30,8 +30,8 @@ NEVER: list[Any] = []  # events_to_register: nothing brings a refused pod back
 
 def tried(cluster: Cluster, **pod: Any) -> Any:
     """The only attempt at a pod."""
-    cluster.add(make_pod(**pod))
-    (decision,) = cluster.run()
+    cluster.apply(make_pod(**pod))
+    (decision,) = cluster.schedule()
     return decision
 
 
@@ -162,18 +162,18 @@ class TestPreFilter:
             state.write("A", pod.name)
 
         cluster = only(probe("A", pre_filter=look))
-        cluster.add(make_pod("one"), make_pod("two"))
-        cluster.run()
+        cluster.apply(make_pod("one"), make_pod("two"))
+        cluster.schedule()
         assert found == [None, None]
 
     def test_skipping_a_shape_means_not_being_asked_again(self) -> None:
         calls: list[str] = []
         cluster = only(probe("A", calls, pre_filter=skip(shape=True), filter=unschedulable("no")))
-        cluster.add(*(make_pod(f"same-{i}") for i in range(3)))
-        cluster.run()
+        cluster.apply(*(make_pod(f"same-{i}") for i in range(3)))
+        cluster.schedule()
         assert calls == ["A.pre_filter"]
-        cluster.add(make_pod("other", labels={"app": "x"}))
-        cluster.run()
+        cluster.apply(make_pod("other", labels={"app": "x"}))
+        cluster.schedule()
         assert calls == ["A.pre_filter"] * 2
 
 
@@ -228,7 +228,7 @@ class TestFilter:
             tried(cluster)
             assert cluster.scheduler.queue.counts()["unschedulable"] == 1
             refuse.clear()
-            cluster.add(make_node("new"))
+            cluster.apply(make_node("new"))
             assert cluster.scheduler.queue.counts()[place] == 1
             cluster.advance(5)
             assert cluster.node_of("pod")
@@ -288,7 +288,7 @@ class TestPostFilter:
         tried(cluster)
         assert [pod.name for pod in cluster.scheduler.queue.nominator.nominated_for("b")] == ["pod"]
         full -= {"a", "b"}
-        cluster.add(make_node("c"))
+        cluster.apply(make_node("c"))
         cluster.advance(5)
         assert cluster.node_of("pod") == "b"
 
@@ -370,8 +370,8 @@ class TestReserve:
             events_to_register=NEVER,
         )
         cluster = beside_defaults(a, nodes=("a",))
-        cluster.add(make_pod("first", requests={"cpu": "4"}), make_pod("second", requests={"cpu": "4"}))
-        cluster.run()
+        cluster.apply(make_pod("first", requests={"cpu": "4"}), make_pod("second", requests={"cpu": "4"}))
+        cluster.schedule()
         assert (cluster.node_of("first"), cluster.node_of("second")) == ("", "a")
 
 
@@ -388,10 +388,10 @@ class TestNotBefore:
             return refuse("too early", not_before=due[0]) if clock[0]() < due[0] else None
 
         cluster = only(probe("A", None, events_to_register=NEVER, **{point: early}))
-        clock.append(cluster.clock)
-        due.append(cluster.clock() + 42.5)
-        cluster.add(make_pod())
-        cluster.run()
+        clock.append(cluster.now)
+        due.append(cluster.now() + 42.5)
+        cluster.apply(make_pod())
+        cluster.schedule()
         cluster.advance(42)
         assert cluster.node_of("pod") == ""
         cluster.advance(0.5)

@@ -79,8 +79,8 @@ def cluster_with(cls: type[Plugin], cache_key: CacheKey) -> Cluster:
 class TestEitherGrain:
     def test_refusals(self, cls: type[Plugin], cache_key: CacheKey) -> None:
         cluster = cluster_with(cls, cache_key)
-        cluster.add(make_pod(labels={"refuse": "yes"}))
-        cluster.run()
+        cluster.apply(make_pod(labels={"refuse": "yes"}))
+        cluster.schedule()
         decision = cluster.decision("pod")
         found = {name: (r.status, r.plugin, r.reasons) for name, r in decision.refusals.items()}
         assert found == {
@@ -94,8 +94,8 @@ class TestEitherGrain:
 
     def test_scores(self, cls: type[Plugin], cache_key: CacheKey) -> None:
         cluster = cluster_with(cls, cache_key)
-        cluster.add(make_pod())
-        cluster.run()
+        cluster.apply(make_pod())
+        cluster.schedule()
         decision = cluster.decision("pod")
         assert dict(zip(decision.feasible, decision.total, strict=True)) == SCORES
         assert decision.node == "f"
@@ -104,19 +104,19 @@ class TestEitherGrain:
         cluster = cluster_with(cls, cache_key)
         for name in ("a", "e"):
             cluster.delete(make_node(name))
-        cluster.add(make_pod(labels={"refuse": "yes"}))
-        (decision, *_) = cluster.run()
+        cluster.apply(make_pod(labels={"refuse": "yes"}))
+        (decision, *_) = cluster.schedule()
         assert decision.message == (
             "0/4 nodes are available: 1 and old, 1 not ready, 1 too slow, 2 too small."
         )
 
     def test_nodes_that_come_and_go(self, cls: type[Plugin], cache_key: CacheKey) -> None:
         cluster = cluster_with(cls, cache_key)
-        cluster.add(make_pod("first", labels={"refuse": "yes"}))
-        cluster.run()
+        cluster.apply(make_pod("first", labels={"refuse": "yes"}))
+        cluster.schedule()
         cluster.delete(make_node("e"))  # its row is taken over by another
-        cluster.add(make_pod("second", labels={"refuse": "yes"}))
-        cluster.run()
+        cluster.apply(make_pod("second", labels={"refuse": "yes"}))
+        cluster.schedule()
         assert cluster.node_of("second") == "a"
         assert set(cluster.decision("second").refusals) == {"b", "c", "d", "f"}
 
@@ -124,8 +124,8 @@ class TestEitherGrain:
 class TestGroups:
     def test_each_node_has_the_score_of_its_group(self) -> None:
         cluster = cluster_with(InGroups, CacheKey.NONE)
-        cluster.add(make_pod())
-        cluster.run()
+        cluster.apply(make_pod())
+        cluster.schedule()
         decision = cluster.decision("pod")
         assert decision.scores["Answers"].raw == [0, 0, 30, 30, 60, 60]
         assert decision.scores["Answers"].normalized == [0, 0, 10, 10, 20, 20]
@@ -133,8 +133,8 @@ class TestGroups:
 
     def test_nodes_that_are_not_feasible_do_not_count(self) -> None:
         cluster = cluster_with(InGroups, CacheKey.NONE)
-        cluster.add(make_pod(labels={"refuse": "yes"}))
-        cluster.run()
+        cluster.apply(make_pod(labels={"refuse": "yes"}))
+        cluster.schedule()
         decision = cluster.decision("pod")
         assert (decision.feasible, decision.total, decision.node) == (["a", "e"], [0, 20], "e")
 
@@ -144,8 +144,8 @@ class TestGroups:
                 return 20 - scores // 3
 
         cluster = cluster_with(Reversed, CacheKey.NONE)
-        cluster.add(make_pod())
-        cluster.run()
+        cluster.apply(make_pod())
+        cluster.schedule()
         assert cluster.decision("pod").total == [20, 20, 10, 10, 0, 0]
 
 
@@ -160,16 +160,16 @@ def test_a_plugin_with_both_forms_is_asked_about_the_table() -> None:
         score_nodes=lambda state, pod, nodes: np.zeros(len(nodes), np.int64),
     )
     cluster = make_cluster([make_node("a"), make_node("b")], plugins=[both])
-    cluster.add(make_pod())
-    cluster.run()
+    cluster.apply(make_pod())
+    cluster.schedule()
     assert calls == ["Both.filter_nodes", "Both.score_nodes"]
 
 
 def test_refuse_gives_all_refused_rows_one_status() -> None:
     odd = probe("Odd", filter_nodes=lambda s, p, nodes: refuse(np.arange(len(nodes)) % 2 == 1, SMALL))
     cluster = make_cluster([make_node(name) for name in "abc"], plugins=[odd])
-    cluster.add(make_pod())
-    cluster.run()
+    cluster.apply(make_pod())
+    cluster.schedule()
     assert {name: r.reasons for name, r in cluster.decision("pod").refusals.items()} == {"b": ["too small"]}
 
 
@@ -189,9 +189,9 @@ def test_statuses_that_change_from_cycle_to_cycle_keep_their_meaning() -> None:
     for i in range(3):
         turn[0] = i
         if i == 2:
-            cluster.add(make_node("c", labels={"new": "yes"}))  # asked about again, in the third turn
-        cluster.add(make_pod(f"pod-{i}"))
-        cluster.run()
+            cluster.apply(make_node("c", labels={"new": "yes"}))  # asked about again, in the third turn
+        cluster.apply(make_pod(f"pod-{i}"))
+        cluster.schedule()
     refusals = cluster.decision("pod-2").refusals
     expected = {**dict.fromkeys("bcdefgh", "turn 0"), "c": "turn 2"}
     assert {name: r.reasons[0] for name, r in refusals.items()} == expected
@@ -201,8 +201,8 @@ def test_statuses_that_no_row_has_do_not_matter() -> None:
     unused = {1: SMALL, 2: Status(Code.SKIP), 3: Status(Code.ERROR, "broken")}
     table = probe("Table", filter_nodes=lambda s, p, nodes: Verdicts(np.array([1, 0], np.int32), unused))
     cluster = make_cluster([make_node("a"), make_node("b")], plugins=[table])
-    cluster.add(make_pod())
-    cluster.run()
+    cluster.apply(make_pod())
+    cluster.schedule()
     assert cluster.node_of("pod") == "b"
 
 
@@ -214,7 +214,7 @@ def test_a_score_may_be_any_kind_of_integer() -> None:
             probe("Two", score_nodes=lambda *a: np.array([8], np.uint8)),
         ],
     )
-    cluster.add(make_pod())
-    cluster.run()
+    cluster.apply(make_pod())
+    cluster.schedule()
     scores = cluster.decision("pod").scores
     assert (scores["One"].raw, scores["Two"].raw) == ([7], [8])

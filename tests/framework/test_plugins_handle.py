@@ -41,7 +41,7 @@ class TestSnapshot:
     def test_it_has_the_nodes_and_the_pods_on_them(self) -> None:
         cluster = only(Nosy)
         handle = handle_of(cluster)
-        cluster.add(make_pod("here", node_name="b", requests={"cpu": "1"}), make_pod("waiting"))
+        cluster.apply(make_pod("here", node_name="b", requests={"cpu": "1"}), make_pod("waiting"))
         assert list(handle.snapshot.nodes.names) == ["a", "b"]
         node = handle.snapshot.node("b")
         assert node is not None
@@ -63,13 +63,13 @@ class TestSnapshot:
                 return wait(60)
 
         cluster = only(Looks)
-        cluster.add(make_pod("one"), make_pod("two"))
-        cluster.run()
+        cluster.apply(make_pod("one"), make_pod("two"))
+        cluster.schedule()
         assert seen == [[], ["one"]]
 
     def test_claims_count_their_users(self) -> None:
         cluster = only(Nosy)
-        cluster.add(
+        cluster.apply(
             make_pod("one", node_name="a", claims="data"), make_pod("two", node_name="b", claims="data")
         )
         users = cluster.scheduler.cluster.claim_users
@@ -81,7 +81,7 @@ class TestListers:
         cluster = only(Nosy)
         listers = handle_of(cluster).listers
         before = listers.version(Service)
-        cluster.add(*sample_objects())
+        cluster.apply(*sample_objects())
         service = listers.get(Service, "web", "default")
         assert service is not None
         assert service.spec.selector == {"app": "web"}
@@ -94,7 +94,7 @@ class TestListers:
     def test_a_version_changes_with_its_kind_only(self) -> None:
         cluster = only(Nosy)
         listers = handle_of(cluster).listers
-        cluster.add(*sample_objects())
+        cluster.apply(*sample_objects())
         services, classes = listers.version(Service), listers.version(StorageClass)
         found = listers.get(Service, "web", "default")
         assert found is not None
@@ -108,8 +108,8 @@ class TestWaitingPods:
     @staticmethod
     def held() -> Cluster:
         cluster = only(probe("Holder", permit=wait(60, "held"), events_to_register=NEVER), Nosy)
-        cluster.add(make_pod("one"), make_pod("two"))
-        cluster.run()
+        cluster.apply(make_pod("one"), make_pod("two"))
+        cluster.schedule()
         return cluster
 
     def test_they_can_be_gone_through(self) -> None:
@@ -125,7 +125,7 @@ class TestWaitingPods:
         found = handle.waiting_pod(cluster.pod("two").uid)
         assert found is not None
         found.allow("Holder")
-        cluster.run()
+        cluster.schedule()
         assert (bool(cluster.node_of("one")), bool(cluster.node_of("two"))) == (False, True)
         assert handle.waiting_pod(cluster.pod("two").uid) is None
         assert handle.waiting_pod("nobody") is None
@@ -137,7 +137,7 @@ class TestWaitingPods:
         assert handle.reject_waiting_pod(uid) is True
         assert handle.reject_waiting_pod(uid) is False
         assert [pod.pod.name for pod in handle.waiting_pods()] == ["two"]
-        cluster.run()
+        cluster.schedule()
         assert cluster.pod("one").status.conditions[0].message.endswith("1 removed.")
 
 
@@ -145,7 +145,7 @@ class TestNominations:
     def test_nominated_pods_are_known_by_node(self) -> None:
         cluster = only(Nosy)
         handle = handle_of(cluster)
-        cluster.add(make_pod("promised", nominated_node="b"))
+        cluster.apply(make_pod("promised", nominated_node="b"))
         assert [pod.name for pod in handle.nominated_pods("b")] == ["promised"]
         assert list(handle.nominated_pods("a")) == []
 
@@ -194,8 +194,8 @@ class TestTools:
                 await self.handle.client.patch(pod.pod, patch, "status")
 
         cluster = only(Marker)
-        cluster.add(make_pod())
-        cluster.run()
+        cluster.apply(make_pod())
+        cluster.schedule()
         assert cluster.pod("pod").status.start_time == "2030-01-01T00:00:00Z"
         assert cluster.node_of("pod")
 
@@ -218,23 +218,22 @@ class TestTools:
                 self.handle.emit_event(pod, "Warning", "Noted", "Reserving", f"takes {node_name}")
 
         cluster = only(Teller, nodes=("a",))
-        cluster.add(make_pod())
-        cluster.run()
-        told = [(e.regarding.name, e.type, e.reason, e.action, e.note) for e in cluster.events]
-        assert told[0] == ("pod", "Warning", "Noted", "Reserving", "takes a")
+        cluster.apply(make_pod())
+        cluster.schedule()
+        assert cluster.events()[0] == ("pod/pod", "Warning", "Noted", "Reserving", "takes a")
 
     def test_activate_brings_a_refused_pod_back_at_once(self) -> None:
         full = [True]
         a = probe("A", filter=lambda *args: unschedulable("full") if full else None, events_to_register=NEVER)
         cluster = only(a, Nosy)
-        cluster.add(make_pod())
-        cluster.run()
+        cluster.apply(make_pod())
+        cluster.schedule()
         full.clear()
-        assert cluster.run() == []
+        assert cluster.schedule() == []
         queued = cluster.scheduler.queue.get("default/pod")
         assert queued is not None
         handle_of(cluster).activate([queued.pod])
-        cluster.run()
+        cluster.schedule()
         assert cluster.node_of("pod")
 
     def test_pods_left_in_the_cycle_state_are_activated(self) -> None:
@@ -253,10 +252,10 @@ class TestTools:
                 state.write(PODS_TO_ACTIVATE, dict(held_back))
 
         cluster = only(probe("A", filter=refuse, reserve=stash, events_to_register=NEVER))
-        cluster.add(make_pod("first"))
-        cluster.run()
-        cluster.add(make_pod("second"))
-        cluster.run()
+        cluster.apply(make_pod("first"))
+        cluster.schedule()
+        cluster.apply(make_pod("second"))
+        cluster.schedule()
         assert cluster.node_of("first")
 
     def test_run_filters_asks_the_profile_about_a_node_as_it_would_be(self) -> None:
@@ -278,8 +277,10 @@ class TestTools:
                 return unschedulable("just looking")
 
         cluster = make_cluster([make_node("a", cpu="1")], plugins=[Wonders])
-        cluster.add(make_pod("there", requests={"cpu": "1"}, node_name="a"), make_pod(requests={"cpu": "1"}))
-        cluster.run()
+        cluster.apply(
+            make_pod("there", requests={"cpu": "1"}, node_name="a"), make_pod(requests={"cpu": "1"})
+        )
+        cluster.schedule()
         (full, refusal), (free, nothing) = answers
         assert (full, free, nothing) == (False, True, None)
         assert (refusal.plugin, refusal.reasons) == ("NodeResourcesFit", ("Insufficient cpu",))
@@ -299,8 +300,8 @@ class TestTools:
 
         for plugins in ((Asks,), (Asks, Nosy)):
             cluster = beside_defaults(*plugins)
-            cluster.add(make_pod())
-            cluster.run()
+            cluster.apply(make_pod())
+            cluster.schedule()
         assert answers == [True, False]
 
     def test_parallel_work_keeps_the_order_of_its_items(self) -> None:

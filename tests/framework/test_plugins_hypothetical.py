@@ -78,9 +78,9 @@ def two_zones(*plugins: type[Plugin]) -> Cluster:
 class TestPreemption:
     def test_removing_a_victim_makes_room_on_its_node(self, cls: type[Plugin]) -> None:
         cluster = two_zones(cls)
-        cluster.add(noisy("low-a", node_name="a-1"), noisy("high-b", node_name="b-1", priority=100))
-        cluster.add(noisy("mine", priority=10))
-        decision = cluster.run()[0]
+        cluster.apply(noisy("low-a", node_name="a-1"), noisy("high-b", node_name="b-1", priority=100))
+        cluster.apply(noisy("mine", priority=10))
+        decision = cluster.schedule()[0]
         assert decision.post_filter is not None
         assert decision.post_filter.nominated_node == "a-1"
         assert decision.post_filter.victims == ["default/low-a"]
@@ -88,22 +88,22 @@ class TestPreemption:
 
     def test_only_the_pod_that_stands_in_the_way_has_to_go(self, cls: type[Plugin]) -> None:
         cluster = two_zones(cls)
-        cluster.add(
+        cluster.apply(
             make_pod("quiet-1", node_name="a-1"),
             noisy("loud", node_name="a-1"),
             make_pod("quiet-2", node_name="a-1"),
             noisy("high-b", node_name="b-1", priority=100),
         )
-        cluster.add(noisy("mine", priority=10))
-        cluster.run()
+        cluster.apply(noisy("mine", priority=10))
+        cluster.schedule()
         assert sorted(pod.name for pod in cluster.pods()) == ["high-b", "mine", "quiet-1", "quiet-2"]
 
     def test_nothing_is_evicted_in_vain(self, cls: type[Plugin]) -> None:
         """Two noisy pods in the zone, one on each node: no single node's victims are enough."""
         cluster = two_zones(cls)
-        cluster.add(noisy("low-1", node_name="a-1"), noisy("low-2", node_name="a-2"))
-        cluster.add(noisy("high-b", node_name="b-1", priority=100), noisy("mine", priority=10))
-        cluster.run()
+        cluster.apply(noisy("low-1", node_name="a-1"), noisy("low-2", node_name="a-2"))
+        cluster.apply(noisy("high-b", node_name="b-1", priority=100), noisy("mine", priority=10))
+        cluster.schedule()
         assert len(cluster.pods()) == 4
         assert cluster.node_of("mine") == ""
 
@@ -124,13 +124,13 @@ class TestPreemption:
                 return unschedulable("just looking")
 
         cluster = two_zones(After, Watching)
-        cluster.add(
+        cluster.apply(
             noisy("one", node_name="a-1"),
             noisy("two", node_name="a-2"),
             noisy("three", node_name="b-1", priority=100),
             noisy("mine", priority=10),
         )
-        cluster.run()
+        cluster.schedule()
         assert counts
         assert all(count == {"a": 2, "b": 1} for count in counts)
 
@@ -139,20 +139,20 @@ class TestPreemption:
 class TestNominatedPods:
     def test_they_count_on_their_node(self, cls: type[Plugin]) -> None:
         cluster = two_zones(cls)
-        cluster.add(noisy("high-b", node_name="b-1", priority=100))
-        cluster.add(noisy("promised", nominated_node="a-1", priority=50, scheduling_gates="not yet"))
+        cluster.apply(noisy("high-b", node_name="b-1", priority=100))
+        cluster.apply(noisy("promised", nominated_node="a-1", priority=50, scheduling_gates="not yet"))
         cluster.scheduler.queue.nominator.add(cluster.scheduler.cluster.info(cluster.pod("promised")))
-        cluster.add(noisy("mine", priority=10))
-        cluster.run()
+        cluster.apply(noisy("mine", priority=10))
+        cluster.schedule()
         assert cluster.node_of("mine") == "a-2"  # as in kube-scheduler they count on that node alone
         assert cluster.decision("mine").refusals["a-1"].reasons == ["the zone has a noisy pod"]
 
     def test_those_of_lower_priority_do_not_count(self, cls: type[Plugin]) -> None:
         cluster = two_zones(cls)
-        cluster.add(noisy("promised", nominated_node="a-1", priority=5, scheduling_gates="not yet"))
+        cluster.apply(noisy("promised", nominated_node="a-1", priority=5, scheduling_gates="not yet"))
         cluster.scheduler.queue.nominator.add(cluster.scheduler.cluster.info(cluster.pod("promised")))
-        cluster.add(noisy("mine", priority=10))
-        cluster.run()
+        cluster.apply(noisy("mine", priority=10))
+        cluster.schedule()
         assert cluster.decision("mine").feasible == ["a-1", "a-2", "b-1"]
 
 
@@ -164,19 +164,19 @@ def test_an_extension_that_fails_fails_that_attempt_only(method: str, answer: An
 
     bad = type("Bad", (OnePerZone,), {method: failing})
     cluster = two_zones(bad)
-    cluster.add(noisy("low", node_name="a-1"), noisy("high", node_name="b-1", priority=100))
+    cluster.apply(noisy("low", node_name="a-1"), noisy("high", node_name="b-1", priority=100))
     if method == "add_pod":
-        cluster.add(noisy("promised", nominated_node="a-2", priority=50, scheduling_gates="not yet"))
+        cluster.apply(noisy("promised", nominated_node="a-2", priority=50, scheduling_gates="not yet"))
         cluster.scheduler.queue.nominator.add(cluster.scheduler.cluster.info(cluster.pod("promised")))
-    cluster.add(noisy("mine", priority=10))
-    cluster.run()
+    cluster.apply(noisy("mine", priority=10))
+    cluster.schedule()
     condition = cluster.pod("mine").status.conditions[0]
     # While filtering it is an error; while preempting, nothing more can be done for a pod that fits nowhere.
     reason = "SchedulerError" if method == "add_pod" else "Unschedulable"
     assert (cluster.node_of("mine"), condition.reason) == ("", reason)
     assert "OnePerZone" in condition.message
-    cluster.add(make_pod("quiet"))
-    cluster.run()
+    cluster.apply(make_pod("quiet"))
+    cluster.schedule()
     assert cluster.node_of("quiet")
 
 
@@ -193,10 +193,10 @@ def test_who_skipped_is_not_told_of_pods() -> None:
             return None
 
     cluster = two_zones(Skipping)
-    cluster.add(*(make_pod(f"low-{i}", requests={"cpu": "4"}, node_name=f"a-{i}") for i in (1, 2)))
-    cluster.add(make_pod("low-3", requests={"cpu": "4"}, node_name="b-1"))
-    cluster.add(make_pod("quiet", requests={"cpu": "4"}, priority=10))
-    cluster.run()
+    cluster.apply(*(make_pod(f"low-{i}", requests={"cpu": "4"}, node_name=f"a-{i}") for i in (1, 2)))
+    cluster.apply(make_pod("low-3", requests={"cpu": "4"}, node_name="b-1"))
+    cluster.apply(make_pod("quiet", requests={"cpu": "4"}, priority=10))
+    cluster.schedule()
     assert cluster.node_of("quiet")
     assert calls == []
 
@@ -219,11 +219,11 @@ def test_a_plugin_without_extensions_sees_the_node_as_it_would_be(key: CacheKey,
             return refuse(nodes.pod_count >= 2, unschedulable("two is company"))
 
     cluster = make_cluster([make_node("a", cpu="16")], plugins=[AtMostTwoTable if table else AtMostTwo])
-    cluster.add(
+    cluster.apply(
         make_pod("low", node_name="a", requests={"cpu": "1"}, priority=1),
         make_pod("lowest", node_name="a", requests={"cpu": "2"}),
         make_pod("mine", priority=10),
     )
-    cluster.run()
+    cluster.schedule()
     assert cluster.node_of("mine") == "a"
     assert sorted(pod.name for pod in cluster.pods()) == ["low", "mine"]

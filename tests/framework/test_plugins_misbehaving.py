@@ -166,16 +166,16 @@ def failure(cluster: Cluster, pod: str) -> str:
 @pytest.mark.parametrize(("method", "wrong", "words"), CASES)
 def test_the_attempt_is_an_error_and_nothing_else_suffers(method: str, wrong: Any, words: str) -> None:
     cluster = beside_defaults(misbehaving(method, wrong))
-    cluster.add(make_pod("before"), make_pod(BAD, requests={"cpu": "4"}), make_pod("after"))
-    cluster.run()
+    cluster.apply(make_pod("before"), make_pod(BAD, requests={"cpu": "4"}), make_pod("after"))
+    cluster.schedule()
     message = failure(cluster, BAD)
     assert '"Bad"' in message
     assert words in message
     assert cluster.node_of(BAD) == ""
     assert cluster.node_of("before")
     assert cluster.node_of("after")
-    cluster.add(make_pod("late", requests={"cpu": "3"}), make_pod("later", requests={"cpu": "3"}))
-    cluster.run()  # the room that the bad pod was meant for is free
+    cluster.apply(make_pod("late", requests={"cpu": "3"}), make_pod("later", requests={"cpu": "3"}))
+    cluster.schedule()  # the room that the bad pod was meant for is free
     assert cluster.node_of("late")
     assert cluster.node_of("later")
     assert {pod.name for pod in cluster.scheduler.cluster.pods()} == {"before", "after", "late", "later"}
@@ -191,10 +191,10 @@ def test_the_pod_is_tried_again_and_fits_once_the_plugin_behaves(method: str, wr
         return chosen(*args) if callable(chosen) else chosen
 
     cluster = beside_defaults(misbehaving(method, once))
-    cluster.add(make_pod(BAD))
-    cluster.run()
+    cluster.apply(make_pod(BAD))
+    cluster.schedule()
     assert failure(cluster, BAD)
-    assert cluster.run() == []  # an error waits for its backoff
+    assert cluster.schedule() == []  # an error waits for its backoff
     wrongs.clear()
     cluster.advance(3)
     assert cluster.node_of(BAD)
@@ -202,9 +202,9 @@ def test_the_pod_is_tried_again_and_fits_once_the_plugin_behaves(method: str, wr
 
 def test_the_traceback_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     cluster = only(probe("Bad", filter=raising))
-    cluster.add(make_pod())
+    cluster.apply(make_pod())
     with caplog.at_level(logging.ERROR):
-        cluster.run()
+        cluster.schedule()
     (record,) = caplog.records
     assert record.getMessage() == "plugin Bad raised in filter"
     assert record.exc_info is not None
@@ -214,8 +214,8 @@ def test_the_traceback_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
 @pytest.mark.parametrize("answer", [raising, 7, Status(Code.ERROR, "broken"), NO])
 def test_a_pre_enqueue_that_fails_keeps_its_pod_out_and_no_other(answer: Any) -> None:
     cluster = only(probe("Bad", pre_enqueue=for_bad(answer)))
-    cluster.add(make_pod(BAD), make_pod("other"))
-    cluster.run()
+    cluster.apply(make_pod(BAD), make_pod("other"))
+    cluster.schedule()
     assert cluster.node_of("other")
     queued = cluster.scheduler.queue.get(f"default/{BAD}")
     assert queued is not None
@@ -230,8 +230,8 @@ def test_an_unreserve_that_fails_does_not_keep_others_from_giving_back(answer: A
         probe("First", calls, reserve=None, unreserve=None),
         probe("Bad", unreserve=answer, permit=NO, events_to_register=NEVER),
     )
-    cluster.add(make_pod())
-    cluster.run()
+    cluster.apply(make_pod())
+    cluster.schedule()
     assert calls == ["First.reserve", "First.unreserve"]
     assert list(cluster.scheduler.cluster.pods()) == []
 
@@ -242,8 +242,8 @@ def test_a_post_filter_that_fails_leaves_the_pod_unschedulable(answer: Any) -> N
         probe("Refuser", filter=for_bad(NO), events_to_register=NEVER),
         probe("Bad", post_filter=answer, events_to_register=NEVER),
     )
-    cluster.add(make_pod(BAD), make_pod("other"))
-    cluster.run()
+    cluster.apply(make_pod(BAD), make_pod("other"))
+    cluster.schedule()
     assert cluster.decision(BAD).message.startswith("0/2 nodes are available: 2 no. ")
     assert cluster.node_of("other")
 
@@ -260,13 +260,13 @@ def test_refusals_that_were_kept_survive_a_failure(method: str) -> None:
 
     bad = probe("Bad", None, **{method: sometimes})
     cluster = beside_defaults(bad, nodes=())
-    cluster.add(make_node("small", cpu="1"), make_node("large"))
-    cluster.add(make_pod("one", requests={"cpu": "2"}))
-    cluster.run()
+    cluster.apply(make_node("small", cpu="1"), make_node("large"))
+    cluster.apply(make_pod("one", requests={"cpu": "2"}))
+    cluster.schedule()
     assert failure(cluster, "one")
     failing.clear()
-    cluster.add(make_pod("two", requests={"cpu": "2"}))
-    cluster.run()
+    cluster.apply(make_pod("two", requests={"cpu": "2"}))
+    cluster.schedule()
     assert cluster.node_of("two") == "large"
     assert cluster.decision("two").refusals["small"].reasons == ["Insufficient cpu"]
 
@@ -283,17 +283,17 @@ def test_a_hint_that_fails_costs_an_attempt_and_no_more(hint: Any) -> None:
             ],
         )
     )
-    cluster.add(make_pod())
-    cluster.run()
+    cluster.apply(make_pod())
+    cluster.schedule()
     full.clear()
-    cluster.add(make_node("new"))
+    cluster.apply(make_node("new"))
     cluster.advance(3)
     assert cluster.node_of("pod")
 
 
 def test_a_wait_whose_time_is_over_before_it_begins_ends_at_once() -> None:
     cluster = only(probe("Bad", permit=wait(-5, "held"), events_to_register=NEVER))
-    cluster.add(make_pod())
+    cluster.apply(make_pod())
     cluster.advance(0)
     assert len(cluster.scheduler.waiting) == 0
     assert "rejected due to timeout" in cluster.pod("pod").status.conditions[0].message
@@ -305,8 +305,8 @@ def test_a_wait_whose_time_is_over_before_it_begins_ends_at_once() -> None:
 @pytest.mark.parametrize("answer", [False, "no room", 7])
 def test_a_filter_that_answers_no_status_is_told_what_is_expected(answer: Any) -> None:
     cluster = only(probe("Bad", filter=answer))
-    cluster.add(make_pod())
-    cluster.run()
+    cluster.apply(make_pod())
+    cluster.schedule()
     assert failure(cluster, "pod").endswith(f"answered {answer!r}; expected None or a Status")
 
 
@@ -324,8 +324,8 @@ def test_a_restriction_that_is_no_set_of_names(wrong: Any) -> None:
         probe("Good", pre_filter=PreFilterResult(frozenset({"a", "b"}))),
         probe("Bad", pre_filter=for_bad(wrong)),
     )
-    cluster.add(make_pod(BAD), make_pod("other"))
-    cluster.run()
+    cluster.apply(make_pod(BAD), make_pod("other"))
+    cluster.schedule()
     assert '"Bad"' in failure(cluster, BAD)
     assert cluster.node_of("other")
 
@@ -340,8 +340,8 @@ def test_a_restriction_that_is_no_set_of_names(wrong: Any) -> None:
 )
 def test_verdicts_that_explain_nothing(wrong: Any) -> None:
     cluster = only(probe("Bad", filter_nodes=for_bad(wrong)))
-    cluster.add(make_pod(BAD), make_pod("other"))
-    cluster.run()
+    cluster.apply(make_pod(BAD), make_pod("other"))
+    cluster.schedule()
     assert '"Bad"' in failure(cluster, BAD)
     assert cluster.node_of("other")
 
@@ -350,8 +350,8 @@ def test_verdicts_that_explain_nothing(wrong: Any) -> None:
 def test_a_wait_without_a_sensible_time(timeout: Any) -> None:
     """Either an error that names the plugin, or a wait that ends; never a pod that is held for ever."""
     cluster = only(probe("Bad", permit=for_bad(wait(timeout, "held")), events_to_register=NEVER))
-    cluster.add(make_pod(BAD), make_pod("other"))
-    cluster.run()
+    cluster.apply(make_pod(BAD), make_pod("other"))
+    cluster.schedule()
     assert cluster.node_of("other")
     cluster.advance(15 * 60)
     assert len(cluster.scheduler.waiting) == 0
@@ -371,8 +371,8 @@ def test_a_post_filter_result_that_makes_no_sense(wrong: Any) -> None:
         probe("Refuser", filter=for_bad(NO), events_to_register=NEVER),
         probe("Bad", post_filter=wrong, events_to_register=NEVER),
     )
-    cluster.add(make_pod(BAD), make_pod("other"))
-    cluster.run()
+    cluster.apply(make_pod(BAD), make_pod("other"))
+    cluster.schedule()
     assert cluster.node_of("other")
     assert cluster.node_of(BAD) == ""
     assert "Bad" in cluster.pod(BAD).status.conditions[0].message
@@ -380,15 +380,15 @@ def test_a_post_filter_result_that_makes_no_sense(wrong: Any) -> None:
 
 def test_a_post_filter_that_fails_is_named() -> None:
     cluster = only(probe("Refuser", filter=NO, events_to_register=NEVER), probe("Bad", post_filter=raising))
-    cluster.add(make_pod())
-    cluster.run()
+    cluster.apply(make_pod())
+    cluster.schedule()
     assert "Bad" in cluster.decision("pod").message
 
 
 def test_a_queue_sort_that_raises_does_not_stop_the_scheduler() -> None:
     cluster = only(probe("Bad", sorts_before=raising))
-    cluster.add(*(make_pod(f"pod-{i}") for i in range(3)))
-    cluster.run()
+    cluster.apply(*(make_pod(f"pod-{i}") for i in range(3)))
+    cluster.schedule()
     assert all(pod.spec.node_name for pod in cluster.pods())
 
 
@@ -415,7 +415,7 @@ def test_scores_normalised_in_place_are_normalised_once() -> None:
     cluster = only(Halves, nodes="abcdefgh")
     totals = []
     for i in range(4):
-        cluster.add(make_node("b", labels={"turn": str(i)}), make_pod(f"pod-{i}"))  # b is asked about again
-        cluster.run()
+        cluster.apply(make_node("b", labels={"turn": str(i)}), make_pod(f"pod-{i}"))  # b is asked about again
+        cluster.schedule()
         totals.append(cluster.decision(f"pod-{i}").total)
     assert totals == [[40, *[20] * 7]] * 4

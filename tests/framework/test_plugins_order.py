@@ -42,8 +42,8 @@ def without_repeats(calls: list[str]) -> list[str]:
 def test_the_life_of_a_pod_that_fits() -> None:
     calls: list[str] = []
     cluster = only(complete("A", calls))
-    cluster.add(make_pod())
-    cluster.run()
+    cluster.apply(make_pod())
+    cluster.schedule()
     assert cluster.decision("pod").result == "scheduled"
     assert calls == [
         "A.pre_enqueue",
@@ -66,16 +66,16 @@ def test_the_life_of_a_pod_that_does_not_fit() -> None:
     calls: list[str] = []
     cluster = only(complete("A", calls, filter=unschedulable("no"), events_to_register=[]))
     calls.clear()
-    cluster.add(make_pod())
-    cluster.run()
+    cluster.apply(make_pod())
+    cluster.schedule()
     assert calls == ["A.pre_enqueue", "A.pre_filter", "A.filter", "A.filter", "A.post_filter"]
 
 
 def test_plugins_run_in_the_order_of_the_profile() -> None:
     calls: list[str] = []
     cluster = only(complete("B", calls, bind=None), complete("A", calls))
-    cluster.add(make_pod())
-    cluster.run()
+    cluster.apply(make_pod())
+    cluster.schedule()
     assert without_repeats(calls) == [
         "B.pre_enqueue",
         "A.pre_enqueue",
@@ -108,8 +108,8 @@ def test_a_list_of_its_own_orders_an_extension_point() -> None:
     config["profiles"][0]["plugins"]["reserve"] = {"enabled": [{"name": "B"}, {"name": "A"}]}
     config["profiles"][0]["plugins"]["permit"] = {"disabled": [{"name": "A"}]}
     cluster = make_cluster([make_node()], plugins=[a, b], config=config)
-    cluster.add(make_pod())
-    cluster.run()
+    cluster.apply(make_pod())
+    cluster.schedule()
     assert [c for c in calls if "reserve" in c or "permit" in c] == ["B.reserve", "A.reserve", "B.permit"]
 
 
@@ -123,8 +123,8 @@ def test_a_node_that_one_filter_refuses_is_no_business_of_the_next() -> None:
         asked.append(node.name)
 
     cluster = only(probe("First", filter=not_a), probe("Second", filter=note), nodes=("a", "b", "c"))
-    cluster.add(make_pod())
-    cluster.run()
+    cluster.apply(make_pod())
+    cluster.schedule()
     assert asked == ["b", "c"]
     refusals = cluster.decision("pod").refusals
     assert {name: (r.plugin, r.reasons) for name, r in refusals.items()} == {"a": ("First", ["not a"])}
@@ -134,8 +134,8 @@ def test_a_single_feasible_node_needs_no_scores() -> None:
     calls: list[str] = []
     cluster = only(complete("A", calls), nodes=("a",))
     cluster.scheduler.record = False  # recorded decisions have the scores in any case
-    cluster.add(make_pod())
-    cluster.run()
+    cluster.apply(make_pod())
+    cluster.schedule()
     assert cluster.decision("pod").node == "a"
     assert not [call for call in calls if "score" in call]
 
@@ -149,8 +149,8 @@ def test_scores_are_normalised_weighted_and_summed() -> None:
     config = config_with([doubled, plain], defaults=False)
     config["profiles"][0]["plugins"]["score"] = {"enabled": [{"name": "Doubled", "weight": 3}]}
     cluster = make_cluster([make_node("a"), make_node("b")], plugins=[doubled, plain], config=config)
-    cluster.add(make_pod())
-    cluster.run()
+    cluster.apply(make_pod())
+    cluster.schedule()
     decision = cluster.decision("pod")
     assert decision.feasible == ["a", "b"]
     score = decision.scores["Doubled"]
@@ -162,8 +162,8 @@ def test_scores_are_normalised_weighted_and_summed() -> None:
 
 def test_without_scores_all_nodes_are_equally_good() -> None:
     cluster = only(probe("A", filter=None))
-    cluster.add(*(make_pod(f"pod-{i}") for i in range(20)))
-    decisions = cluster.run()
+    cluster.apply(*(make_pod(f"pod-{i}") for i in range(20)))
+    decisions = cluster.schedule()
     assert all(d.best == ["a", "b"] and d.total == [1, 1] for d in decisions)
     assert {d.node for d in decisions} == {"a", "b"}
 
@@ -173,8 +173,8 @@ def test_the_queue_sort_of_a_plugin_orders_the_pods() -> None:
         return bool(a.pod.name > b.pod.name)
 
     cluster = only(probe("Backwards", sorts_before=by_name_backwards))
-    cluster.add(*(make_pod(name, priority=i) for i, name in enumerate("bca")))
-    assert [decision.pod for decision in cluster.run()] == ["default/c", "default/b", "default/a"]
+    cluster.apply(*(make_pod(name, priority=i) for i, name in enumerate("bca")))
+    assert [decision.pod for decision in cluster.schedule()] == ["default/c", "default/b", "default/a"]
 
 
 def test_several_profiles_run_each_its_own_plugins() -> None:
@@ -184,11 +184,11 @@ def test_several_profiles_run_each_its_own_plugins() -> None:
     other = config_with([b], defaults=False)["profiles"][0]
     config["profiles"].append({**other, "schedulerName": "other"})
     cluster = make_cluster([make_node()], plugins=[a, b], config=config)
-    cluster.add(make_pod("one", scheduler_name="other"))
-    cluster.run()
+    cluster.apply(make_pod("one", scheduler_name="other"))
+    cluster.schedule()
     assert calls == ["B.filter"]
-    cluster.add(make_pod("two"), make_pod("three", scheduler_name="nobody"))
-    cluster.run()
+    cluster.apply(make_pod("two"), make_pod("three", scheduler_name="nobody"))
+    cluster.schedule()
     assert calls == ["B.filter", "A.filter"]
     assert cluster.node_of("three") == ""
 
@@ -200,7 +200,7 @@ def test_third_party_plugins_run_after_the_default_ones() -> None:
         asked.append(node.name)
 
     cluster = beside_defaults(probe("Late", filter=note), nodes=())
-    cluster.add(make_node("small", cpu="1"), make_node("large", cpu="8"))
-    cluster.add(make_pod(requests={"cpu": "2"}))
-    cluster.run()
+    cluster.apply(make_node("small", cpu="1"), make_node("large", cpu="8"))
+    cluster.apply(make_pod(requests={"cpu": "2"}))
+    cluster.schedule()
     assert asked == ["large"]  # NodeResourcesFit had refused the other

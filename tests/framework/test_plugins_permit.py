@@ -20,8 +20,8 @@ def holding(name: str, timeout: float = 30, calls: list[str] | None = None) -> t
 def started(*plugins: type[Plugin], **pod: Any) -> Cluster:
     """A cluster in which a pod has reached permit."""
     cluster = only(*plugins, nodes=("a",))
-    cluster.add(make_pod(**pod))
-    cluster.run()
+    cluster.apply(make_pod(**pod))
+    cluster.schedule()
     return cluster
 
 
@@ -65,16 +65,16 @@ class TestWaiting:
 
     def test_its_room_is_taken(self) -> None:
         cluster = beside_defaults(holding("A"), nodes=("a",))
-        cluster.add(make_pod("first", requests={"cpu": "3"}))
-        cluster.run()
-        cluster.add(make_pod("second", requests={"cpu": "3"}))
-        cluster.run()
+        cluster.apply(make_pod("first", requests={"cpu": "3"}))
+        cluster.schedule()
+        cluster.apply(make_pod("second", requests={"cpu": "3"}))
+        cluster.schedule()
         assert cluster.decision("second").message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
 
     def test_allowing_it_lets_it_bind(self) -> None:
         cluster = started(holding("A"))
         held(cluster).allow("A")
-        cluster.run()
+        cluster.schedule()
         assert cluster.node_of("pod") == "a"
         assert len(cluster.scheduler.waiting) == 0
 
@@ -85,10 +85,10 @@ class TestWaiting:
         pod.allow("A")
         pod.allow("A")
         pod.allow("B")
-        cluster.run()
+        cluster.schedule()
         assert (cluster.node_of("pod"), list(pod.pending_plugins)) == ("", ["C"])
         pod.allow("C")
-        cluster.run()
+        cluster.schedule()
         assert cluster.node_of("pod") == "a"
 
     def test_a_refusal_outranks_a_wait_and_all_are_asked_until_then(self) -> None:
@@ -104,7 +104,7 @@ class TestWaiting:
         cluster = started(holding("A", calls=calls), holding("B", calls=calls))
         calls.clear()
         held(cluster).reject("A", "changed my mind")
-        cluster.run()
+        cluster.schedule()
         assert calls == ["B.unreserve", "A.unreserve"]
         assert list(cluster.scheduler.cluster.pods()) == []
         condition = cluster.pod("pod").status.conditions[0]
@@ -117,9 +117,9 @@ class TestWaiting:
         pod.reject("A", "no")
         pod.allow("A")
         pod.reject("A", "no again")
-        cluster.run()
+        cluster.schedule()
         assert cluster.node_of("pod") == ""
-        notes = [event.note for event in cluster.events if event.reason == "FailedScheduling"]
+        notes = [event.note for event in cluster.events() if event.reason == "FailedScheduling"]
         assert notes == ["0/1 nodes are available: 1 no."]
 
     def test_one_plugin_can_release_the_pods_that_it_holds_itself(self) -> None:
@@ -137,18 +137,18 @@ class TestWaiting:
                 return None
 
         cluster = only(Gang)
-        cluster.add(make_pod("one"), make_pod("two"))
-        cluster.run()
+        cluster.apply(make_pod("one"), make_pod("two"))
+        cluster.schedule()
         assert {pod.spec.node_name for pod in cluster.pods()} == {""}
-        cluster.add(make_pod("three"))
-        cluster.run()
+        cluster.apply(make_pod("three"))
+        cluster.schedule()
         assert all(pod.spec.node_name for pod in cluster.pods())
 
     def test_a_deleted_pod_leaves_nothing_behind(self) -> None:
         calls: list[str] = []
         cluster = started(holding("A", calls=calls))
         cluster.delete(cluster.pod("pod"))
-        cluster.run()
+        cluster.schedule()
         assert "A.unreserve" in calls
         assert len(cluster.scheduler.waiting) == 0
         assert list(cluster.scheduler.cluster.pods()) == []
@@ -158,12 +158,9 @@ class TestWaiting:
 class TestTimeouts:
     def test_the_pod_is_refused_when_the_time_is_over(self) -> None:
         cluster = started(holding("A", 90))
-        cluster.clock.advance(89.9)
-        cluster.scheduler.tick()
+        cluster.advance(89.9)
         assert len(cluster.scheduler.waiting) == 1
-        cluster.clock.advance(0.1)
-        cluster.scheduler.tick()
-        cluster.run()
+        cluster.advance(0.1)
         assert len(cluster.scheduler.waiting) == 0
         assert cluster.pod("pod").status.conditions[0].message == (
             "0/1 nodes are available: 1 rejected due to timeout after waiting 1m30s at plugin A."
@@ -171,7 +168,7 @@ class TestTimeouts:
 
     def test_the_scheduler_asks_to_be_woken_then(self) -> None:
         cluster = started(holding("A", 90), holding("B", 20))
-        assert cluster.scheduler.next_wake() == cluster.clock() + 20
+        assert cluster.scheduler.next_wake() == cluster.now() + 20
 
     def test_the_first_time_that_runs_out_decides(self) -> None:
         cluster = started(holding("A", 90), holding("B", 20))
@@ -211,8 +208,8 @@ class TestTimeouts:
                 return NEVER
 
         cluster = only(Gang)
-        cluster.add(make_pod("one"), make_pod("two"), make_pod("three"))
-        cluster.run()
+        cluster.apply(make_pod("one"), make_pod("two"), make_pod("three"))
+        cluster.schedule()
         cluster.advance(30)
         assert len(cluster.scheduler.waiting) == 0
         messages = [pod.status.conditions[0].message for pod in cluster.pods()]
@@ -229,10 +226,10 @@ class TestTimeouts:
             events_to_register=NEVER,
         )
         cluster = beside_defaults(hold_first, nodes=())
-        cluster.add(make_node("a"), make_pod("first", requests={"cpu": "3"}, priority=1))
-        cluster.run()
-        cluster.add(make_pod("second", requests={"cpu": "3"}))
-        cluster.run()
+        cluster.apply(make_node("a"), make_pod("first", requests={"cpu": "3"}, priority=1))
+        cluster.schedule()
+        cluster.apply(make_pod("second", requests={"cpu": "3"}))
+        cluster.schedule()
         assert cluster.node_of("second") == ""
         cluster.advance(10)  # the refusal of the first is an event for the second
         cluster.advance(10)

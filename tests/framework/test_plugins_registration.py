@@ -61,8 +61,8 @@ def install(site: Path, module: str, entry: str, name: str = "Picky", break_it: 
 def works(cls: type[Plugin]) -> bool:
     """Whether a scheduler with it prefers the nice node."""
     cluster = make_cluster([make_node("a"), make_node("b", labels={"nice": "yes"})], plugins=[cls])
-    cluster.add(make_pod())
-    cluster.run()
+    cluster.apply(make_pod())
+    cluster.schedule()
     return cluster.node_of("pod") == "b"
 
 

@@ -28,7 +28,8 @@ from mooring.framework import (
 )
 from mooring.framework.nodes import NodeInfo, Nodes
 from mooring.metrics import SchedulerMetrics, encode, make_registry
-from mooring.testing import Cluster, VirtualClock, config_with, make_node
+from mooring.testing import VirtualClock, config_with, make_node
+from mooring.testing.scheduler_cluster import SchedulerCluster
 
 TICK = 0.001  # seconds that seem to pass between two looks at the timer
 
@@ -118,15 +119,15 @@ class Observed:
             observer=self.metrics if observe else None,
             pod_max_in_unschedulable_pods_duration=max_wait,
         )
-        self.cluster = Cluster(self.scheduler, clock)
+        self.cluster = SchedulerCluster(self.scheduler, clock)
         self.registry = make_registry(self.metrics, self.scheduler)
-        self.cluster.add(
+        self.cluster.apply(
             *([make_node(f"node-{i}") for i in range(nodes)] if isinstance(nodes, int) else nodes)
         )
 
     def schedule(self, *pods: KubeObject) -> None:
-        self.cluster.add(*pods)
-        self.cluster.run()
+        self.cluster.apply(*pods)
+        self.cluster.schedule()
 
     def families(self) -> dict[str, Metric]:
         """The exposition, parsed, by the names it uses."""

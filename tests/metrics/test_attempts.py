@@ -106,8 +106,8 @@ def test_pods_are_timed_from_when_they_were_first_active_by_the_number_of_attemp
     observed.schedule(make_pod("one"))
     for i in range(failures):
         observed.cluster.advance(11)
-        observed.cluster.add(make_node("node-0", labels={"try": str(i)}))
-        observed.cluster.run()
+        observed.cluster.apply(make_node("node-0", labels={"try": str(i)}))
+        observed.cluster.schedule()
     assert observed.cluster.node_of("one") == "node-0"
     assert observed.value("pod_scheduling_attempts_sum") == failures + 1
     assert observed.values("pod_scheduling_sli_duration_seconds_count") == {label: 1}

@@ -42,7 +42,7 @@ def busy() -> Observed:
     observed.schedule(make_pod("big", requests={"cpu": "64"}), make_pod("gated", scheduling_gates="soon"))
     observed.schedule(make_pod("held", **wishing(permit="wait")))
     observed.schedule(make_pod("urgent", requests={"cpu": "500m"}, priority=10))
-    observed.cluster.add(make_node("c", allocatable={"cpu": "2", "pods": "10"}))
+    observed.cluster.apply(make_node("c", allocatable={"cpu": "2", "pods": "10"}))
     observed.cluster.advance(60)
     return observed
 

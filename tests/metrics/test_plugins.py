@@ -90,7 +90,7 @@ def test_filters_that_preemption_asks_are_timed_like_those_of_the_cycle() -> Non
     observed = Observed([make_node("a", cpu="1")])
     observed.schedule(make_pod("low", requests={"cpu": "1"}))
     before = executions(observed, plugin="NodeResourcesFit", extension_point="Filter")
-    observed.cluster.add(make_pod("urgent", requests={"cpu": "1"}, priority=10))
+    observed.cluster.apply(make_pod("urgent", requests={"cpu": "1"}, priority=10))
     observed.scheduler.schedule_one()
     assert executions(observed, plugin="DefaultPreemption")["PostFilter/Success"] == 1
     after = executions(observed, plugin="NodeResourcesFit", extension_point="Filter")

@@ -61,7 +61,7 @@ def test_where_an_attempt_ends_early_the_last_point_has_its_status(
 def test_a_binding_that_the_cluster_refuses() -> None:
     observed = Observed()
     pod = make_pod("gone")
-    observed.cluster.add(pod)
+    observed.cluster.apply(pod)
     observed.scheduler.schedule_one()
     del observed.cluster._memory.pods[pod.uid]
     observed.cluster._memory.carry_out(observed.scheduler.take_effects())
@@ -130,7 +130,7 @@ def test_a_preemption_whose_victim_could_not_be_evicted() -> None:
     observed = Observed([make_node("a", cpu="1")])
     observed.schedule(make_pod("low", requests={"cpu": "1"}))
     urgent = make_pod("urgent", requests={"cpu": "1"}, priority=10)
-    observed.cluster.add(urgent)
+    observed.cluster.apply(urgent)
     observed.scheduler.schedule_one()
     observed.scheduler.take_effects()  # and do nothing about them
     preemptor = observed.scheduler.intake.pod(urgent.uid)
@@ -146,7 +146,7 @@ def test_a_preemptor_that_goes_away_ends_nothing() -> None:
         make_pod("urgent", requests={"cpu": "1"}, priority=10),
     )
     observed.schedule(low)
-    observed.cluster.add(urgent)
+    observed.cluster.apply(urgent)
     observed.scheduler.schedule_one()
     observed.scheduler.take_effects()
     observed.cluster.delete(urgent)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from mooring.testing.whole_cluster import WholeCluster
 
 from mooring.sandbox.cluster.applying import ManifestError
-from mooring.testing.whole_cluster import WholeCluster
 
 CONTAINERS = [{"name": "main", "image": "nginx"}]
 

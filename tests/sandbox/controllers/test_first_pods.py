@@ -11,7 +11,7 @@ from mooring.api.errors import MalformedObject
 from mooring.api.meta import KubeObject
 from mooring.sandbox.controllers.first_pods import FirstPods, is_workload, workload_of
 from mooring.testing import make_node
-from mooring.testing.whole_cluster import WholeCluster
+from mooring.testing.sandbox_cluster import SandboxCluster
 
 Tree = dict[str, Any]
 
@@ -102,18 +102,20 @@ def ordered(pods: list[Tree]) -> list[Tree]:
 
 
 @pytest.mark.parametrize("tree", WORKLOADS, ids=lambda tree: f"{tree['kind']} {tree['metadata']['name']}")
-def test_they_are_what_a_cluster_makes(cluster: WholeCluster, tree: Tree) -> None:
-    cluster.apply(tree)
-    cluster.advance(30)
+def test_they_are_what_a_cluster_makes(mooring_cluster: SandboxCluster, tree: Tree) -> None:
+    mooring_cluster.apply(tree)
+    mooring_cluster.advance(30)
     nodes = [
         make_node(node["metadata"]["name"], labels=node["metadata"]["labels"])
-        for node in cluster.list("nodes")
+        for node in mooring_cluster.list("nodes")
     ]
     bodies = made(tree, *nodes)
-    assert ordered([each for each in bodies if each["kind"] == "Pod"]) == ordered(list(cluster.list("pods")))
+    assert ordered([each for each in bodies if each["kind"] == "Pod"]) == ordered(
+        list(mooring_cluster.list("pods"))
+    )
     for kind, plural in (("ReplicaSet", "replicasets"), ("PersistentVolumeClaim", "persistentvolumeclaims")):
         mine = [each for each in bodies if each["kind"] == kind]
-        theirs = cluster.list(plural)
+        theirs = mooring_cluster.list(plural)
         if tree["kind"] != kind:
             assert [each["metadata"].get("labels", {}).keys() for each in mine] == [
                 each["metadata"].get("labels", {}).keys() for each in theirs
@@ -122,7 +124,7 @@ def test_they_are_what_a_cluster_makes(cluster: WholeCluster, tree: Tree) -> Non
         assert {each["metadata"]["name"] for each in bodies} == {
             each["metadata"]["name"]
             for kind in ("pods", "persistentvolumeclaims")
-            for each in cluster.list(kind)
+            for each in mooring_cluster.list(kind)
         }
 
 
