@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import yaml
+
+MOST_VALUES = 5_000_000
+"""Values of one document once its aliases are expanded."""
+MOST_LEVELS = 500
+"""Levels of nesting. Kubernetes' own objects have about twenty."""
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _START = re.compile(r"^---(?=\s|$)", re.MULTILINE)
@@ -25,6 +30,7 @@ _SET_BY_SERVER = frozenset(
     }
 )
 _SPACE = re.compile(r"\s*")
+_INDENT = re.compile(r"^[ \t?:-]+", re.MULTILINE)
 
 
 class _Loader(_Base):  # type: ignore[misc]
@@ -49,7 +55,7 @@ _Loader.add_implicit_resolver(
 
 
 class DocumentError(ValueError):
-    """A document that is neither YAML nor JSON."""
+    """A document that is neither YAML nor JSON, or too large or too deep to use."""
 
 
 def read_documents(text: str) -> Iterator[Any | DocumentError]:
@@ -59,7 +65,11 @@ def read_documents(text: str) -> Iterator[Any | DocumentError]:
     those after it.
     """
     if text.lstrip()[:1] in ("{", "["):
-        trees = _json(text)
+        try:
+            trees = _json(text)
+        except RecursionError:
+            yield DocumentError("document at line 1: nested too deeply")
+            return
         if trees is not None:
             yield from trees
             return
@@ -119,7 +129,10 @@ def _skip_space(text: str, at: int) -> int:
 
 def _yaml(chunk: str, line: int) -> Iterator[Any | DocumentError]:
     try:
+        _check_levels(chunk)
         for tree in yaml.load_all(chunk, Loader=_Loader):
+            if "*" in chunk and "&" in chunk:
+                _check_aliases(tree)
             if tree is not None:
                 yield tree
     except yaml.YAMLError as error:
@@ -128,3 +141,38 @@ def _yaml(chunk: str, line: int) -> Iterator[Any | DocumentError]:
         yield DocumentError(f"{where}: not YAML: {getattr(error, 'problem', None) or error}")
     except (ValueError, RecursionError) as error:
         yield DocumentError(f"document at line {line}: not YAML: {error}")
+
+
+def _check_levels(chunk: str) -> None:
+    """Raise for nesting that would exhaust the stack.
+
+    A level costs a bracket or a character before the content of a line. Where there are few of these, the
+    text need not be parsed twice.
+    """
+    brackets = chunk.count("[") + chunk.count("{")
+    indent = max((match.end() - match.start() for match in _INDENT.finditer(chunk)), default=0)
+    if brackets + indent <= MOST_LEVELS:
+        return
+    levels = 0
+    for event in yaml.parse(chunk, Loader=_Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            levels += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            levels -= 1
+        if levels > MOST_LEVELS:
+            mark = cast("yaml.Mark | None", event.start_mark)
+            raise yaml.MarkedYAMLError(problem="nested too deeply", problem_mark=mark)
+
+
+def _check_aliases(tree: Any) -> None:
+    """Raise for aliases that lead back to themselves or multiply: each use of one is another copy."""
+    left, values = MOST_VALUES, [(tree, 0)]
+    while values:
+        value, level = values.pop()
+        left -= 1
+        if left < 0 or level > MOST_LEVELS:
+            raise ValueError("excessive aliasing")
+        if isinstance(value, dict):
+            values += [(each, level + 1) for each in value.values()]
+        elif isinstance(value, list):
+            values += [(each, level + 1) for each in value]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from mooring.cli.errors import describe, exit_with
+from mooring.cli.output import echo
 from mooring.cli.plugins import plugin_option, registry_for
 from mooring.config import ConfigError, load, load_and_resolve, to_yaml
 from mooring.extender.calling.make import make_extenders
@@ -38,10 +39,10 @@ def check(file: str, plugins: tuple[str, ...]) -> None:
     except OSError as error:
         exit_with(describe(error, file), UNREADABLE)
     for warning in (*loaded.warnings, *(text for profile in profiles for text in profile.warnings)):
-        click.echo(f"warning: {warning}", err=True)
+        echo(f"warning: {warning}", err=True)
     names = ", ".join(profile.scheduler_name for profile in profiles)
     count = "1 profile" if len(profiles) == 1 else f"{len(profiles)} profiles"
-    click.echo(f"{file}: ok ({loaded.version}, {count}: {names})")
+    echo(f"{file}: ok ({loaded.version}, {count}: {names})")
 
 
 @config.command()
@@ -55,5 +56,5 @@ def view(file: str) -> None:
     except OSError as error:
         exit_with(describe(error, file), UNREADABLE)
     for warning in loaded.warnings:
-        click.echo(f"warning: {warning}", err=True)
-    click.echo(to_yaml(loaded.config), nl=False)
+        echo(f"warning: {warning}", err=True)
+    echo(to_yaml(loaded.config), nl=False)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from typing import NoReturn
 
-import click
+from mooring.cli.output import echo
 
 
 def exit_with(message: str, code: int) -> NoReturn:
     """Print the message to standard error and exit with the code."""
-    click.echo(message, err=True)
+    echo(message, err=True)
     sys.exit(code)
 
 

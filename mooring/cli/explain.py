@@ -16,6 +16,7 @@ from mooring.api.objects import Pod
 from mooring.cli.errors import exit_with
 from mooring.cli.flags import kubeconfig_flags, option, text
 from mooring.cli.manifests import apply_all, filename_option, make_scheduler, read_manifests
+from mooring.cli.output import echo
 from mooring.cli.plugins import plugin_option
 from mooring.cli.reach import Endpoint, RefusedError, UnknownPodError, ask_endpoint, list_cluster
 from mooring.client.credentials import Credentials, CredentialsError, load_user_credentials
@@ -121,7 +122,7 @@ def _print(explanation: Explanation) -> None:
     """Print the report; headings are bold on a terminal (click strips styles elsewhere)."""
     for line in report(explanation):
         heading = bool(line) and not line.startswith(" ")
-        click.echo(click.style(line, bold=True) if heading else line)
+        echo(line, bold=heading)
 
 
 # ---- computed here
@@ -166,7 +167,7 @@ def _compute(
     target = pods.get(f"{namespace}/{pod}")
     others = [obj for obj in objects if obj is not target or not target.spec.node_name]
     for problem in problems + apply_all(scheduler, others):
-        click.echo(problem, err=True)
+        echo(problem, err=True)
     if target is None:
         _no_such_pod(f"{namespace}/{pod}", where, pods)
     return explain_objects(scheduler, target, source)
@@ -211,7 +212,7 @@ def _from_named_scheduler(credentials: Credentials, namespace: str, pod: str) ->
     except UnknownPodError:  # it drops deleted pods and does not watch terminated ones
         return None
     except (RefusedError, CredentialsError) as exc:
-        click.echo(f"warning: ignoring the scheduler named in the kubeconfig: {exc}", err=True)
+        echo(f"warning: ignoring the scheduler named in the kubeconfig: {exc}", err=True)
         return None
 
 

@@ -11,6 +11,7 @@ import click
 from mooring.cli.errors import describe, exit_with
 from mooring.cli.event_loop import fastest_loop
 from mooring.cli.flags import SectionedCommand, group, log_flags, option, text
+from mooring.cli.output import echo
 from mooring.cli.plugins import registry_for
 from mooring.client.credentials import Credentials, CredentialsError, load_credentials
 from mooring.client.credentials.loading import in_cluster
@@ -114,7 +115,7 @@ def _settings(values: dict[str, Any]) -> Settings:
     registry = registry_for(values["plugins"])
     config = load(values["config_file"]) if values["config_file"] else None
     for warning in config.warnings if config is not None else ():
-        click.echo(f"warning: {warning}", err=True)
+        echo(f"warning: {warning}", err=True)
     return Settings(
         served=Served(
             handlers=[handler for source in values["sources"] for handler in load_handlers(source)],

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from mooring.cli.output import echo
 from mooring.config import Duration
 
 Decorator = Callable[[Any], Any]
@@ -147,4 +148,4 @@ def without_effect(*names: str) -> Decorator:
 
 def _warn(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
     if value is not None:
-        click.echo(f"warning: {param.opts[0]} has no effect in Mooring", err=True)
+        echo(f"warning: {param.opts[0]} has no effect in Mooring", err=True)

@@ -13,11 +13,12 @@ import click
 
 from mooring.api.complaints import key_of
 from mooring.api.decode import Problem, load_trees, read_trees
-from mooring.api.errors import MalformedObject, ObjectError
+from mooring.api.errors import ObjectError
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Pod
 from mooring.cli.errors import describe, exit_with
 from mooring.cli.flags import option
+from mooring.cli.output import echo
 from mooring.cli.plugins import registry_for
 from mooring.client.parallel import Threads
 from mooring.config import ConfigError, LoadedConfig, default_config, load
@@ -54,16 +55,23 @@ def read_sources(files: Iterable[str]) -> list[tuple[str, str]]:
     sources = []
     for name in files:
         if name == "-":
-            sources.append((sys.stdin.read(), "<stdin>"))
+            sources.append((_text(sys.stdin.buffer.read(), "<stdin>"), "<stdin>"))
             continue
         path = Path(name)
         inside = sorted(p for p in path.iterdir() if p.suffix in SUFFIXES) if path.is_dir() else [path]
         for each in inside:
             try:
-                sources.append((each.read_text(), str(each)))
+                sources.append((_text(each.read_bytes(), str(each)), str(each)))
             except OSError as exc:
                 raise click.UsageError(describe(exc, str(each))) from None
     return sources
+
+
+def _text(data: bytes, source: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"{source}: byte {error.start}: not UTF-8") from None
 
 
 def read_manifests(files: Iterable[str]) -> tuple[list[KubeObject], list[str]]:
@@ -78,7 +86,7 @@ def read_manifests(files: Iterable[str]) -> tuple[list[KubeObject], list[str]]:
     workloads = {(source, tree["kind"], key_of(tree)) for tree, source in trees if _is_workload(tree)}
     for ignored in manifests.ignored:
         if (ignored.source, ignored.kind, ignored.key) not in workloads:
-            click.echo(f"ignored: {ignored}", err=True)
+            echo(f"ignored: {ignored}", err=True)
     origins = {origin for _, origin in made}
     return manifests.objects, [f"skipped: {problem}" for problem in _once(problems, origins)]
 
@@ -111,7 +119,7 @@ def _pods_of_workloads(
                 workload = workload_of(tree)
                 origin = f"{source}: {workload.kind} {workload.key}"
                 made += [(body, origin) for body in first.of(workload)]
-            except MalformedObject as error:
+            except ObjectError as error:
                 problems.append(Problem(source, error))
     return made, problems
 
@@ -126,7 +134,7 @@ def make_scheduler(
     try:
         config = LoadedConfig(default_config()) if config_file is None else load(config_file)
         for warning in config.warnings:
-            click.echo(f"warning: {warning}", err=True)
+            echo(f"warning: {warning}", err=True)
         extenders = make_extenders(config, binds=False)
         for extender in extenders:
             click.get_current_context().call_on_close(extender.close)

@@ -11,6 +11,7 @@ from mooring.api.kinds import NODES
 from mooring.api.objects import Node
 from mooring.cli.errors import exit_with
 from mooring.cli.flags import kubeconfig_flags
+from mooring.cli.output import echo
 from mooring.cli.reach import USER_AGENT
 from mooring.client.api_server import ApiServer
 from mooring.client.credentials import Credentials, CredentialsError, load_user_credentials
@@ -106,6 +107,6 @@ async def _annotate(
 
 def _print(before: Node, failed: bool) -> None:
     if has_failed(before) == failed:
-        click.echo(f"node/{before.name} {'has already failed' if failed else 'has not failed'}")
+        echo(f"node/{before.name} {'has already failed' if failed else 'has not failed'}")
     else:
-        click.echo(f"node/{before.name} {'failed' if failed else 'recovered'}")
+        echo(f"node/{before.name} {'failed' if failed else 'recovered'}")

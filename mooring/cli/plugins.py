@@ -11,6 +11,7 @@ import msgspec
 
 from mooring.cli.errors import describe, exit_with
 from mooring.cli.flags import option
+from mooring.cli.output import echo
 from mooring.config import ConfigError, LoadedConfig, default_config, load, resolve
 from mooring.core.build import registry_with
 from mooring.framework.extension_points import EXTENSION_POINTS
@@ -100,4 +101,4 @@ def _print(rows: list[Row]) -> None:
         table.append((row.name, ", ".join(row.extension_points), ", ".join(runs) or "-"))
     first, second = (max(len(line[i]) for line in table) for i in (0, 1))
     for name, points, profiles in table:
-        click.echo(f"{name:<{first}}  {points:<{second}}  {profiles}")
+        echo(f"{name:<{first}}  {points:<{second}}  {profiles}")

@@ -13,8 +13,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from mooring.api.objects import Node, Pod
+from mooring.api.printable import printable
 from mooring.cli.flags import option
 from mooring.cli.manifests import apply_all, filename_option, make_scheduler, read_manifests
+from mooring.cli.output import echo
 from mooring.cli.plugins import plugin_option
 from mooring.core.memory import MemoryCluster
 from mooring.core.scheduler import Scheduler
@@ -63,7 +65,7 @@ def schedule(
     cluster = MemoryCluster(make_scheduler(config_file, plugins, seed=seed, record=True))
     problems += apply_all(cluster, objects)
     for problem in problems:
-        click.echo(problem, err=True)
+        echo(problem, err=True)
     attempts = Attempts()
     cluster.run(attempts.add)
     pods = [obj for obj in objects if isinstance(obj, Pod)]
@@ -90,7 +92,7 @@ def _untried(cluster: MemoryCluster, pod: Pod) -> str:
 
 
 def _print_table(outcomes: list[Outcome], nodes: int) -> None:
-    rows = [(o.pod, o.node or f"<{o.state}>", o.why) for o in outcomes]
+    rows = [(printable(o.pod), o.node or f"<{o.state}>", printable(o.why)) for o in outcomes]
     console = Console()
     if console.is_terminal:
         table = Table("POD", "NODE", "WHY", box=None, header_style="bold", pad_edge=False)
@@ -102,11 +104,11 @@ def _print_table(outcomes: list[Outcome], nodes: int) -> None:
         heads = ("POD", "NODE", "WHY")
         pod_width, node_width = (max(len(row[i]) for row in (heads, *rows)) for i in (0, 1))
         for pod, node, why in (heads, *rows):
-            click.echo(f"{pod:<{pod_width}}  {node:<{node_width}}  {why}")
+            echo(f"{pod:<{pod_width}}  {node:<{node_width}}  {why}")
     counts = Counter(outcome.state for outcome in outcomes)
     tried = counts[SCHEDULED] + counts[PENDING]
     evicted = f", {counts[EVICTED]} evicted" if counts[EVICTED] else ""
-    click.echo(f"\n{counts[SCHEDULED]} of {tried} pods scheduled on {nodes} nodes{evicted}")
+    echo(f"\n{counts[SCHEDULED]} of {tried} pods scheduled on {nodes} nodes{evicted}")
 
 
 def _print_stories(scheduler: Scheduler, attempts: Attempts, explain: Iterable[str]) -> None:
@@ -114,10 +116,10 @@ def _print_stories(scheduler: Scheduler, attempts: Attempts, explain: Iterable[s
     for name in explain:
         made = attempts.of(name)
         if not made:
-            click.echo(f"\npod {name}: no scheduling attempt", err=True)
+            echo(f"\npod {name}: no scheduling attempt", err=True)
         for decision in made:
-            click.echo("\n" + "\n".join(story(decision)))
+            echo("\n" + "\n".join(story(decision)))
         for key in dict.fromkeys(decision.pod for decision in made):
             explanation = decisions(scheduler, None, *key.split("/"))
             if explanation is not None and explanation.now is not None:
-                click.echo("\n".join(remedies(explanation.now)))
+                echo("\n".join(remedies(explanation.now)))

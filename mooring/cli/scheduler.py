@@ -23,6 +23,7 @@ from mooring.cli.flags import (
     text,
     without_effect,
 )
+from mooring.cli.output import echo
 from mooring.cli.plugins import plugin_option, registry_for
 from mooring.cli.serving import endpoint_settings, serving_flags
 from mooring.client.credentials import CredentialsError
@@ -219,7 +220,7 @@ def _configuration(values: dict[str, Any]) -> LoadedConfig:
     if values["config_file"]:
         config = load(values["config_file"])
         for warning in (*config.warnings, *_insecure_serving(config.config)):
-            click.echo(f"warning: {warning}", err=True)
+            echo(f"warning: {warning}", err=True)
     else:
         config = LoadedConfig(default_config())
         connection = config.config.client_connection

@@ -23,6 +23,7 @@ from mooring.cli.errors import describe, exit_with
 from mooring.cli.event_loop import fastest_loop
 from mooring.cli.flags import option
 from mooring.cli.manifests import filename_option, read_sources
+from mooring.cli.output import echo
 from mooring.cli.plugins import plugin_option
 from mooring.cli.reloading import Setup, Sources
 from mooring.config import ConfigError
@@ -106,7 +107,7 @@ def up(
         sources = Sources(config_file, plugins, reload_plugins=reload)
         setup = sources.load()
         for warning in setup.config.warnings:
-            click.echo(f"warning: {warning}", err=True)
+            echo(f"warning: {warning}", err=True)
         initial = load_nodes(Path(nodes_file)) if nodes_file else make_nodes(3 if nodes is None else nodes)
         options = Options(initial, kubeconfig, port, data_dir, not no_scheduler, read_sources(files))
         with asyncio.Runner(loop_factory=fastest_loop()) as runner:
@@ -140,7 +141,7 @@ class _Up:
         await cluster.start()
         try:
             await cluster.nodes.register(self._options.nodes)
-            click.echo(f"export KUBECONFIG={self._kubeconfig().resolve()}")
+            echo(f"export KUBECONFIG={self._kubeconfig().resolve()}")
             sys.stdout.flush()
             with self._show_view():
                 watching = asyncio.create_task(self._watch(setup))

@@ -202,3 +202,37 @@ def test_what_only_a_cluster_knows_is_missed_once_for_all_pods_of_a_workload() -
     (missed,) = result.stderr.splitlines()
     assert missed.startswith("skipped: <stdin>: Deployment default/web: Pod default/web-")
     assert 'spec.priorityClassName: found "urgent"' in missed
+
+
+def test_hostile_manifests_are_reported_and_the_rest_is_scheduled(tmp_path: Path) -> None:
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "huge"},
+        "spec": {
+            "replicas": 2147483647,
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {"metadata": {"labels": {"a": "b"}}, "spec": pod("x")["spec"]},
+        },
+    }
+    named = pod("evil\x1b[2J")
+    for name, tree in {
+        "1.json": node("n"),
+        "2.json": deployment,
+        "3.json": named,
+        "4.json": pod("fine"),
+    }.items():
+        (tmp_path / name).write_text(json.dumps(tree))
+    (tmp_path / "5.yaml").write_text("a: &a [*a]\n")
+    result = mooring("schedule", "-f", str(tmp_path))
+    assert "default/fine" in result.stdout
+    assert "2.json: Deployment default/huge: needs more than 150,000 pods" in result.stderr
+    assert "5.yaml: document at line 1: not YAML: excessive aliasing" in result.stderr
+    assert "\x1b" not in result.stdout + result.stderr
+
+
+def test_a_manifest_that_is_not_utf_8_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_bytes(b"kind: \xff")
+    result = mooring("schedule", "-f", str(tmp_path / "bad.yaml"))
+    assert result.returncode == 2
+    assert f"{tmp_path / 'bad.yaml'}: byte 6: not UTF-8" in result.stderr

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mooring.api.objects import Node, Pod
+from mooring.api.printable import printable
 from mooring.client.cache import Collection
 from mooring.core.decision import Decision
 from mooring.explain.text import why
@@ -129,7 +130,7 @@ class TerminalView:
         self._latest.appendleft((_now(), decision))
 
     def say(self, message: str, *, trouble: bool = False) -> None:
-        self._console.print(Text(f"{_now()} {message}", style="red" if trouble else "dim"))
+        self._console.print(Text(f"{_now()} {printable(message)}", style="red" if trouble else "dim"))
 
     def refresh(self, counts: Counts) -> None:
         self._counts = counts
@@ -157,7 +158,7 @@ class TerminalView:
         for moment, decision in self._latest:
             style = "green" if decision.node else "yellow" if decision.result == "unschedulable" else "red"
             node = f"[{style}]{escape(decision.node or f'<{decision.result}>')}[/]"
-            table.add_row(moment, escape(decision.pod), node, escape(why(decision)))
+            table.add_row(moment, escape(decision.pod), node, escape(printable(why(decision))))
         return Group(head, Text(), table) if self._latest else Group(head)
 
 

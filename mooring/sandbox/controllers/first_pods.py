@@ -15,7 +15,7 @@ import msgspec
 from mooring.api.complaints import malformed
 from mooring.api.decode import from_dict, strip_nulls, validate, with_namespace
 from mooring.api.defaults import identified
-from mooring.api.errors import MISSING, MalformedObject
+from mooring.api.errors import MISSING, MalformedObject, ObjectError
 from mooring.api.jobs import Job
 from mooring.api.kinds import (
     DAEMON_SETS,
@@ -83,6 +83,10 @@ def _check(workload: KubeObject, path: str, tree: Tree, kind: str) -> None:
         raise MalformedObject(workload.kind, workload.key, field, error.found, error.expected) from None
 
 
+MOST_PODS = 150_000
+"""Pods of one workload that are created in memory."""
+
+
 class FirstPods:
     """Makes what is missing of workloads' pods, where some objects are there already."""
 
@@ -99,7 +103,7 @@ class FirstPods:
                 self._nodes.append(obj)
 
     def of(self, workload: KubeObject) -> Iterator[Tree]:
-        """The pods, and what comes with them. Raises MalformedObject."""
+        """The pods, and what comes with them. Raises ObjectError."""
         if isinstance(workload, Deployment):
             bodies = self._of_deployment(workload)
         elif isinstance(workload, Replicas):
@@ -111,7 +115,9 @@ class FirstPods:
         else:
             assert isinstance(workload, Job)
             bodies = self._of_job(workload)
-        for body in bodies:
+        for count, body in enumerate(bodies):
+            if count == MOST_PODS:
+                raise ObjectError(workload.kind, workload.key, f"needs more than {MOST_PODS:,} pods")
             metadata = {"namespace": workload.namespace, **body["metadata"]}
             metadata.pop("generateName", None)
             yield {**body, "metadata": metadata}

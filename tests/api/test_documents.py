@@ -1,0 +1,45 @@
+"""Documents that would exhaust memory or the stack are errors, and the ones after them are read."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.documents import DocumentError, read_documents
+from mooring.api.printable import printable
+
+BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"{name}: &{name} [{','.join([f'*{before}'] * 10)}]\n"
+    for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+HOSTILE = {
+    "an alias bomb": (BOMB, "excessive aliasing"),
+    "a cycle": ("a: &a [*a]\n", "excessive aliasing"),
+    "deep flow YAML": ("a: " + "[" * 5000 + "]" * 5000, "nested too deeply"),
+    "deep block YAML": ("".join(" " * level + "a:\n" for level in range(5000)), "nested too deeply"),
+    "deep compact YAML": ("- " * 5000 + "a", "nested too deeply"),
+    "deep JSON": ('{"a":' * 20000 + "1" + "}" * 20000, "nested too deeply"),
+}
+
+
+@pytest.mark.parametrize(("text", "problem"), HOSTILE.values(), ids=HOSTILE)
+def test_hostile_documents_are_errors(text: str, problem: str) -> None:
+    (error,) = read_documents(text)
+    assert isinstance(error, DocumentError)
+    assert problem in str(error)
+    assert "line " in str(error)
+
+
+def test_documents_after_a_hostile_one_are_read() -> None:
+    first, second = read_documents(f"{BOMB}---\nkind: Pod\n")
+    assert isinstance(first, DocumentError)
+    assert second == {"kind": "Pod"}
+
+
+def test_ordinary_aliases_and_many_brackets_are_fine() -> None:
+    (tree,) = read_documents("a: &a {b: 1}\nc: *a\nd: " + "[" + "[1]," * 1000 + "]\n")
+    assert tree["c"] == {"b": 1}
+    assert len(tree["d"]) == 1000
+
+
+def test_control_characters_become_escapes() -> None:
+    assert printable("a\x1b[31m\tb\nc\x9b\u202e") == "a\\x1b[31m\tb\nc\\x9b\\u202e"
