@@ -7,11 +7,14 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # A usual run tries the same examples every time, so that it fails for what changed and not by chance;
 # HYPOTHESIS_PROFILE=thorough or =long looks for new ones.
-settings.register_profile("usual", derandomize=True)
+# A slow machine is no failure.
+settings.register_profile(
+    "usual", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 if not os.environ.get("HYPOTHESIS_PROFILE"):
     settings.load_profile("usual")
 
