@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from mooring.sandbox.mooring_cluster.applying import ManifestError
 
+from mooring.sandbox.cluster.applying import ManifestError
 from mooring.testing.sandbox_cluster import SandboxCluster
 
 CONTAINERS = [{"name": "main", "image": "nginx"}]
