@@ -19,7 +19,7 @@ from mooring.serving.messages import Answer, ClientCertificate, User
 AUTHENTICATED = "system:authenticated"
 
 _PIECE = 16 * 1024  # bytes parsed at a time, so that a bound is noticed soon after it is passed
-_PER_LINE = 4  # bytes of a header besides name and value: colon, space, end of line
+_PER_LINE = 4  # bytes of a header line: colon, space and line end
 _LARGE = 64 * 1024  # bytes from which copying costs more than a system call
 
 # What clients send that is not HTTP does not belong in the log, and failures are logged by `Application`.

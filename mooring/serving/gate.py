@@ -33,56 +33,56 @@ from mooring.serving.settings import EndpointError, EndpointSettings
 
 log = logging.getLogger("mooring.serving")
 
-PATIENCE = 10.0  # seconds for a review
-REMEMBERED = 2048  # answers of each kind
-MASTERS = "system:masters"  # may do everything, and the API server need not be asked
-_SHOWN_OF_A_TOKEN = 8  # characters by which a token is recognized where it must not appear
+REVIEW_SECONDS = 10.0  # for a review
+MOST_CACHED = 2048  # results of each kind
+MASTERS = "system:masters"  # authorized for everything, without a review
+_TOKEN_PREFIX = 8  # characters by which a token is recognized in messages, where it must not appear
 
 Value = TypeVar("Value")
 _encode = msgspec.json.Encoder().encode
 _escape_html = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
-class Memory(Generic[Value]):
-    """Answers that hold for a while; where there are too many, the oldest go."""
+class ExpiringCache(Generic[Value]):
+    """Bounded cache of results, each valid for some seconds. The oldest are dropped first."""
 
-    def __init__(self, clock: Callable[[], float], most: int = REMEMBERED) -> None:
+    def __init__(self, clock: Callable[[], float], most: int = MOST_CACHED) -> None:
         self._clock = clock
         self._most = most
         self._secret = secrets.token_bytes(32)
-        self._kept: dict[bytes, tuple[float, Value]] = {}
+        self._entries: dict[bytes, tuple[float, Value]] = {}
 
-    def key(self, asked: bytes) -> bytes:
+    def key(self, request: bytes) -> bytes:
         """Return the cache key of a request, which does not reveal its content."""
-        return hashlib.blake2b(asked, key=self._secret, digest_size=32).digest()
+        return hashlib.blake2b(request, key=self._secret, digest_size=32).digest()
 
     def get(self, key: bytes) -> tuple[Value] | None:
-        found = self._kept.get(key)
-        if found is None:
+        entry = self._entries.get(key)
+        if entry is None:
             return None
-        until, value = found
+        until, value = entry
         if self._clock() < until:
             return (value,)
-        del self._kept[key]
+        del self._entries[key]
         return None
 
     def put(self, key: bytes, value: Value, seconds: float) -> None:
-        self._kept.pop(key, None)
+        self._entries.pop(key, None)
         if seconds > 0:
-            self._kept[key] = (self._clock() + seconds, value)
-        if len(self._kept) > self._most:
-            del self._kept[next(iter(self._kept))]
+            self._entries[key] = (self._clock() + seconds, value)
+        if len(self._entries) > self._most:
+            del self._entries[next(iter(self._entries))]
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._entries)
 
 
-class _CannotTell(Exception):  # noqa: N818 - no error of the one who asks
-    """The API server did not say."""
+class _ReviewFailedError(Exception):
+    """The API server did not review a request."""
 
 
 class Gate:
-    """Lets requests through, or answers them."""
+    """Authenticates and authorizes requests."""
 
     def __init__(
         self,
@@ -98,9 +98,9 @@ class Gate:
         self._authorization = authorization
         self._wall_clock = wall_clock
         self._open = OpenPaths(settings.authorization_always_allow_paths)
-        self._users: Memory[User | None] = Memory(clock)
-        self._verdicts: Memory[SubjectAccessReviewStatus] = Memory(clock)
-        self._complaint = ""
+        self._users: ExpiringCache[User | None] = ExpiringCache(clock)
+        self._verdicts: ExpiringCache[SubjectAccessReviewStatus] = ExpiringCache(clock)
+        self._last_error = ""
 
     async def reject(self, request: Request) -> Answer | None:
         """Return the answer to a request that is not authorized, or None."""
@@ -113,38 +113,37 @@ class Gate:
             if MASTERS in user.groups:
                 return None
             return await self._forbidden(user, request.path, request.method.lower())
-        except _CannotTell as problem:
+        except _ReviewFailedError as problem:
             return failure(500, "InternalError", str(problem))
 
     async def _user(self, request: Request) -> User | None:
-        shown = request.certificate
-        if shown is not None and self._wall_clock() < shown.expires:
-            return shown.user
+        certificate = request.certificate
+        if certificate is not None and self._wall_clock() < certificate.expires:
+            return certificate.user
         scheme, _, token = request.header(b"authorization").partition(" ")
         token = token.strip().partition(" ")[0]
         if scheme.lower() != "bearer" or not token:
             return None
         key = self._users.key(token.encode())
-        known = self._users.get(key)
-        if known is not None:
-            return known[0]
+        cached = self._users.get(key)
+        if cached is not None:
+            return cached[0]
         user = await self._owner(token)
         self._users.put(key, user, self._settings.authentication_cache_seconds)
         return user
 
     async def _owner(self, token: str) -> User | None:
-        review = await self._ask(self._authentication, TOKEN_REVIEWS, token_review(token), token)
+        review = await self._review(self._authentication, TOKEN_REVIEWS, token_review(token), token)
         if review.status.error and not review.status.authenticated:
-            told = _without(token, review.status.error)
-            log.log(logging.INFO - 4, "a token was not accepted: %s", told)
+            log.log(logging.INFO - 4, "token rejected: %s", _without(token, review.status.error))
         return review.status.user if review.status.authenticated else None
 
     async def _forbidden(self, user: User, path: str, verb: str) -> Answer | None:
-        asked = subject_access_review(user, path, verb)
-        key = self._verdicts.key(_encode(asked))
-        known = self._verdicts.get(key)
-        if known is None:
-            review = await self._ask(self._authorization, SUBJECT_ACCESS_REVIEWS, asked)
+        body = subject_access_review(user, path, verb)
+        key = self._verdicts.key(_encode(body))
+        cached = self._verdicts.get(key)
+        if cached is None:
+            review = await self._review(self._authorization, SUBJECT_ACCESS_REVIEWS, body)
             verdict = review.status
             allowed, denied = (
                 self._settings.authorization_allowed_cache_seconds,
@@ -152,63 +151,63 @@ class Gate:
             )
             self._verdicts.put(key, verdict, allowed if verdict.allowed else denied)
         else:
-            verdict = known[0]
+            verdict = cached[0]
         if verdict.allowed and not verdict.denied:
             return None
-        said = f'User "{user.username}" cannot {verb} path "{path}"'.translate(_escape_html)
+        denial = f'User "{user.username}" cannot {verb} path "{path}"'.translate(_escape_html)
         reason = f": {verdict.reason}" if verdict.reason else ""
-        return failure(403, "Forbidden", f"forbidden: {said}{reason}")
+        return failure(403, "Forbidden", f"forbidden: {denial}{reason}")
 
-    async def _ask(self, cluster: Cluster, resource: ApiResource[Obj], body: object, token: str = "") -> Obj:
+    async def _review(
+        self, cluster: Cluster, resource: ApiResource[Obj], body: object, token: str = ""
+    ) -> Obj:
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(REVIEW_SECONDS):
                 answer = await cluster.create(resource, body)
         except TimeoutError:
-            problem = f"no answer within {PATIENCE:g} s"
-        except ApiError as refusal:
-            problem = _without(token, refusal.message)
-            if refusal.code == 403:
+            problem = f"no answer within {REVIEW_SECONDS:g} s"
+        except ApiError as error:
+            problem = _without(token, error.message)
+            if error.code == 403:
                 problem += f'; grant the verb "create" on "{resource.plural}" in API group "{resource.group}"'
-        except ClusterError as failed:
-            problem = _without(token, str(failed))
+        except ClusterError as error:
+            problem = _without(token, str(error))
         else:
-            self._complaint = ""
+            self._last_error = ""
             return answer
-        self._tell(f"cannot ask for {resource.name}: {problem}")
-        raise _CannotTell(
-            f"the API server could not be asked for {resource.name}; the scheduler's log says why"
-        )
+        self._log(f"{resource.name} failed: {problem}")
+        raise _ReviewFailedError(f"{resource.name} failed; see the scheduler's log")
 
-    def _tell(self, complaint: str) -> None:
-        """Once for each cause in a row: who asks may ask often."""
-        if complaint != self._complaint:
-            self._complaint = complaint
-            log.error("%s; only the health endpoints answer meanwhile", complaint)
+    def _log(self, error: str) -> None:
+        """Log an error, once for each cause in a row, however many requests it concerns."""
+        if error != self._last_error:
+            self._last_error = error
+            log.error("%s; serving only the paths that need no authorization", error)
 
 
 class OpenPaths:
-    """The paths that need no leave, given as kube-scheduler takes them: as they are, or as a beginning with a
+    """Paths that are served without authorization, written as for kube-scheduler: exact, or a prefix with a
     star at the end. Raises EndpointError for a star elsewhere."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self._paths: set[str] = set()
-        self._beginnings: tuple[str, ...] = ()
+        self._prefixes: tuple[str, ...] = ()
         for pattern in patterns:
             path = pattern.removeprefix("/")
             if "*" in path[:-1]:
                 raise EndpointError(
-                    f'--authorization-always-allow-paths: found "{pattern}", expected a star only at the end'
+                    f'--authorization-always-allow-paths: "{pattern}": a star is allowed only at the end'
                 )
             if path.endswith("*"):
-                self._beginnings += (path[:-1],)
+                self._prefixes += (path[:-1],)
             else:
                 self._paths.add(path)
 
     def __contains__(self, path: str) -> bool:
         path = path.removeprefix("/")
-        return path in self._paths or path.startswith(self._beginnings)
+        return path in self._paths or path.startswith(self._prefixes)
 
 
 def _without(token: str, text: str) -> str:
-    """A message up to where a token begins in it, whole or cut short."""
-    return text.partition(token[:_SHOWN_OF_A_TOKEN])[0] if token else text
+    """Return a message up to where a token starts in it, whole or truncated."""
+    return text.partition(token[:_TOKEN_PREFIX])[0] if token else text

@@ -25,28 +25,28 @@ PING = Check("ping", lambda: "")
 
 
 class HealthRecord:
-    """How the checks came out so far: kube-scheduler's /metrics/slis."""
+    """Results of the checks so far: kube-scheduler's /metrics/slis."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, str, str]] = Counter()
         self._last: dict[tuple[str, str], bool] = {}
 
-    def add(self, check: str, path: str, well: bool) -> None:
-        self._counts[check, path, "success" if well else "error"] += 1
-        self._last[check, path] = well
+    def add(self, check: str, path: str, passed: bool) -> None:
+        self._counts[check, path, "success" if passed else "error"] += 1
+        self._last[check, path] = passed
 
     def collect(self) -> Iterator[Metric]:
         last = GaugeMetricFamily(
             "kubernetes_healthcheck",
-            "[STABLE] Whether a check came out well the last time.",
+            "[STABLE] Result of the last run of each check.",
             labels=("name", "type"),
         )
-        for key, well in sorted(self._last.items()):
-            last.add_metric(key, well)
+        for key, passed in sorted(self._last.items()):
+            last.add_metric(key, passed)
         yield last
         total = CounterMetricFamily(
             "kubernetes_healthchecks",
-            "[STABLE] How often checks were made, by result.",
+            "[STABLE] Number of runs of each check, by result.",
             labels=("name", "type", "status"),
         )
         for labels, count in sorted(self._counts.items()):
@@ -55,13 +55,13 @@ class HealthRecord:
 
 
 def health_routes(name: str, checks: Sequence[Check], record: HealthRecord) -> dict[str, Handler]:
-    """The path of that name, and one below it for each check."""
+    """Return handlers for the path of that name, and for one below it per check."""
     checks = checks or (PING,)
 
-    async def all_of_them(request: Request) -> Answer:
+    async def handle_all(request: Request) -> Answer:
         return _together(name, checks, record, request)
 
-    routes: dict[str, Handler] = {f"/{name}": all_of_them}
+    routes: dict[str, Handler] = {f"/{name}": handle_all}
     for check in checks:
         routes[f"/{name}/{check.name}"] = _alone(check)
     return routes

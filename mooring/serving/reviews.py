@@ -1,4 +1,4 @@
-"""What the API server is asked about those who ask us: whose token it is, and whether they may."""
+"""Reviews by the API server: which user a token belongs to, and whether that user is authorized."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class TokenReviewStatus(Value, frozen=True):
 
 
 class TokenReview(KubeObject):
-    """The answer; the token that was asked about is not read."""
+    """The API server's answer; its copy of the token is not read."""
 
     status: TokenReviewStatus = TokenReviewStatus()
 

@@ -139,16 +139,16 @@ def make_context(
 def restrict(context: ssl.SSLContext, minimum: str, suites: tuple[str, ...]) -> None:
     """Allow the versions and suites of the flags, only AEAD suites by default. Raises EndpointError."""
     if minimum not in VERSIONS:
-        known = ", ".join(filter(None, VERSIONS))
-        raise EndpointError(f'--tls-min-version: invalid value "{minimum}"\nhint: use one of {known}')
+        valid = ", ".join(filter(None, VERSIONS))
+        raise EndpointError(f'--tls-min-version: invalid value "{minimum}"\nhint: use one of {valid}')
     context.minimum_version = VERSIONS[minimum]
     if not suites:
         context.set_ciphers(AEAD_SUITES)
         return
     for suite in suites:
         if suite not in SUITES and suite not in SUITES_OF_TLS_1_3:
-            known = ", ".join([*SUITES_OF_TLS_1_3, *SUITES])
-            raise EndpointError(f'--tls-cipher-suites: unknown suite "{suite}"\nhint: use some of {known}')
+            valid = ", ".join([*SUITES_OF_TLS_1_3, *SUITES])
+            raise EndpointError(f'--tls-cipher-suites: unknown suite "{suite}"\nhint: use some of {valid}')
     older = [SUITES[suite] for suite in suites if suite in SUITES]
     if not older:  # none is left for TLS 1.2
         context.minimum_version = ssl.TLSVersion.TLSv1_3

@@ -130,7 +130,7 @@ def test_addresses_for_plain_http_are_ignored_with_a_warning(
         ("--tls-min-version=1.2", '--tls-min-version: invalid value "1.2"'),
         ("--tls-cert-file=/nowhere", "--tls-cert-file requires --tls-private-key-file"),
         ("--client-ca-file=/nowhere", "/nowhere: client authorities: cannot be read"),
-        ("--authorization-always-allow-paths=/a*b", 'found "/a*b", expected a star only at the end'),
+        ("--authorization-always-allow-paths=/a*b", '"/a*b": a star is allowed only at the end'),
         ("--authentication-kubeconfig=/nowhere", "/nowhere"),
         ("--bind-address=everywhere", '--bind-address: "everywhere" is not an IP address'),
     ],
