@@ -124,19 +124,19 @@ def read_nodes(nodes: Raw) -> list[Raw]:
     return [] if is_null(nodes) else read(bytes(nodes), NodeList).items
 
 
-def _spelled(tree: Any, wanted: Any) -> Any:
-    """The tree with the keys of `wanted` spelled as they are declared, and without nulls and unknown keys."""
-    if get_origin(wanted) in (Union, UnionType):
-        wanted = next(option for option in get_args(wanted) if option is not type(None))
-    if wanted is Raw:
+def _spelled(tree: Any, model: Any) -> Any:
+    """The tree with the keys of `model` spelled as they are declared, and without nulls and unknown keys."""
+    if get_origin(model) in (Union, UnionType):
+        model = next(option for option in get_args(model) if option is not type(None))
+    if model is Raw:
         return Raw(msgspec.json.encode(tree))
-    origin, arguments = get_origin(wanted), get_args(wanted)
+    origin, arguments = get_origin(model), get_args(model)
     if origin is list and isinstance(tree, list):
         return [_spelled(item, arguments[0]) for item in tree]
     if origin is dict and isinstance(tree, dict):
         return {key: _spelled(member, arguments[1]) for key, member in tree.items() if member is not None}
-    if isinstance(wanted, type) and issubclass(wanted, Struct) and isinstance(tree, dict):
-        fields = {one.encode_name.lower(): one for one in msgspec.structs.fields(wanted)}
+    if isinstance(model, type) and issubclass(model, Struct) and isinstance(tree, dict):
+        fields = {one.encode_name.lower(): one for one in msgspec.structs.fields(model)}
         return {
             fields[key.lower()].encode_name: _spelled(member, fields[key.lower()].type)
             for key, member in tree.items()

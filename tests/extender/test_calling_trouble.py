@@ -15,15 +15,15 @@ DOWN = "http://127.0.0.1:1"
 
 ODD_FILTERS: dict[str, tuple[Any, str]] = {
     "code 500": ((500, b"oops"), "failed filter with extender at URL {url}/filter, code 500"),
-    "html": (b"<html>", 'extender "{url}" answered filter with no sense: JSON is malformed'),
-    "nothing": (b"", 'extender "{url}" answered filter with no sense: '),
-    "a list": ([], 'extender "{url}" answered filter with no sense: Expected `object`, got `array`'),
+    "html": (b"<html>", 'extender "{url}" answered filter with an invalid body: JSON is malformed'),
+    "nothing": (b"", 'extender "{url}" answered filter with an invalid body: '),
+    "a list": ([], 'extender "{url}" answered filter with an invalid body: Expected `object`, got `array`'),
     "deep": (
         b'{"FailedNodes":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
-        'extender "{url}" answered filter with no sense: maximum recursion depth exceeded',
+        'extender "{url}" answered filter with an invalid body: maximum recursion depth exceeded',
     ),
-    "not UTF-8": (b'{"Error":"\xff"}', 'extender "{url}" answered filter with no sense: '),
-    "names not UTF-8": (b'{"NodeNames":["\xff"]}', "answered filter with no sense: NodeNames: "),
+    "not UTF-8": (b'{"Error":"\xff"}', 'extender "{url}" answered filter with an invalid body: '),
+    "names not UTF-8": (b'{"NodeNames":["\xff"]}', "answered filter with an invalid body: NodeNames: "),
     "numbers": ({"NodeNames": [7]}, "NodeNames: Expected `str`, got `int` - at `$[0]`"),
     "odd nodes": ({"Nodes": {"items": [{"metadata": {}}]}}, "Nodes: Object missing required field `name`"),
     "its own error": ({"Error": "all node do not have label x"}, "all node do not have label x"),
@@ -34,11 +34,11 @@ ODD_FILTERS: dict[str, tuple[Any, str]] = {
 }
 
 ODD_SCORES: dict[str, tuple[Any, str]] = {
-    "not a number": (b'[{"Host":"a","Score":NaN}]', "answered score with no sense: JSON is malformed"),
-    "nothing": (b"", "answered score with no sense: "),
+    "not a number": (b'[{"Host":"a","Score":NaN}]', "answered score with an invalid body: JSON is malformed"),
+    "nothing": (b"", "answered score with an invalid body: "),
     "text": ([{"Host": "a", "Score": "ten"}], "Expected `int`, got `str` - at `$[0].Score`"),
     "a fraction": ([{"Host": "a", "Score": 1.5}], "Expected `int`, got `float`"),
-    "beyond 64 bits": ([{"Host": "a", "Score": 10**30}], "answered score with no sense: "),
+    "beyond 64 bits": ([{"Host": "a", "Score": 10**30}], "answered score with an invalid body: "),
     "huge": ([{"Host": "a", "Score": 2**62}], 'gave node "a" the score 4611686018427387904'),
     "huge in sum": ([{"Host": "a", "Score": 2**55}] * 3, 'gave node "a" the score'),
     "an error": ((503, b""), "failed score with extender at URL {url}/score, code 503"),

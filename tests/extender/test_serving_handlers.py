@@ -105,7 +105,7 @@ def test_a_request_that_ends_like_another_may_have_more_in_it() -> None:
             ]:
                 result = it.post("/filter", request).tree
                 if names is None:
-                    assert "found node names without nodes" in result["Error"], request
+                    assert "the request has node names only" in result["Error"], request
                 else:
                     assert passed(result) == names, request
 
@@ -310,8 +310,8 @@ def test_an_extender_error_is_the_message(caplog: pytest.LogCaptureFixture) -> N
     [
         (None, "TypeError: answered None; expected the nodes that pass"),
         ("blue", "TypeError: answered 'blue'; expected the nodes that pass"),
-        (["white"], "ValueError: named node 'white', which it was not asked about"),
-        ({"white": "no"}, "ValueError: named node 'white', which it was not asked about"),
+        (["white"], "ValueError: named node 'white', which was not in the request"),
+        ({"white": "no"}, "ValueError: named node 'white', which was not in the request"),
         ({"blue": 3}, "TypeError: answered 3; expected None, True, False, a text or a Status"),
     ],
 )
@@ -332,7 +332,7 @@ def test_odd_answers_of_filters(answer: Any, said: str) -> None:
         ([0.5], "TypeError: answered 0.5 for node blue; expected an integer"),
         ([None], "TypeError: answered None for node blue; expected an integer"),
         ([2**63], "ValueError: answered 9223372036854775808 for node blue; expected a 64-bit integer"),
-        ({"white": 1}, "ValueError: named node 'white', which it was not asked about"),
+        ({"white": 1}, "ValueError: named node 'white', which was not in the request"),
     ],
 )
 def test_odd_scores(answer: Any, said: str) -> None:
@@ -379,11 +379,11 @@ async def each_async(pod: Pod, node: Node) -> None: ...
 @pytest.mark.parametrize(
     ("decorate", "said"),
     [
-        (lambda: ext.filter(bad_parameter), "found parameter machine, expected some of pod, node, nodes"),
+        (lambda: ext.filter(bad_parameter), "unknown parameter machine; use some of pod, node, nodes"),
         (lambda: ext.filter(neither), "expected either node or nodes, e.g. def fits(pod, node)"),
         (lambda: ext.filter(both), "expected either node or nodes"),
-        (lambda: ext.filter(each_async), "an async handler is asked about all of them at once"),
-        (lambda: ext.bind(both), "found parameter nodes, expected some of pod, node, client"),
+        (lambda: ext.filter(each_async), "an async handler is called with all of them at once"),
+        (lambda: ext.bind(both), "unknown parameter nodes; use some of pod, node, client"),
         (lambda: ext.preempt(neither), ""),
         (lambda: ext.filter("only"), 'expected a plain path such as "/only"'),
         (lambda: ext.filter("/a?b"), "expected a plain path"),
@@ -434,7 +434,7 @@ def test_a_file_may_have_the_name_of_another_module(tmp_path: Path) -> None:
         ("broken.py", "1 / 0\n", "ZeroDivisionError: division by zero"),
         ("syntax.py", "def\n", "SyntaxError"),
         ("needs.py", "import there_is_no_such_module\n", "No module named 'there_is_no_such_module'"),
-        ("odd.py", "from mooring import extender\n@extender.filter\ndef f(x): ...\n", "found parameter x"),
+        ("odd.py", "from mooring import extender\n@extender.filter\ndef f(x): ...\n", "unknown parameter x"),
     ],
 )
 def test_files_that_cannot_be_served(tmp_path: Path, name: str, text: str, said: str) -> None:

@@ -19,7 +19,7 @@ from mooring.core.scheduler import Scheduler, first_of
 from mooring.extender.serving.loading import LoadingError
 from mooring.extender.serving.plugin_profile import make_scheduler
 from mooring.extender.serving.plugin_verbs import ServedPlugins
-from mooring.extender.serving.questions import Asked, Question
+from mooring.extender.serving.questions import NodeSet, Question
 from mooring.extender.serving.verbs import Preemption
 from mooring.extender.wire import ExtenderPreemptionArgs, MetaPod, MetaVictims, write
 from mooring.framework import (
@@ -66,7 +66,7 @@ def served(*names: str, cached: bool = True, config: LoadedConfig | None = None)
 
 
 def asked(pod: Pod, names: list[str]) -> Question:
-    return Question(b"", pod, Asked(names))
+    return Question(b"", pod, NodeSet(names))
 
 
 # ---- the same as the scheduler

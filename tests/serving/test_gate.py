@@ -246,7 +246,7 @@ def test_what_is_remembered_of_a_token_does_not_tell_it() -> None:
     async def scenario(it: Entrance) -> None:
         it.reviewer.allow("/metrics")
         await it.try_(TOKEN)
-        kept = it.gate._users._entries, it.gate._verdicts._kept
+        kept = it.gate._users._entries, it.gate._verdicts._entries
         assert len(kept[0]) == len(kept[1]) == 1
         assert TOKEN not in repr(kept)
         assert Entrance().gate._users.key(b"x") != Entrance().gate._users.key(b"x")

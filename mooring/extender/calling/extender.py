@@ -29,7 +29,7 @@ log = logging.getLogger("mooring.extender")
 T = TypeVar("T")
 
 HIGHEST = 1 << 56  # of a weighted score: those of many extenders still add up in 64 bits
-SNIPPET = 80  # bytes that are told of an answer that makes no sense
+SNIPPET = 80  # bytes of an invalid answer that are quoted
 
 
 class _Name(msgspec.Struct):
@@ -45,7 +45,7 @@ class _NamedNodes(msgspec.Struct):
 
 
 class _FilterResult(wire.Message, frozen=True):
-    """An ExtenderFilterResult whose names are read only where they are not known by heart."""
+    """An ExtenderFilterResult whose node names are decoded only if they are not all that were sent."""
 
     nodes: Raw = wire.NULL
     node_names: Raw = wire.NULL
@@ -85,7 +85,7 @@ class HttpExtender:
         self._originals = originals
         self._rolls = rolls
         self._in_threads = in_threads
-        self._troubled: set[str] = set()
+        self._failing: set[str] = set()
 
     def is_interested(self, pod: PodInfo) -> bool:
         """Whether a container requests or limits a resource that the extender manages, if it manages any."""
@@ -97,10 +97,10 @@ class HttpExtender:
             for amounts in (container.resources.requests, container.resources.limits)
         )
 
-    # ---- what it is asked
+    # ---- verbs
 
     def filter(self, pod: PodInfo, nodes: EngineNodes) -> Filtered:
-        with self._told(verb := self._settings.filter_verb):
+        with self._logged(verb := self._settings.filter_verb):
             roll = self._rolls.of(nodes)
             data = self._post(verb, self._args(pod, roll))
             last = roll.last_filtered.get(self)
@@ -116,8 +116,8 @@ class HttpExtender:
             return filtered
 
     def prioritize(self, pod: PodInfo, nodes: EngineNodes) -> IntArray:
-        """Nodes that it was not asked about may have scores: they count for nothing."""
-        with self._told(verb := self._settings.prioritize_verb):
+        """Return the scores by row. Scores of nodes that were not in the request are ignored."""
+        with self._logged(verb := self._settings.prioritize_verb):
             roll = self._rolls.of(nodes)
             data = self._post(verb, self._args(pod, roll))
             last = roll.last_scores.get(self)
@@ -140,7 +140,7 @@ class HttpExtender:
     def process_preemption(
         self, pod: PodInfo, victims: Mapping[str, VictimsOnNode], pods_on: PodsOn
     ) -> Mapping[str, VictimsOnNode]:
-        with self._told(verb := self._settings.preempt_verb):
+        with self._logged(verb := self._settings.preempt_verb):
             args = self._preemption_args(pod, victims)
             result = self._read(verb, self._post(verb, [wire.write(args)]), wire.ExtenderPreemptionResult)
             answer = result.node_name_to_meta_victims or {}
@@ -157,7 +157,7 @@ class HttpExtender:
             self._bind(pod, node_name)
 
     def _bind(self, pod: PodInfo, node_name: str) -> None:
-        with self._told(verb := self._settings.bind_verb):
+        with self._logged(verb := self._settings.bind_verb):
             args = wire.ExtenderBindingArgs(pod.name, pod.namespace, pod.uid, node_name)
             data = self._post(verb, [wire.write(args)], again=False)
             result = self._read(verb, data, wire.ExtenderBindingResult)
@@ -207,7 +207,7 @@ class HttpExtender:
         try:
             return wire.read(data, answer)
         except UNREADABLE as error:
-            raise self._nonsense(verb, f"{error}; it starts with {data[:SNIPPET]!r}") from None
+            raise self._invalid_answer(verb, f"{error}; it starts with {data[:SNIPPET]!r}") from None
 
     # ---- answers
 
@@ -215,20 +215,20 @@ class HttpExtender:
         """The nodes that pass. Of one that is returned whole only the name counts: the node is ours."""
         verb = self._settings.filter_verb
         by_name = self._settings.node_cache_capable and not wire.is_null(result.node_names)
-        told = result.node_names if by_name else result.nodes
-        if wire.is_null(told):
+        encoded = result.node_names if by_name else result.nodes
+        if wire.is_null(encoded):
             return np.zeros(0, np.int64)
         sent = roll.encoded_names if self._settings.node_cache_capable else roll.node_list
-        if told == Raw(sent):
+        if encoded == Raw(sent):
             return np.arange(len(roll.names))
         try:
             if by_name:
-                names = msgspec.json.decode(told, type=list[str])
+                names = msgspec.json.decode(encoded, type=list[str])
             else:
-                nodes = msgspec.json.decode(told, type=_NamedNodes).items or []
+                nodes = msgspec.json.decode(encoded, type=_NamedNodes).items or []
                 names = [node.metadata.name for node in nodes]
         except UNREADABLE as error:
-            raise self._nonsense(verb, f"{'NodeNames' if by_name else 'Nodes'}: {error}") from None
+            raise self._invalid_answer(verb, f"{'NodeNames' if by_name else 'Nodes'}: {error}") from None
         return self._positions(roll, names)
 
     def _positions(self, roll: Roll, names: list[str]) -> IntArray:
@@ -257,24 +257,26 @@ class HttpExtender:
                 )
         return VictimsOnNode([by_uid[victim.uid] for victim in meta.pods], meta.num_pdb_violations)
 
-    def _nonsense(self, verb: str, what: str) -> ExtenderCallError:
-        return ExtenderCallError(self.name, f'extender "{self.name}" answered {verb} with no sense: {what}')
+    def _invalid_answer(self, verb: str, what: str) -> ExtenderCallError:
+        return ExtenderCallError(
+            self.name, f'extender "{self.name}" answered {verb} with an invalid body: {what}'
+        )
 
-    # ---- trouble
+    # ---- failures
 
     @contextmanager
-    def _told(self, verb: str) -> Iterator[None]:
+    def _logged(self, verb: str) -> Iterator[None]:
         """Log the start and the end of a failure, once for all pods that it affects."""
         try:
             yield
-        except ExtenderCallError as trouble:
-            if verb not in self._troubled:
-                self._troubled.add(verb)
-                what = "pods are scheduled without it" if self.ignorable else "pods are tried again"
-                log.warning("extender %s: %s: %s; %s until it answers", self.name, verb, trouble, what)
+        except ExtenderCallError as failure:
+            if verb not in self._failing:
+                self._failing.add(verb)
+                what = "pods are scheduled without it" if self.ignorable else "pods are retried"
+                log.warning("extender %s: %s: %s; %s until it answers", self.name, verb, failure, what)
             raise
-        if verb in self._troubled:
-            self._troubled.discard(verb)
+        if verb in self._failing:
+            self._failing.discard(verb)
             log.info("extender %s: %s: answers again", self.name, verb)
 
 

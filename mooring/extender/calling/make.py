@@ -1,4 +1,4 @@
-"""From `extenders` of a configuration to extenders that can be asked."""
+"""Make the extenders of a configuration."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _tls(settings: Settings, tls: ExtenderTLSConfig, authority: str) -> ssl.SSLC
     key = tls.key_data or content_of(_path(tls.key_file), "keyFile")
     if bool(certificate) != bool(key):
         there, missing = ("certificate", "key") if certificate else ("key", "certificate")
-        raise CredentialsError(f"found a {there} without its {missing}, expected both")
+        raise CredentialsError(f"{there} without its {missing}")
     proof = Proof(certificate=certificate, key=key, field=authority.rpartition(".")[0])
     return tls_context(trust, trust.read(), proof)
 

@@ -21,8 +21,8 @@ from mooring.framework.handle import Client
 from mooring.framework.status import Code, Status, unresolvable
 
 NO_CACHE = (
-    "found node names without nodes, but this extender keeps no nodes: start it with --node-cache-capable, "
-    "or set nodeCacheCapable: false in the scheduler's configuration"
+    "the request has node names only, and this extender does not cache nodes: start it with "
+    "--node-cache-capable, or set nodeCacheCapable: false in the scheduler's configuration"
 )
 NOT_KNOWN = unresolvable("node(s) were not known to the extender yet")
 INT64 = range(-(2**63), 2**63)
@@ -34,29 +34,29 @@ class KnownObjects:
     def __init__(self) -> None:
         self.pods: dict[str, Pod] = {}  # by uid
         self._nodes: dict[str, Node] = {}
-        self._late: list[tuple[list[str], tuple[list[str], list[Node]]]] = []  # what was looked up of late
+        self._recent: list[tuple[list[str], tuple[list[str], list[Node]]]] = []  # recent lookups
 
     def apply(self, obj: KubeObject) -> None:
         if isinstance(obj, Node):
             # Most nodes have the same labels: with one copy of each key, looking them up is quicker.
             labels = {intern(key): value for key, value in obj.metadata.labels.items()}
             self._nodes[obj.name] = replace(obj, metadata=replace(obj.metadata, labels=labels))
-            self._late = []
+            self._recent = []
         elif isinstance(obj, Pod):
             self.pods[obj.uid] = obj
 
     def delete(self, obj: KubeObject) -> None:
         if isinstance(obj, Node):
             self._nodes.pop(obj.name, None)
-            self._late = []
+            self._recent = []
         else:
             self.pods.pop(obj.uid, None)
 
     def find(self, names: list[str]) -> tuple[list[str], list[Node]]:
         """Those of the nodes that are known, and their names. The lists of one filter and one prioritize are
         looked up once for all pods that are asked about with them."""
-        for asked, found in self._late:
-            if asked is names:
+        for names_then, found in self._recent:
+            if names_then is names:
                 return found
         nodes = self._nodes
         try:
@@ -64,7 +64,7 @@ class KnownObjects:
         except KeyError:
             known = [name for name in names if name in nodes]
             found = (known, [nodes[name] for name in known])
-        self._late = [(names, found), *self._late[:1]]
+        self._recent = [(names, found), *self._recent[:1]]
         return found
 
 
@@ -224,7 +224,7 @@ def _refusals(
 def _check_names(found: Iterable[object], names: Iterable[str]) -> None:
     odd = set(found).difference(names)
     if odd:
-        raise ValueError(f"named node {reprlib.repr(odd.pop())}, which it was not asked about")
+        raise ValueError(f"named node {reprlib.repr(odd.pop())}, which was not in the request")
 
 
 def _scores(answer: object, names: Sequence[str]) -> list[int]:

@@ -11,7 +11,7 @@
     def newest(pod, nodes):
         return {node.name: int(node.metadata.labels["year"]) - 2020 for node in nodes}
 
-A function says by the names of its parameters what it wants to see: the `pod`, one `node` at a time or all
+The names of a function's parameters choose what it is called with: the `pod`, one `node` at a time or all
 `nodes` at once, the `victims` of a preemption, the `client` to write to the cluster with, or the `request` as
 it came. One that has to wait for something is an `async def`.
 """
@@ -62,16 +62,16 @@ class Handler(NamedTuple):
 
     @property
     def each(self) -> bool:
-        """Whether it is asked about one node at a time."""
+        """Whether it is called with one node at a time."""
         return self.verb != "bind" and "node" in self.parameters
 
     def ask_each(self, nodes: Iterable[Any], shown: dict[str, Any]) -> list[Any]:
-        """Its answers about single nodes, each called with no more ado than it takes: there are thousands."""
+        """Call the function once for each node. There may be thousands, so without any overhead."""
         columns = [nodes if name == "node" else repeat(shown[name]) for name in self.parameters]
         return list(map(self.function, *columns))
 
     async def call(self, **available: Any) -> Any:
-        """Its answer to what it wants to see of what there is."""
+        """Call the function with those of the values that its parameters name."""
         answer = self.function(*(available[name] for name in self.parameters))
         return await answer if isinstance(answer, Awaitable) else answer
 
@@ -99,31 +99,29 @@ class Decorator:
     def _mark(self, function: F, path: str) -> F:
         if not inspect.isfunction(function):
             raise HandlerError(f"@extender.{self._verb}: found {function!r}, expected a function")
-        handler = Handler(self._verb, path, function, self._wanted(function))
+        handler = Handler(self._verb, path, function, self._parameters_of(function))
         setattr(function, MARK, (*getattr(function, MARK, ()), handler))
         return function
 
-    def _wanted(self, function: Callable[..., Any]) -> tuple[str, ...]:
-        """What the function's parameters ask for, in their order; those with a default are its own affair."""
+    def _parameters_of(self, function: Callable[..., Any]) -> tuple[str, ...]:
+        """Return the names of the parameters without a default, in order. Raises HandlerError."""
         signature = inspect.signature(function)
         where = f"{function.__module__}.{function.__qualname__}{signature}"
-        found = []
+        names = []
         for name, parameter in signature.parameters.items():
             if parameter.default is not parameter.empty:
                 break
             if name not in self._parameters or parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
-                known = ", ".join(self._parameters)
+                valid = ", ".join(self._parameters)
                 raise HandlerError(
-                    f"{where}: found parameter {name}, expected some of {known}, e.g. {self._example}"
+                    f"{where}: unknown parameter {name}; use some of {valid}, e.g. {self._example}"
                 )
-            found.append(name)
-        if {"node", "nodes"} <= set(self._parameters) and len({"node", "nodes"}.intersection(found)) != 1:
+            names.append(name)
+        if {"node", "nodes"} <= set(self._parameters) and len({"node", "nodes"}.intersection(names)) != 1:
             raise HandlerError(f"{where}: expected either node or nodes, e.g. {self._example}")
-        if "nodes" in self._parameters and "node" in found and inspect.iscoroutinefunction(function):
-            raise HandlerError(
-                f"{where}: expected nodes: an async handler is asked about all of them at once"
-            )
-        return tuple(found)
+        if "nodes" in self._parameters and "node" in names and inspect.iscoroutinefunction(function):
+            raise HandlerError(f"{where}: use nodes: an async handler is called with all of them at once")
+        return tuple(names)
 
 
 filter = Decorator("filter", "def fits(pod, node)", "pod", "node", "nodes", "request")
@@ -139,7 +137,7 @@ prioritize = Decorator("prioritize", "def score(pod, node)", "pod", "node", "nod
 their order, or a mapping from names."""
 
 bind = Decorator("bind", "def bind(pod, node, client)", "pod", "node", "client", "request")
-"""Bind the pod, of which no more is known than metadata.name, namespace and uid, to the node of a name."""
+"""Bind the pod, which has only metadata.name, namespace and uid, to the node of that name."""
 
 preempt = Decorator("preempt", "def preempt(pod, victims)", "pod", "victims", "request")
 """Which of these nodes may pods be evicted from? `victims` has the Victims of each node by its name. Answer
@@ -147,6 +145,6 @@ the names of the nodes that may remain, or a mapping from them to the pods, or t
 
 
 def handlers_of(function: object) -> tuple[Handler, ...]:
-    """What a function was decorated as."""
+    """Return the handlers that a function was decorated as."""
     found: tuple[Handler, ...] = getattr(function, MARK, ()) if inspect.isfunction(function) else ()
     return found

@@ -1,4 +1,4 @@
-"""The profile that an extender serves: the plugins asked for, and nothing that the scheduler does itself."""
+"""The profile that an extender serves: the given plugins, and nothing that the scheduler does itself."""
 
 from __future__ import annotations
 

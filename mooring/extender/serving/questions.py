@@ -21,7 +21,7 @@ class BadRequestError(Exception):
     """A body that is no such request; the message says where and what."""
 
 
-class Asked(msgspec.Struct, frozen=True):
+class NodeSet(msgspec.Struct, frozen=True):
     """Candidate nodes of a request. If they were sent as objects, there is a NodeList in addition to the
     names, with its items raw and decoded."""
 
@@ -37,13 +37,13 @@ class Question:
 
     __slots__ = ("_body", "items", "names", "node_list", "nodes", "pod")
 
-    def __init__(self, body: bytes, pod: Pod, asked: Asked) -> None:
+    def __init__(self, body: bytes, pod: Pod, node_set: NodeSet) -> None:
         self._body = body
         self.pod = pod
-        self.names = asked.names
-        self.node_list = asked.node_list
-        self.items = asked.items
-        self.nodes = asked.nodes
+        self.names = node_set.names
+        self.node_list = node_set.node_list
+        self.items = node_set.items
+        self.nodes = node_set.nodes
 
     @property
     def request(self) -> dict[str, Any]:
@@ -57,36 +57,37 @@ class Questions:
     changed, the others still are not decoded again, and are the same objects."""
 
     def __init__(self) -> None:
-        self._late: tuple[tuple[bytes, Asked], ...] = ()  # by all that came after the pod; the latest first
+        # By what follows the pod; the latest first.
+        self._recent: tuple[tuple[bytes, NodeSet], ...] = ()
         self._last: dict[bytes, Node] = {}
         self._last_but_one: dict[bytes, Node] = {}
 
     def read(self, body: bytes) -> Question:
         """Raises BadRequestError."""
-        for late in self._late:
-            tail, asked = late
+        for recent in self._recent:
+            tail, node_set = recent
             if body.endswith(tail):
                 args = message(body[: -len(tail)] + b"}", ExtenderArgs)
                 if args == ExtenderArgs(args.pod):  # all else is in the tail
-                    self._late = (late, *[each for each in self._late if each is not late])
-                    return Question(body, pod_of(args.pod), asked)
+                    self._recent = (recent, *[each for each in self._recent if each is not recent])
+                    return Question(body, pod_of(args.pod), node_set)
         args = message(body, ExtenderArgs)
         pod = pod_of(args.pod)
-        asked = self._asked(args)
+        node_set = self._node_set(args)
         head = b'{"Pod":' + bytes(args.pod)
         if body.startswith(head):  # as Go writes them
-            self._late = ((body[len(head) :], asked), *self._late[:1])
-        return Question(body, pod, asked)
+            self._recent = ((body[len(head) :], node_set), *self._recent[:1])
+        return Question(body, pod, node_set)
 
-    def _asked(self, args: ExtenderArgs) -> Asked:
+    def _node_set(self, args: ExtenderArgs) -> NodeSet:
         if is_null(args.nodes):
-            return Asked(args.node_names or [])
+            return NodeSet(args.node_names or [])
         try:
             items = _items(args.nodes)
             nodes = self._decoded(items)
         except (*UNREADABLE, ObjectError) as error:
             raise BadRequestError(f"Nodes: {error}") from None
-        return Asked([node.name for node in nodes], args.nodes, items, nodes)
+        return NodeSet([node.name for node in nodes], args.nodes, items, nodes)
 
     def _decoded(self, items: list[Raw]) -> list[Node]:
         last, last_but_one = self._last, self._last_but_one
@@ -118,7 +119,7 @@ def message(body: bytes, kind: type[T]) -> T:
 def pod_of(raw: Raw) -> Pod:
     """Raises BadRequestError."""
     if is_null(raw):
-        raise BadRequestError("Pod: found none, expected the pod that is to be scheduled")
+        raise BadRequestError("Pod: required")
     try:
         pod: Pod = _pod(raw)
     except (*UNREADABLE, ObjectError) as error:

@@ -108,8 +108,8 @@ class ExtenderService:
         seconds = perf_counter() - began
         self._metrics.answered(verb.verb, verb.path, outcome.status, bool(outcome.error), seconds)
         if log.isEnabledFor(REQUESTS):
-            told = {"error": outcome.error} if outcome.error else {"answer": outcome.told}
-            fields = {"verb": verb.verb, "path": verb.path, "pod": outcome.pod, **told}
+            result = {"error": outcome.error} if outcome.error else {"answer": outcome.summary}
+            fields = {"verb": verb.verb, "path": verb.path, "pod": outcome.pod, **result}
             log.log(
                 REQUESTS, "Answered", extra={"fields": {**fields, "milliseconds": round(seconds * 1e3, 3)}}
             )

@@ -44,7 +44,7 @@ class Outcome(msgspec.Struct, kw_only=True):
 
     body: bytes
     pod: str
-    told: str = ""
+    summary: str = ""
     error: str = ""
     status: int = 200
 
@@ -97,11 +97,11 @@ class FilterVerb(Verb):
         except Exception as failure:
             error = self._failed(failure)
             return Outcome(body=write(ExtenderFilterResult(error=error)), pod=pod, error=error)
-        last_names, last_refused, answer, told = self._last
+        last_names, last_refused, answer, summary = self._last
         if question.names is not last_names or refused != last_refused:
-            answer, told = _filtered(question, refused)
-            self._last = (question.names, refused, answer, told)
-        return Outcome(body=answer, pod=pod, told=told)
+            answer, summary = _filtered(question, refused)
+            self._last = (question.names, refused, answer, summary)
+        return Outcome(body=answer, pod=pod, summary=summary)
 
 
 class PrioritizeVerb(Verb):
@@ -132,8 +132,8 @@ class PrioritizeVerb(Verb):
         if question.names is not last_names or scores != last_scores:
             answer = write(list(map(HostPriority, question.names, scores)))
             self._last = (question.names, scores, answer)
-        told = f"{len(scores)} scores" + (f", at most {max(scores)}" if scores else "")
-        return Outcome(body=answer, pod=pod, told=told)
+        summary = f"{len(scores)} scores" + (f", at most {max(scores)}" if scores else "")
+        return Outcome(body=answer, pod=pod, summary=summary)
 
 
 class BindVerb(Verb):
@@ -153,14 +153,14 @@ class BindVerb(Verb):
             ("Node", args.node),
         ):
             if not found:
-                raise BadRequestError(f"{name}: found none, expected a name")
+                raise BadRequestError(f"{name}: required")
         pod, error = f"{args.pod_namespace}/{args.pod_name}", ""
         try:
             await self._decide(args, body)
         except Exception as failure:
             error = self._failed(failure)
-        told = f"to {args.node}"
-        return Outcome(body=write(ExtenderBindingResult(error)), pod=pod, told=told, error=error)
+        summary = f"to {args.node}"
+        return Outcome(body=write(ExtenderBindingResult(error)), pod=pod, summary=summary, error=error)
 
 
 class Preemption:
@@ -210,8 +210,8 @@ class PreemptVerb(Verb):
                 for name, uids in kept.items()
             }
         )
-        told = f"{len(kept)} of {len(preemption.victims)} nodes"
-        return Outcome(body=write(result), pod=pod, told=told)
+        summary = f"{len(kept)} of {len(preemption.victims)} nodes"
+        return Outcome(body=write(result), pod=pod, summary=summary)
 
 
 def _refused(pod: str, error: str) -> Outcome:
@@ -246,15 +246,15 @@ def _messages(refused: Refusals) -> tuple[dict[str, str], dict[str, str]]:
     failed: dict[str, str] = {}
     unresolvable: dict[str, str] = {}
     reasons = {id(status): status for status in refused.values()}
-    told = {
+    texts = {
         key: (unresolvable if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE else failed, status.message)
         for key, status in reasons.items()
     }
-    if len(told) == 1:
-        ((into, message),) = told.values()
+    if len(texts) == 1:
+        ((into, message),) = texts.values()
         into.update(dict.fromkeys(refused, message))
     else:
         for name, status in refused.items():
-            into, message = told[id(status)]
+            into, message = texts[id(status)]
             into[name] = message
     return failed, unresolvable
