@@ -4,7 +4,7 @@ from pathlib import Path
 
 from custom_plugins import BlinkingLightScorer, MyCustomPluginA, MyCustomPluginB
 
-from mooring.plugins.volume_binding import VolumeBinding
+from mooring.plugins import VolumeBinding
 from mooring.testing import check_plugin, make_cluster, make_node, make_pod
 
 HERE = Path(__file__).parent

@@ -19,8 +19,8 @@ from mooring.explain.fresh_node import fresh_node
 from mooring.explain.refusing import PROMISED, Rows
 from mooring.explain.rehearsal import Rehearsal
 from mooring.framework.nodes import BoolArray
-from mooring.plugins.inter_pod_affinity import InterPodAffinity
-from mooring.plugins.node_resources_fit import TOO_MANY_PODS, NodeResourcesFit
+from mooring.plugins.inter_pod_affinity.inter_pod_affinity import InterPodAffinity
+from mooring.plugins.node_resources_fit.node_resources_fit import TOO_MANY_PODS, NodeResourcesFit
 
 
 def changes(rehearsal: Rehearsal) -> list[Change]:

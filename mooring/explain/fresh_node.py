@@ -14,7 +14,7 @@ from mooring.explain.explanation import Change
 from mooring.explain.refusing import Rows
 from mooring.explain.rehearsal import Rehearsal
 from mooring.framework.pod import PodInfo
-from mooring.plugins.topology_spread.constraints import HOSTNAME, ZONE, own_constraints
+from mooring.plugins.pod_topology_spread.constraints import HOSTNAME, ZONE, own_constraints
 from mooring.runtime.engine_nodes import EngineNode
 from mooring.runtime.filtering import Answer
 from mooring.runtime.runners import PluginError

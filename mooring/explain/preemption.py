@@ -14,8 +14,8 @@ from mooring.explain.rehearsal import Rehearsal
 from mooring.framework.plugin import PostFilterResult
 from mooring.framework.pod import PodInfo, Shape
 from mooring.framework.status import Code, error
-from mooring.plugins.default_preemption import DefaultPreemption, PreemptionDetail
-from mooring.plugins.preemption import Candidate, DryRun, try_rows
+from mooring.plugins.default_preemption.default_preemption import DefaultPreemption, PreemptionDetail
+from mooring.plugins.default_preemption.victims import Candidate, DryRun, try_rows
 from mooring.runtime.runners import PluginError
 
 HIGHEST = 1_000_000_000  # that users may give to a PriorityClass

@@ -1,4 +1,4 @@
-"""A pytest plugin that pytest loads wherever Mooring is installed: the fixture `mooring_cluster`.
+"""A pytest plugin, loaded in every environment that has Mooring installed: the fixture `mooring_cluster`.
 
 @pytest.mark.mooring_cluster(nodes=5, plugins=[GpuPack])
 def test_gpus(mooring_cluster):

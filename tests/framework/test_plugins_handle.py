@@ -15,7 +15,7 @@ from mooring.api.workloads import Service
 from mooring.core.scheduler import Scheduler
 from mooring.framework import Handle, Plugin, unschedulable, wait
 from mooring.framework.cycle_state import PODS_TO_ACTIVATE
-from mooring.plugins.default_preemption import DefaultPreemption
+from mooring.plugins.default_preemption.default_preemption import DefaultPreemption
 from mooring.runtime.engine_handle import EngineHandle
 from mooring.testing import Cluster, VirtualClock, config_with, make_cluster, make_node, make_pod
 from mooring.testing.sample import sample_objects

@@ -20,7 +20,7 @@ from mooring.config import from_object
 from mooring.core.decision import Decision
 from mooring.core.effects import PatchPodStatus
 from mooring.core.scheduler import Scheduler
-from mooring.plugins.default_preemption import DefaultPreemption
+from mooring.plugins.default_preemption.default_preemption import DefaultPreemption
 
 START = parse_time("2030-01-01T00:00:00Z")
 

@@ -11,7 +11,7 @@ from mooring.api.objects import Affinity, Pod, PodAffinity, PodAffinityTerm, Wei
 from mooring.api.workloads import Namespace
 from mooring.framework.events import Action, ClusterEvent, Hint, Resource
 from mooring.plugins.args import InterPodAffinityArgs
-from mooring.plugins.inter_pod_affinity import InterPodAffinity
+from mooring.plugins.inter_pod_affinity.inter_pod_affinity import InterPodAffinity
 from tests.plugins.topology_kit import (
     HOSTNAME,
     ZONE,

@@ -17,7 +17,7 @@ from mooring.plugins.args import (
     ScoringStrategy,
     UtilizationShapePoint,
 )
-from mooring.plugins.node_resources_fit import NodeResourcesFit
+from mooring.plugins.node_resources_fit.node_resources_fit import NodeResourcesFit
 from mooring.runtime.engine_state import EngineState
 from mooring.runtime.runners import FilterRunner, PluginError
 from tests.plugins.plugin_kit import Cluster, hint, make, make_node, make_pod

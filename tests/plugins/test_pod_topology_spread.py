@@ -22,7 +22,7 @@ from mooring.api.workloads import (
 from mooring.framework.events import Action, ClusterEvent, Hint, Resource
 from mooring.framework.status import SKIP, SKIP_SHAPE, Status
 from mooring.plugins.args import PodTopologySpreadArgs
-from mooring.plugins.pod_topology_spread import PodTopologySpread
+from mooring.plugins.pod_topology_spread.pod_topology_spread import PodTopologySpread
 from tests.plugins.topology_kit import (
     HOSTNAME,
     ZONE,

@@ -15,7 +15,7 @@ from mooring.plugins.args import (
     UtilizationShapePoint,
 )
 from mooring.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
-from mooring.plugins.node_resources_fit import NodeResourcesFit
+from mooring.plugins.node_resources_fit.node_resources_fit import NodeResourcesFit
 from tests.plugins.plugin_kit import Cluster, make, make_node, make_pod
 
 GPU = "example.com/gpu"

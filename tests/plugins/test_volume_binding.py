@@ -13,7 +13,7 @@ from mooring.api.objects import Pod
 from mooring.api.storage import CSIDriver, PersistentVolume, PersistentVolumeClaim
 from mooring.framework.events import Action, ClusterEvent, Resource
 from mooring.framework.status import Code, Status, unresolvable
-from mooring.plugins.volume_binding import VolumeBinding
+from mooring.plugins.volume_binding.volume_binding import VolumeBinding
 from mooring.runtime.engine_state import EngineState
 from mooring.runtime.runners import FilterRunner, PluginError
 from tests.plugins.plugin_kit import hint, make_node, make_pod

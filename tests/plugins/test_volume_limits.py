@@ -11,7 +11,7 @@ from mooring.api.objects import Pod
 from mooring.api.storage import PersistentVolume, PersistentVolumeClaim, VolumeAttachment
 from mooring.framework.events import Action, ClusterEvent, Resource
 from mooring.framework.status import Code, Status, unresolvable, unschedulable
-from mooring.plugins.node_volume_limits import NodeVolumeLimits
+from mooring.plugins.node_volume_limits.node_volume_limits import NodeVolumeLimits
 from mooring.runtime.runners import PluginError
 from tests.plugins.plugin_kit import hint, make_node, make_pod
 from tests.plugins.volume_kit import (

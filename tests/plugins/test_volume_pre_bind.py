@@ -14,7 +14,7 @@ from mooring.api.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.core.memory import MemoryCluster
 from mooring.core.scheduler import Scheduler
 from mooring.framework.status import Code, Status
-from mooring.plugins.volume_binding import VolumeBinding
+from mooring.plugins.volume_binding.volume_binding import VolumeBinding
 from mooring.runtime.engine_state import EngineState
 from mooring.runtime.runners import FilterRunner
 from tests.plugins.plugin_kit import make_node, make_pod

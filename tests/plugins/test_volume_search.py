@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mooring.api import quantity
 from mooring.api.objects import Node
 from mooring.api.storage import PersistentVolume, PersistentVolumeClaim
-from mooring.plugins.volume_binding import VolumeBinding
+from mooring.plugins.volume_binding.volume_binding import VolumeBinding
 from mooring.runtime.engine_state import EngineState
 from mooring.runtime.runners import FilterRunner
 from tests.plugins.plugin_kit import make_node, make_pod

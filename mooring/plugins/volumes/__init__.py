@@ -1,1 +1,1 @@
-"""What the volume plugins share: claims, volumes and their nodes, CSI migration, assumed bindings."""
+"""What the volume plugins share: claims, CSI nodes, CSI migration, watched objects."""

@@ -19,8 +19,8 @@ from mooring.api.storage import (
 )
 from mooring.framework.handle import Listers
 from mooring.framework.nodes import BoolArray
+from mooring.plugins.volume_binding.node_rows import NodeRows, Selectors
 from mooring.plugins.volumes.claims import VolumeError
-from mooring.plugins.volumes.node_rows import NodeRows, Selectors
 from mooring.plugins.volumes.watched import Watched
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"

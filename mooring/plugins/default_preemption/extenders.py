@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mooring.framework.pod import PodInfo
-from mooring.plugins.preemption import Candidate, badness_of, importance
+from mooring.plugins.default_preemption.victims import Candidate, badness_of, importance
 from mooring.runtime.engine_handle import EngineHandle
 from mooring.runtime.extender import ExtenderCallError, VictimsOnNode
 

@@ -21,8 +21,8 @@ from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status, unresolvable, unschedulable
 from mooring.plugins.args import NodeResourcesFitArgs
+from mooring.plugins.node_resources_fit.scoring_strategies import Strategy
 from mooring.plugins.resource_columns import ScoredResources, is_tracked, lines_of
-from mooring.plugins.scoring_strategies import Strategy
 from mooring.runtime.amounts import ALLOWED_PODS, pods_line, wrap_int64
 from mooring.runtime.engine_nodes import EngineNode, EngineNodes, engine_node, engine_nodes
 from mooring.runtime.runners import PluginError

@@ -14,8 +14,8 @@ from mooring.framework.plugin import Plugin, PostFilterResult
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Code, Status, error, unresolvable, unschedulable
 from mooring.plugins.args import DefaultPreemptionArgs
-from mooring.plugins.extended_preemption import ask_extenders
-from mooring.plugins.preemption import Candidate, DryRun, try_rows
+from mooring.plugins.default_preemption.extenders import ask_extenders
+from mooring.plugins.default_preemption.victims import Candidate, DryRun, try_rows
 from mooring.runtime.engine_handle import EngineHandle
 from mooring.runtime.engine_nodes import Mark, NodeStatuses
 from mooring.runtime.extender import ExtenderCallError

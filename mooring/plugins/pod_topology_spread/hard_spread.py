@@ -13,8 +13,8 @@ import numpy.typing as npt
 from mooring.framework.nodes import BoolArray, IntArray, Verdicts
 from mooring.framework.pod import Shape
 from mooring.framework.status import Status
-from mooring.plugins.topology_spread.constraints import Constraint
-from mooring.plugins.topology_spread.eligibility import Eligibility
+from mooring.plugins.pod_topology_spread.constraints import Constraint
+from mooring.plugins.pod_topology_spread.eligibility import Eligibility
 from mooring.runtime.engine_nodes import EngineNodes
 
 PASSED, MISSING_LABEL, TOO_SKEWED = 0, 1, 2

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from mooring.framework.nodes import BoolArray, IntArray, Verdicts
 from mooring.framework.pod import Shape
 from mooring.framework.status import Status
-from mooring.plugins.pod_affinity.terms import Concerns, Tallies, Tally, group_by_key
+from mooring.plugins.inter_pod_affinity.terms import Concerns, Tallies, Tally, group_by_key
 from mooring.plugins.predicates import CarriesAny, SelectedByAll, SelectedByAny
 from mooring.runtime.engine_nodes import EngineNodes
 

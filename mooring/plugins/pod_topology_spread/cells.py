@@ -12,7 +12,7 @@ import numpy as np
 
 from mooring.framework.nodes import BoolArray, IntArray
 from mooring.plugins.arithmetic import MAX_SCORE, round_half_away, round_one
-from mooring.plugins.topology_spread.contributions import Contribution, Rows
+from mooring.plugins.pod_topology_spread.contributions import Contribution, Rows
 
 UNSCORED = 0  # the cell of rows that lack a topology key they must have
 

@@ -24,8 +24,10 @@ from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status, error, skip, unresolvable
 from mooring.plugins.args import VolumeBindingArgs
-from mooring.plugins.volumes.assumed import Assumed
-from mooring.plugins.volumes.binding import PodBinding
+from mooring.plugins.volume_binding.assumed import Assumed
+from mooring.plugins.volume_binding.pod_binding import PodBinding
+from mooring.plugins.volume_binding.provisioning import volume_limit
+from mooring.plugins.volume_binding.volume_finder import Conflict, Found, PodClaims, VolumeFinder
 from mooring.plugins.volumes.claims import (
     CLAIM_KIND,
     WAIT_FOR_FIRST_CONSUMER,
@@ -37,9 +39,7 @@ from mooring.plugins.volumes.claims import (
     not_found,
     ownership_problem,
 )
-from mooring.plugins.volumes.finding import Conflict, Found, PodClaims, VolumeFinder
 from mooring.plugins.volumes.migration import MIGRATED_PLUGINS
-from mooring.plugins.volumes.provisioning import volume_limit
 from mooring.runtime.engine_nodes import EngineNodes, engine_nodes
 from mooring.runtime.runners import PluginError
 

@@ -11,7 +11,7 @@ from mooring.api.tolerations import find_untolerated
 from mooring.framework.nodes import BoolArray
 from mooring.framework.pod import Shape
 from mooring.plugins.matching import match_required
-from mooring.plugins.topology_spread.constraints import Constraint
+from mooring.plugins.pod_topology_spread.constraints import Constraint
 from mooring.runtime.engine_nodes import EngineNodes
 
 

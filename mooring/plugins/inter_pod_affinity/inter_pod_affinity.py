@@ -16,15 +16,15 @@ from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo, Shape
 from mooring.framework.status import SKIP, Status, skip, unresolvable, unschedulable
 from mooring.plugins.args import InterPodAffinityArgs
-from mooring.plugins.pod_affinity.filtering import (
+from mooring.plugins.inter_pod_affinity.preferred_terms import PreferredTerms
+from mooring.plugins.inter_pod_affinity.required_terms import (
     AFFINITY,
     ANTI_AFFINITY,
     EXISTING_ANTI_AFFINITY,
     RequiredTerms,
     first_broken,
 )
-from mooring.plugins.pod_affinity.scoring import PreferredTerms
-from mooring.plugins.pod_affinity.terms import Concerns
+from mooring.plugins.inter_pod_affinity.terms import Concerns
 from mooring.runtime.engine_nodes import engine_nodes
 
 _CONCERNS = StateKey[Concerns]("InterPodAffinity/concerns")

@@ -16,7 +16,7 @@ from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo, Shape
 from mooring.framework.status import Status, skip, unresolvable, unschedulable
 from mooring.plugins.args import PodTopologySpreadArgs
-from mooring.plugins.topology_spread.constraints import (
+from mooring.plugins.pod_topology_spread.constraints import (
     NO_CONSTRAINTS,
     SYSTEM_DEFAULTS,
     Constraint,
@@ -26,8 +26,8 @@ from mooring.plugins.topology_spread.constraints import (
     own_constraints,
     selector_sources,
 )
-from mooring.plugins.topology_spread.filtering import MISSING_LABEL, TOO_SKEWED, HardSpread
-from mooring.plugins.topology_spread.scoring import SoftSpread
+from mooring.plugins.pod_topology_spread.hard_spread import MISSING_LABEL, TOO_SKEWED, HardSpread
+from mooring.plugins.pod_topology_spread.soft_spread import SoftSpread
 from mooring.runtime.engine_nodes import engine_nodes
 from mooring.runtime.groups import Groups
 

@@ -11,7 +11,9 @@ from mooring.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim
 from mooring.framework.handle import Client, Handle
 from mooring.framework.nodes import NodeInfo
 from mooring.framework.pod import PodInfo
-from mooring.plugins.volumes.assumed import Assumed
+from mooring.plugins.volume_binding.assumed import Assumed
+from mooring.plugins.volume_binding.node_rows import compile_affinity
+from mooring.plugins.volume_binding.volume_finder import Decision
 from mooring.plugins.volumes.claims import (
     BOUND_BY_CONTROLLER,
     SELECTED_NODE,
@@ -19,14 +21,12 @@ from mooring.plugins.volumes.claims import (
     is_bound_to,
     not_found,
 )
-from mooring.plugins.volumes.finding import Decision
 from mooring.plugins.volumes.migration import (
     MigrationError,
     migrated_affinity,
     migrated_plugins,
     plugin_of,
 )
-from mooring.plugins.volumes.node_rows import compile_affinity
 
 Obj = TypeVar("Obj", bound=KubeObject)
 

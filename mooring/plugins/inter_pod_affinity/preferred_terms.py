@@ -11,7 +11,7 @@ import numpy.typing as npt
 from mooring.framework.affinity import AffinityTerm
 from mooring.framework.nodes import IntArray, PodPredicate
 from mooring.plugins.arithmetic import MAX_SCORE
-from mooring.plugins.pod_affinity.terms import Concerns, Tallies, Tally, group_by_key
+from mooring.plugins.inter_pod_affinity.terms import Concerns, Tallies, Tally, group_by_key
 from mooring.plugins.predicates import CarriesWithWeight, SelectedWithWeight
 from mooring.runtime.engine_nodes import EngineNodes
 

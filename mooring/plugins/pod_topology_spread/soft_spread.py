@@ -8,10 +8,10 @@ import numpy as np
 
 from mooring.framework.nodes import BoolArray, IntArray, PodPredicate
 from mooring.framework.pod import Shape
-from mooring.plugins.topology_spread.cells import UNSCORED, Cells, inverted
-from mooring.plugins.topology_spread.constraints import HOSTNAME, Constraint
-from mooring.plugins.topology_spread.contributions import ByDomain, ByHost, Contribution, Rows
-from mooring.plugins.topology_spread.eligibility import Eligibility
+from mooring.plugins.pod_topology_spread.cells import UNSCORED, Cells, inverted
+from mooring.plugins.pod_topology_spread.constraints import HOSTNAME, Constraint
+from mooring.plugins.pod_topology_spread.contributions import ByDomain, ByHost, Contribution, Rows
+from mooring.plugins.pod_topology_spread.eligibility import Eligibility
 from mooring.runtime.engine_nodes import EngineNodes, RowCounts
 from mooring.runtime.groups import Groups
 

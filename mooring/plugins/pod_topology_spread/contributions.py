@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mooring.framework.nodes import BoolArray, Ids, IntArray
-from mooring.plugins.topology_spread.constraints import Constraint
+from mooring.plugins.pod_topology_spread.constraints import Constraint
 from mooring.runtime.engine_nodes import RowCounts
 
 Rows = npt.NDArray[np.intp]

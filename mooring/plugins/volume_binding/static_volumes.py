@@ -14,6 +14,7 @@ from mooring.api.selectors import Selector, SelectorError, compile_selector
 from mooring.api.storage import PersistentVolume, PersistentVolumeClaim, VolumeNodeAffinity
 from mooring.framework.handle import Listers
 from mooring.framework.nodes import BoolArray
+from mooring.plugins.volume_binding.node_rows import NodeRows, Rows, Selectors, compile_affinity
 from mooring.plugins.volumes.claims import (
     VolumeError,
     capacity_of,
@@ -22,7 +23,6 @@ from mooring.plugins.volumes.claims import (
     is_bound_to,
     requested_size,
 )
-from mooring.plugins.volumes.node_rows import NodeRows, Rows, Selectors, compile_affinity
 from mooring.plugins.volumes.watched import Watched
 
 Choice = npt.NDArray[np.int32]

@@ -12,7 +12,7 @@ from mooring.api.storage import PersistentVolume, PersistentVolumeClaim, Storage
 from mooring.framework.handle import Listers
 from mooring.framework.nodes import IntArray
 from mooring.framework.pod import PodInfo
-from mooring.plugins.volumes.attachments import Attachment, attached_to, attachments_of
+from mooring.plugins.node_volume_limits.attachments import Attachment, attached_to, attachments_of
 from mooring.plugins.volumes.claims import VolumeError, claims_of
 from mooring.plugins.volumes.watched import Watched
 from mooring.runtime.engine_nodes import EngineNodes, Mark

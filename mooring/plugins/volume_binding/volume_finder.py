@@ -12,13 +12,13 @@ import numpy.typing as npt
 from mooring.api.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.framework.handle import Listers
 from mooring.framework.nodes import BoolArray
-from mooring.plugins.volumes.assumed import Assumed
+from mooring.plugins.volume_binding.assumed import Assumed
+from mooring.plugins.volume_binding.node_rows import NodeRows, compile_affinity
+from mooring.plugins.volume_binding.provisioning import Provisioning
+from mooring.plugins.volume_binding.static_volumes import UNMATCHED, Match, StaticMatcher, VolumeIndex
 from mooring.plugins.volumes.claims import SELECTED_NODE, VolumeError, class_of_claim, requested_size
 from mooring.plugins.volumes.csi_nodes import CSINodes
 from mooring.plugins.volumes.migration import MigrationError, migrated_affinity, plugin_of
-from mooring.plugins.volumes.node_rows import NodeRows, compile_affinity
-from mooring.plugins.volumes.provisioning import Provisioning
-from mooring.plugins.volumes.static_volumes import UNMATCHED, Match, StaticMatcher, VolumeIndex
 from mooring.runtime.engine_nodes import EngineNodes
 
 

@@ -19,16 +19,16 @@ from mooring.framework.nodes import BoolArray, IntArray, Nodes, Verdicts, refuse
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status, skip, unresolvable, unschedulable
-from mooring.plugins.volumes.attachments import (
+from mooring.plugins.node_volume_limits.attachments import (
     Attachment,
     MissingClaim,
     attachments_of,
     may_attach,
 )
+from mooring.plugins.node_volume_limits.usage import VolumeUsage
 from mooring.plugins.volumes.claims import VolumeError, claims_of
 from mooring.plugins.volumes.csi_nodes import NO_LIMIT, CSINodes
 from mooring.plugins.volumes.migration import plugin_of
-from mooring.plugins.volumes.usage import VolumeUsage
 from mooring.runtime.engine_nodes import EngineNodes, engine_nodes
 from mooring.runtime.runners import PluginError
 

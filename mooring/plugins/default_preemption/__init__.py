@@ -1,0 +1,1 @@
+"""Preemption: find a node where evicting pods of lower priority makes room."""

@@ -1,0 +1,1 @@
+"""Whether a node has enough free resources, and scores by its utilization."""

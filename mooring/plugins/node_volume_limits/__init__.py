@@ -1,0 +1,1 @@
+"""The number of volumes that can be attached to a node."""

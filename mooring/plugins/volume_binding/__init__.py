@@ -1,0 +1,1 @@
+"""Bind claims to volumes, or have them provisioned, where the pod goes."""
