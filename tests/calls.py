@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -17,11 +18,14 @@ def count_calls(run: Callable[[], object]) -> int:
         calls += event in ("call", "c_call")
 
     before = sys.getprofile()
+    gc.collect()  # not in the middle: finalizers are calls, too
+    gc.disable()
     sys.setprofile(count)
     try:
         run()
     finally:
         sys.setprofile(before)
+        gc.enable()
     return calls
 
 
