@@ -30,6 +30,7 @@ from mooring.config import ConfigError
 from mooring.framework.registration import RegistrationError
 from mooring.runtime.runners import PluginError
 from mooring.sandbox.apiserver.http.kubeconfig import is_ours, write_private
+from mooring.sandbox.apiserver.store.sqlite import DataDirError
 from mooring.sandbox.cluster.applying import ManifestError, read_trees
 from mooring.sandbox.cluster.live_view import PERIOD, PlainView, Tally, TerminalView, View
 from mooring.sandbox.cluster.local_cluster import LocalCluster
@@ -112,7 +113,7 @@ def up(
         options = Options(initial, kubeconfig, port, data_dir, not no_scheduler, read_sources(files))
         with asyncio.Runner(loop_factory=fastest_loop()) as runner:
             runner.run(_Up(options, sources).run(setup))
-    except (*INVALID_INPUT, ManifestError, NodesFileError) as problem:
+    except (*INVALID_INPUT, DataDirError, ManifestError, NodesFileError) as problem:
         exit_with(str(problem), INVALID)
     except OSError as problem:
         if problem.errno == errno.EADDRINUSE:

@@ -79,8 +79,9 @@ class ApiService:
 
     async def _answer(self, exchange: Exchange) -> None:
         path = exchange.path
-        if path.partition("/")[2].partition("/")[0] in _HEALTH:
-            await _send_text(exchange, 200, "ok")
+        health = path.partition("/")[2].partition("/")[0]
+        if health in _HEALTH:
+            await self._answer_health(exchange, health)
             return
         user = user_of(self._api, _token(exchange))
         if user is None:
@@ -100,6 +101,15 @@ class ApiService:
             await exchange.send(await page(PageRequest("GET", path, _params(exchange))))
         else:
             await _send_text(exchange, 404, "404 page not found\n")
+
+    async def _answer_health(self, exchange: Exchange, name: str) -> None:
+        try:
+            if name == "readyz":
+                self._api.store.check()
+        except StoreFailedError as error:
+            await _send_text(exchange, 500, f"[-]store failed: {error}\n{name} check failed\n")
+        else:
+            await _send_text(exchange, 200, "ok")
 
     async def _answer_api(self, exchange: Exchange, user: User) -> None:
         target = find_target(self._api.registry, exchange.path)

@@ -91,11 +91,16 @@ class SqliteJournal:
         ]
         deleted = [where for where, record in pending.items() if record is None]
         database = self._database
-        database.execute("BEGIN IMMEDIATE")
-        database.executemany(_PUT, written)
-        database.executemany(_DELETE, deleted)
-        database.execute("INSERT OR REPLACE INTO meta VALUES ('version', ?)", (version,))
-        database.execute("COMMIT")
+        try:
+            database.execute("BEGIN IMMEDIATE")
+            database.executemany(_PUT, written)
+            database.executemany(_DELETE, deleted)
+            database.execute("INSERT OR REPLACE INTO meta VALUES ('version', ?)", (version,))
+            database.execute("COMMIT")
+        except sqlite3.Error:
+            if database.in_transaction:
+                database.execute("ROLLBACK")
+            raise
 
     def close(self) -> None:
         self._database.close()

@@ -33,7 +33,7 @@ class Journal(Protocol):
 
 
 class StoreFailedError(RuntimeError):
-    """The journal could not be written: what is in memory may not survive, so all requests fail."""
+    """The journal could not be written, so the writes of this moment did not happen."""
 
 
 class Store:
@@ -44,7 +44,8 @@ class Store:
     """
 
     def __init__(self, *, window: int = WINDOW, journal: Journal | None = None) -> None:
-        self.failed: Exception | None = None
+        self.failed: StoreFailedError | None = None
+        """Why the last flush failed, if it did."""
         self.soon: Callable[[Callable[[], None]], object] = _never
         self._window = window
         self._journal = journal
@@ -67,8 +68,6 @@ class Store:
         return found
 
     def next_version(self) -> int:
-        if self.failed is not None:
-            raise StoreFailedError(f"the data directory cannot be written: {self.failed}") from self.failed
         self.version += 1
         return self.version
 
@@ -81,37 +80,48 @@ class Store:
         self._dirty[table] = None
 
     def flush(self) -> None:
-        """Make the writes since the last flush durable, then release answers and notify watches."""
+        """Make the writes since the last flush durable, then release answers and notify watches.
+
+        If the journal cannot be written, the writes are undone and their answers fail; later ones are tried
+        as usual, so the store recovers when the disk does.
+        """
         if not self._dirty:
             return
-        if self._journal is not None:
-            try:
-                self._journal.commit(self.version)
-            except Exception as error:
-                self.failed = error
-        settling, self._settling = self._settling, []
-        for future in settling:
-            if not future.done():
-                future.set_result(None)
-        if self.failed is not None:
-            return
         dirty, self._dirty = self._dirty, {}
+        settling, self._settling = self._settling, []
+        if not self._commit():
+            for table in dirty:
+                table.undo()
+            _settle(settling, self.failed)
+            return
+        _settle(settling)
         self.visible = self.version
         for table in dirty:
             table.visible = table.end
             for watch in tuple(table.watches):
                 watch.notify()
 
+    def _commit(self) -> bool:
+        if self._journal is not None:
+            try:
+                self._journal.commit(self.version)
+            except Exception as error:
+                self.failed = StoreFailedError(f"the data directory cannot be written: {error}")
+                return False
+        self.failed = None
+        return True
+
+    def check(self) -> None:
+        """Raise StoreFailedError if the journal could not be written and still cannot be."""
+        if self.failed is not None and not self._dirty and not self._commit():
+            raise self.failed
+
     async def settled(self) -> None:
-        """Wait until everything written so far is durable; returns at once without a journal."""
-        if self._journal is None:
-            return
-        if self._dirty and self.failed is None:
+        """Wait until everything written so far is durable. Raises StoreFailedError."""
+        if self._journal is not None and self._dirty:
             future = asyncio.get_running_loop().create_future()
             self._settling.append(future)
             await future
-        if self.failed is not None:
-            raise StoreFailedError(f"the data directory cannot be written: {self.failed}") from self.failed
 
     def watch(self, table: Table, after: int, matches: Predicate | None = None) -> Watch:
         """Watch the events after a version. Raises CompactedError."""
@@ -125,6 +135,15 @@ class Store:
                 watch.close()
         if self._journal is not None:
             self._journal.close()
+
+
+def _settle(settling: list[asyncio.Future[None]], error: Exception | None = None) -> None:
+    for future in settling:
+        if not future.done():
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(error)
 
 
 def _never(flush: Callable[[], None]) -> None:

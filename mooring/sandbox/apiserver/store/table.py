@@ -92,6 +92,24 @@ class Table:
         for listener in self.listeners:
             listener(event)
 
+    def undo(self) -> None:
+        """Take back the events that are not visible yet; listeners hear of the opposite changes."""
+        while self.end > self.visible:
+            event = self.events.pop()
+            record, before = event.record, event.before
+            if before is None:
+                del self.records[record.key]
+                self._keys.discard(record.key)
+                opposite = Event("DELETED", record, record)
+            else:
+                if event.type == "DELETED":
+                    self._keys.add(record.key)
+                self.records[record.key] = before
+                opposite = Event("ADDED" if event.type == "DELETED" else "MODIFIED", before, record)
+            for listener in self.listeners:
+                listener(opposite)
+        self._past = None
+
     # ---- reading ----------------------------------------------------------------------------------
 
     def keys(self, namespace: str = "") -> list[str]:

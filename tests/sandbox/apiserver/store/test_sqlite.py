@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import sqlite3
 import subprocess
@@ -105,14 +106,64 @@ def test_a_format_of_another_time_is_refused(tmp_path: Path) -> None:
         SqliteJournal(tmp_path)
 
 
-def test_a_disk_that_fails_lets_no_answer_out(tmp_path: Path) -> None:
+class FullDisk(SqliteJournal):
+    """A journal on a disk that is full for a time."""
+
+    full = False
+
+    def commit(self, version: int) -> None:
+        pages = self._database.execute("PRAGMA page_count").fetchone()[0]
+        self._database.execute(f"PRAGMA max_page_count = {pages if self.full else 2**30}")
+        super().commit(version)
+
+
+def test_a_full_disk_undoes_the_writes_and_recovers(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        journal = FullDisk(tmp_path)
+        store = Store(journal=journal)
+        store.soon = asyncio.get_running_loop().call_soon
+        table = store.table("things")
+        table.put("a", b'"n":1}}')
+        table.put("b", b'"n":1}}')
+        await store.settled()
+        watch = store.watch(table, store.version)
+        heard: list[tuple[str, str]] = []
+        table.listeners.append(lambda event: heard.append((event.type, event.record.key)))
+        before = dict(table.records)
+        journal.full = True
+        table.put("a", b'"n":2,"large":"' + b"x" * 100_000 + b'"}}')
+        table.delete("b")
+        table.put("c", b'"n":2}}')
+        with pytest.raises(StoreFailedError, match="cannot be written: database or disk is full"):
+            await store.settled()
+        assert table.records == before
+        assert table.keys() == ["a", "b"]
+        assert watch.take(10) == []
+        assert heard[3:] == [("DELETED", "c"), ("ADDED", "b"), ("MODIFIED", "a")]
+        assert store.failed is not None
+        await store.settled()  # reads go on
+        journal.full = False
+        store.check()
+        table.put("c", b'"n":3}}')
+        await store.settled()
+        assert [(type, record.key) for type, record in watch.take(10)] == [("ADDED", "c")]
+        store.close()
+        again = Store(journal=SqliteJournal(tmp_path))
+        assert {key: record.tail for key, record in again.table("things").records.items()} == {
+            "a": b'"n":1}}',
+            "b": b'"n":1}}',
+            "c": b'"n":3}}',
+        }
+        again.close()
+
+    asyncio.run(scenario())
+
+
+def test_readiness_fails_while_the_disk_does(tmp_path: Path) -> None:
     journal = SqliteJournal(tmp_path)
     store = Store(journal=journal)
-    table = store.table("things")
-    watch = store.watch(table, store.version)
-    journal.close()  # as if the disk had gone
-    table.put("a", b"}}")
+    journal.close()
+    store.table("things").put("a", b"}}")
     store.flush()
-    assert watch.take(10) == []
     with pytest.raises(StoreFailedError, match="data directory cannot be written"):
-        table.put("b", b"}}")
+        store.check()
