@@ -1,4 +1,4 @@
-"""The gate for requests over HTTP: in whose name they are made, and whether they may be."""
+"""Authorization and impersonation of requests over HTTP."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _AUTHENTICATED: Final = "system:authenticated"
 
 
 def check_target(api: Api, user: User, verb: str, target: Target, params: Mapping[str, list[str]]) -> None:
-    """Raises 403 where somebody asks for what they may not."""
+    """Check that a user may use a verb on objects of the API. Raises 403."""
     resource, part = target.resource, target.subresource
     named = f"{resource.plural}/{part.name}" if part is not None else resource.plural
     namespace = target.name if resource.storage == "namespaces" else target.namespace
@@ -30,20 +30,20 @@ def check_target(api: Api, user: User, verb: str, target: Target, params: Mappin
 
 
 def _only_name(selector: str) -> str:
-    """The name of the only object that a field selector lets through, if it is about that."""
-    with suppress(ApiError):  # told once it is used
+    """Return the name of the only object that a field selector selects; empty if it may select more."""
+    with suppress(ApiError):  # reported when the selector is used
         terms = parse_fields(selector)
         return next((term.value for term in terms if term.field == "metadata.name" and term.equal), "")
     return ""
 
 
 def check_path(api: Api, user: User, method: str, path: str) -> None:
-    """The same for what is no object of the API."""
+    """Check that a user may use a method on a path that is not an object of the API. Raises 403."""
     api.rbac.check(user, Asked(method.lower(), path=path))
 
 
 def acting(api: Api, user: User, headers: Iterable[tuple[bytes, bytes]]) -> User:
-    """In whose name somebody acts: their own, or that of another if they may. Raises 403."""
+    """Return the user that a request acts as: its own, or the impersonated one if allowed. Raises 403."""
     prefix = b"impersonate-"
     given = [
         (name.removeprefix(prefix), value.decode("latin-1"))

@@ -1,5 +1,5 @@
-"""What clients know a server by: token, certificate and address. A data directory keeps all three, so that a
-kubeconfig that was handed out lets its owner in after a restart too."""
+"""Token, certificate and address of a server. A data directory keeps all three, so that a kubeconfig stays
+valid after a restart."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _TOKEN, _AUTHORITY, _CERTIFICATE, _KEY, _KUBECONFIG = (
     "server.key",
     "kubeconfig",
 )
-_SHORTEST_TOKEN = 32
-_RENEWED_BEFORE = timedelta(days=30)
+_MIN_TOKEN_LENGTH = 32
+_RENEW_BEFORE = timedelta(days=30)
 
 
 def new_token() -> str:
@@ -31,31 +31,31 @@ def new_token() -> str:
 
 
 def kept_token(directory: Path) -> str:
-    """The token of a data directory; a new one where there is none yet, or none that is hard to guess."""
+    """Return the token of a data directory; a new one if it is missing or easy to guess."""
     with contextlib.suppress(FileNotFoundError):
-        found = (directory / _TOKEN).read_text().strip()
-        if len(found) >= _SHORTEST_TOKEN:
-            return found
+        stored = (directory / _TOKEN).read_text().strip()
+        if len(stored) >= _MIN_TOKEN_LENGTH:
+            return stored
     token = new_token()
     write_private(directory / _TOKEN, token.encode())
     return token
 
 
 def kept_certificates(directory: Path, host: str) -> Certificates:
-    """The certificates of a directory; new ones where there are none that will do for a host for a while."""
+    """Return the certificates of a directory; new ones if they are missing, expire soon or lack the host."""
     names = (_AUTHORITY, _CERTIFICATE, _KEY)
     with contextlib.suppress(FileNotFoundError, ValueError):
-        found = Certificates(*((directory / name).read_bytes() for name in names))
-        if _will_do(x509.load_pem_x509_certificate(found.certificate), host):
-            return found
+        stored = Certificates(*((directory / name).read_bytes() for name in names))
+        if _is_valid(x509.load_pem_x509_certificate(stored.certificate), host):
+            return stored
     made = make_certificates(host)
     for name, data in zip(names, made, strict=True):
         write_private(directory / name, data)
     return made
 
 
-def _will_do(certificate: x509.Certificate, host: str) -> bool:
-    if certificate.not_valid_after_utc < datetime.now(UTC) + _RENEWED_BEFORE:
+def _is_valid(certificate: x509.Certificate, host: str) -> bool:
+    if certificate.not_valid_after_utc < datetime.now(UTC) + _RENEW_BEFORE:
         return False
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     try:
@@ -70,7 +70,7 @@ def kubeconfig_path(directory: Path) -> Path:
 
 
 def last_port(directory: Path) -> int:
-    """The port that the kubeconfig of a directory names; 0 where there is none."""
+    """Return the port in the kubeconfig of a directory; 0 if there is none."""
     try:
         config = yaml.safe_load(kubeconfig_path(directory).read_text())
         return int(config["clusters"][0]["cluster"]["server"].rpartition(":")[2])

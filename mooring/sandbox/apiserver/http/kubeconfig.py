@@ -1,4 +1,4 @@
-"""The kubeconfig that lets kubectl and other clients in."""
+"""The kubeconfig for kubectl and other clients."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mooring.client.credentials.kubeconfig import SCHEDULER
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Write a file that only its owner may read; an older one of the name is replaced as a whole."""
+    """Write a file that only its owner can read. An existing file is replaced atomically."""
     temporary = path.with_name(path.name + ".new")
     temporary.unlink(missing_ok=True)
     with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
@@ -22,8 +22,8 @@ def write_private(path: Path, data: bytes) -> None:
 
 
 def write_kubeconfig(path: Path, server: str, token: str, authority: bytes) -> None:
-    """A kubeconfig with one cluster, one user and one context, mode 600. Whoever schedules beside the server
-    is asked about decisions through it."""
+    """Write a kubeconfig with one cluster, one user and one context, mode 600. Its extension says that the
+    scheduler's decisions are served at the same address."""
     cluster: dict[str, Any] = {"server": server, "extensions": [{"name": SCHEDULER, "extension": server}]}
     if authority:
         cluster["certificate-authority-data"] = base64.b64encode(authority).decode()
@@ -39,7 +39,7 @@ def write_kubeconfig(path: Path, server: str, token: str, authority: bytes) -> N
 
 
 def is_ours(path: Path) -> bool:
-    """Whether a file is a kubeconfig written by `write_kubeconfig`, which may be replaced without a loss."""
+    """Return whether a file is a kubeconfig of `write_kubeconfig`, which may be replaced."""
     try:
         config = yaml.safe_load(path.read_text())
         return [cluster["name"] for cluster in config["clusters"]] == ["mooring"]

@@ -1,4 +1,4 @@
-"""Which representation a client accepts."""
+"""Choose the representation that a client accepts."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ _META = ("v1", "v1beta1")
 
 
 def representation(accept: str, params: Params, clock: Callable[[], float]) -> Representation:
-    """The first alternative of an Accept header that can be served. Raises 406, and 400 for what `params` say
-    of it. The clock tells the ages of objects.
+    """Return the first alternative of an Accept header that is served. Raises 406, and 400 for invalid
+    `params` of it. The clock is for the ages of objects.
 
-    Clients that prefer protobuf get JSON: they read what the answer says it is.
-    """
+    Clients that prefer protobuf get JSON: they read what the answer says it is."""
     if not accept or "as=" not in accept:
         if accept and not any(media in accept for media in (*_JSON, _PROTOBUF)):
             raise not_acceptable(_OFFERED)
@@ -32,33 +31,33 @@ def representation(accept: str, params: Params, clock: Callable[[], float]) -> R
         media, *parameters = (part.strip() for part in alternative.split(";"))
         if media not in _JSON:
             continue
-        wanted = dict(part.split("=", 1) for part in parameters if "=" in part)
-        if "as" not in wanted:
+        options = dict(part.split("=", 1) for part in parameters if "=" in part)
+        if "as" not in options:
             return PLAIN
-        if wanted.get("g") == "meta.k8s.io" and wanted.get("v") in _META:
-            api_version = f"meta.k8s.io/{wanted['v']}"
-            if wanted["as"] == "Table":
+        if options.get("g") == "meta.k8s.io" and options.get("v") in _META:
+            api_version = f"meta.k8s.io/{options['v']}"
+            if options["as"] == "Table":
                 return Tables(api_version, include_object(params), clock)
-            if wanted["as"] in ("PartialObjectMetadata", "PartialObjectMetadataList"):
+            if options["as"] in ("PartialObjectMetadata", "PartialObjectMetadataList"):
                 return Metadata(api_version)
     raise not_acceptable(_OFFERED)
 
 
 def accepts_json(accept: str) -> bool:
-    """Whether plain JSON will do."""
+    """Return whether plain JSON is accepted."""
     return not accept or any(media in accept for media in _JSON)
 
 
 def wants_aggregated_discovery(accept: str) -> bool:
-    """Whether the first alternative that can be served is the aggregated form."""
+    """Return whether the first alternative that is served is the aggregated form."""
     for alternative in accept.split(","):
         media, *parameters = (part.strip() for part in alternative.split(";"))
         if media not in _JSON:
             continue
-        wanted = dict(part.split("=", 1) for part in parameters if "=" in part)
-        if "as" not in wanted:
+        options = dict(part.split("=", 1) for part in parameters if "=" in part)
+        if "as" not in options:
             return False
-        if (wanted.get("as"), wanted.get("g"), wanted.get("v")) == (
+        if (options.get("as"), options.get("g"), options.get("v")) == (
             "APIGroupDiscoveryList",
             "apidiscovery.k8s.io",
             "v2",

@@ -1,4 +1,4 @@
-"""What a path of the API means."""
+"""Find the objects that a path of the API names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mooring.sandbox.apiserver.errors import method_not_allowed, no_such_resourc
 
 
 class Target(NamedTuple):
-    """What a path names: all objects of a resource, those of a namespace, one, or a part of one."""
+    """The target of a path: all objects of a resource, those of a namespace, one, or a subresource."""
 
     resource: Resource
     namespace: str = ""
@@ -18,9 +18,9 @@ class Target(NamedTuple):
 
 
 def find_target(registry: Registry, path: str) -> Target | None:
-    """The target of a path below /api/v1 or /apis/GROUP/VERSION; None where no such version is served.
+    """Return the target of a path below /api/v1 or /apis/GROUP/VERSION; None if the version is not served.
 
-    Raises 404 where the version has no such resource.
+    Raises 404 if the version has no such resource.
     """
     parts = path.split("/")[1:]
     if parts[-1] == "":
@@ -55,7 +55,7 @@ _ON_ALL = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
 
 
 def verb_of(method: str, target: Target, watch: bool) -> str:
-    """The verb of a method on a target. Raises 405."""
+    """Return the verb of a method on a target. Raises 405."""
     if method == "HEAD":
         method = "GET"
     if target.subresource is not None:

@@ -1,4 +1,4 @@
-"""How records become bytes for a client: as they are, as their metadata only, or otherwise."""
+"""Encode records for a client: as they are, or only their metadata."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ _CHUNK = 256  # records that are joined at a time
 
 
 class Representation(Protocol):
-    """One way to show objects. Lists come in chunks, so that a large one is never in memory twice."""
+    """One way to encode objects. Lists come in chunks, so that a large one is never in memory twice."""
 
     def single(self, resource: Resource, record: Record) -> bytes: ...
 
     def tree(self, tree: Tree) -> bytes:
-        """Something that is not stored, such as a Scale or a Status."""
+        """Encode what is not stored, such as a Scale or a Status."""
         ...
 
     def listed(self, resource: Resource, listing: Listing) -> Iterator[bytes]: ...
 
     def event(self, resource: Resource, type: str, record: Record) -> bytes:
-        """A line of a watch."""
+        """Encode an event of a watch, as one line."""
         ...
 
     def bookmark(self, resource: Resource, version: int, annotations: Mapping[str, str] | None) -> bytes: ...
 
 
 class Plain:
-    """Objects as they are stored, under the kind and version that was asked for."""
+    """Objects as they are stored, with the kind and version of the request."""
 
     def single(self, resource: Resource, record: Record) -> bytes:
         if resource.conversion is not None or not record.version:
@@ -70,7 +70,7 @@ class _WithMetadata(msgspec.Struct):
 
 
 class Metadata:
-    """PartialObjectMetadata: what garbage collectors and other generic clients look at."""
+    """PartialObjectMetadata, for garbage collectors and other generic clients."""
 
     _decoder = msgspec.json.Decoder(_WithMetadata)
 
@@ -101,7 +101,7 @@ class Metadata:
 
 
 def list_metadata(listing: Listing) -> Tree:
-    """The metadata of a list: its moment, and where it goes on."""
+    """Return the metadata of a list: its version, and where it continues."""
     metadata: Tree = {"resourceVersion": str(listing.version)}
     if listing.continue_token:
         metadata["continue"] = listing.continue_token
@@ -111,13 +111,13 @@ def list_metadata(listing: Listing) -> Tree:
 
 
 def list_opening(kind: str, api_version: str, listing: Listing) -> bytes:
-    """A list up to its first item."""
+    """Return a list up to its first item."""
     tree = {"kind": kind, "apiVersion": api_version, "metadata": list_metadata(listing)}
     return encode_json(tree)[:-1] + b',"items":['
 
 
 def joined(items: Iterable[bytes]) -> Iterator[bytes]:
-    """Items with commas between them, some hundreds at a time."""
+    """Yield items with commas between them, some hundreds at a time."""
     rest = iter(items)
     comma = b""
     while chunk := list(islice(rest, _CHUNK)):

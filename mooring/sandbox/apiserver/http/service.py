@@ -157,9 +157,9 @@ class ApiService:
         await exchange.send_whole(304 if unchanged else 200, headers, b"" if unchanged else document.body)
 
     async def _answer_openapi(self, exchange: Exchange) -> None:
-        accept, known = exchange.header(b"accept"), exchange.header(b"if-none-match")
+        accept, cached = exchange.header(b"accept"), exchange.header(b"if-none-match")
         params, now = _params(exchange), self._api.clock()
-        reply = openapi_reply(self._openapi, exchange.path, params, accept, known, now)
+        reply = openapi_reply(self._openapi, exchange.path, params, accept, cached, now)
         await exchange.send_whole(*reply)
 
     async def _answer_request(self, exchange: Exchange, request: Request) -> None:

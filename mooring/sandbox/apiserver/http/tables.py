@@ -1,4 +1,4 @@
-"""Objects as rows of a Table: what `kubectl get` shows, made up by the server."""
+"""Objects as rows of a Table, which `kubectl get` prints."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PLAIN = Plain()
 
 
 class IncludeObject(StrEnum):
-    """What stands beside the cells of a row."""
+    """What a row contains in addition to its cells."""
 
     NONE = "None"
     METADATA = "Metadata"
@@ -30,26 +30,26 @@ class IncludeObject(StrEnum):
 
 
 def include_object(params: Mapping[str, list[str]]) -> IncludeObject:
-    """What a request asks to be included. Raises 400."""
-    asked = (params.get("includeObject") or [""])[0]
+    """Return what a request includes in rows. Raises 400."""
+    value = (params.get("includeObject") or [""])[0]
     try:
-        return IncludeObject(asked or IncludeObject.METADATA)
+        return IncludeObject(value or IncludeObject.METADATA)
     except ValueError:
         why = "must be 'Metadata', 'Object', 'None', or empty"
         raise bad_request(
-            f"Unable to convert to Table as requested: includeObject: Invalid value: {show(asked)}: {why}"
+            f"Unable to convert to Table as requested: includeObject: Invalid value: {show(value)}: {why}"
         ) from None
 
 
 class Tables:
-    """Tables for one request: a watch tells the columns once, with its first event."""
+    """Tables for one request. A watch sends the columns once, with its first event."""
 
     def __init__(self, api_version: str, include: IncludeObject, clock: Callable[[], float]) -> None:
         self._api_version = api_version
         self._include = include
         self._clock = clock
         self._metadata = Metadata(api_version)
-        self._columns_told = False
+        self._columns_sent = False
 
     def single(self, resource: Resource, record: Record) -> bytes:
         printer = resource.printer
@@ -82,7 +82,7 @@ class Tables:
         return self._event(type, printer, row, record.version)
 
     def bookmark(self, resource: Resource, version: int, annotations: Mapping[str, str] | None) -> bytes:
-        """A row of an object that is nothing but its version."""
+        """Return the row of an object that has only a version."""
         printer = resource.printer
         metadata: Tree = {"resourceVersion": str(version)}
         if annotations:
@@ -109,8 +109,8 @@ class Tables:
         return row
 
     def _event(self, type: str, printer: Printer, row: Tree, version: int) -> bytes:
-        columns = None if self._columns_told else printer.definitions
-        self._columns_told = True
+        columns = None if self._columns_sent else printer.definitions
+        self._columns_sent = True
         table = self._table({"resourceVersion": str(version)}, columns, [row])
         return b'{"type":"%b","object":%b}\n' % (type.encode(), table)
 
