@@ -47,7 +47,7 @@ class Fleet:
         nodes.subscribe(self._changed)
 
     def listen(self, listener: Listener) -> None:
-        """Call the listener when a machine is added, fails, recovers, or is not reported Ready."""
+        """Call the listener for machines that are added, fail, recover, change capacity or are not Ready."""
         self._listeners.append(listener)
         for name in self._machines:
             listener(name)
@@ -70,6 +70,7 @@ class Fleet:
             return
         machine = self.machine(new.name)
         came, worked, took_pods = machine.node is None, machine.failed_at is None, machine.takes_pods
+        resized = old is not None and old.status.capacity != new.status.capacity
         machine.node = new
         told = internal_ip(new)
         if told != machine.address or not told:
@@ -77,7 +78,7 @@ class Fleet:
         works = not has_failed(new)
         if works != worked:
             machine.failed_at = None if works else self._clock()
-        if came or works != worked or took_pods != machine.takes_pods or (works and not new.ready):
+        if came or resized or works != worked or took_pods != machine.takes_pods or (works and not new.ready):
             self._tell(new.name)
 
     def _settle_address(self, machine: Machine, told: str) -> None:

@@ -86,10 +86,20 @@ def completion(node: Node, address: str) -> Tree:
         status["capacity"] = node.status.allocatable or CAPACITY
     if not node.status.allocatable:
         status["allocatable"] = node.status.capacity or CAPACITY
+    elif node.status.capacity and (extended := _changed_extended_resources(node)):
+        status["allocatable"] = extended
     if not internal_ip(node):
         status["addresses"] = [{"type": "InternalIP", "address": address}]
         status["nodeInfo"] = node_info(node.name)
     return status
+
+
+def _changed_extended_resources(node: Node) -> Tree:
+    """Return the extended resources that `capacity` has and `allocatable` lacks, and as None those that only
+    `allocatable` has: whoever advertises one writes capacity, and the kubelet follows."""
+    capacity, allocatable = node.status.capacity, node.status.allocatable
+    added = {name: amount for name, amount in capacity.items() if "/" in name and name not in allocatable}
+    return added | {name: None for name in allocatable if "/" in name and name not in capacity}
 
 
 def healthy(now: str, node: Node | None = None) -> list[Tree]:

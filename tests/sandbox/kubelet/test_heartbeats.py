@@ -56,6 +56,21 @@ def test_nodes_that_others_made_are_adopted() -> None:
     play(scene, heartbeats=True)
 
 
+def test_extended_resources_follow_the_capacity() -> None:
+    async def scene(stage: Nodes) -> None:
+        async def advertise(amount: str | None) -> Tree:
+            patch = {"status": {"capacity": {"example.com/foo": amount}}}
+            await stage.cluster.patch(resource("nodes"), "node-1", patch, subresource="status")
+            await stage.rest()
+            allocatable: Tree = (await stage.node("node-1"))["status"]["allocatable"]
+            return allocatable
+
+        assert (await advertise("1k"))["example.com/foo"] == "1k"
+        assert "example.com/foo" not in await advertise(None)
+
+    play(scene, nodes=make_nodes(1))
+
+
 def test_what_a_node_says_of_itself_stays() -> None:
     given = node("node-1")
     given["status"] = {
