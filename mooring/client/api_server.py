@@ -311,7 +311,7 @@ class ApiServer:
         return access
 
     def _nonsense(self, request: str, found: bytes, error: Exception) -> Unreachable:
-        cause = f"the answer makes no sense: {error}; it starts with {snippet(found)!r}"
+        cause = f"invalid response: {error}; it starts with {snippet(found)!r}"
         return Unreachable(self._credentials.server, cause, request=request)
 
 

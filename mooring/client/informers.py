@@ -147,7 +147,7 @@ class Informer(Generic[Obj]):
             self._version = ""
         elif self._optional and isinstance(failure, ApiError) and failure.not_found:
             if self._version or not self._absent:
-                log.info("%s are not served: there are none until somebody defines them", name)
+                log.info("%s are not served; waiting for their CustomResourceDefinition", name)
             self._absent, self._version = True, ""
         elif isinstance(failure, ApiError):
             verb = "watch" if self._version else "list"
@@ -248,7 +248,7 @@ class Informer(Generic[Obj]):
                         self._troubles.settle(self.resource.name)
         except TimeoutError:
             log.debug(
-                "nothing heard of %s for %g s: watching anew from version %s",
+                "watch of %s silent for %g s; restarting it from version %s",
                 self.resource.name, self._stall_after, self._version,
             )  # fmt: skip
         finally:

@@ -31,6 +31,6 @@ def _tell_on(stage: Stage, cluster: SandboxCluster) -> None:
     stage.pass_time(due - cluster.now() - 0.01)
     stage.expect(not cluster.node_of(pod.name), "a hundredth of a second before its time it still does")
     stage.pass_time(0.06)
-    stage.expect(cluster.node_of(pod.name), "right after it, it is bound: nobody waits for the next retry")
+    stage.expect(cluster.node_of(pod.name), "right after it, it is bound, without waiting for a retry")
     cluster.wait(lambda: cluster.pod(pod.name).ready)
     stage.get("pods", wide=True, show=["NAME", "READY", "STATUS", "AGE", "NODE"])

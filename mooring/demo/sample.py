@@ -61,6 +61,6 @@ def _tell_on(stage: Stage, cluster: SandboxCluster, kept: _Kept) -> None:
     stage.expect(
         '"favorite_color":"#326CE5","favorite_number":7' in told, "its arguments are those of the file"
     )
-    stage.expect(f'Attempting to schedule pod pod="{pod.key}"' in told, "the attempt is told")
+    stage.expect(f'Attempting to schedule pod pod="{pod.key}"' in told, "the attempt is logged")
     stage.expect(f"filter pod: {pod.name}, node: node01" in told, "filter is asked about each node")
     stage.expect('evaluatedNodes="3" feasibleNodes="2"' in told, "bound: 3 nodes evaluated, 2 feasible")

@@ -37,9 +37,9 @@ async def _tell() -> None:
     try:
         await cluster.nodes.register(load_nodes(EXAMPLES / EXAMPLE / "nodes.yaml"))
         click.echo(
-            f"A cluster of six nodes, up after {time.perf_counter() - began:.1f} s: `mooring up` does that."
+            f"Started a cluster of six nodes in {time.perf_counter() - began:.1f} s, as `mooring up` does."
         )
-        click.echo("Its API server is for kubectl and everybody else. Now some work for the scheduler:\n")
+        click.echo("Any Kubernetes client can use its API server. Now create a workload:\n")
         await _watch(cluster)
         click.echo()
         _explain(cluster, next(pod.key for pod in cluster.cache.follow(PODS) if _is(pod, "web")))

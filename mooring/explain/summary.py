@@ -23,8 +23,8 @@ def _scheduled(explanation: Explanation) -> str:
     if placed:
         return f"is on {explanation.node}: {why(placed[-1])}"
     if explanation.now is not None:
-        return f"is on {explanation.node}; if it were to be placed anew, {_fitting(explanation.now)}"
-    return f"is on {explanation.node}; of how it came there nothing is recorded here"
+        return f"is on {explanation.node}; if it were scheduled again, {_fitting(explanation.now)}"
+    return f"is on {explanation.node}; the attempt is not recorded"
 
 
 def _finished(explanation: Explanation) -> str:

@@ -88,7 +88,7 @@ INFLIGHT_EVENTS = Definition(
     ("event",),
 )
 GOROUTINES = Definition(
-    "goroutines", "BETA", "Work under way beside the scheduling cycle, by its kind.", ("operation",)
+    "goroutines", "BETA", "Operations in flight outside the scheduling cycle, by kind.", ("operation",)
 )
 POD_SCHEDULING_SLI_DURATION = Definition(
     "pod_scheduling_sli_duration_seconds",

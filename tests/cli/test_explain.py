@@ -107,7 +107,7 @@ def test_a_snapshot_of_a_cluster_tells_where_a_pod_would_go_today() -> None:
     snapshot = manifests(node("a", cpu="8"), node("b"), bound)
     result = mooring("explain", "web", "-f", "-", stdin=snapshot)
     assert result.stdout.splitlines()[0] == (
-        "prod/web is on b; if it were to be placed anew, 2 of 2 nodes would take it now, a best"
+        "prod/web is on b; if it were scheduled again, 2 of 2 nodes would take it now, a best"
     )
 
 

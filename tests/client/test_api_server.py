@@ -202,9 +202,7 @@ def test_no_items_are_an_empty_list_but_no_list_is_no_answer() -> None:
         async with asking(answer) as (api, _):
             assert (await api.list(PODS)).items == []
             for begins in ("{}", "<html>hello</html>", r"\[\["):
-                with pytest.raises(
-                    Unreachable, match=f"the answer makes no sense: .*; it starts with '{begins}"
-                ):
+                with pytest.raises(Unreachable, match=f"invalid response: .*; it starts with '{begins}"):
                     await api.list(PODS)
 
     run(main())

@@ -26,10 +26,10 @@ PACKAGE = ROOT / "mooring"
 
 ALLOWED: tuple[str, ...] = ()  # phrases of Kubernetes that contain such a word
 PAGE_CEILINGS = {
-    "docs/embedded.md": 15,
+    "docs/embedded.md": 14,
 }
 ROOM_CEILINGS = {
-    "sandbox/apiserver": 4,
+    "sandbox/apiserver": 10,
 }
 
 

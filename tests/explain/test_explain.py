@@ -52,7 +52,7 @@ def test_a_pod_that_came_otherwise_is_not_accounted_for() -> None:
     setting.apply(make_node("a"), make_pod("web", node_name="a"))
     found = about(setting)
     assert (found.state, found.node) == ("scheduled", "a")
-    assert "nothing is recorded" in found.summary
+    assert "the attempt is not recorded" in found.summary
 
 
 class Gang(Plugin):
@@ -215,7 +215,7 @@ def test_a_placed_pod_is_told_where_it_would_go_today() -> None:
     found = explained(pod, make_node("a"), make_node("b", cpu="8"))
     assert (found.state, found.node, found.waiting) == ("scheduled", "a", None)
     assert found.summary == (
-        "default/web is on a; if it were to be placed anew, 2 of 2 nodes would take it now, b best"
+        "default/web is on a; if it were scheduled again, 2 of 2 nodes would take it now, b best"
     )
 
 

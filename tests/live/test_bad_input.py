@@ -93,7 +93,7 @@ class TestAtTheStart:
         with Meddler(control_plane, nonsense) as other:
             wrong = cluster.kubeconfig(server=other.server)
             with Replica(cluster.folder, configuration(wrong, SCHEDULER)) as replica:
-                line = replica.says("the answer makes no sense")
+                line = replica.says("invalid response")
                 assert "It works!" in line
                 assert replica.lines(SYNCED) == []
                 assert replica.running
@@ -122,7 +122,7 @@ class TestInTheStream:
                     scene.pod(f"provoke-{number}")
                     assert scene.bound(f"provoke-{number}") == [node]
                 assert len(sent) == 4
-                assert replica.lines("the answer makes no sense")
+                assert replica.lines("invalid response")
                 assert replica.end() == 0
 
     def test_objects_with_fields_of_the_wrong_type(

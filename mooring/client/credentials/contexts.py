@@ -54,7 +54,7 @@ def _trust(choice: Choice) -> Trust:
     )
     if authorities and cluster.insecure_skip_tls_verify:
         field = choice.cluster_field("insecure-skip-tls-verify")
-        raise CredentialsError(f"{field}: found true beside {name}, expected one of them")
+        raise CredentialsError(f"{field}: mutually exclusive with {name}")
     return Trust(authorities, cluster.insecure_skip_tls_verify, choice.cluster_field(f"{name}-data"))
 
 
@@ -72,7 +72,7 @@ def _identity(choice: Choice, trust: Trust, server: str) -> Identity:
             f"{choice.user_field('client-key')}: found nothing, expected the certificate's key"
         )
     if user.token and (user.username or user.password):
-        raise CredentialsError(f"{choice.user_field('token')}: found beside username, expected one of them")
+        raise CredentialsError(f"{choice.user_field('token')}: mutually exclusive with username")
     if user.auth_provider is not None:
         field, found = choice.user_field("auth-provider"), show(user.auth_provider.name)
         raise CredentialsError(f"{field}: found {found}, which is not supported; expected an exec plugin")
@@ -109,7 +109,7 @@ def _check_plugin(plugin: Exec, choice: Choice) -> None:
 
 def _either(data: bytes, file: Path | None, field: str) -> bytes | Path:
     if data and file is not None:
-        raise CredentialsError(f"{field}: found beside {field.rpartition('.')[2]}-data, expected one of them")
+        raise CredentialsError(f"{field}: mutually exclusive with {field.rpartition('.')[2]}-data")
     return data or file or b""
 
 

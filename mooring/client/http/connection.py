@@ -136,7 +136,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         if not self.asked:
-            raise ValueError("an answer that nobody asked for")
+            raise ValueError("an unexpected response")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self.headers.append((name, value))
