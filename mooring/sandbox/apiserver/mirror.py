@@ -15,7 +15,7 @@ Derived = TypeVar("Derived")
 class Mirror(Generic[Derived]):
     """Caches what `derive` makes of the objects of a table; recomputed on first use after a change.
 
-    Meant for kinds with few objects that seldom change, such as priority classes.
+    Meant for kinds with few objects that rarely change, such as priority classes.
     """
 
     def __init__(self, storage: str, derive: Callable[[Iterable[Tree]], Derived]) -> None:

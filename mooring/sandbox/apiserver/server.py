@@ -123,7 +123,7 @@ class EmbeddedServer:
 
     @property
     def cluster(self) -> EmbeddedCluster:
-        """The same API without HTTP, for callers in this process."""
+        """The API without HTTP, for callers in this process."""
         return EmbeddedCluster(self.api)
 
     @property

@@ -96,7 +96,7 @@ def completion(node: Node, address: str) -> Tree:
 
 def _changed_extended_resources(node: Node) -> Tree:
     """Return the extended resources that `capacity` has and `allocatable` lacks, and as None those that only
-    `allocatable` has: whoever advertises one writes capacity, and the kubelet follows."""
+    `allocatable` has: clients advertise a resource in capacity, and the kubelet follows."""
     capacity, allocatable = node.status.capacity, node.status.allocatable
     added = {name: amount for name, amount in capacity.items() if "/" in name and name not in allocatable}
     return added | {name: None for name in allocatable if "/" in name and name not in capacity}

@@ -93,7 +93,7 @@ class Table:
             listener(event)
 
     def undo(self) -> None:
-        """Take back the events that are not visible yet; listeners hear of the opposite changes."""
+        """Take back the events that are not visible yet; listeners receive the inverse changes."""
         while self.end > self.visible:
             event = self.events.pop()
             record, before = event.record, event.before
