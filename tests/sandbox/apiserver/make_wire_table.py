@@ -45,6 +45,9 @@ def sources(root: Path) -> Iterator[tuple[str, Path]]:
     for group in GROUPS:
         for folder in sorted((staging / "api" / group).glob("v[0-9]")):
             yield f"{group}_{folder.name}", folder / "types.go"
+    definitions = staging / "apiextensions-apiserver" / "pkg" / "apis" / "apiextensions" / "v1"
+    for file in ("types.go", "types_jsonschema.go"):
+        yield "apiextensions_v1", definitions / file
     yield "meta_v1", staging / "apimachinery" / "pkg" / "apis" / "meta" / "v1" / "types.go"
 
 
@@ -59,7 +62,7 @@ def lines(module: str, source: str) -> Iterator[str]:
         fields = []
         for _, go_type, tags in _FIELD.findall(body):
             number, json = _NUMBER.search(tags), _JSON.search(tags)
-            if number is None or json is None:
+            if number is None or json is None or json.group(1) == "-":
                 continue
             json_name, *options = json.group(1).split(",")
             if "inline" in options:

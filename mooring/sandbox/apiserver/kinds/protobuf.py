@@ -6,6 +6,7 @@ The numbers of fields are in `wire.py`, the types come from lightkube-models.
 from __future__ import annotations
 
 import base64
+import struct
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
@@ -20,6 +21,11 @@ from mooring.sandbox.apiserver.objects import Tree
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"
 _DEEPEST = 64
+_SCHEMA = "apiextensions_v1.JSONSchemaProps"
+_SCHEMA_OR = {"additionalItems": 2, "additionalProperties": 2, "dependencies": 1, "items": 1}
+"""Fields that hold a schema, by its number, or something else: a boolean, schemas, names of properties."""
+_EMPTY = ("apiextensions_v1.CustomResourceSubresources", "status")
+"""The one field whose type has no fields: that it is there says everything."""
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
@@ -123,9 +129,37 @@ def _message(type: ObjectType, message: str, data: bytes, depth: int) -> Tree:
             tree.update(_message(type, field.part, value, depth + 1))
             continue
         declared = type.fields.get(field.name)
-        if declared is not None:
+        if declared is None:
+            continue
+        if message == _SCHEMA and field.name in _SCHEMA_OR:
+            _put_schema_or(tree, field.name, type, _bytes(wire, value), depth)
+        elif (message, field.name) == _EMPTY:
+            tree[field.name] = {}
+        else:
             _put(tree, field, declared.type, wire, value, depth)
     return tree
+
+
+def _put_schema_or(tree: Tree, name: str, schema: ObjectType, data: bytes, depth: int) -> None:
+    """Put a field that holds a schema or something else, which JSON writes without a name for the choice."""
+    key = None
+    if name == "dependencies":
+        parts = {number: value for number, _, value in _fields(data)}
+        key, data = _utf8(parts.get(1, b"")), parts.get(2, b"")
+    schemas: list[Tree] = []
+    others: list[Any] = []
+    for number, _, value in _fields(data):
+        if number == _SCHEMA_OR[name]:
+            schemas.append(_message(schema, _SCHEMA, value, depth + 1))
+        elif name == "items":
+            others.append(_message(schema, _SCHEMA, value, depth + 1))
+        else:
+            others.append(_utf8(value) if name == "dependencies" else bool(value))
+    found: Any = schemas[0] if schemas else others if name in ("dependencies", "items") else any(others)
+    if key is None:
+        tree[name] = found
+    else:
+        tree.setdefault(name, {})[key] = found
 
 
 def _put(tree: Tree, field: WireField, type: Type, wire: int, value: Any, depth: int) -> None:
@@ -167,6 +201,11 @@ def _value(type: Type, wire: int, value: Any, depth: int) -> Any:
         if wire != _VARINT:
             raise ProtobufError("has no number where one is expected")
         return bool(value) if type is Scalar.BOOLEAN else value - (1 << 64) if value >> 63 else value
+    if type is Scalar.NUMBER:
+        if wire != _FIXED64:
+            raise ProtobufError("has no number where one is expected")
+        number: float = struct.unpack("<d", value)[0]
+        return int(number) if number.is_integer() else number
     if type is Scalar.BYTES:
         return base64.b64encode(_bytes(wire, value)).decode()
     return _special(type, _bytes(wire, value))
