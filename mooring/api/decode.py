@@ -170,4 +170,4 @@ def _collect(tree: Any, source: str, found: dict[tuple[str, str], tuple[KubeObje
     obj = defaulted(obj)
     other, where = found.setdefault((obj.kind, obj.key), (obj, source))
     if other != obj:
-        raise ObjectError(obj.kind, obj.key, f"described twice, and differently (first in {where})")
+        raise ObjectError(obj.kind, obj.key, f"defined twice with different content (first in {where})")

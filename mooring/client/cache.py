@@ -37,7 +37,7 @@ class Collection(Generic[Obj]):
         self._objects: dict[str, Obj] = {}
         self._gone: dict[str, None] = {}  # the uids of the last objects that went
         self._handlers: list[Handler[Obj]] = []
-        self._updated: list[Handler[Obj]] = []  # those of them that are told of updates
+        self._updated: list[Handler[Obj]] = []  # those of them that receive updates
         self._owning: dict[str, list[Handler[Obj]]] = {}  # by the kind of the controllers
         self._indexes: dict[str, _Index[Obj]] = {}
         self.index("namespace", _namespace, key="identity")
@@ -109,7 +109,7 @@ class Collection(Generic[Obj]):
     def apply(self, obj: KubeObject) -> None:
         new = cast("Obj", obj)
         old = self._objects.get(new.key)
-        # else `wrote` told it before
+        # else `wrote` delivered it before
         if old is None or old.metadata.uid != new.metadata.uid or _is_older(old, new):
             self._put(old, new)
 
@@ -121,14 +121,14 @@ class Collection(Generic[Obj]):
             self._gone[old.uid] = None
             if len(self._gone) > MOST_GONE:
                 del self._gone[next(iter(self._gone))]
-            self._tell(old.key, old, None)
+            self._notify(old.key, old, None)
 
     def _put(self, old: Obj | None, new: Obj) -> None:
         key = new.key
         self._objects[key] = new
-        self._tell(key, old, new)
+        self._notify(key, old, new)
 
-    def _tell(self, key: str, old: Obj | None, new: Obj | None) -> None:
+    def _notify(self, key: str, old: Obj | None, new: Obj | None) -> None:
         indexes = self._indexes.values()
         if old is None or new is None or old.metadata.uid != new.metadata.uid:
             owned_alike, handlers = False, self._handlers
@@ -143,9 +143,9 @@ class Collection(Generic[Obj]):
         for handler in handlers:
             handler(old, new)
         if self._owning:
-            self._tell_owners(old, new, owned_alike)
+            self._notify_owners(old, new, owned_alike)
 
-    def _tell_owners(self, old: Obj | None, new: Obj | None, owned_alike: bool) -> None:
+    def _notify_owners(self, old: Obj | None, new: Obj | None, owned_alike: bool) -> None:
         after = controller_kind(old if new is None else new)
         before = after if owned_alike or old is None else controller_kind(old)
         if before is None or after is None:
@@ -227,7 +227,7 @@ class Cache:
                 self._begin(self._group, informer)
         elif found.resource.model is not resource.model:
             raise TypeError(
-                f"{resource.name} are read as {found.resource.model.__name__} already, "
+                f"{resource.name} are already read as {found.resource.model.__name__}, "
                 f"not as {resource.model.__name__}"
             )
         return found

@@ -23,8 +23,8 @@ log = logging.getLogger("mooring.sandbox.controllers")
 FIRST_RETRY = 0.005  # seconds; doubles with every failure of the same object, as client-go's queues do
 LAST_RETRY = 60.0
 TURN = 128  # objects before others on the event loop have their turn
-MOST_SIMILAR = 9  # events of one object and reason that are told one by one
-SIMILAR_FOR = 600.0  # seconds without such events until they count anew
+MOST_SIMILAR = 9  # events of one object and reason that are recorded one by one
+SIMILAR_FOR = 600.0  # seconds without such events until the count restarts
 MOST_REMEMBERED = 10_000
 
 
@@ -117,7 +117,7 @@ class Controller(ABC):
             count = self._failures[key] = self._failures.get(key, 0) + 1
             self.enqueue(key, min(FIRST_RETRY * 2 ** min(count - 1, 20), LAST_RETRY))
             if not isinstance(failure, ClusterError):
-                log.error("%s: while looking after %s", self.name, key, exc_info=failure)
+                log.error("%s: cannot sync %s", self.name, key, exc_info=failure)
             elif not (isinstance(failure, ApiError) and (failure.conflict or failure.not_found)):
                 log.log(
                     logging.WARNING if count == 5 else logging.DEBUG, "%s: %s: %s", self.name, key, failure
@@ -164,16 +164,16 @@ class _Similar:
     as in client-go's recorders. The rest are aggregated."""
 
     def __init__(self) -> None:
-        self._told: dict[tuple[str, str], tuple[float, set[str]]] = {}  # the longest quiet ones first
+        self._notes: dict[tuple[str, str], tuple[float, set[str]]] = {}  # the longest quiet ones first
 
     def apart(self, uid: str, reason: str, note: str, now: float) -> str:
         """What sets this event apart from similar ones; empty where nothing is to."""
-        last, notes = self._told.pop((uid, reason), (now, set[str]()))
+        last, notes = self._notes.pop((uid, reason), (now, set[str]()))
         if last < now - SIMILAR_FOR:
             notes = set()
         if len(notes) < MOST_SIMILAR:
             notes.add(note)
-        self._told[uid, reason] = now, notes
-        if len(self._told) > MOST_REMEMBERED:
-            del self._told[next(iter(self._told))]
+        self._notes[uid, reason] = now, notes
+        if len(self._notes) > MOST_REMEMBERED:
+            del self._notes[next(iter(self._notes))]
         return note if note in notes else ""

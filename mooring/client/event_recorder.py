@@ -83,8 +83,8 @@ class EventRecorder:
         self._queue: asyncio.Queue[_Series] = asyncio.Queue()
         self._closed = asyncio.Event()
         self._overflowing = False
-        self._out_of_reach = False
-        self._told: set[tuple[int, str, str]] = set()
+        self._unreachable = False
+        self._rejected: set[tuple[int, str, str]] = set()
 
     def emit(
         self,
@@ -163,9 +163,7 @@ class EventRecorder:
         self._forget(oldest)
         if not self._overflowing:
             self._overflowing = True
-            log.warning(
-                "the API server takes fewer events than there are; the oldest of %d are dropped", MOST_QUEUED
-            )
+            log.warning("the API server is too slow for the events; dropping the oldest of %d", MOST_QUEUED)
 
     def _forget(self, series: _Series) -> None:
         """Drop an event; the next of its kind starts a new series."""
@@ -198,7 +196,7 @@ class EventRecorder:
             async with asyncio.timeout(timeout):
                 await self._queue.join()
         except TimeoutError:
-            log.warning("events were not posted within %g s before the end: %d", timeout, self._queue.qsize())
+            log.warning("events not posted within %g s of shutdown: %d", timeout, self._queue.qsize())
         self._closed.set()
 
     async def _finish_quiet(self) -> None:
@@ -222,7 +220,7 @@ class EventRecorder:
             try:
                 await self._post(series)
             except Exception as error:  # a bug; later events may be luckier
-                log.error("posting an event about %s", series.event.regarding.name, exc_info=error)
+                log.error("cannot post an event about %s", series.event.regarding.name, exc_info=error)
                 self._forget(series)
             finally:
                 self._queue.task_done()
@@ -236,15 +234,15 @@ class EventRecorder:
                 await self._write(series)
             except Unreachable as failure:
                 asked = 0.0
-                self._tell_out_of_reach(failure)
+                self._report_unreachable(failure)
             except ApiError as refusal:
                 if not refusal.transient:
-                    self._tell_refused(series.event, refusal)
+                    self._report_rejected(series.event, refusal)
                     break
                 asked = min(refusal.retry_after or 0.0, LONGEST_RETRY_AFTER)
-                self._tell_out_of_reach(refusal)
+                self._report_unreachable(refusal)
             else:
-                self._out_of_reach = False
+                self._unreachable = False
                 series.sent, series.sent_at, series.waiting = count, self._now(), False
                 if count == 1 < series.count or self._series.get(series.key) is not series:
                     self._finish(series)
@@ -257,15 +255,15 @@ class EventRecorder:
     async def _write(self, series: _Series) -> None:
         event, namespace = series.event, series.event.metadata.namespace
         if series.count > 1:
-            told = EventSeries(count=series.count, last_observed_time=_micro_time(series.last))
-            event = msgspec.structs.replace(event, series=told)
+            series_now = EventSeries(count=series.count, last_observed_time=_micro_time(series.last))
+            event = msgspec.structs.replace(event, series=series_now)
         if series.sent:
             try:
                 patch = {"series": event.series}
                 await self._cluster.patch(EVENTS, event.name, patch, namespace, kind=PatchType.STRATEGIC)
                 return
             except ApiError as refusal:
-                if not refusal.not_found:  # else it expired: create it anew
+                if not refusal.not_found:  # else it expired: create it again
                     raise
         try:
             await self._cluster.post(EVENTS, "", "", event, namespace)
@@ -273,18 +271,18 @@ class EventRecorder:
             if not refusal.conflict:  # else an earlier try got through, of which we had no answer
                 raise
 
-    def _tell_out_of_reach(self, failure: Exception) -> None:
-        if not self._out_of_reach:
-            self._out_of_reach = True
-            log.warning("cannot post events: %s; trying again", failure)
+    def _report_unreachable(self, failure: Exception) -> None:
+        if not self._unreachable:
+            self._unreachable = True
+            log.warning("cannot post events: %s; retrying", failure)
 
-    def _tell_refused(self, event: Event, refusal: ApiError) -> None:
+    def _report_rejected(self, event: Event, refusal: ApiError) -> None:
         """Once for each namespace and cause; there may be many events."""
         case = (refusal.code, refusal.reason, event.namespace)
-        if case not in self._told and len(self._told) < 1000:
-            self._told.add(case)
+        if case not in self._rejected and len(self._rejected) < 1000:
+            self._rejected.add(case)
             log.warning(
-                'event "%s" about %s %s/%s refused, and so will be others: %s',
+                'event "%s" about %s %s/%s rejected, and others like it: %s',
                 event.reason, event.regarding.kind, event.namespace, event.regarding.name, refusal,
             )  # fmt: skip
 

@@ -23,7 +23,7 @@ from mooring.api.meta import KubeObject
 from mooring.client.backoff import Backoff
 from mooring.client.errors import ApiError, Unreachable
 from mooring.client.port import Change, Cluster, Obj, Page
-from mooring.client.troubles import Troubles, in_words
+from mooring.client.troubles import Troubles, explain_refusal
 
 log = logging.getLogger("mooring.informers")
 
@@ -34,7 +34,7 @@ STALL_AFTER = 90.0  # seconds without a word from a watch
 """Bookmarks come every minute, but not if nothing has happened in the cluster since the last one.
 Restarting a watch costs one request, so a false alarm is harmless and needs no warning."""
 
-WATCH_FOR = (300, 600)  # seconds, at random between them, as client-go: spreads the load of beginning anew
+WATCH_FOR = (300, 600)  # seconds, at random between them, as client-go: spreads the load of new watches
 SHORT_LIFE = 1.0  # seconds: a watch that ends sooner and brought nothing is a failure
 LOOK_FOR_DEFINITION = 5.0  # seconds at most between two looks at whether an optional kind is served by now
 LONGEST_RETRY_AFTER = 60.0  # seconds; a server cannot send us away for longer
@@ -116,7 +116,7 @@ class Informer(Generic[Obj]):
             try:
                 await self._follow()
             except Exception as failure:  # whatever it is, the kind has to be followed on
-                self._tell(failure)
+                self._report(failure)
                 asked = failure.retry_after or 0.0 if isinstance(failure, ApiError) else 0.0
                 await asyncio.sleep(max(backoff.wait(), min(asked, LONGEST_RETRY_AFTER)))
 
@@ -135,15 +135,15 @@ class Informer(Generic[Obj]):
                 cut = failure
             if self._version == version:  # it brought nothing
                 if cut is None and clock() - began < SHORT_LIFE:
-                    cut = Unreachable(SERVER, f"ends watches of {self.resource.name} as soon as they begin")
+                    cut = Unreachable(SERVER, f"closes watches of {self.resource.name} as soon as they start")
                 if cut is not None:
                     raise cut
             self._troubles.settle(self.resource.name)
 
-    def _tell(self, failure: Exception) -> None:
+    def _report(self, failure: Exception) -> None:
         name = self.resource.name
         if isinstance(failure, ApiError) and failure.gone:
-            log.info("the changes of %s since version %s are gone: listing again", name, self._version)
+            log.info("%s: resource version %s is too old; listing again", name, self._version)
             self._version = ""
         elif self._optional and isinstance(failure, ApiError) and failure.not_found:
             if self._version or not self._absent:
@@ -151,11 +151,11 @@ class Informer(Generic[Obj]):
             self._absent, self._version = True, ""
         elif isinstance(failure, ApiError):
             verb = "watch" if self._version else "list"
-            self._troubles.tell(name, in_words(failure, verb, self.resource))
+            self._troubles.report(name, explain_refusal(failure, verb, self.resource))
         elif isinstance(failure, Unreachable):
-            self._troubles.tell(name, str(failure))
+            self._troubles.report(name, str(failure))
         else:
-            log.error("while following %s; listing them again", name, exc_info=failure)
+            log.error("%s: cannot watch; listing again", name, exc_info=failure)
             self._version = ""
 
     # ---- lists
@@ -312,7 +312,7 @@ class Informer(Generic[Obj]):
             return
         self._refused[key] = cause
         if isinstance(error, ObjectError):
-            kept = "; its last good version stays in force" if key in self._known else "; passed over"
+            kept = "; keeping its last valid version" if key in self._known else "; skipped"
             log.warning("%s%s", cause, kept)
         else:
             log.error("applying %s %s", self.resource.model.__name__, key, exc_info=error)

@@ -155,8 +155,8 @@ class LeaderElector:
                 break
         self._leads_until = -math.inf
         ours = self.leader == self.identity
-        cause = "it could not be renewed in time" if ours else f'it is held by "{self.leader}"'
-        log.error("lease %s/%s is lost: %s", self._namespace, self._name, cause)
+        cause = "not renewed in time" if ours else f'held by "{self.leader}"'
+        log.error("lost lease %s/%s: %s", self._namespace, self._name, cause)
 
     async def _attempt(self, patience: float) -> bool:
         """Try once to get or to renew the lease; a server that does not answer gets a second chance."""
@@ -194,7 +194,7 @@ class LeaderElector:
 
     async def _create(self) -> bool:
         if self._lease is not None and self._held_by_another(self._lease):
-            return False  # whoever deleted the lease, its holder does not know yet
+            return False  # the lease was deleted, but its holder may not have noticed
         spec = self._spec(LeaseSpec())
         lease = Lease(
             api_version=LEASES.api_version,
@@ -258,7 +258,7 @@ class LeaderElector:
                 released = msgspec.structs.replace(lease, spec=spec)
                 await self._cluster.update(LEASES, self._name, released, self._namespace)
         except Exception as failure:  # it runs out by itself
-            log.warning("lease %s/%s could not be released: %s", self._namespace, self._name, _text(failure))
+            log.warning("cannot release lease %s/%s: %s", self._namespace, self._name, _text(failure))
 
     # ---- words
 
@@ -282,4 +282,4 @@ class LeaderElector:
 
 
 def _text(failure: Exception) -> str:
-    return "no answer in time" if isinstance(failure, TimeoutError) else str(failure)
+    return "timed out" if isinstance(failure, TimeoutError) else str(failure)

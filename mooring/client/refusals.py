@@ -40,7 +40,7 @@ def refusal(request: str, answer: Response) -> ApiError:
     return ApiError(
         answer.status,
         status.reason or "",
-        status.message or f"the server answered {answer.status}{said}",
+        status.message or f"the server returned {answer.status}{said}",
         request=request,
         details=status.details,
         retry_after=float(retry_after) if retry_after.isdecimal() else None,

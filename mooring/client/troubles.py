@@ -19,28 +19,28 @@ class Troubles:
     def __init__(self) -> None:
         self._causes: dict[str, set[str]] = {}  # by kind
 
-    def tell(self, kind: str, cause: str) -> None:
+    def report(self, kind: str, cause: str) -> None:
         new = not any(cause in causes for causes in self._causes.values())
         causes = self._causes.setdefault(kind, set())
         if len(causes) < _MOST_CAUSES:
             causes.add(cause)
             if new:
-                log.warning("%s; trying again", cause)
+                log.warning("%s; retrying", cause)
 
     def settle(self, kind: str) -> None:
         """Record that the kind is watched again."""
         if kind in self._causes:
             del self._causes[kind]
-            log.info("following %s again", kind)
+            log.info("watching %s again", kind)
 
 
-def in_words(refusal: ApiError, verb: str, resource: ApiResource[Obj]) -> str:
+def explain_refusal(refusal: ApiError, verb: str, resource: ApiResource[Obj]) -> str:
     """Return why the API server rejects a list or watch, and what to do about it.
 
     A cause that concerns the whole server does not name the kind, so that it is logged once for all kinds.
     """
     if refusal.code == 401:
-        return f"the API server does not accept the credentials ({refusal.message}): they have to be renewed"
+        return f"the API server rejected the credentials ({refusal.message}); renew them"
     if refusal.code == 403:
         group = f' in API group "{resource.group}"'
         return (
@@ -50,8 +50,8 @@ def in_words(refusal: ApiError, verb: str, resource: ApiResource[Obj]) -> str:
     if refusal.not_found:
         return (
             f"the API server does not serve {resource.plural} of {resource.api_version}: {refusal.message}; "
-            "it may be of an older version, or have this API switched off"
+            "the server may be too old, or the API disabled"
         )
     if refusal.transient:
-        return f"the API server answers {refusal.code} {refusal.reason}: {refusal.message}"
+        return f"the API server returned {refusal.code} {refusal.reason}: {refusal.message}"
     return f"cannot {verb} {resource.name}: {refusal}"

@@ -35,7 +35,7 @@ def run_now(work: Coroutine[Any, Any, Status]) -> Status:
         status: Status = done.value
         return status
     work.close()
-    raise NeedsEventLoopError("a binding plugin awaited I/O, which a cluster in memory cannot wait for")
+    raise NeedsEventLoopError("a binding plugin awaited I/O, which an in-memory cluster cannot perform")
 
 
 class MemoryCluster:

@@ -10,13 +10,13 @@ from mooring.testing.sandbox_cluster import SandboxCluster
 EXAMPLE = "compose"
 
 
-def tell() -> None:
+def play() -> None:
     nodes = [make_node("busy", cpu="4", memory="8Gi"), make_node("idle", cpu="4", memory="8Gi")]
     with SandboxCluster(nodes, config=read(EXAMPLE, "my-scheduler-config.yaml")) as cluster:
-        _tell_on(Stage(EXAMPLE, cluster), cluster)
+        _play_on(Stage(EXAMPLE, cluster), cluster)
 
 
-def _tell_on(stage: Stage, cluster: SandboxCluster) -> None:
+def _play_on(stage: Stage, cluster: SandboxCluster) -> None:
     stage.say(
         """The profile my-custom-scheduler differs from default-scheduler in one argument: NodeResourcesFit
         scores by MostAllocated. Both run in this process. One of two nodes is half full already."""

@@ -10,13 +10,13 @@ from mooring.testing.sandbox_cluster import SandboxCluster
 EXAMPLE = "delay"
 
 
-def tell() -> None:
+def play() -> None:
     plugin = load(EXAMPLE, "delay").Delay
     with SandboxCluster(3, plugins=[plugin], config=read(EXAMPLE, "scheduler.yaml")) as cluster:
-        _tell_on(Stage(EXAMPLE, cluster), cluster)
+        _play_on(Stage(EXAMPLE, cluster), cluster)
 
 
-def _tell_on(stage: Stage, cluster: SandboxCluster) -> None:
+def _play_on(stage: Stage, cluster: SandboxCluster) -> None:
     stage.say(
         "A plugin with one pre_filter holds pods back until the seconds in their annotation `delay` are over."
     )

@@ -20,12 +20,12 @@ LABEL = "priority.lixueduan.com"
 _SERVES = re.compile(r"filter on (\S+)/filter:")
 
 
-def tell() -> None:
+def play() -> None:
     with _serving() as url:
         with SandboxCluster(3, config=_config(url, "filter")) as cluster:
-            _tell_of_filter(Stage(EXAMPLE, cluster), cluster)
+            _show_filter(Stage(EXAMPLE, cluster), cluster)
         with SandboxCluster(3, config=_config(url, "filter_onlyone")) as cluster:
-            _tell_of_the_only_one(Stage(EXAMPLE, cluster), cluster)
+            _show_only_candidate(Stage(EXAMPLE, cluster), cluster)
 
 
 @contextmanager
@@ -42,7 +42,7 @@ def _serving() -> Iterator[str]:
                 yield found[1]
                 break
         else:
-            raise StoryError("the extender did not begin to serve")
+            raise StoryError("the extender did not start")
     finally:
         process.terminate()
         process.communicate()
@@ -57,7 +57,7 @@ def _config(url: str, filter_verb: str) -> str:
     return str(yaml.safe_dump(config))
 
 
-def _tell_of_filter(stage: Stage, cluster: SandboxCluster) -> None:
+def _show_filter(stage: Stage, cluster: SandboxCluster) -> None:
     stage.say(f"Only nodes with the label {LABEL} pass its filter, and the label's value is its score.")
     stage.apply("deploy/deploy-test.yaml")
     cluster.advance(1)
@@ -71,7 +71,7 @@ def _tell_of_filter(stage: Stage, cluster: SandboxCluster) -> None:
     stage.expect(cluster.node_of(pod.name) == "node-2", "with the label on node-2 it is bound there")
 
 
-def _tell_of_the_only_one(stage: Stage, cluster: SandboxCluster) -> None:
+def _show_only_candidate(stage: Stage, cluster: SandboxCluster) -> None:
     stage.say("With /filter_onlyone the extender lets only the best node pass: the scheduler has no choice.")
     stage.label("node-1", LABEL, "10")
     stage.label("node-3", LABEL, "20")

@@ -28,7 +28,7 @@ class _Kept(logging.Handler):
         click.echo(f"  {self.lines[-1]}")
 
 
-def tell() -> None:
+def play() -> None:
     config = yaml.safe_load(read(EXAMPLE, "config.yaml"))["data"]["scheduler-config.yaml"]
     plugin = load(EXAMPLE, "sample_plugin").SamplePlugin
     kept, log = _Kept(), logging.getLogger("mooring")
@@ -37,30 +37,30 @@ def tell() -> None:
     log.setLevel(logging.INFO - 3)
     log.propagate = False
     try:
-        _tell(config, plugin, kept)
+        _play(config, plugin, kept)
     finally:
         log.removeHandler(kept)
         log.setLevel(level)
         log.propagate = propagate
 
 
-def _tell(config: str, plugin: type, kept: _Kept) -> None:
+def _play(config: str, plugin: type, kept: _Kept) -> None:
     nodes = [make_node("k8s-master", taints="node-role.kubernetes.io/master:NoSchedule")]
     nodes += [make_node("node01"), make_node("node02")]
     click.echo("The configuration is of version v1alpha1, as schedulers had it in 2020. The plugin's words:")
     with SandboxCluster(nodes, plugins=[plugin], config=config) as cluster:
-        _tell_on(Stage(EXAMPLE, cluster), cluster, kept)
+        _play_on(Stage(EXAMPLE, cluster), cluster, kept)
 
 
-def _tell_on(stage: Stage, cluster: SandboxCluster, kept: _Kept) -> None:
+def _play_on(stage: Stage, cluster: SandboxCluster, kept: _Kept) -> None:
     stage.apply("test-scheduler.yaml")
     cluster.wait(lambda: any(pod.ready for pod in cluster.pods()), what="the pod")
     stage.get("pods", wide=True, show=["NAME", "READY", "STATUS", "NODE"])
     [pod] = cluster.pods()
-    told = "\n".join(kept.lines)
+    log_text = "\n".join(kept.lines)
     stage.expect(
-        '"favorite_color":"#326CE5","favorite_number":7' in told, "its arguments are those of the file"
+        '"favorite_color":"#326CE5","favorite_number":7' in log_text, "its arguments are those of the file"
     )
-    stage.expect(f'Attempting to schedule pod pod="{pod.key}"' in told, "the attempt is logged")
-    stage.expect(f"filter pod: {pod.name}, node: node01" in told, "filter is asked about each node")
-    stage.expect('evaluatedNodes="3" feasibleNodes="2"' in told, "bound: 3 nodes evaluated, 2 feasible")
+    stage.expect(f'Attempting to schedule pod pod="{pod.key}"' in log_text, "the attempt is logged")
+    stage.expect(f"filter pod: {pod.name}, node: node01" in log_text, "filter is asked about each node")
+    stage.expect('evaluatedNodes="3" feasibleNodes="2"' in log_text, "bound: 3 nodes evaluated, 2 feasible")

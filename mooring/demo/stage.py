@@ -49,7 +49,7 @@ class Stage:
     def expect(self, holds: object, what: str) -> None:
         """Check something that the story is about."""
         if not holds:
-            raise StoryError(f"this did not come true: {what}")
+            raise StoryError(f"check failed: {what}")
         click.echo(click.style(f"  ✓ {what}", fg="green"))
 
     # ---- what a person types

@@ -13,13 +13,13 @@ from mooring.testing.sandbox_cluster import SandboxCluster
 EXAMPLE = "sticky"
 
 
-def tell() -> None:
+def play() -> None:
     plugin, controller = load(EXAMPLE, "sticky").StickyNode, load(EXAMPLE, "controller").StickyJobController
     with SandboxCluster(5, plugins=[plugin], config=read(EXAMPLE, "scheduler.yaml")) as cluster:
-        _tell_on(Stage(EXAMPLE, cluster), cluster, controller)
+        _play_on(Stage(EXAMPLE, cluster), cluster, controller)
 
 
-def _tell_on(stage: Stage, cluster: SandboxCluster, controller: Callable[[Context], Controller]) -> None:
+def _play_on(stage: Stage, cluster: SandboxCluster, controller: Callable[[Context], Controller]) -> None:
     stage.say(
         """A StickyJob runs its template as a pod, again whenever that ends. The plugin StickyNode watches
         StickyJobs, brings the pod back to the node of `status.lastNode`, and writes that down."""

@@ -26,11 +26,11 @@ PATIENCE = 12.0  # seconds until all has happened that will
 COMES_AFTER = 0.3  # seconds between two parts of the workload, so that one sees something happen
 
 
-def tell() -> None:
-    asyncio.run(_tell())
+def play() -> None:
+    asyncio.run(_play())
 
 
-async def _tell() -> None:
+async def _play() -> None:
     began = time.perf_counter()
     cluster = LocalCluster()
     await cluster.start()
@@ -90,8 +90,8 @@ def _explain(cluster: LocalCluster, pod: str) -> None:
     scheduler = cluster.scheduler
     assert scheduler is not None
     click.echo(click.style(f"$ mooring explain {pod.partition('/')[2]}", bold=True))
-    told = decisions(scheduler.core, scheduler.decisions, *pod.split("/"))
-    if told is None:
-        raise StoryError(f"nothing is known of {pod}")
-    for line in report(told):
+    decision = decisions(scheduler.core, scheduler.decisions, *pod.split("/"))
+    if decision is None:
+        raise StoryError(f"no decision recorded for {pod}")
+    for line in report(decision):
         click.echo(line)

@@ -66,9 +66,9 @@ class Aside:
             try:
                 change()
             except ObjectError as error:
-                log.warning("%s; passed over", error)
+                log.warning("%s; skipped", error)
             except Exception as bug:
-                log.error("while making up for what was held back", exc_info=bug)
+                log.error("cannot apply a deferred change", exc_info=bug)
         self._next()
 
     def _next(self) -> None:

@@ -72,7 +72,7 @@ class LiveClient:
 
     async def _post_binding(self, pod: PodInfo, body: _Binding) -> None:
         if not self._may_bind():
-            raise NotLeadingError("this scheduler does not lead any more")
+            raise NotLeadingError("this scheduler is no longer the leader")
         try:
             await self._cluster.post(PODS, pod.name, "binding", body, pod.namespace)
         except ApiError as refusal:
@@ -129,9 +129,7 @@ class LiveClient:
         try:
             return self._resources[type(obj)]
         except KeyError:
-            raise TypeError(
-                f"{type(obj).__name__}: the scheduler knows no such kind; name it in a plugin's `watches`"
-            ) from None
+            raise TypeError(f"{type(obj).__name__}: unknown kind; add it to a plugin's `watches`") from None
 
     async def wait_until(self, done: Callable[[], bool], timeout: float) -> bool:
         clock = asyncio.get_running_loop().time

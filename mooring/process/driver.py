@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 AHEAD = 128  # pods that may be on their way to the API server
 TURN = 0.004  # seconds of scheduling before others get a word in
-BUG_PAUSE = 1.0  # seconds after a bug, lest it fill the log
+BUG_PAUSE = 1.0  # seconds after a bug, so that it does not flood the log
 GRACE = 15.0  # seconds for what is on its way when the driver is stopped
 
 
@@ -139,7 +139,7 @@ class Driver:
                     else:
                         await self._wake.wait(self._patience())
                 except Exception as bug:  # the pods that it does not concern have to be scheduled on
-                    log.error("while scheduling", exc_info=bug)
+                    log.error("scheduling failed", exc_info=bug)
                     await asyncio.sleep(BUG_PAUSE)
             await self._finish()
         finally:
@@ -176,7 +176,7 @@ class Driver:
                 self._carry_out(scheduler.take_effects())
             if decision is None:
                 return False
-            self._tell(decision)
+            self._report(decision)
             if time.perf_counter() >= end:
                 return True
         if scheduler.effects:
@@ -188,7 +188,7 @@ class Driver:
         decision = await aside.run(self._attempt) if self._ahead() < AHEAD else None
         aside.do(self._carry_out_all)
         if decision is not None:
-            self._tell(decision)
+            self._report(decision)
         return decision is not None
 
     def _attempt(self) -> Decision | None:
@@ -206,7 +206,7 @@ class Driver:
         wake = self.scheduler.next_wake()
         return None if wake is None else max(0.0, wake - self.scheduler.clock())
 
-    def _tell(self, decision: Decision) -> None:
+    def _report(self, decision: Decision) -> None:
         if self._on_decision is not None:
             self._on_decision(decision)
         if decision.result == "scheduled":
@@ -250,12 +250,12 @@ class Driver:
         self._cycles.discard(task)
         self._evictions.discard(task)
         if not task.cancelled() and task.exception() is not None:
-            log.error("while binding or evicting", exc_info=task.exception())
+            log.error("binding or eviction failed", exc_info=task.exception())
         self._wake.set()
 
     async def _bind(self, cycle: BindingCycle) -> None:
         try:
-            await self.statuses.settled(cycle.pod.uid)  # lest an older failure be told after it is bound
+            await self.statuses.settled(cycle.pod.uid)  # no older failure is written after the binding
             status = await cycle.run()
         except asyncio.CancelledError:
             stopping = Status(Code.ERROR, "the scheduler is stopping")
@@ -273,7 +273,7 @@ class Driver:
                 evaluatedNodes=cycle.evaluated_nodes,
                 feasibleNodes=cycle.feasible_nodes,
             )
-        elif _told_before(cycle.pod, status.message):
+        elif _failed_before(cycle.pod, status.message):
             verbose(log, 2, "Failed to bind pod again", pod=pod, node=node_name, err=status.message)
         else:
             failed(log, "Failed to bind pod", pod=pod, node=node_name, err=status.message)
@@ -299,6 +299,6 @@ class Driver:
         self._wake.set()
 
 
-def _told_before(pod: PodInfo, message: str) -> bool:
+def _failed_before(pod: PodInfo, message: str) -> bool:
     """Whether the pod's last attempt ended in the same words."""
     return any(c.type == "PodScheduled" and c.message == message for c in pod.status.conditions)

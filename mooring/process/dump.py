@@ -42,8 +42,8 @@ def _amounts(amounts: dict[str, int]) -> str:
 
 def _queued(queued: QueuedPodInfo) -> str:
     refused = ", ".join(sorted(queued.unschedulable_plugins | queued.pending_plugins))
-    told = (
+    rejected = (
         f" gated by {queued.gating_plugin}" if queued.gated else f" refused by {refused}" if refused else ""
     )
     tried = f"attempts={queued.attempts} since={format_time(queued.timestamp)}"
-    return f"  {queued.place.value}: {queued.pod.key} uid={queued.pod.uid} {tried}{told}"
+    return f"  {queued.place.value}: {queued.pod.key} uid={queued.pod.uid} {tried}{rejected}"

@@ -52,17 +52,17 @@ class JsonFormatter(logging.Formatter):
     """One JSON object a line, with the keys of Kubernetes' JSON logs."""
 
     def format(self, record: logging.LogRecord) -> str:
-        told: dict[str, Any] = {
+        entry: dict[str, Any] = {
             "ts": round(record.created * 1000, 4),
             "caller": f"{record.filename}:{record.lineno}",
             "msg": record.getMessage(),
         }
         if record.levelno <= logging.INFO:
-            told["v"] = logging.INFO - record.levelno
-        told.update(getattr(record, "fields", {}))
+            entry["v"] = logging.INFO - record.levelno
+        entry.update(getattr(record, "fields", {}))
         if record.exc_info:
-            told["stacktrace"] = self.formatException(record.exc_info)
-        return msgspec.json.encode(told, enc_hook=str).decode()
+            entry["stacktrace"] = self.formatException(record.exc_info)
+        return msgspec.json.encode(entry, enc_hook=str).decode()
 
 
 def quoted(value: object) -> str:

@@ -169,7 +169,7 @@ class SchedulerProcess:
 
     def end(self, why: str) -> None:
         """Ask the process to end in order."""
-        log.info("ending: %s", why)
+        log.info("shutting down: %s", why)
         self._ended.set()
 
     def dump(self) -> None:

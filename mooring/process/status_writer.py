@@ -31,11 +31,11 @@ def status_patch(
     """A strategic merge patch. The UID protects a new pod with the same name."""
     status: dict[str, Any] = {}
     if condition is not None:
-        told = msgspec.to_builtins(condition)
+        written = msgspec.to_builtins(condition)
         known = next((c for c in pod.status.conditions if c.type == condition.type), None)
         if known is None or known.status != condition.status:
-            told["lastTransitionTime"] = format_time(now)
-        status["conditions"] = [told]
+            written["lastTransitionTime"] = format_time(now)
+        status["conditions"] = [written]
     if nominated_node is not None:
         status["nominatedNodeName"] = nominated_node or None
     return {"metadata": {"uid": pod.uid}, "status": status}
@@ -124,7 +124,7 @@ class StatusWriter:
             return False
         if not self._out_of_reach:
             self._out_of_reach = True
-            log.warning("cannot write pods' statuses: %s; trying again", failure)
+            log.warning("cannot write pod statuses: %s; retrying", failure)
         return True
 
     async def settled(self, uid: str) -> None:

@@ -304,4 +304,4 @@ def test_the_same_object_twice() -> None:
     assert len(load_sources([(one, "a"), (one, "b")]).objects) == 1
     found = load_sources([(one, "a"), (other, "b")])
     assert len(found.objects) == 1
-    assert str(found.problems[0]) == "b: Pod default/web: described twice, and differently (first in a)"
+    assert str(found.problems[0]) == "b: Pod default/web: defined twice with different content (first in a)"

@@ -236,12 +236,12 @@ def test_a_refusal_keeps_all_that_the_server_said() -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b"", "the server answered 502"),
-        (b"<h1>Bad\n  Gateway</h1>", "the server answered 502: <h1>Bad Gateway</h1>"),
-        (b"x" * 2_000_000, "the server answered 502: " + "x" * 300 + "…"),
-        (b'{"kind": "Status", "message": null, "code": null}', "the server answered 502: {"),
-        (b"\xff\xfe", "the server answered 502: \ufffd\ufffd"),
-        (b"[" * 100_000, "the server answered 502: [["),
+        (b"", "the server returned 502"),
+        (b"<h1>Bad\n  Gateway</h1>", "the server returned 502: <h1>Bad Gateway</h1>"),
+        (b"x" * 2_000_000, "the server returned 502: " + "x" * 300 + "…"),
+        (b'{"kind": "Status", "message": null, "code": null}', "the server returned 502: {"),
+        (b"\xff\xfe", "the server returned 502: \ufffd\ufffd"),
+        (b"[" * 100_000, "the server returned 502: [["),
     ],
 )
 def test_a_refusal_that_is_no_status_shows_its_beginning(body: bytes, message: str) -> None:

@@ -246,7 +246,7 @@ def test_a_plugin_that_misbehaves_is_told_without_what_it_printed(
         (
             V1,
             {"clientCertificateData": "x", "clientKeyData": "hush"},
-            "status.clientCertificateData: found what",
+            "status.clientCertificateData: cannot load",
         ),
         (V1, {"token": "abc", "expirationTimestamp": "soon"}, "printed no ExecCredential: "),
     ],
@@ -264,7 +264,7 @@ def test_credentials_that_cannot_be_used_are_told(
 def test_a_plugin_that_hangs_is_ended(plugin: Plugin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mooring.client.credentials.program.TIME_LIMIT", 1.0)
     plugin.path.write_text("#!/bin/sh\necho $$ > $(dirname $0)/pid\nexec sleep 60\n")
-    with pytest.raises(CredentialsError, match="did not end within"):
+    with pytest.raises(CredentialsError, match="did not exit within"):
         headers(plugin.loaded())
     pid = plugin.folder / "pid"
     if pid.exists() and pid.read_text():  # it may have been ended before it could say who it is

@@ -226,8 +226,8 @@ V1 = "client.authentication.k8s.io/v1"
     [
         ("", "current-context: found nothing, expected one, but there is none"),
         ("a: [", "line 2, column 1: not YAML"),
-        ("- 1", "found no single YAML object, expected a kubeconfig"),
-        ("a: 1\n---\nb: 2", "found no single YAML object, expected a kubeconfig"),
+        ("- 1", "not a single YAML object; expected a kubeconfig"),
+        ("a: 1\n---\nb: 2", "not a single YAML object; expected a kubeconfig"),
         ({"kind": "Pod"}, 'kind: found "Pod", expected Config'),
         (config(name="it") | {"current-context": "x"}, 'current-context: found "x", expected one of "it"'),
         (config(contexts=[{"name": "it", "context": {"cluster": "it"}}]),
@@ -267,7 +267,7 @@ def test_users_that_are_none_are_told_without_secrets(tmp_path: Path, users: Any
         ({"client-key-data": encoded(b"x"), "client-key": "y"},
          "client-key: mutually exclusive with client-key-data"),
         ({"client-certificate-data": encoded(b"x"), "client-key-data": encoded(b"hush")},
-         'users["it"].user.client-certificate: found what does not load'),
+         'users["it"].user.client-certificate: cannot load'),
         ({"client-certificate": "no", "client-key": "no"}, "no: client-certificate: cannot be read"),
         ({"token": "abc", "as-groups": ["dev"]}, "as: found nothing, expected the user to act as"),
         ({"tokenFile": "missing"}, "missing: tokenFile: cannot be read: No such file or directory"),
@@ -341,7 +341,7 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
         load_credentials(str(tmp_path / "bytes"))
     with (tmp_path / "huge").open("wb") as file:
         file.truncate(10 * 1024**2)
-    with pytest.raises(CredentialsError, match="huge: kubeconfig: found more than"):
+    with pytest.raises(CredentialsError, match="huge: kubeconfig: file exceeds"):
         load_credentials(str(tmp_path / "huge"))
 
 

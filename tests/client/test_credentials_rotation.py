@@ -91,7 +91,10 @@ def test_a_token_that_cannot_be_read_at_the_moment_is_used_on(
     with caplog.at_level(logging.WARNING):
         asyncio.run(main())
     (record,) = caplog.records
-    assert "tokenFile: cannot be read: No such file or directory; going on with" in record.getMessage()
+    assert (
+        "tokenFile: cannot be read: No such file or directory; keeping the previous credentials"
+        in record.getMessage()
+    )
     assert "first" not in record.getMessage()
 
 

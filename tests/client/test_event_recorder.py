@@ -348,7 +348,7 @@ def test_the_oldest_events_are_dropped_where_too_many_wait(
         assert names == {f"p{number}" for number in [*range(first), *range(30, 40)]}
         assert recorder.dropped == 40 - first - 10
         assert most == events.WORKERS
-        assert caplog.text.count("takes fewer events than there are") == 1
+        assert caplog.text.count("is too slow for the events") == 1
 
     recording(scenario)
 

@@ -126,7 +126,7 @@ def test_a_certificate_that_does_not_load_is_told_without_its_key() -> None:
         Proof(certificate=mine.certificate, key=other.key),
         Proof(certificate=b"nonsense", key=b"secret"),
     ):
-        with pytest.raises(CredentialsError, match="client-certificate: found what does not load") as caught:
+        with pytest.raises(CredentialsError, match="client-certificate: cannot load") as caught:
             trusting(proof=proof)
         assert "secret" not in str(caught.value)
         assert "PRIVATE" not in str(caught.value)
@@ -297,17 +297,17 @@ def test_socks_proxies_resolve_names_themselves(host: str) -> None:
         (
             Proxy("http", "127.0.0.1", 0, "me", "hush"),
             b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n",
-            r"proxy http://127.0.0.1:\d+: it refused the tunnel to 127.0.0.1:9: 407 Proxy Authentication",
+            r"proxy http://127.0.0.1:\d+: tunnel to 127.0.0.1:9 refused: 407 Proxy Authentication",
         ),
-        (Proxy("http", "127.0.0.1", 0), b"garbage\r\n\r\n", "its answer is not HTTP"),
-        (Proxy("http", "127.0.0.1", 0), b"HTTP/1.1 200", "it closed the connection"),
-        (Proxy("http", "127.0.0.1", 0), b"x" * 100_000, "its answer is longer than 65536 bytes"),
+        (Proxy("http", "127.0.0.1", 0), b"garbage\r\n\r\n", "response is not HTTP"),
+        (Proxy("http", "127.0.0.1", 0), b"HTTP/1.1 200", "connection closed"),
+        (Proxy("http", "127.0.0.1", 0), b"x" * 100_000, "response exceeds 65536 bytes"),
         (
             Proxy("socks5", "127.0.0.1", 0),
             b"\x05\x02\x00\x01\x00",
-            r"proxy socks5://127.0.0.1:\d+: it refused the tunnel to 127.0.0.1:9: not allowed",
+            r"proxy socks5://127.0.0.1:\d+: tunnel to 127.0.0.1:9 refused: not allowed",
         ),
-        (Proxy("socks5", "127.0.0.1", 0, "me", "hush"), b"", "does not accept the user name and password"),
+        (Proxy("socks5", "127.0.0.1", 0, "me", "hush"), b"", "user name and password rejected"),
     ],
 )
 def test_a_proxy_that_refuses_is_told_without_the_password(proxy: Proxy, refuse: bytes, cause: str) -> None:

@@ -136,7 +136,7 @@ def test_watches_that_end_as_they_begin_are_no_hot_loop(caplog: pytest.LogCaptur
         cluster.watches[0].end()
         await asyncio.sleep(10 * MINUTE)
         assert 10 <= len(cluster.asked("watch")) <= 30
-        assert caplog.text.count("ends watches of pods as soon as they begin") == 1
+        assert caplog.text.count("closes watches of pods as soon as they start") == 1
 
     following_pods(scenario)
 

@@ -131,7 +131,7 @@ def test_what_concerns_the_whole_server_is_told_once_for_all_kinds(caplog: pytes
             assert informers.not_synced() == []
         warnings = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
         assert len(warnings) == 1
-        assert "does not accept the credentials (Unauthorized)" in warnings[0]
+        assert "rejected the credentials (Unauthorized)" in warnings[0]
 
     virtual_time.run(main())
 

@@ -26,7 +26,7 @@ def test_a_story_that_goes_wrong_is_a_failure(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(Stage, "pass_time", lambda stage, seconds: None)
     done = CliRunner().invoke(demo, ["delay"])
     assert done.exit_code == 1
-    assert "this did not come true: right after it, it is bound" in done.output
+    assert "check failed: right after it, it is bound" in done.output
 
 
 def test_the_tour_explains_a_pod_that_is_placed_and_one_that_is_pending() -> None:

@@ -41,7 +41,7 @@ class TestAtTheStart:
             proxy.cut()
             later = cluster.kubeconfig(token=cluster.token("mooring", "mooring"), server=proxy.server)
             with Replica(cluster.folder, configuration(later, SCHEDULER)) as replica:
-                replica.says(proxy.server, "trying again")
+                replica.says(proxy.server, "retrying")
                 proxy.mend()
                 scene.pod("web")
                 assert scene.bound("web") == [node]
@@ -52,7 +52,7 @@ class TestAtTheStart:
         server = f"https://127.0.0.1:{free_port()}"
         nowhere = cluster.kubeconfig(server=server)
         with Replica(cluster.folder, configuration(nowhere, SCHEDULER)) as replica:
-            line = replica.says(server, "trying again")
+            line = replica.says(server, "retrying")
             assert "refused" in line
             assert replica.end() == 0
             assert complaints(replica) == [line]
@@ -61,7 +61,7 @@ class TestAtTheStart:
         wrong = cluster.kubeconfig(ca=another_ca)
         with Replica(cluster.folder, configuration(wrong, SCHEDULER)) as replica:
             line = replica.says("certificate")
-            assert "trying again" in line
+            assert "retrying" in line
             assert replica.end() == 0
             assert complaints(replica) == [line]
 
@@ -77,7 +77,7 @@ class TestAtTheStart:
         file.write_text(yaml.safe_dump(config))
         node = scene.node("a")
         with Replica(cluster.folder, configuration(file, SCHEDULER)) as replica:
-            line = replica.says("the API server does not accept the credentials")
+            line = replica.says("the API server rejected the credentials")
             assert "Unauthorized" in line
             assert "that-was-once-a-token" not in replica.log
             assert complaints(replica) == [line]

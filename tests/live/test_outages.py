@@ -50,7 +50,7 @@ def test_connections_cut(
                 backlog.fill()
             backlog.under_way(20)
             proxy.cut()
-            replica.says("trying again")
+            replica.says("retrying")
             proxy.mend()
             backlog.drained()
             proxy.cut()

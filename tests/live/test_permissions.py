@@ -68,10 +68,10 @@ def test_patch_pods_status_and_create_events(scene: Scene) -> None:
         assert scene.bound("web") == [node]
         line = replica.says("Failed to update pod status", f"{scene.namespace}/huge")
         assert 'cannot patch resource \\"pods/status\\"' in line
-        replica.says("event", "refused, and so will be others", 'cannot create resource "events"')
+        replica.says("event", "rejected, and others like it", 'cannot create resource "events"')
         large = scene.node("b", cpu="32")
         assert scene.bound("huge", "vast") == [large, large]
-        assert len(replica.lines("refused, and so will be others")) == 1
+        assert len(replica.lines("rejected, and others like it")) == 1
         assert replica.end() == 0
 
 

@@ -120,4 +120,4 @@ def test_an_exception_is_the_askers_and_a_bad_object_is_passed_over(caplog: pyte
 
     assert run(story) == ["attempt", "good"]
     assert [record.levelname for record in caplog.records] == ["WARNING"]
-    assert "makes no sense; passed over" in caplog.text
+    assert "makes no sense; skipped" in caplog.text

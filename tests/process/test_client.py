@@ -230,7 +230,7 @@ class TestWrites:
             pass
 
         async def scenario(server: Server, client: LiveClient, info: PodInfo) -> None:
-            with pytest.raises(TypeError, match="Widget: the scheduler knows no such kind"):
+            with pytest.raises(TypeError, match="Widget: unknown kind"):
                 await client.patch(Widget(), {})
 
         with_a_pod(scenario)

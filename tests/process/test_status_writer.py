@@ -176,7 +176,7 @@ class TestFailures:
 
         writing(scenario)
         assert [record.levelname for record in caplog.records] == ["WARNING"]
-        assert "cannot write pods' statuses: fake: connection re" in caplog.text
+        assert "cannot write pod statuses: fake: connection re" in caplog.text
 
     def test_a_pod_that_keeps_failing_is_given_up(self) -> None:
         async def scenario(it: Writing) -> None:

@@ -123,14 +123,14 @@ class Credentials:
         """
         async with self._lock:
             if self.access is not refused if refused else time.monotonic() < self.fresh_until:
-                return  # somebody else just did
+                return  # another task has just renewed it
             try:
                 proof = await self._identity.prove() if self._secure else Proof()
                 tls = self._context(proof) if self._secure else None
             except CredentialsError as error:
                 if not self.fresh_until or not isinstance(self._identity, PlainIdentity):
                     raise
-                log.warning("%s; going on with what was read before", error)
+                log.warning("%s; keeping the previous credentials", error)
                 self.fresh_until = time.monotonic() + _TRY_AGAIN_IN
                 return
             own = [("Authorization", proof.authorization)] if proof.authorization else []

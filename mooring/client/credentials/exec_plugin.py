@@ -65,7 +65,7 @@ class ExecIdentity:
         terminal = sys.stdin is not None and sys.stdin.isatty()
         if mode == "Always" and not terminal:
             raise CredentialsError(
-                f"{self._where}: needs a terminal (interactiveMode Always), and there is none"
+                f"{self._where}: needs a terminal (interactiveMode Always), but there is none"
             )
         return mode != "Never" and terminal
 
@@ -75,7 +75,7 @@ class ExecIdentity:
         try:
             printed = await run_program(self._command, self._plugin.args, environ, interactive)
         except TimeoutError:
-            raise CredentialsError(f"{self._where}: did not end within {TIME_LIMIT:.0f} s") from None
+            raise CredentialsError(f"{self._where}: did not exit within {TIME_LIMIT:.0f} s") from None
         except OSError as error:
             raise CredentialsError(f"{self._where}: cannot be run: {error.strerror}{self._hint()}") from None
         except OverflowError:
@@ -91,7 +91,7 @@ class ExecIdentity:
         spec: dict[str, Any] = {"interactive": interactive}
         if self._plugin.provide_cluster_info:
             cluster = self._choice.cluster
-            told: dict[str, Any] = {
+            info: dict[str, Any] = {
                 "server": self._server,
                 "tls-server-name": cluster.tls_server_name,
                 "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify,
@@ -100,9 +100,9 @@ class ExecIdentity:
                 "disable-compression": cluster.disable_compression,
                 "config": cluster.exec_config(),
             }
-            spec["cluster"] = {name: value for name, value in told.items() if value}
-        info = {"kind": "ExecCredential", "apiVersion": self._plugin.api_version, "spec": spec}
-        return msgspec.json.encode(info).decode()
+            spec["cluster"] = {name: value for name, value in info.items() if value}
+        credential = {"kind": "ExecCredential", "apiVersion": self._plugin.api_version, "spec": spec}
+        return msgspec.json.encode(credential).decode()
 
     def _hint(self) -> str:
         """The kubeconfig's advice on how to install the plugin, without what could upset a terminal."""

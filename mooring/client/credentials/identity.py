@@ -105,7 +105,5 @@ def content_of(source: bytes | Path, field: str) -> bytes:
     except OSError as error:
         raise CredentialsError(f"{source}: {field}: cannot be read: {error.strerror}") from None
     if len(content) > _LARGEST_FILE:
-        raise CredentialsError(
-            f"{source}: {field}: found more than {_LARGEST_FILE} bytes, expected at most that"
-        )
+        raise CredentialsError(f"{source}: {field}: file exceeds {_LARGEST_FILE} bytes")
     return content

@@ -206,7 +206,7 @@ def _read(path: Path) -> _File:
     if isinstance(tree, ValueError):
         raise CredentialsError(f"{path}: {tree}")
     if not isinstance(tree, dict) or len(trees) > 1:
-        raise CredentialsError(f"{path}: found no single YAML object, expected a kubeconfig")
+        raise CredentialsError(f"{path}: not a single YAML object; expected a kubeconfig")
     if tree.get("kind", "Config") != "Config":
         raise CredentialsError(f"{path}: kind: found {show(tree['kind'])}, expected Config")
     stripped = strip_nulls(tree)

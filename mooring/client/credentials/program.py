@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 LARGEST_OUTPUT = 1024**2
-TIME_LIMIT = 60.0  # seconds, for a program that asks nobody anything
+TIME_LIMIT = 60.0  # seconds, for a program that needs no input
 _END_IN = 5.0
 
 
@@ -43,7 +43,7 @@ async def run_program(
             printed = await _finish(process, interactive)
     except BaseException:
         _end(process, interactive)
-        with suppress(TimeoutError):  # whoever keeps its pipes open from elsewhere is not waited for
+        with suppress(TimeoutError):  # do not wait for other processes that keep its pipes open
             await asyncio.wait_for(_finish(process, interactive), _END_IN)
         raise
     if len(printed.output) > LARGEST_OUTPUT:

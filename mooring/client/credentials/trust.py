@@ -62,7 +62,7 @@ def _load_certificate(context: ssl.SSLContext, proof: Proof) -> None:
         context.load_cert_chain(path, password=_no_password)
     except ssl.SSLError as error:
         raise CredentialsError(
-            f"{proof.field}: found what does not load ({error.reason or 'no PEM'}), "
+            f"{proof.field}: cannot load ({error.reason or 'no PEM'}), "
             "expected a certificate and its unencrypted key, both PEM"
         ) from None
     finally:

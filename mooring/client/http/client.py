@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from mooring.client.errors import Unreachable
 from mooring.client.http.connection import Connection, Response
-from mooring.client.http.failures import told
+from mooring.client.http.failures import describe
 from mooring.client.http.lines import LineConnection
 from mooring.client.http.route import Route
 
@@ -129,12 +129,12 @@ class HttpClient:
         tls = self.tls
         try:
             if self._closed.is_set():
-                raise ConnectionAbortedError("closed by this side")
+                raise ConnectionAbortedError("closed by the client")
             async with asyncio.timeout(_CONNECT_IN) as limit:
                 connection = await self._route.open(make, tls)
             if self._closed.is_set():
                 connection.close()
-                raise ConnectionAbortedError("closed by this side")
+                raise ConnectionAbortedError("closed by the client")
         except TimeoutError as error:
             cause = TimeoutError(f"no connection within {_CONNECT_IN:.0f} s") if limit.expired() else error
             raise self._unreachable(cause, method, path, sent=False) from error
@@ -193,4 +193,4 @@ class HttpClient:
         self._sweeper = loop.call_later(_SWEEP_EVERY, self._sweep) if self._busy or self._idle else None
 
     def _unreachable(self, error: Exception, method: str, path: str, *, sent: bool = True) -> Unreachable:
-        return Unreachable(self._server, told(error), request=f"{method} {path}", sent=sent)
+        return Unreachable(self._server, describe(error), request=f"{method} {path}", sent=sent)

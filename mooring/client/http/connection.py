@@ -71,11 +71,11 @@ class Connection(asyncio.Protocol):
 
     def expire(self) -> None:
         """The request took too long."""
-        self.fail(TimeoutError("the answer took too long" if self.answered else "no answer in time"))
+        self.fail(TimeoutError("timed out while reading the response" if self.answered else "timed out"))
 
     def close(self) -> None:
         """Close at once; a request under way fails."""
-        self.fail(ConnectionAbortedError("closed by this side"))
+        self.fail(ConnectionAbortedError("closed by the client"))
 
     def fail(self, error: Exception) -> None:
         self.usable = False
@@ -148,7 +148,7 @@ class Connection(asyncio.Protocol):
     def on_body(self, chunk: bytes) -> None:
         self._size += len(chunk)
         if self._size > LARGEST_BODY:
-            raise ValueError(f"the answer is longer than {LARGEST_BODY} bytes")
+            raise ValueError(f"response body exceeds {LARGEST_BODY} bytes")
         self._chunks.append(chunk)
 
     def on_message_complete(self) -> None:

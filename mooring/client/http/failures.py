@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 
 
-def told(error: Exception) -> str:
+def describe(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the certificate is not trusted: {error.verify_message}"
     if isinstance(error, ssl.SSLError) and error.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST"):

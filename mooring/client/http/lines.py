@@ -56,7 +56,7 @@ class LineConnection(Connection):
             self._partial.append(first)
             self._partial_size += len(first)
             if self._partial_size > LONGEST_LINE:
-                raise ValueError(f"a line of the watch is longer than {LONGEST_LINE} bytes")
+                raise ValueError(f"watch event exceeds {LONGEST_LINE} bytes")
         if rest:
             self._take_lines([b"".join(self._partial), *rest[:-1]])
             self._partial = [rest[-1]] if rest[-1] else []

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from mooring.client.http.failures import told
+from mooring.client.http.failures import describe
 
 _LARGEST_ANSWER = 64 * 1024
 _SOCKS_REFUSALS = {
@@ -39,7 +39,7 @@ class Proxy(msgspec.Struct, frozen=True):
         try:
             transport, talk = await loop.create_connection(_Talk, self.host, self.port, ssl=context)
         except OSError as error:
-            raise ConnectionError(f"proxy {self}: {told(error)}") from error
+            raise ConnectionError(f"proxy {self}: {describe(error)}") from error
         try:
             if self.scheme == "socks5":
                 await self._socks(transport, talk, host, port)
@@ -48,7 +48,7 @@ class Proxy(msgspec.Struct, frozen=True):
         except BaseException as error:
             transport.abort()
             if isinstance(error, OSError | ValueError):
-                raise ConnectionError(f"proxy {self}: {told(error)}") from error
+                raise ConnectionError(f"proxy {self}: {describe(error)}") from error
             raise
         return transport
 
@@ -63,9 +63,9 @@ class Proxy(msgspec.Struct, frozen=True):
         first = answer.partition(b"\r\n")[0].decode("latin-1")
         version, _, status = first.partition(" ")
         if not version.startswith("HTTP/"):
-            raise ValueError("its answer is not HTTP")
+            raise ValueError("response is not HTTP")
         if not status.startswith("2"):
-            raise ValueError(f"it refused the tunnel to {target}: {status}")
+            raise ValueError(f"tunnel to {target} refused: {status}")
 
     async def _socks(self, transport: asyncio.Transport, talk: _Talk, host: str, port: int) -> None:
         """RFC 1928, with the names and passwords of RFC 1929."""
@@ -74,17 +74,17 @@ class Proxy(msgspec.Struct, frozen=True):
         version, method = await talk.take(_exactly(2))
         if version != 5 or method != (2 if secret else 0):
             raise ValueError(
-                "it asks for another way to log in" if version == 5 else "its answer is not SOCKS5"
+                "unsupported authentication method requested" if version == 5 else "response is not SOCKS5"
             )
         if secret:
             transport.write(b"\x01" + _counted(self.username.encode()) + _counted(self.password.encode()))
             if (await talk.take(_exactly(2)))[1] != 0:
-                raise ValueError("it does not accept the user name and password")
+                raise ValueError("user name and password rejected")
         transport.write(b"\x05\x01\x00" + _socks_address(host) + port.to_bytes(2, "big"))
         _, refusal, _, kind, length = await talk.take(_exactly(5))
         if refusal:
             why = _SOCKS_REFUSALS.get(refusal, str(refusal))
-            raise ValueError(f"it refused the tunnel to {host}:{port}: {why}")
+            raise ValueError(f"tunnel to {host}:{port} refused: {why}")
         await talk.take(_exactly({1: 3, 3: length, 4: 15}.get(kind, 0) + 2))  # the address it goes out from
 
 
@@ -100,9 +100,9 @@ class _Talk(asyncio.Protocol):
         """The first bytes, up to where `end` says they end; it says 0 while there are too few."""
         while not (size := end(self._buffer)):
             if self._ended:
-                raise ConnectionResetError("it closed the connection")
+                raise ConnectionResetError("connection closed")
             if len(self._buffer) > _LARGEST_ANSWER:
-                raise ValueError(f"its answer is longer than {_LARGEST_ANSWER} bytes")
+                raise ValueError(f"response exceeds {_LARGEST_ANSWER} bytes")
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
         taken = bytes(self._buffer[:size])

@@ -70,7 +70,7 @@ class Applier:
     def _resource(self, tree: Mapping[str, Any], source: str) -> ApiResource[KubeObject]:
         api_version, kind = tree.get("apiVersion"), tree.get("kind")
         if not isinstance(kind, str) or not isinstance(api_version, str) or not kind or not api_version:
-            raise ManifestError(f"{source}: an object without kind or apiVersion: {tree!s:.80}")
+            raise ManifestError(f"{source}: object without kind or apiVersion: {tree!s:.80}")
         found = self._registry.of_kind(api_version, kind)
         if found is None:
             raise ManifestError(

@@ -95,7 +95,7 @@ class PlainView:
     """A line for every decision and every piece of news; the counts once they rest."""
 
     def __init__(self) -> None:
-        self._told = self._last = Counts()
+        self._shown = self._last = Counts()
 
     def decided(self, decision: Decision) -> None:
         where = decision.node or decision.result
@@ -105,8 +105,8 @@ class PlainView:
         click.echo(f"{_now()} {message}", err=trouble)
 
     def refresh(self, counts: Counts) -> None:
-        if counts == self._last != self._told:
-            self._told = counts
+        if counts == self._last != self._shown:
+            self._shown = counts
             click.echo(f"{_now()} {counts}")
         self._last = counts
 

@@ -20,7 +20,7 @@ from mooring.runtime.registry import Registry
 from mooring.serving.messages import Handler
 
 USER_AGENT = f"mooring/{__version__}"
-TURN = 0.02  # seconds of scheduling at a time; where nobody's answers are waited for, longer turns pay
+TURN = 0.02  # seconds of scheduling at a time; without network latency, longer turns pay off
 LAST_WORDS = 2.0  # seconds for events that are not posted yet
 
 

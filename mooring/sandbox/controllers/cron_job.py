@@ -21,7 +21,7 @@ from mooring.sandbox.controllers.pod_controller import namespace_terminating
 from mooring.sandbox.controllers.statuses import status_changes
 
 SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
-MANY = 100  # starts missed in a row, which is told
+MANY = 100  # starts missed in a row, which is recorded
 
 
 class _Unclear(Exception):  # noqa: N818 - it says what the schedule is
@@ -54,7 +54,7 @@ class CronJobController(Controller):
         after = 0.0
         if old is not None and _timing(old) != _timing(new):
             # a new schedule holds from now on: what it would have said before does not count
-            with suppress(_Unclear):  # that is told when it is looked at
+            with suppress(_Unclear):  # reported when it is synced
                 after = _due(new, self.context.clock()).wait
         self.enqueue(new.key, after)
 

@@ -161,7 +161,7 @@ class DaemonSetController(PodController[DaemonSet]):
             elif pods is not None:
                 delete += [pod for pod in pods if not pod.terminating]
         for name, pods in look.pods.items():
-            if self.nodes.get(name) is None:  # nobody else will ever see to pods that wait for such a node
+            if self.nodes.get(name) is None:  # no other controller handles pods of such a node
                 delete += [pod for pod in pods if not pod.spec.node_name and not pod.terminating]
         await self._take(look, Steps(delete, create))
 

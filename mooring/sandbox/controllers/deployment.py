@@ -215,7 +215,7 @@ class _Turn:
             if refusal.conflict:
                 return await self._resolve_conflict(name)
             if not namespace_terminating(refusal):
-                await self._tell_refused(name, refusal)
+                await self._record_refusal(name, refusal)
             raise
         self._new = new
         if size > 0:
@@ -239,7 +239,7 @@ class _Turn:
         self._status.collision_count = (self._status.collision_count or 0) + 1
         return None
 
-    async def _tell_refused(self, name: str, refusal: ApiError) -> None:
+    async def _record_refusal(self, name: str, refusal: ApiError) -> None:
         message = f'Failed to create new replica set "{name}": {refusal}'
         if has_deadline(self._deployment):
             self._progressing("ReplicaSetCreateError", message, "False")

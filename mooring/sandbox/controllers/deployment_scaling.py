@@ -85,7 +85,7 @@ def sizes_of_old(deployment: Deployment, new: ReplicaSet, old: Iterable[ReplicaS
     for rs in active:
         unhealthy = rs.spec.replicas - rs.status.available_replicas
         if unhealthy < 0 < room:
-            return []  # it has just shrunk and not told yet how many are left
+            return []  # it has just shrunk and not reported yet how many are left
         removed = min(room, unhealthy)
         sizes[rs.name] -= removed
         room -= removed

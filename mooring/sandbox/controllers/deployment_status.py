@@ -145,12 +145,12 @@ def note_progress(
         said = ("False", TIMED_OUT, f"{who} has timed out progressing.")
     else:
         return
-    told = condition(PROGRESSING, *said, stamp)
+    progressing = condition(PROGRESSING, *said, stamp)
     if said[1] == "ReplicaSetUpdated" and current is not None:  # each step is a new start of the time
         if current.status == "True":
-            told.last_transition_time = current.last_transition_time
+            progressing.last_transition_time = current.last_transition_time
         remove_condition(status, PROGRESSING)
-    set_condition(status, told)
+    set_condition(status, progressing)
 
 
 def _progressed(before: DeploymentStatus, after: DeploymentStatus) -> bool:

@@ -29,7 +29,7 @@ from mooring.client.errors import ApiError
 from mooring.client.port import PatchType
 
 DELETION_TIMEOUT = 120.0  # seconds within which an evicted pod should be deleted
-STALE_CONDITION = 120.0  # seconds after which a pod that was to be disrupted and was not is told so
+STALE_CONDITION = 120.0  # seconds after which a pod that was to be disrupted and was not is marked so
 PAUSE = 0.05  # pods change in crowds: a status that is late by so little serves as well
 ALLOWED = "DisruptionAllowed"
 
@@ -226,10 +226,10 @@ class DisruptionController(Controller):
 
     def _disrupted(self, budget: PodDisruptionBudget, pods: list[Pod]) -> dict[str, str]:
         """The evictions that were granted and have not been seen yet. They are not waited for for ever."""
-        told, now = budget.status.disrupted_pods, self.context.clock()
+        disrupted, now = budget.status.disrupted_pods, self.context.clock()
         found: dict[str, str] = {}
-        for pod in pods if told else ():
-            since = told.get(pod.name)
+        for pod in pods if disrupted else ():
+            since = disrupted.get(pod.name)
             if since is None or pod.terminating:
                 continue
             left = parse_time(since) + DELETION_TIMEOUT - now

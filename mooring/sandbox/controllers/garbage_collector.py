@@ -80,8 +80,8 @@ class GarbageCollector(Controller):
         self._dependents: dict[str, dict[str, None]] = {}  # the uids of those who name an owner, by its uid
         self._kinds: dict[tuple[str, str], ServedKind] = {}  # by group and kind
         self._kind_of: dict[str, str] = {}  # by the name of a resource
-        self._followed: set[str] = set()  # resources that are followed for nobody else
-        self._told: set[str] = set()  # resources whose changes come here
+        self._followed: set[str] = set()  # resources that only this controller follows
+        self._subscribed: set[str] = set()  # resources whose changes come here
         self._unmapped: set[str] = set()  # objects with owners of a kind that is not served
         self._absent: dict[tuple[OwnerReference, str], None] = {}  # owners that were found to be gone
         self.enqueue(_DISCOVER)
@@ -102,7 +102,7 @@ class GarbageCollector(Controller):
         self._kind_of = {one.resource.name: one.kind for one in served}
         for name in self._followed - self._kind_of.keys():
             self._followed.discard(name)
-            self._told.discard(name)
+            self._subscribed.discard(name)
             self.cache.forget(name)
         for one in served:
             name = one.resource.name
@@ -110,8 +110,8 @@ class GarbageCollector(Controller):
             if collection is None:
                 collection = self.cache.follow(one.resource)
                 self._followed.add(name)
-            if name not in self._told:
-                self._told.add(name)
+            if name not in self._subscribed:
+                self._subscribed.add(name)
                 collection.subscribe(partial(self._changed, collection))
         with suppress(TimeoutError):  # a kind that cannot be listed must not hold up all others
             async with asyncio.timeout(_PATIENCE):

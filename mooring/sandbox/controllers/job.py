@@ -141,7 +141,7 @@ class JobController(PodController[Job]):
         surplus = _surplus(tally, active - wanted)
         if surplus:
             for pod in surplus:
-                await self.release(pod)  # it did not fail: nobody counts it
+                await self.release(pod)  # it did not fail and is not counted
             await self._delete_all(job, surplus)
             return
         missing = wanted - active - (len(tally.terminating) if waits_for_failed(job) else 0)
@@ -215,7 +215,7 @@ class _Counting:
         self._dropped = dropped
         self._succeeded = list(tally.uncounted.succeeded)
         self._failed = list(tally.uncounted.failed)
-        self._all = True  # whether nobody is left for the next time
+        self._all = True  # whether no pod is left for the next sync
 
     async def run(self, backoff: Backoff) -> None:
         self._count({pod.uid for pod in self._tally.tracked})
@@ -240,7 +240,7 @@ class _Counting:
                 status.completion_time = self._controller.context.now()
         await self._flush()
         if finish is not None:
-            self._tell(finish)
+            self._record(finish)
 
     def _leaving(self) -> list[Pod]:
         """The pods to let go now; those that count from now on are put down."""
@@ -320,7 +320,7 @@ class _Counting:
             controller.owners.wrote(written)
             self._job = written
 
-    def _tell(self, finish: Finish) -> None:
+    def _record(self, finish: Finish) -> None:
         job, event, jobs = self._job, self._controller.event, self._controller.owners
         if finish.type != "Complete":
             event(jobs, job, "Warning", finish.reason, finish.message)

@@ -54,8 +54,8 @@ class _Findings:
         if self.undiscovered:
             found["NamespaceDeletionDiscoveryFailure"] = ("DiscoveryFailed", self.undiscovered)
         if self.failures:
-            told = ", ".join(sorted(self.failures))
-            message = f"Failed to delete all resource types, {len(self.failures)} remaining: {told}"
+            names = ", ".join(sorted(self.failures))
+            message = f"Failed to delete all resource types, {len(self.failures)} remaining: {names}"
             found["NamespaceDeletionContentFailure"] = ("ContentDeletionFailed", message)
         if self.remaining:
             each = (f"{name} has {count} resource instances" for name, count in self.remaining.items())
@@ -125,7 +125,7 @@ class NamespaceController(Controller):
                 findings.remaining.clear()  # as with kube-controller-manager, conditions do not tell of pods
                 findings.finalizers.clear()
                 break
-        await self._tell(namespace, findings.troubles())
+        await self._write_conditions(namespace, findings.troubles())
 
     async def _empty_kind(self, namespace: Namespace, served: ServedKind, findings: _Findings) -> None:
         resource = served.resource
@@ -182,7 +182,7 @@ class NamespaceController(Controller):
 
     # ---- writing
 
-    async def _tell(self, namespace: Namespace, troubles: dict[str, tuple[str, str]]) -> None:
+    async def _write_conditions(self, namespace: Namespace, troubles: dict[str, tuple[str, str]]) -> None:
         before = {one.type: one for one in namespace.status.conditions}
         after: list[dict[str, Any]] = []
         changed = False

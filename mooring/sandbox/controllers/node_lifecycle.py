@@ -102,15 +102,15 @@ class NodeLifecycle(Controller):
         node = old if new is None else new
         assert node is not None
         if old is None:
-            self._tell(node, "RegisteredNode", f"Registered Node {node.name} in Controller")
+            self._record(node, "RegisteredNode", f"Registered Node {node.name} in Controller")
         elif new is None:
-            self._tell(node, "RemovingNode", f"Removing Node {node.name} from Controller")
+            self._record(node, "RemovingNode", f"Removing Node {node.name} from Controller")
         self.enqueue(node.name)
         if self._zones.update(node.name, new):
             for name in self._zones.lost():
                 self.enqueue(name)
 
-    def _tell(self, node: Node, reason: str, what: str) -> None:
+    def _record(self, node: Node, reason: str, what: str) -> None:
         self.event(self._nodes, node, "Normal", reason, f"Node {node.name} event: {what}")
 
     def _lease_changed(self, old: Lease | None, new: Lease | None) -> None:

@@ -175,10 +175,10 @@ class _Controller(PodController[Set]):
     def _conditions(self, owner: Set, active: int, failure: ClusterError | None) -> list[Condition]:
         """Return the conditions; the first failure stays until there is none."""
         conditions = owner.status.conditions
-        told = any(condition.type == REPLICA_FAILURE for condition in conditions)
+        has_failure = any(condition.type == REPLICA_FAILURE for condition in conditions)
         if failure is None:
-            return [one for one in conditions if one.type != REPLICA_FAILURE] if told else conditions
-        if told:
+            return [one for one in conditions if one.type != REPLICA_FAILURE] if has_failure else conditions
+        if has_failure:
             return conditions
         reason = "FailedCreate" if active < owner.spec.replicas else "FailedDelete"
         condition = Condition(

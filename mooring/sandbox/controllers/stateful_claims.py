@@ -69,7 +69,7 @@ class StatefulClaims:
                 if _refers(owner, STATEFUL_SETS, set.name) or _refers(owner, PODS, pod.name)
             ]
             if any(owner.uid not in (set.uid, pod.uid) for owner in ours):
-                continue  # it was that of an earlier set or pod: nobody touches it
+                continue  # it belonged to an earlier set or pod
             conflicting = not _retains(set) and self._conflicting(set, claim, ours)
             changed |= await self._own(claim, ours, None if conflicting else wanted)
         return changed

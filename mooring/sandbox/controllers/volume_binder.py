@@ -118,7 +118,7 @@ class VolumeBinder(Controller):
             await self._bind(volume, claim)
         elif not await self._assign_default_class(claim):
             if delayed and SELECTED_NODE not in claim.metadata.annotations:
-                self._tell_waiting(claim)
+                self._record_waiting(claim)
             elif class_of(claim):
                 await self._ask_provisioner(claim)
                 return
@@ -131,7 +131,7 @@ class VolumeBinder(Controller):
         found = self._classes.get(class_of(claim))
         return found is not None and found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
-    def _tell_waiting(self, claim: PersistentVolumeClaim) -> None:
+    def _record_waiting(self, claim: PersistentVolumeClaim) -> None:
         pods = [pod.name for pod in users_of(self._pods, claim) if not pod.spec.node_name]
         if not pods:
             reason, note = WAIT_FOR_FIRST_CONSUMER, "waiting for first consumer to be created before binding"
@@ -276,7 +276,7 @@ class VolumeBinder(Controller):
                 "metadata": {"annotations": {BOUND_BY_CONTROLLER: None}},
                 "spec": {"claimRef": None},
             }
-        else:  # it was meant for the claim by whoever made it
+        else:  # it was created for this claim
             patch = {"spec": {"claimRef": {"uid": None}}}
         await self._set_phase(await self._patch_volume(volume, patch), "Available")
 

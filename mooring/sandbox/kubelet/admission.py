@@ -124,8 +124,8 @@ def _wants(spec: PodSpec, node: Node) -> bool:
 
 
 def _out_of(resource: str, requested: int, used: int, capacity: int) -> Refusal:
-    told = f"requested: {requested}, used: {used}, capacity: {capacity}"
-    return Refusal(f"OutOf{resource}", f"Node didn't have enough resource: {resource}, {told}")
+    amounts = f"requested: {requested}, used: {used}, capacity: {capacity}"
+    return Refusal(f"OutOf{resource}", f"Node didn't have enough resource: {resource}, {amounts}")
 
 
 def _failed(predicate: str, why: str) -> Refusal:

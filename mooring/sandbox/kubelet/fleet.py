@@ -72,19 +72,19 @@ class Fleet:
         came, worked, took_pods = machine.node is None, machine.failed_at is None, machine.takes_pods
         resized = old is not None and old.status.capacity != new.status.capacity
         machine.node = new
-        told = internal_ip(new)
-        if told != machine.address or not told:
-            self._settle_address(machine, told)
+        address = internal_ip(new)
+        if address != machine.address or not address:
+            self._settle_address(machine, address)
         works = not has_failed(new)
         if works != worked:
             machine.failed_at = None if works else self._clock()
         if came or resized or works != worked or took_pods != machine.takes_pods or (works and not new.ready):
-            self._tell(new.name)
+            self._notify(new.name)
 
-    def _settle_address(self, machine: Machine, told: str) -> None:
-        if told:
-            self.addresses.keep(told)
-            machine.address = told
+    def _settle_address(self, machine: Machine, address: str) -> None:
+        if address:
+            self.addresses.keep(address)
+            machine.address = address
         elif not machine.address:
             machine.address = self.addresses.take()
 
@@ -96,8 +96,8 @@ class Fleet:
         machine.address = ""
         if not machine.room.pods:
             del self._machines[old.name]
-        self._tell(old.name)
+        self._notify(old.name)
 
-    def _tell(self, name: str) -> None:
+    def _notify(self, name: str) -> None:
         for listener in self._listeners:
             listener(name)

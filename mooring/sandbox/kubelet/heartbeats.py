@@ -37,7 +37,7 @@ class Heartbeats(Controller):
         self._leases = leases
         self._nodes = context.cache.follow(NODES)
         self._next: dict[str, float] = {}  # when the lease is to be renewed
-        self._told: dict[str, float] = {}  # when the status was written last
+        self._written: dict[str, float] = {}  # when the status was written last
         self._spread = 0.0
         fleet.listen(self.enqueue)
 
@@ -46,14 +46,14 @@ class Heartbeats(Controller):
         node = None if machine is None else machine.node
         if machine is None or node is None or not machine.works:
             self._next.pop(key, None)  # once it works again, at once
-            self._told.pop(key, None)
+            self._written.pop(key, None)
             return
         now = self.context.clock()
         status = completion(node, machine.address)
         if not node.ready or self._is_status_due(key, now):
             status["conditions"] = healthy(format_time(now), node)
         if status:
-            self._told[key] = now
+            self._written[key] = now
             self._nodes.wrote(
                 await self.cluster.patch(
                     NODES, key, {"status": status}, subresource="status", kind=PatchType.STRATEGIC
@@ -63,7 +63,7 @@ class Heartbeats(Controller):
             await self._renew(node, now)
 
     def _is_status_due(self, key: str, now: float) -> bool:
-        return self._leases and now >= self._told.setdefault(key, now) + STATUS_EVERY
+        return self._leases and now >= self._written.setdefault(key, now) + STATUS_EVERY
 
     async def _renew(self, node: Node, now: float) -> None:
         name, every = node.name, self._interval()

@@ -179,7 +179,7 @@ class Kubelets(Controller):
         ip = guest.ip or address
         await self._write(pod, statuses.running(pod, address, ip, format_time(now), restarts, last))
         guest.started, guest.finished, guest.restarts, guest.backoff = now, None, restarts, backoff
-        self._tell_started(pod)
+        self._record_started(pod)
         return None if guest.script.run_time is None else now + guest.script.run_time
 
     async def _run(self, pod: Pod, guest: Guest, now: float, started: float) -> float | None:
@@ -202,12 +202,12 @@ class Kubelets(Controller):
             return None
         if guest.backoff == 0.0 or now - started > 2 * LAST_BACKOFF:
             return await self._start(pod, guest, now, end, FIRST_BACKOFF)
-        told = go_duration(guest.backoff)
-        status = statuses.crash_looping(pod, format_time(now), guest.restarts, end, told)
+        backoff = go_duration(guest.backoff)
+        status = statuses.crash_looping(pod, format_time(now), guest.restarts, end, backoff)
         await self._write(pod, status)
         guest.finished = now
         for container in pod.spec.containers:
-            note = f"Back-off restarting failed container {container.name} in pod {statuses.told(pod)}"
+            note = f"Back-off restarting failed container {container.name} in pod {statuses.pod_text(pod)}"
             self.event(self._pods, pod, "Warning", "BackOff", note)
         return now + guest.backoff
 
@@ -275,7 +275,7 @@ class Kubelets(Controller):
         else:
             self._pods.wrote(written)
 
-    def _tell_started(self, pod: Pod) -> None:
+    def _record_started(self, pod: Pod) -> None:
         for container in pod.spec.containers:
             if not self._budget.try_take(3):
                 return

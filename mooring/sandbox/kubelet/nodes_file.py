@@ -58,7 +58,7 @@ def load_nodes(path: str | Path) -> list[Tree]:
         with Path(path).open("rb") as file:
             data = file.read(LARGEST_FILE + 1)
         if len(data) > LARGEST_FILE:
-            raise NodesFileError(f"{path}: expected at most {LARGEST_FILE >> 20} MiB")
+            raise NodesFileError(f"{path}: file exceeds {LARGEST_FILE >> 20} MiB")
         text = data.decode()
     except OSError as error:
         raise NodesFileError(f"{path}: {error.strerror}") from None
@@ -75,10 +75,10 @@ def read_nodes(text: str, source: str) -> list[Tree]:
             for node in _nodes(tree, f"entry {at}"):
                 name = node["metadata"]["name"]
                 if name in nodes:
-                    raise ObjectError("Node", name, "described twice")
+                    raise ObjectError("Node", name, "defined twice")
                 nodes[name] = node
                 if len(nodes) > MOST_NODES:
-                    raise NodesFileError(f"found more nodes than {MOST_NODES}")
+                    raise NodesFileError(f"more than {MOST_NODES} nodes")
     except ValueError as error:
         raise NodesFileError(f"{source}: {error}") from None
     if not nodes:

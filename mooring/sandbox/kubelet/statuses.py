@@ -79,7 +79,7 @@ def crash_looping(pod: Pod, now: str, restarts: int, last: Ended, backoff: str) 
     """The containers ended, and are to be started again after a while."""
     containers = []
     for each in pod.spec.containers:
-        message = f"back-off {backoff} restarting failed container={each.name} pod={told(pod)}"
+        message = f"back-off {backoff} restarting failed container={each.name} pod={pod_text(pod)}"
         state = {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
         containers.append(_container(pod, each, state, ready=False, restarts=restarts, last=last))
     return {"conditions": _conditions(pod, now, _unready(pod)), "containerStatuses": containers}
@@ -137,7 +137,7 @@ def gated(pod: Pod, now: str) -> Tree:
     return {"conditions": _conditions(pod, now, {"Ready": wanted})}
 
 
-def told(pod: Pod) -> str:
+def pod_text(pod: Pod) -> str:
     """As kubelet names pods."""
     return f"{pod.name}_{pod.namespace}({pod.uid})"
 

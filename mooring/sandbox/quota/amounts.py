@@ -69,5 +69,5 @@ def equal(some: Amounts, others: Amounts) -> bool:
     return some.keys() == others.keys() and all(parse(some[name]) == parse(others[name]) for name in some)
 
 
-def told(some: Amounts) -> str:
+def format_amounts(some: Amounts) -> str:
     return ",".join(f"{name}={some[name]}" for name in sorted(some))

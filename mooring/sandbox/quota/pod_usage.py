@@ -66,8 +66,8 @@ class Pods(QuotaKind[Pod]):
                 silent.setdefault(resource, set()).add(container.name)
         if not silent:
             return ""
-        told = "; ".join(f"{name} for: {','.join(sorted(silent[name]))}" for name in sorted(silent))
-        return f"must specify {told}"
+        missing = "; ".join(f"{name} for: {','.join(sorted(silent[name]))}" for name in sorted(silent))
+        return f"must specify {missing}"
 
     def may_need_more(self, old: Pod, new: Pod, subresource: str) -> bool:
         return subresource == "resize" or _ends_by_itself(old) != _ends_by_itself(new)

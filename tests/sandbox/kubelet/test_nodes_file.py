@@ -83,7 +83,7 @@ def test_node_objects_beside_groups_and_in_lists(tmp_path: Path) -> None:
         ("{name: a, cpu: 4}", "nodes entry 1: cpu: found 4, expected one of the fields name, count"),
         ("{name: a, capacity: {cpu: lots}}", 'Node a: status.capacity.cpu: found "lots", expected a quant'),
         ("{name: a, taints: [{key: k, effect: Never}]}", 'Node a: spec.taints[0].effect: found "Never"'),
-        ("[{name: a}, {name: a}]", "Node a: described twice"),
+        ("[{name: a}, {name: a}]", "Node a: defined twice"),
         ("{kind: Pod, apiVersion: v1, metadata: {name: p}}", "Pod p: expected a Node"),
         ("{kind: Node, metadata: {}}", "Node: metadata.name: found nothing, expected a name"),
         ("{kind: Node, metadata: {name: n}, spec: {taints: 7}}", "Node n: spec.taints: found 7, expected"),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.quantity import parse
-from mooring.sandbox.quota.amounts import Sum, beyond, equal, exceeding, only, plus, told
+from mooring.sandbox.quota.amounts import Sum, beyond, equal, exceeding, format_amounts, only, plus
 
 QUANTITIES = st.builds(
     "{}{}".format, st.integers(0, 5000), st.sampled_from(["", "m", "k", "M", "G", "Ki", "Mi", "Gi"])
@@ -56,5 +56,8 @@ def test_a_sum_is_written_like_what_it_began_with(some: str, more: str, written:
     assert plus({"x": some}, {"x": more}) == {"x": written}
 
 
-def test_how_amounts_are_told() -> None:
-    assert told(only({"pods": "1", "cpu": "2", "memory": "3"}, ["pods", "cpu", "none"])) == "cpu=2,pods=1"
+def test_amounts_are_formatted() -> None:
+    assert (
+        format_amounts(only({"pods": "1", "cpu": "2", "memory": "3"}, ["pods", "cpu", "none"]))
+        == "cpu=2,pods=1"
+    )

@@ -22,7 +22,7 @@ from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.errors import forbidden
 from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.verbs.updating import change
-from mooring.sandbox.quota.amounts import Amounts, beyond, exceeding, only, plus, told
+from mooring.sandbox.quota.amounts import Amounts, beyond, exceeding, format_amounts, only, plus
 from mooring.sandbox.quota.quota_kind import QuotaKind
 from mooring.sandbox.quota.registry import CLAIMS, PODS, SERVICES, quota_kind
 
@@ -79,9 +79,9 @@ def _charged(
         if too_much and write.subresource != "status":
             raise _refusal(
                 write,
-                f"exceeded quota: {quota.name}, requested: {told(only(needed, too_much))}, "
-                f"used: {told(only(quota.status.used, too_much))}, "
-                f"limited: {told(only(quota.status.hard, too_much))}",
+                f"exceeded quota: {quota.name}, requested: {format_amounts(only(needed, too_much))}, "
+                f"used: {format_amounts(only(quota.status.used, too_much))}, "
+                f"limited: {format_amounts(only(quota.status.hard, too_much))}",
             )
         charged.append((quota, used))
     return charged
