@@ -7,6 +7,7 @@ from typing import Any
 
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import SUCCESS, Code, Status
+from mooring.runtime.containment import CONTAINED
 from mooring.runtime.engine_state import EngineState
 from mooring.runtime.extender import Extender, ExtenderCallError
 from mooring.runtime.observer import Laps
@@ -101,7 +102,7 @@ class BindingCycle:
             ask = self.state.sampling.timed(name, point, ask)
         try:
             return ask(self.state, self.pod, self.node_name)
-        except Exception as exc:
+        except CONTAINED as exc:
             return Status(Code.ERROR, str(raised(name, ask.__name__, exc)), exception=exc)
 
 
@@ -110,7 +111,7 @@ async def _status(name: str, ask: Callable[..., Any], answer: Any) -> Status:
     try:
         if hasattr(answer, "__await__"):
             answer = await answer
-    except Exception as exc:
+    except CONTAINED as exc:
         return Status(Code.ERROR, str(raised(name, ask.__name__, exc)), exception=exc)
     if answer is None:
         return SUCCESS

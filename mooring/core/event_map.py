@@ -13,6 +13,7 @@ from mooring.api.quantity import QuantityError, parse
 from mooring.framework.events import Action, ClusterEvent, EventHint, Resource
 from mooring.framework.plugin import Plugin, overrides
 from mooring.framework.pod import PodInfo
+from mooring.runtime.containment import CONTAINED
 from mooring.runtime.runners import PluginError, raised
 
 ASSIGNED_POD_ADD = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD)
@@ -66,7 +67,7 @@ def events_of(plugin: Plugin) -> list[EventHint]:
     if overrides(type(plugin), "events_to_register"):
         try:
             return list(plugin.events_to_register())
-        except Exception as exc:
+        except CONTAINED as exc:
             message = f'plugin "{plugin.name}": events_to_register: {raised(plugin.name, "start-up", exc)}'
             raise PluginError(plugin.name, message) from exc
     return list(ANY_EVENT) if plugin.extension_points & _REFUSING_POINTS else []

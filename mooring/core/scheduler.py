@@ -34,6 +34,7 @@ from mooring.framework.handle import Client
 from mooring.framework.plugin import Plugin, PostFilterResult
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Code, Status
+from mooring.runtime.containment import CONTAINED, reraise_if_from_outside
 from mooring.runtime.extender import Extender
 from mooring.runtime.observer import Observer
 from mooring.runtime.profile import Profile
@@ -213,7 +214,8 @@ class Scheduler:
             profile.stopwatch.laps = [queued.began]
         try:
             self._decide(queued, profile, decision, in_full)
-        except Exception as bug:
+        except CONTAINED as bug:
+            reraise_if_from_outside(bug)
             self._broken_off(queued, profile, decision, bug)
         if self.log is not None:
             self.log.add(queued.pod, decision, self.clock())
@@ -230,7 +232,7 @@ class Scheduler:
             self._follow(queued, profile, choice, decision, in_full)
 
     def _broken_off(
-        self, queued: QueuedPodInfo, profile: Profile, decision: Decision, bug: Exception
+        self, queued: QueuedPodInfo, profile: Profile, decision: Decision, bug: BaseException
     ) -> None:
         """Handle a bug outside of any plugin: retry this pod without cached results, in case they are the
         cause. Other pods are not affected."""
@@ -308,7 +310,7 @@ class Scheduler:
             cycle.binders = self.extenders.binding(pod)
         try:
             self._hand_over(cycle, decision)
-        except Exception:
+        except BaseException:
             self._undo(cycle)
             raise
 

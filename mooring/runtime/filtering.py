@@ -14,7 +14,7 @@ from mooring.framework.status import Code, Status
 from mooring.runtime.changes import EVERY, ByAmounts, Changes, Rows, pick
 from mooring.runtime.engine_nodes import EngineNodes, Mark
 from mooring.runtime.engine_state import EngineState
-from mooring.runtime.runners import FilterRunner, same_statuses
+from mooring.runtime.runners import FilterRunner, PluginError, logger, same_statuses
 
 
 class FilterColumn:
@@ -100,11 +100,49 @@ class Filtering:
         self._candidates: tuple[int, EngineNodes] | None = None
         self._refusals: list[tuple[Status, int]] | None = None  # of all rows, while no verdict changes
         self._with_code: dict[Code, BoolArray] = {}
+        self._in_order = False  # whether each filter is only asked about rows that pass those before it
 
     def refresh(
         self, state: EngineState, pod: PodInfo, nodes: EngineNodes, allowed: BoolArray | None = None
     ) -> Changes:
-        """Update the verdicts and return what changed. After an exception, everything is evaluated again."""
+        """Update the verdicts and return what changed. After an exception, everything is evaluated again.
+
+        To keep verdicts by row, filters are asked about all rows. One that fails is asked again as
+        kube-scheduler asks it, not about nodes that an earlier filter refuses: it may rely on that one.
+        """
+        if self._in_order:
+            return self._refresh_in_order(state, pod, nodes, allowed)
+        try:
+            return self._refresh(state, pod, nodes, allowed)
+        except PluginError as failure:
+            if not any(r.name == failure.plugin and r.sees_refused_nodes for r in self._runners):
+                raise
+            changes = self._refresh_in_order(state, pod, nodes, allowed)
+            self._in_order = True
+            logger.warning(
+                "plugin %s failed on nodes that earlier filters refuse; its verdicts are not cached for pods "
+                "like %s",
+                failure.plugin,
+                pod.key,
+            )
+            return changes
+
+    def _refresh_in_order(
+        self, state: EngineState, pod: PodInfo, nodes: EngineNodes, allowed: BoolArray | None
+    ) -> Changes:
+        changes = Changes(nodes, None)
+        self._mark = None
+        self._start(state.skip_filter, len(nodes))
+        for index, column in enumerate(self.columns):
+            alive = self._alive(index, allowed)
+            if alive.any():
+                column.put(np.flatnonzero(alive), column.runner.run(state, pod, nodes.where(alive)))
+        self._combine(EVERY)
+        return changes
+
+    def _refresh(
+        self, state: EngineState, pod: PodInfo, nodes: EngineNodes, allowed: BoolArray | None
+    ) -> Changes:
         changes = Changes(nodes, self._mark)
         self._mark = None
         skipped = state.skip_filter

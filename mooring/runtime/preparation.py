@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from mooring.framework.cycle_state import StateKey
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import SKIP, SKIP_SHAPE, Code, Status
+from mooring.runtime.containment import CONTAINED
 from mooring.runtime.engine_nodes import EngineNodes
 from mooring.runtime.engine_state import EngineState
 from mooring.runtime.runners import raised
@@ -54,7 +55,7 @@ class Preparation:
                 ask = state.sampling.timed(name, self._point, ask)
             try:
                 answer = ask(state, pod, nodes)
-            except Exception as exc:
+            except CONTAINED as exc:
                 answer = Status(Code.ERROR, str(raised(name, ask.__name__, exc)), exception=exc)
             if answer is None:
                 if written is not None:

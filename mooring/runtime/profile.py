@@ -14,6 +14,7 @@ from mooring.framework.handle import Handle
 from mooring.framework.plugin import Plugin, PostFilterResult, PreFilterResult, overrides
 from mooring.framework.pod import PodInfo, Shape
 from mooring.framework.status import SUCCESS, Code, Status
+from mooring.runtime.containment import CONTAINED, reraise_if_from_outside
 from mooring.runtime.engine_nodes import EngineNodes, NodeStatuses
 from mooring.runtime.engine_state import EngineState
 from mooring.runtime.filtering import Filtering
@@ -238,7 +239,7 @@ class Profile:
             self.stopwatch.observer.preemption_attempted()
         try:
             answer = ask(state, pod, statuses)
-        except Exception as exc:
+        except CONTAINED as exc:
             message = f'running PostFilter plugin "{name}": {raised(name, "post_filter", exc)}'
             return PostFilterResult(None, Status(Code.ERROR, message, plugin=name, exception=exc))
         if isinstance(answer, PostFilterResult):
@@ -292,7 +293,7 @@ def _first_refusal(asks: Sequence[Bound], point: str, *args: Any) -> Status:
     for name, ask in asks:
         try:
             answer = ask(*args)
-        except Exception as exc:
+        except CONTAINED as exc:
             return Status(Code.ERROR, str(raised(name, point, exc)), plugin=name, exception=exc)
         if answer is not None:
             status = _checked(name, answer)
@@ -305,7 +306,7 @@ def _answer(name: str, point: str, ask: Callable[..., Any], *args: Any) -> Statu
     """One plugin's answer as a signed status, whatever it did."""
     try:
         answer = ask(*args)
-    except Exception as exc:
+    except CONTAINED as exc:
         return Status(Code.ERROR, str(raised(name, point, exc)), plugin=name, exception=exc)
     return SUCCESS if answer is None else _checked(name, answer)
 
@@ -348,5 +349,6 @@ def instantiate(cls: type[Plugin], args: Any, handle: Handle) -> Plugin:
     """Make a plugin; an exception in its constructor names it."""
     try:
         return cls(args, handle)
-    except Exception as exc:
+    except CONTAINED as exc:
+        reraise_if_from_outside(exc)
         raise PluginError(cls.name, f'initializing plugin "{cls.name}": {exc}') from exc

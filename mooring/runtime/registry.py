@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from mooring.framework import registration
 from mooring.framework.plugin import Plugin
 from mooring.framework.registration import RegistrationError, check_class, name_conflict
+from mooring.runtime.containment import CONTAINED, reraise_if_from_outside
 
 ENTRY_POINT_GROUP = "mooring.plugins"
 
@@ -52,7 +53,8 @@ class Registry(dict[str, type[Plugin]]):
 def _load(load: Callable[[], object], source: str) -> type[Plugin]:
     try:
         cls = load()
-    except Exception as exc:
+    except CONTAINED as exc:
+        reraise_if_from_outside(exc)
         raise RegistrationError(f"{source}: {type(exc).__name__}: {exc}") from exc
     try:
         check_class(cls)

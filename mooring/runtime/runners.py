@@ -12,6 +12,7 @@ from mooring.framework.nodes import BoolArray, IntArray, Verdicts
 from mooring.framework.plugin import Plugin, overrides
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Code, Status
+from mooring.runtime.containment import CONTAINED, reraise_if_from_outside
 from mooring.runtime.engine_nodes import EngineNode, EngineNodes
 from mooring.runtime.engine_state import EngineState
 from mooring.runtime.groups import Groups, scores_groups
@@ -34,6 +35,7 @@ def raised(plugin: str, where: str, exc: BaseException) -> PluginError:
     """Turn what a plugin raised into an error of the attempt, with the traceback in the log."""
     if isinstance(exc, PluginError):
         return exc
+    reraise_if_from_outside(exc)
     logger.error("plugin %s raised in %s", plugin, where, exc_info=exc)
     return PluginError(plugin, f"{type(exc).__name__}: {exc}" if str(exc) else type(exc).__name__)
 
@@ -78,6 +80,7 @@ class FilterRunner:
         self.cache_key = plugin.cache_key
         self.by_node = not overrides(cls, "filter_nodes")
         self._has_both = not self.by_node and overrides(cls, "filter")
+        self.sees_refused_nodes = not self.by_node or self.cache_key is not CacheKey.NONE
         self._extended = overrides(cls, "add_pod") or overrides(cls, "remove_pod")
         self._kept = StatusCodes(self.name)  # so that a code keeps its meaning where verdicts are kept
         self._fine: Verdicts | None = None  # the last verdicts whose codes were checked
@@ -106,7 +109,7 @@ class FilterRunner:
                 return self._each(state, pod, nodes, alive)
             verdicts = self.plugin.filter_nodes(state, pod, nodes)
             return None if verdicts is None else self._checked(verdicts, len(nodes))
-        except Exception as exc:
+        except CONTAINED as exc:
             error = raised(self.name, "filter", exc)
             raise PluginError(self.name, f'running "{self.name}" filter plugin: {error}') from exc
 
@@ -119,7 +122,7 @@ class FilterRunner:
         if self._has_both:
             try:
                 status = self.plugin.filter(state, pod, node)
-            except Exception as exc:
+            except CONTAINED as exc:
                 error = raised(self.name, "filter", exc)
                 raise PluginError(self.name, f'running "{self.name}" filter plugin: {error}') from exc
             if status is None:
@@ -210,7 +213,7 @@ class ScoreRunner:
             if self._by_node:
                 return self._each(state, pod, nodes)
             return self._checked(self.plugin.score_nodes(state, pod, nodes), len(nodes), "score_nodes")
-        except Exception as exc:
+        except CONTAINED as exc:
             raise self._failed("score", exc) from exc
 
     def run_one(self, state: EngineState, pod: PodInfo, node: EngineNode, view: EngineNodes) -> int:
@@ -221,7 +224,7 @@ class ScoreRunner:
             return int(self.run(state, pod, view)[0])
         try:
             return self._integer(self.plugin.score(state, pod, node), node)
-        except Exception as exc:
+        except CONTAINED as exc:
             raise self._failed("score", exc) from exc
 
     def normalize(self, state: EngineState, pod: PodInfo, scores: IntArray, nodes: EngineNodes) -> IntArray:
@@ -231,7 +234,7 @@ class ScoreRunner:
         try:
             normalized = self.plugin.normalize_score(state, pod, scores, nodes)
             return self._checked(normalized, len(nodes), "normalize_score")
-        except Exception as exc:
+        except CONTAINED as exc:
             raise self._failed("normalize_score", exc) from exc
 
     def groups(self, state: EngineState, pod: PodInfo, nodes: EngineNodes, rows: int) -> Groups:
@@ -245,14 +248,14 @@ class ScoreRunner:
             self._checked(groups.raw, len(groups.scores), "score_groups")
             self._checked(groups.scores, len(groups.scores), "score_groups")
             return groups
-        except Exception as exc:
+        except CONTAINED as exc:
             raise self._failed("score_groups", exc) from exc
 
     def spread(self, by_group: IntArray, groups: Groups) -> IntArray:
         """What each row of the table has by its group."""
         try:
             return by_group.take(groups.of)
-        except Exception as exc:
+        except CONTAINED as exc:
             raise self._failed("score_groups", exc) from exc
 
     def check_range(self, scores: IntArray) -> None:
@@ -265,7 +268,7 @@ class ScoreRunner:
                 f"score {worst}, it should in the range of [0, 100] after normalizing",
             )
 
-    def _failed(self, where: str, exc: Exception) -> PluginError:
+    def _failed(self, where: str, exc: BaseException) -> PluginError:
         error = raised(self.name, where, exc)
         return PluginError(self.name, f'running Score plugins: plugin "{self.name}" failed with: {error}')
 

@@ -14,7 +14,7 @@ from mooring.runtime.changes import EVERY, ByAmounts, Changes, Rows, few_or_many
 from mooring.runtime.engine_nodes import EngineNodes, Mark
 from mooring.runtime.engine_state import EngineState
 from mooring.runtime.groups import Groups
-from mooring.runtime.runners import ScoreRunner, outside_range
+from mooring.runtime.runners import PluginError, ScoreRunner, logger, outside_range
 from mooring.runtime.totals import BestRows, Totals
 
 NO_SCORES: IntArray = np.zeros(0, np.int64)
@@ -91,6 +91,7 @@ class Scoring:
         self._uniform_base: IntArray | None = None  # where it is one number, which need not be fetched by row
         self._kept: IntArray = np.zeros(0, np.int64)
         self._totals = Totals(self._kept)
+        self._feasible_only = False  # whether no plugin is asked about rows that are not feasible
 
     @property
     def total(self) -> IntArray:
@@ -118,7 +119,39 @@ class Scoring:
         changes: Changes,
     ) -> None:
         """Bring the totals up to date. `candidates` are the feasible rows of `nodes`; `feasible` is a new
-        array whenever it differs from the last one; `changes` is what filtering saw."""
+        array whenever it differs from the last one; `changes` is what filtering saw.
+
+        To keep scores by row, plugins are asked about all rows. If one fails, they are asked only about the
+        feasible nodes, as in kube-scheduler: it may rely on a filter.
+        """
+        try:
+            self._refresh_totals(state, pod, nodes, feasible, candidates, changes)
+        except PluginError as failure:
+            if self._feasible_only or not any(
+                runner.name == failure.plugin and runner.reuses for runner in self._runners
+            ):
+                raise
+            self._feasible_only = True
+            try:
+                self._refresh_totals(state, pod, nodes, feasible, candidates, Changes(nodes, None))
+            except PluginError:
+                self._feasible_only = False
+                raise
+            logger.warning(
+                "plugin %s failed on nodes that filters refuse; scores are not cached for pods like %s",
+                failure.plugin,
+                pod.key,
+            )
+
+    def _refresh_totals(
+        self,
+        state: EngineState,
+        pod: PodInfo,
+        nodes: EngineNodes,
+        feasible: BoolArray,
+        candidates: EngineNodes,
+        changes: Changes,
+    ) -> None:
         if changes.since != self._mark:  # not scored in the last cycle
             changes = Changes(nodes, self._mark)
         self._mark = None
@@ -162,6 +195,8 @@ class Scoring:
         others = (*self._by_nodes, *self._uncached, *self._by_amounts)
         self._by_pods = [c for c in columns if c not in others]
         self._known = ByAmounts()
+        if self._feasible_only:
+            self._by_nodes, self._by_amounts, self._by_pods, self._uncached = [], [], [], columns
 
     # ---- scores that are kept
 

@@ -11,6 +11,7 @@ from mooring.core.event_map import with_node_taint
 from mooring.core.queue.queued_pod import QueuedPodInfo
 from mooring.framework.events import ClusterEvent, EventHint, Hint, QueueingHint
 from mooring.framework.pod import PodInfo
+from mooring.runtime.containment import CONTAINED, reraise_if_from_outside
 from mooring.runtime.observer import Observer
 
 logger = logging.getLogger(__name__)
@@ -74,7 +75,8 @@ class Plan(NamedTuple):
         for plugin, hint, strategy in self.checks:
             try:
                 answer = hint(pod, old, new)
-            except Exception:
+            except CONTAINED as exc:
+                reraise_if_from_outside(exc)
                 # A pod tried in vain costs little; a pod never tried again is lost.
                 logger.exception("queueing hint of plugin %s failed; pod %s is retried", plugin, pod.key)
                 return strategy

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from mooring.framework.plugin import Plugin, QueuedPod
 from mooring.framework.pod import PodInfo
+from mooring.runtime.containment import CONTAINED
 from mooring.runtime.runners import raised
 
 SortKey = Callable[[QueuedPod], Any]
@@ -38,7 +39,7 @@ def sort_key_from(sorts_before: Callable[[QueuedPod, QueuedPod], bool]) -> SortK
     def compare(a: QueuedPod, b: QueuedPod) -> int:
         try:
             return -1 if sorts_before(a, b) else int(sorts_before(b, a))
-        except Exception as exc:
+        except CONTAINED as exc:
             # The queue must keep some order: the default one.
             raised("queue sort", "sorts_before", exc)
             mine, other = default_order(a), default_order(b)

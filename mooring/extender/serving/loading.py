@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 from mooring.extender.serving.handlers import Handler, handlers_of
+from mooring.runtime.containment import CONTAINED, reraise_if_from_outside
 
 
 class LoadingError(Exception):
@@ -40,7 +41,8 @@ def _loaded(source: str) -> ModuleType:
         raise LoadingError(f"{source}: {error.strerror}") from None
     except ModuleNotFoundError as error:
         raise LoadingError(f"{source}: {error}") from error
-    except Exception as error:
+    except CONTAINED as error:
+        reraise_if_from_outside(error)
         raise LoadingError(f"{source}: {type(error).__name__}: {error}") from error
 
 

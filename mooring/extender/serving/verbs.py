@@ -31,6 +31,7 @@ from mooring.extender.wire import (
     write,
 )
 from mooring.framework.status import Code, Status
+from mooring.runtime.containment import CONTAINED, reraise_if_from_outside
 from mooring.runtime.runners import PluginError
 
 log = logging.getLogger("mooring.extender")
@@ -62,12 +63,13 @@ class Verb(ABC):
     async def answer(self, body: bytes) -> Outcome:
         """Raises BadRequestError."""
 
-    def _failed(self, error: Exception) -> str:
+    def _failed(self, error: BaseException) -> str:
         """Return the error message for the scheduler; the traceback of a bug is only logged."""
         if isinstance(error, ExtenderError):
             return str(error)
         if isinstance(error, PluginError):
             return f"plugin {error.plugin}: {error}"
+        reraise_if_from_outside(error)
         log.error("%s raised", self.who, exc_info=error)
         return f"{self.who}: {type(error).__name__}: {error}"
 
@@ -94,7 +96,7 @@ class FilterVerb(Verb):
         pod = question.pod.key
         try:
             refused = await self._decide(question)
-        except Exception as failure:
+        except CONTAINED as failure:
             error = self._failed(failure)
             return Outcome(body=write(ExtenderFilterResult(error=error)), pod=pod, error=error)
         last_names, last_refused, answer, summary = self._last
@@ -126,7 +128,7 @@ class PrioritizeVerb(Verb):
         pod = question.pod.key
         try:
             scores = await self._decide(question)
-        except Exception as failure:
+        except CONTAINED as failure:
             return _refused(pod, self._failed(failure))
         last_names, last_scores, answer = self._last
         if question.names is not last_names or scores != last_scores:
@@ -157,7 +159,7 @@ class BindVerb(Verb):
         pod, error = f"{args.pod_namespace}/{args.pod_name}", ""
         try:
             await self._decide(args, body)
-        except Exception as failure:
+        except CONTAINED as failure:
             error = self._failed(failure)
         summary = f"to {args.node}"
         return Outcome(body=write(ExtenderBindingResult(error)), pod=pod, summary=summary, error=error)
@@ -202,7 +204,7 @@ class PreemptVerb(Verb):
         pod = preemption.pod.key
         try:
             kept = await self._decide(preemption)
-        except Exception as failure:
+        except CONTAINED as failure:
             return _refused(pod, self._failed(failure))
         result = ExtenderPreemptionResult(
             {
