@@ -38,6 +38,6 @@ def demo(story: str) -> None:
     """
     logging.getLogger().addHandler(logging.NullHandler())  # the demo prints what matters
     try:
-        import_module(f"mooring.demo.{story}").play()
+        import_module(f"mooring.demo.{story}_story").play()
     except (StoryError, AssertionError) as failure:
         exit_with(f"\n{failure}", FAILED)
