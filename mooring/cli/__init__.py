@@ -18,6 +18,7 @@ COMMANDS = {  # the module of each command, with its line in `mooring --help`
     "plugin": "Create and list scheduler plugins.",
     "schedule": "Schedule manifests in memory and show where each pod goes and why.",
     "scheduler": "Run the scheduler on a cluster, in place of kube-scheduler or alongside it.",
+    "simulate": "Simulate workloads in virtual time and compare scheduling policies.",
     "up": "Start a sandbox cluster in this process: API server, controllers, fake nodes, scheduler.",
 }
 

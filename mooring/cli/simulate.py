@@ -1,0 +1,362 @@
+"""`mooring simulate`: run scenarios in virtual time and compare policies."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from mooring.config import ConfigError
+from mooring.framework.registration import RegistrationError
+from mooring.runtime.runners import PluginError
+from mooring.simulate.compare import compare_tables, explain_divergence
+from mooring.simulate.engine import CoreRun
+from mooring.simulate.expect import Verdict, judge
+from mooring.simulate.invariants import InvariantError
+from mooring.simulate.plan import Plan, compile_plan
+from mooring.simulate.policies import Policy
+from mooring.simulate.running import RunRecord, folder_of, read_run, run_plan, runs_in
+from mooring.simulate.scenario import load_scenario
+from mooring.simulate.statistics import Interval, interval, paired
+from mooring.simulate.units import format_span, parse_span
+
+FAILED, INVALID = 1, 2
+SHOWN = ("bound", "pending", "rejected", "evicted", "lost", "wait.mean", "wait.p95", "slowdown.mean", "cost")
+SPANS = ("wait.", "makespan")
+
+
+class _Group(click.Group):
+    """`mooring simulate FILE` runs a scenario; the other commands have names."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and args[0] not in self.commands:
+            args = ["run", *args]
+        return super().resolve_command(ctx, args)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0].startswith("-") and args[0] not in ("-h", "--help"):
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+def simulate() -> None:
+    """Simulate scheduling in virtual time: what would happen if.
+
+    `mooring simulate FILE` runs a scenario for each policy and seed, prints a table and leaves the runs in a
+    directory. Exits 1 when an expectation of the scenario fails, 2 when the scenario is wrong.
+    """
+
+
+@simulate.command()
+@click.argument("file")
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    metavar="NAME[=FILE]",
+    help="Policy to run: one of the scenario, or a name and a configuration file (default: all)",
+)
+@click.option("--seeds", metavar="N", type=int, help="Number of seeds (default: those of the scenario)")
+@click.option("--until", metavar="DURATION", help="Virtual time to stop at (default: that of the scenario)")
+@click.option("--out", "out", metavar="DIR", help="Directory of the runs (default: runs/NAME)")
+@click.option("--workers", default=1, show_default=True, help="Processes to run in")
+@click.option("--set", "changes", multiple=True, metavar="PATH=VALUE", help="Replace a value of the scenario")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="Output format",
+)
+def run(
+    file: str,
+    policies: tuple[str, ...],
+    seeds: int | None,
+    until: str | None,
+    out: str | None,
+    workers: int,
+    changes: tuple[str, ...],
+    output: str,
+) -> None:
+    """Run a scenario (the default command)."""
+    plan = _plan(file, policies, seeds, until, changes)
+    root = Path(out) if out else Path("runs") / plan.name
+    shown = _Shown(len(plan.policies) * len(plan.seeds))
+    try:
+        records = run_plan(plan, root, workers=workers, progress=shown.progress, done=shown.done)
+        verdicts = _judge(plan, root)
+    except (ValueError, OSError, PluginError, InvariantError) as error:
+        _fail(str(error))
+    finally:
+        shown.close()
+    comparisons = _compare(plan, records)
+    if output == "json":
+        answer = {"scenario": plan.name, "directory": str(root), "runs": records,
+                  "comparisons": comparisons, "expectations": verdicts}  # fmt: skip
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(answer), indent=2) + b"\n")
+    else:
+        _print_summary(plan, records)
+        _print_comparisons(comparisons)
+        for verdict in verdicts:
+            click.echo(str(verdict))
+        click.echo(f"\nruns: {root}")
+    if not all(verdict.passed for verdict in verdicts):
+        sys.exit(FAILED)
+
+
+@simulate.command()
+@click.argument("file")
+@click.option("--set", "changes", multiple=True, metavar="PATH=VALUE", help="Replace a value of the scenario")
+def check(file: str, changes: tuple[str, ...]) -> None:
+    """Check a scenario without running it."""
+    plan = _plan(file, (), None, None, changes)
+    _, arrivals = plan.inputs(plan.seeds[0])
+    click.echo(
+        f"{file}: ok: {len(plan.policies)} policies, {len(plan.seeds)} seeds, {len(arrivals)} arrivals"
+    )
+
+
+@simulate.command()
+@click.argument("first")
+@click.argument("second")
+@click.option(
+    "--scenario", "file", metavar="FILE", help="The scenario of the runs, to explain the first difference"
+)
+@click.option(
+    "--tolerance",
+    default=0.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Largest mean difference of waiting times to accept",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="Output format",
+)
+def compare(first: str, second: str, file: str | None, tolerance: float, output: str) -> None:
+    """Compare two runs of the same arrivals, pod by pod.
+
+    Exits 1 when the mean difference of waiting times exceeds the tolerance, or other pods were bound.
+    """
+    try:
+        (record_a, a), (record_b, b) = (read_run(_single(path)) for path in (first, second))
+        found = compare_tables(a, b)
+    except (OSError, ValueError) as error:
+        _fail(str(error))
+    if output == "json":
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
+    else:
+        click.echo(f"{found.pods} pods; {record_b.policy} against {record_a.policy}")
+        click.echo(f"bound sooner {found.sooner}, later {found.later}, at the same time {found.same_time}")
+        click.echo(f"bound on another node {found.other_node}")
+        click.echo(f"bound only in the first {found.only_first}, only in the second {found.only_second}")
+        click.echo(f"mean difference of waiting: {found.wait_difference:+.4g} s")
+        if found.divergence is not None:
+            where = found.divergence
+            nodes = f"{where.first_node or 'no node'} against {where.second_node or 'no node'}"
+            click.echo(f"first difference: {where.pod} at {format_span(where.time)}: {nodes}")
+            if file is not None:
+                plan = _plan(file, (), None, None, ())
+                named = {policy.name: policy for policy in plan.policies}
+                pair = (named[record_a.policy], named[record_b.policy])
+                click.echo("\n".join(explain_divergence(plan, pair, record_a.seed, where)))
+    if abs(found.wait_difference) > tolerance or found.only_first or found.only_second:
+        sys.exit(FAILED)
+
+
+# ---- reading
+
+
+def _plan(
+    file: str, policies: Sequence[str], seeds: int | None, until: str | None, changes: Sequence[str]
+) -> Plan:
+    try:
+        scenario = load_scenario(file, dict(map(_change, changes)))
+        plan = compile_plan(scenario)
+        if until is not None:
+            plan.until = parse_span(until)
+        if seeds is not None:
+            if seeds < 1:
+                raise ValueError("--seeds: expected at least 1")
+            plan.seeds = list(range(plan.seeds[0], plan.seeds[0] + seeds))
+        if policies:
+            plan.policies = [_policy(text, plan) for text in policies]
+        if until is not None or policies:
+            plan.digest += f"-{until}"
+    except OSError as error:
+        _fail(f"{error.filename or file}: {error.strerror}")
+    except (ConfigError, ValueError, RegistrationError, PluginError) as error:
+        _fail(str(error))
+    return plan
+
+
+def _change(text: str) -> tuple[str, Any]:
+    path, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError(f"--set {text}: expected PATH=VALUE")
+    try:
+        return path, msgspec.yaml.decode(value) if value else ""
+    except (msgspec.DecodeError, ImportError):
+        return path, value
+
+
+def _policy(text: str, plan: Plan) -> Policy:
+    name, equals, config = text.partition("=")
+    known = {policy.name: policy for policy in plan.policies}
+    if not equals:
+        if name == "default" and name not in known:
+            return Policy("default", ties=plan.policies[0].ties, folder=plan.policies[0].folder)
+        if name not in known:
+            raise ValueError(f"--policy {name}: the scenario has {', '.join(known)}")
+        return known[name]
+    policy = Policy(
+        name, str(Path(config).resolve()), ties=plan.policies[0].ties, folder=plan.policies[0].folder
+    )
+    policy.scheduler(lambda: 0.0, 0)
+    return policy
+
+
+def _single(path: str) -> Path:
+    found = runs_in(Path(path))
+    if len(found) != 1:
+        raise ValueError(f"{path}: expected the directory of one run, found {len(found)} runs")
+    return found[0]
+
+
+def _judge(plan: Plan, root: Path) -> list[Verdict]:
+    if not plan.expect:
+        return []
+    runs = [
+        read_run(folder_of(root, policy.name, seed))[1] for policy in plan.policies for seed in plan.seeds
+    ]
+    return judge(plan.expect, runs, plan.load_axis, plan.prices)
+
+
+def _fail(message: str) -> NoReturn:
+    click.echo(message, err=True)
+    sys.exit(INVALID)
+
+
+# ---- showing
+
+
+class _Shown:
+    """Progress on standard error, where that is a terminal."""
+
+    def __init__(self, runs: int) -> None:
+        self._runs, self._done = runs, 0
+        self._on = sys.stderr.isatty()
+        self._last = 0.0
+
+    def progress(self, policy: str, seed: int) -> Callable[[CoreRun], None]:
+        began = time.monotonic()
+
+        def show(run: CoreRun) -> None:
+            now = time.monotonic()
+            if not self._on or now - self._last < 0.2:
+                return
+            self._last = now
+            spent = now - began
+            total, arrived = len(run.arrivals), run.arrived
+            left = format_span(spent * (total - arrived) / arrived) if arrived else "-"
+            click.echo(
+                f"\r\033[K[{self._done + 1}/{self._runs}] {policy} seed {seed}: "
+                f"{format_span(run.clock.now)} virtual, {arrived}/{total} pods, "
+                f"{run.attempts / max(spent, 1e-9):.0f} attempts/s, {left} left",
+                err=True,
+                nl=False,
+            )
+
+        return show
+
+    def done(self, record: RunRecord, known: bool) -> None:
+        self._done += 1
+
+    def close(self) -> None:
+        if self._on:
+            click.echo("\r\033[K", err=True, nl=False)
+
+
+def _print_summary(plan: Plan, records: Sequence[RunRecord]) -> None:
+    by_policy = {policy.name: [r for r in records if r.policy == policy.name] for policy in plan.policies}
+    names = _columns(records)
+    table = Table("POLICY", *[name.upper() for name in names], box=None, header_style="bold", pad_edge=False)
+    for policy, mine in by_policy.items():
+        cells = [_cell(name, interval([r.metrics.get(name, float("nan")) for r in mine])) for name in names]
+        table.add_row(policy, *cells)
+    Console(width=None if sys.stdout.isatty() else 240).print(table)
+    seeds = (
+        f"{len(plan.seeds)} seeds, mean ± 95 % interval" if len(plan.seeds) > 1 else f"seed {plan.seeds[0]}"
+    )
+    click.echo(f"\n{int(records[0].metrics['pods'])} pods, {seeds}")
+
+
+def _columns(records: Sequence[RunRecord]) -> list[str]:
+    """The metrics to show: those that say something here."""
+    metrics = [record.metrics for record in records]
+    shown = [name for name in SHOWN if any(m.get(name) for m in metrics)]
+    allocation = [
+        name
+        for name in metrics[0]
+        if name.startswith("allocation.") and not name.endswith((".peak", ".end", "gpu-count"))
+    ]
+    return [*shown[:1], *allocation, *shown[1:]]
+
+
+def _cell(name: str, value: Interval) -> str:
+    if value.mean != value.mean:
+        return "-"
+    if name.startswith(SPANS):
+        return format_span(value.mean) + (f" ± {format_span(value.half)}" if value.half else "")
+    if name.startswith("allocation."):
+        return f"{value.mean:.2f}%" + (f" ± {value.half:.2f}" if value.half else "")
+    text = f"{value.mean:.0f}" if value.mean == int(value.mean) else f"{value.mean:.4g}"
+    return text + (f" ± {value.half:.2g}" if value.half else "")
+
+
+def _compare(plan: Plan, records: Sequence[RunRecord]) -> list[dict[str, Any]]:
+    """Paired differences of every other policy to the first, metric by metric."""
+    by_policy = {policy.name: [r for r in records if r.policy == policy.name] for policy in plan.policies}
+    base, *others = by_policy
+    found = []
+    for other in others:
+        for name in _columns(records):
+            pairs = [
+                (a.metrics[name], b.metrics[name])
+                for a, b in zip(by_policy[base], by_policy[other], strict=True)
+                if name in a.metrics and name in b.metrics
+            ]
+            if pairs:
+                difference = paired([a for a, _ in pairs], [b for _, b in pairs])
+                found.append(
+                    {"policy": other, "against": base, "metric": name, "difference": difference.mean,
+                     "interval": difference.half, "significant": difference.significant}
+                )  # fmt: skip
+    return found
+
+
+def _print_comparisons(comparisons: Sequence[dict[str, Any]]) -> None:
+    if not comparisons:
+        return
+    click.echo(f"\nPaired differences to {comparisons[0]['against']}:")
+    table = Table("POLICY", "METRIC", "DIFFERENCE", "", box=None, header_style="bold", pad_edge=False)
+    for each in comparisons:
+        if abs(each["difference"]) < 1e-9:
+            continue
+        half = f" ± {each['interval']:.3g}" if each["interval"] else ""
+        mark = "significant" if each["significant"] else ""
+        table.add_row(each["policy"], each["metric"], f"{each['difference']:+.4g}{half}", mark)
+    Console(width=None if sys.stdout.isatty() else 240).print(table)

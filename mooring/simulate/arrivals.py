@@ -1,0 +1,84 @@
+"""The pods that will arrive, in columns: a million of them must fit into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from mooring.api.objects import Pod
+
+FloatArray = npt.NDArray[np.float64]
+FOREVER = np.inf
+
+
+class Template(msgspec.Struct, eq=False):
+    """What pods are made of. `replaced` pods have a controller that creates another when one is evicted."""
+
+    pod: Pod
+    replaced: bool = False
+    owner: str = ""
+    start_delay: float = 0.0
+
+
+class Arrivals(msgspec.Struct, eq=False):
+    """Pods by row: when each arrives, its template, how long it runs (FOREVER: until it is deleted)."""
+
+    templates: Sequence[Template]
+    time: FloatArray
+    template: npt.NDArray[np.int32]
+    run_time: FloatArray
+    names: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def until(self, end: float) -> Arrivals:
+        """The arrivals before `end`; they are sorted by time."""
+        return self.take(slice(0, int(np.searchsorted(self.time, end, side="left"))))
+
+    def take(self, rows: slice | npt.NDArray[np.intp]) -> Arrivals:
+        names = self.names[rows] if isinstance(rows, slice) else [self.names[row] for row in rows.tolist()]
+        return Arrivals(self.templates, self.time[rows], self.template[rows], self.run_time[rows], names)
+
+
+class Numbered(Sequence[str]):
+    """Names made when asked for: `prefix-0`, `prefix-1` and so on."""
+
+    def __init__(self, prefix: str, numbers: range) -> None:
+        self._prefix, self._numbers = prefix, numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __getitem__(self, index: int | slice) -> str | Numbered:  # type: ignore[override]
+        if isinstance(index, slice):
+            return Numbered(self._prefix, self._numbers[index])
+        return f"{self._prefix}-{self._numbers[index]}"
+
+
+def merge(parts: Iterable[Arrivals]) -> Arrivals:
+    """All arrivals in order of time; of those at one instant, the ones of earlier parts come first."""
+    parts = list(parts)
+    if len(parts) == 1 and bool(np.all(np.diff(parts[0].time) >= 0)):
+        return parts[0]
+    templates: list[Template] = []
+    columns = []
+    for part in parts:
+        columns.append(part.template + np.int32(len(templates)))
+        templates += part.templates
+    if not parts:
+        nothing = np.zeros(0)
+        return Arrivals([], nothing, nothing.astype(np.int32), nothing, [])
+    time = np.concatenate([part.time for part in parts])
+    order = np.argsort(time, kind="stable")
+    names = [name for part in parts for name in part.names]
+    return Arrivals(
+        templates,
+        time[order],
+        np.concatenate(columns)[order],
+        np.concatenate([part.run_time for part in parts])[order],
+        [names[row] for row in order.tolist()],
+    )

@@ -1,0 +1,292 @@
+"""A checked scenario: its sources, policies and settings, ready to run for any policy and seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from math import inf
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+import mooring
+from mooring.api.meta import KubeObject
+from mooring.api.objects import Node
+from mooring.config.findings import ConfigError, Report, did_you_mean
+from mooring.config.findings import Path as Where
+from mooring.framework.registration import RegistrationError
+from mooring.runtime.runners import PluginError
+from mooring.simulate.arrivals import Arrivals, merge
+from mooring.simulate.events import Event, compile_event
+from mooring.simulate.policies import TIES, Policy, check_unique
+from mooring.simulate.probes import Probe, find_probe
+from mooring.simulate.scenario import DEPTHS, ClusterEntry, ExpectSpec, Scenario, WorkloadEntry
+from mooring.simulate.sources import (
+    ArrivalSource,
+    GeneratedArrivals,
+    GeneratedNodes,
+    ManifestPods,
+    Manifests,
+    ObjectSource,
+    TraceArrivals,
+    TraceNodes,
+)
+from mooring.simulate.units import parse_rate, parse_seeds, parse_span
+
+T = TypeVar("T")
+
+
+class Plan(msgspec.Struct, eq=False):
+    """What to run: the same inputs for every policy, different ones for every seed."""
+
+    name: str
+    policies: list[Policy]
+    seeds: list[int]
+    objects: Sequence[ObjectSource] = ()
+    workload: Sequence[ArrivalSource] = ()
+    events: Sequence[Event] = ()
+    depth: str = "core"
+    until: float = inf
+    retry: bool = True
+    attempt_cost: float = 0.0
+    load_axis: str = ""
+    group_by: Sequence[str] = ()
+    prices: dict[str, float] = {}
+    probes: Sequence[Callable[..., Probe]] = ()
+    expect: Sequence[ExpectSpec] = ()
+    digest: str = ""
+
+    def inputs(self, seed: int) -> tuple[list[KubeObject], Arrivals]:
+        """The cluster and the arrivals of a seed. Raises ValueError."""
+        cluster = [obj for source in self.objects for obj in source.objects(seed)]
+        parts = []
+        for source in self.workload:
+            arrivals, others = source.arrivals(seed, cluster)
+            parts.append(arrivals)
+            cluster += others
+        arrivals = merge(parts)
+        return cluster, arrivals.until(self.until) if self.until < inf else arrivals
+
+
+class _Checker:
+    """Collects problems by where they are in the file."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+
+    def get(self, path: Where, work: Callable[[], T]) -> T | None:
+        try:
+            return work()
+        except ConfigError as error:
+            for finding in error.findings:
+                self.report.add(path, str(finding))
+        except OSError as error:
+            self.report.add(path, f"{error.filename}: {error.strerror}")
+        except (ValueError, RegistrationError, PluginError, TypeError) as error:
+            message, _, hint = str(error).partition("\n  hint: ")
+            self.report.add(path, message, hint or None)
+        return None
+
+
+def compile_plan(scenario: Scenario) -> Plan:
+    """Check everything, and read what the scenario refers to. Raises ConfigError with all problems."""
+    report, spec, folder = scenario.report(), scenario.spec, scenario.folder
+    check = _Checker(report)
+    until = inf
+    if spec.until != "drained":
+        until = check.get(("spec", "until"), lambda: parse_span(spec.until)) or inf
+    _one_of(report, ("spec", "depth"), spec.depth, DEPTHS)
+    _one_of(report, ("spec", "unschedulable"), spec.unschedulable, ("retry", "reject"))
+    _one_of(report, ("spec", "ties"), spec.ties, TIES)
+    objects = []
+    for i, entry in enumerate(spec.cluster):
+        where: Where = ("spec", "cluster", i)
+        if _exactly_one(report, where, entry, ("trace", "manifests", "generate", "snapshot")):
+            source = check.get(_inside(where, entry), lambda entry=entry: _objects(entry, folder))  # type: ignore[misc]
+            if source is not None:
+                objects.append(source)
+    workload = []
+    for i, item in enumerate(spec.workload):
+        where = ("spec", "workload", i)
+        if _exactly_one(report, where, item, ("trace", "generate", "manifests")):
+            name = item.name or f"workload-{i}"
+            arrival = check.get(
+                _inside(where, item),
+                lambda item=item, name=name: _arrivals(item, name, folder, until, spec.report.load_axis),  # type: ignore[misc]
+            )
+            if arrival is not None:
+                workload.append(arrival)
+    events = []
+    for i, change in enumerate(spec.events):
+        where = ("spec", "events", i)
+        if _exactly_one(report, where, change, ("apply", "delete", "nodes")):
+            event = check.get(where, lambda change=change: compile_event(change, folder))  # type: ignore[misc]
+            if event is not None:
+                events.append(event)
+    policies = _policies(scenario, check)
+    rate = spec.scheduler_rate
+    plan = Plan(
+        name=scenario.metadata.name,
+        policies=policies,
+        seeds=check.get(("spec", "seeds"), lambda: parse_seeds(spec.seeds)) or [0],
+        objects=objects,
+        workload=workload,
+        events=events,
+        depth=spec.depth,
+        until=until,
+        retry=spec.unschedulable == "retry",
+        attempt_cost=0.0
+        if rate is None
+        else 1 / (check.get(("spec", "schedulerRate"), lambda: parse_rate(rate)) or 1.0),
+        load_axis=spec.report.load_axis,
+        group_by=spec.report.group_by,
+        prices=check.get(("spec", "prices"), lambda: _prices(spec.prices)) or {},
+        probes=[
+            probe
+            for i, text in enumerate(spec.report.probes)
+            if (probe := check.get(("spec", "report", "probes", i), lambda t=text: find_probe(t, folder)))  # type: ignore[misc]
+        ],
+        expect=spec.expect,
+    )
+    _check_expectations(scenario, report)
+    if not report.findings:
+        _check_inputs(plan, report)
+    report.raise_if_any()
+    plan.digest = digest_of(scenario)
+    return plan
+
+
+def _objects(entry: ClusterEntry, folder: Path) -> ObjectSource:
+    if entry.trace is not None:
+        return TraceNodes(entry.trace, folder)
+    if entry.generate is not None:
+        return GeneratedNodes(entry.generate, folder)
+    path = entry.manifests if entry.manifests is not None else entry.snapshot
+    return Manifests(folder / str(path))
+
+
+def _arrivals(entry: WorkloadEntry, name: str, folder: Path, until: float, load_axis: str) -> ArrivalSource:
+    if entry.trace is not None:
+        return TraceArrivals(name, entry.trace, folder, load_axis)
+    if entry.generate is not None:
+        return GeneratedArrivals(name, entry.generate, folder, until)
+    return ManifestPods(folder / str(entry.manifests))
+
+
+def _policies(scenario: Scenario, check: _Checker) -> list[Policy]:
+    spec = scenario.spec
+    policies = [
+        Policy(
+            each.name, each.config, tuple(each.plugins), each.args, each.ties or spec.ties, scenario.folder
+        )
+        for each in spec.policies
+    ] or [Policy("default", ties=spec.ties, folder=scenario.folder)]
+    twice = check_unique(policy.name for policy in policies)
+    if twice is not None:
+        check.report.add(("spec", "policies"), f'two policies are named "{twice}"')
+    for i, policy in enumerate(policies):
+        where: Where = ("spec", "policies", i)
+        _one_of(check.report, (*where, "ties"), policy.ties, TIES)
+        if not policy.name or "/" in policy.name or policy.name.startswith("."):
+            check.report.add((*where, "name"), "expected a name that can be a directory's")
+        check.get(where, lambda policy=policy: policy.scheduler(lambda: 0.0, 0))  # type: ignore[misc]
+    return policies
+
+
+def _check_inputs(plan: Plan, report: Report) -> None:
+    check = _Checker(report)
+    inputs = check.get(("spec",), lambda: plan.inputs(plan.seeds[0]))
+    if inputs is None:
+        return
+    objects, arrivals = inputs
+    if not any(isinstance(obj, Node) for obj in objects):
+        report.add(("spec", "cluster"), "no nodes", "add an entry such as generate: {template: node.yaml}")
+    if not len(arrivals) and not plan.events:
+        report.add(
+            ("spec", "workload"), "no pods arrive", "add an entry such as generate: {template: pod.yaml}"
+        )
+
+
+def _check_expectations(scenario: Scenario, report: Report) -> None:
+    names = [policy.name for policy in scenario.spec.policies] or ["default"]
+    for i, expectation in enumerate(scenario.spec.expect):
+        where: Where = ("spec", "expect", i)
+        within = expectation.within
+        if len(within) != 2 or not within[0] <= within[1]:
+            report.add((*where, "within"), "expected two numbers: [lowest, highest]")
+        if expectation.policy and expectation.policy not in names:
+            report.add(
+                (*where, "policy"),
+                f'no policy "{expectation.policy}"',
+                did_you_mean(expectation.policy, names),
+            )
+        unknown = set(expectation.at) - {"arrived"}
+        if unknown:
+            report.add((*where, "at"), f'unknown field "{sorted(unknown)[0]}"', "expected arrived: 100%")
+
+
+def _one_of(report: Report, path: Where, found: str, known: Sequence[str]) -> None:
+    if found not in known:
+        hint = did_you_mean(found, known)
+        report.add(path, f'expected {" or ".join(known)}, found "{found}"', hint)
+
+
+def _exactly_one(report: Report, path: Where, entry: Any, fields: Sequence[str]) -> bool:
+    given = [field for field in fields if getattr(entry, field) is not None]
+    if len(given) == 1:
+        return True
+    found = " and ".join(given) or "none"
+    report.add(path, f"expected exactly one of {', '.join(fields)}, found {found}")
+    return False
+
+
+def _inside(path: Where, entry: Any) -> Where:
+    """Where the part of an entry is that is set."""
+    for field in ("trace", "generate", "manifests", "snapshot"):
+        if getattr(entry, field, None) is not None:
+            return (*path, field)
+    return path
+
+
+def _prices(given: dict[str, Any]) -> dict[str, float]:
+    prices: dict[str, float] = {}
+    for name, value in given.items():
+        pairs = (
+            [(f"{name}.{part}", amount) for part, amount in value.items()]
+            if isinstance(value, dict)
+            else [(name, value)]
+        )
+        for key, amount in pairs:
+            if not isinstance(amount, (int, float)) or isinstance(amount, bool) or amount < 0:
+                raise ValueError(f"{key}: expected a price per hour, found {amount}")
+            prices[key] = float(amount)
+    return prices
+
+
+def digest_of(scenario: Scenario) -> str:
+    """Changes with the scenario, with any file in its folder that it may refer to, and with this program."""
+    digest = sha256(msgspec.json.encode(scenario.spec))
+    folder = scenario.folder
+    paths = sorted(
+        path for path in _mentioned(msgspec.to_builtins(scenario.spec)) if (folder / path).exists()
+    )
+    for path in paths:
+        for file in sorted((folder / path).rglob("*")) if (folder / path).is_dir() else [folder / path]:
+            if file.is_file():
+                digest.update(str(path).encode() + file.read_bytes())
+    package = Path(mooring.__file__).parent
+    for file in [*sorted(folder.glob("*.py")), *sorted(package.rglob("*.py"))]:
+        digest.update(file.name.encode() + file.read_bytes())
+    return digest.hexdigest()[:32]
+
+
+def _mentioned(tree: Any) -> set[str]:
+    """Every text in a scenario that may be a path."""
+    if isinstance(tree, str):
+        return {tree} if tree and len(tree) < 1000 and "\0" not in tree else set()
+    if isinstance(tree, dict):
+        return {path for value in tree.values() for path in _mentioned(value)}
+    if isinstance(tree, (list, tuple)):
+        return {path for value in tree for path in _mentioned(value)}
+    return set()
