@@ -33,10 +33,10 @@ def _report_problems(args: Args, path: Path, report: Report) -> None:
     """Report what the arguments' own validation finds."""
     for problem in args.problems():
         where = path + parse_path(problem.field)
-        if problem.found is None:
+        if problem.value is None:
             report.add(where, problem.message)
         else:
-            report.invalid(where, problem.found, problem.message)
+            report.invalid(where, problem.value, problem.message)
 
 
 def check_type(

@@ -10,12 +10,12 @@ class Problem(NamedTuple):
     """One thing wrong with a plugin's arguments.
 
     `field` is the path below `args` ("scoringStrategy.resources[0].weight"; "" for the whole).
-    `found` is the offending value, or None where there is none to show.
+    `value` is the offending value, or None where there is none to show.
     """
 
     field: str
     message: str
-    found: object = None
+    value: object = None
 
 
 class Args(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True):

@@ -122,11 +122,13 @@ def _resize_status(pod: Pod) -> Any:
     spec, status = pod.spec, pod.status
     if not (status.container_statuses or status.init_container_statuses or status.resources):
         return None
-    asked = {each.name: each.resources.requests for each in (*spec.containers, *spec.init_containers)}
+    requests_by_name = {
+        each.name: each.resources.requests for each in (*spec.containers, *spec.init_containers)
+    }
     sized = [
         each
         for each in (*status.container_statuses, *status.init_container_statuses)
-        if each.resources is not None and not _as_asked(each, asked.get(each.name))
+        if each.resources is not None and not _matches_requests(each, requests_by_name.get(each.name))
     ]
     if not sized and status.resources is None:
         return None
@@ -134,9 +136,9 @@ def _resize_status(pod: Pod) -> Any:
     return sized, status.resources, status.allocated_resources, resizing
 
 
-def _as_asked(status: ContainerStatus, requests: ResourceList | None) -> bool:
-    given = status.resources
-    return given is not None and given.requests == requests and status.allocated_resources in ({}, requests)
+def _matches_requests(status: ContainerStatus, requests: ResourceList | None) -> bool:
+    actual = status.resources
+    return actual is not None and actual.requests == requests and status.allocated_resources in ({}, requests)
 
 
 class Shapes:

@@ -147,16 +147,16 @@ class ScoringStrategy(_Part):
         self.resources = self.resources or _cpu_and_memory()
 
 
-def _outside(field: str, found: int, low: int, high: int | None) -> Iterator[Problem]:
-    if found < low or (high is not None and found > high):
+def _outside(field: str, value: int, low: int, high: int | None) -> Iterator[Problem]:
+    if value < low or (high is not None and value > high):
         bounds = f"[{low}, inf)" if high is None else f"[{low}, {high}]"
-        yield Problem(field, f"not in valid range {bounds}", found)
+        yield Problem(field, f"not in valid range {bounds}", value)
 
 
-def _unsupported(field: str, found: str, supported: Sequence[str]) -> Iterator[Problem]:
-    if found not in supported:
+def _unsupported(field: str, value: str, supported: Sequence[str]) -> Iterator[Problem]:
+    if value not in supported:
         names = ", ".join(f'"{name}"' for name in supported)
-        yield Problem(field, f'Unsupported value: "{found}": supported values: {names}')
+        yield Problem(field, f'Unsupported value: "{value}": supported values: {names}')
 
 
 def _shape_problems(field: str, shape: list[UtilizationShapePoint]) -> Iterator[Problem]:
@@ -374,18 +374,18 @@ _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
-def _label_name_problems(field: str, found: str) -> Iterator[Problem]:
+def _label_name_problems(field: str, value: str) -> Iterator[Problem]:
     """What keeps `found` from being a label name such as "disktype" or "example.com/gpu"."""
-    prefix, slash, name = found.rpartition("/")
+    prefix, slash, name = value.rpartition("/")
     if slash and not (_DOMAIN.fullmatch(prefix) and len(prefix) <= 253):
-        yield Problem(field, "prefix part must be a lowercase DNS subdomain (e.g. 'example.com')", found)
+        yield Problem(field, "prefix part must be a lowercase DNS subdomain (e.g. 'example.com')", value)
     if not name:
-        yield Problem(field, "name part must be non-empty", found)
+        yield Problem(field, "name part must be non-empty", value)
     elif len(name) > 63:
-        yield Problem(field, "name part must be no more than 63 characters", found)
+        yield Problem(field, "name part must be no more than 63 characters", value)
     elif not _NAME.fullmatch(name):
         message = (
             "name part must consist of alphanumeric characters, '-', '_' or '.', "
             "and must start and end with an alphanumeric character"
         )
-        yield Problem(field, message, found)
+        yield Problem(field, message, value)

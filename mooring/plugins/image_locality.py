@@ -31,13 +31,13 @@ class ImageLocality(Plugin):
         view = engine_nodes(nodes)
         total = len(view.whole)
         scores = np.zeros(len(nodes), np.int64)
-        found = False
+        any_present = False
         for name in _images(pod.spec):
             present, size, holders = view.image(normalized_image_name(name))
             if holders:
                 scores += present * to_int64(size * (holders / total))
-                found = True
-        if not found:
+                any_present = True
+        if not any_present:
             return scores
         limit = MAX_CONTAINER_THRESHOLD * len(_containers(pod.spec))
         above: IntArray = scores.clip(MIN_THRESHOLD, limit) - MIN_THRESHOLD

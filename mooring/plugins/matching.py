@@ -98,13 +98,13 @@ def match_required(nodes: Nodes, shape: Shape) -> BoolArray:
 
 def _required_of(shape: Shape) -> tuple[Mapping[str, str], Sequence[NodeTerm] | None]:
     """What the pod requires of nodes, compiled once per shape; None: no required node affinity."""
-    found: tuple[Mapping[str, str], Sequence[NodeTerm] | None] | None = shape.derived.get(_required_of)
-    if found is None:
+    required: tuple[Mapping[str, str], Sequence[NodeTerm] | None] | None = shape.derived.get(_required_of)
+    if required is None:
         affinity = shape.spec.affinity.node_affinity if shape.spec.affinity is not None else None
-        required = affinity.required if affinity is not None else None
-        terms = None if required is None else [compile_node_term(t) for t in required.node_selector_terms]
-        found = shape.derived[_required_of] = (shape.spec.node_selector or {}, terms)
-    return found
+        selector = affinity.required if affinity is not None else None
+        terms = None if selector is None else [compile_node_term(t) for t in selector.node_selector_terms]
+        required = shape.derived[_required_of] = (shape.spec.node_selector or {}, terms)
+    return required
 
 
 def _all(nodes: Nodes, parts: Sequence[BoolArray]) -> BoolArray:
@@ -116,12 +116,12 @@ def _all(nodes: Nodes, parts: Sequence[BoolArray]) -> BoolArray:
     return matched
 
 
-def _one_of(column: Ids[str], wanted: Sequence[str]) -> BoolArray:
+def _one_of(column: Ids[str], values: Sequence[str]) -> BoolArray:
     """Which rows have one of the wanted values."""
-    if len(wanted) == 1:
-        wanted_id = _find(column.values, wanted[0])
+    if len(values) == 1:
+        wanted_id = _find(column.values, values[0])
         return np.zeros(len(column.ids), np.bool_) if wanted_id is None else column.ids == wanted_id
-    return spread(column, frozenset(wanted).__contains__, np.bool_)
+    return spread(column, frozenset(values).__contains__, np.bool_)
 
 
 def _find(values: Sequence[str], wanted: str) -> int | None:

@@ -63,10 +63,10 @@ class NodeDeclaredFeatures(Plugin):
 
 def required_features(spec: PodSpec) -> frozenset[str]:
     """The node features that a pod cannot run without, as far as kube-scheduler 1.36 infers them."""
-    found = set()
+    features = set()
     containers = (*spec.containers, *spec.init_containers)
     if any(rule.action == "RestartAllContainers" for c in containers for rule in c.restart_policy_rules):
-        found.add(RESTART_ALL)
+        features.add(RESTART_ALL)
     if spec.host_network and spec.host_users is False:
-        found.add(USER_NAMESPACES)
-    return frozenset(found)
+        features.add(USER_NAMESPACES)
+    return frozenset(features)

@@ -73,4 +73,4 @@ class NodePorts(Plugin):
 
 
 def _conflicts(pod: PodInfo) -> list[PortConflict]:
-    return [PortConflict(*wanted) for wanted in dict.fromkeys(pod.shape.host_ports)]
+    return [PortConflict(*port) for port in dict.fromkeys(pod.shape.host_ports)]

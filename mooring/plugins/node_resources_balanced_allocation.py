@@ -79,10 +79,10 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
         gain += _HALF
         return gain
 
-    def _scored(self, state: CycleState, pod: PodInfo, known: Sequence[str]) -> ScoredResources:
+    def _scored(self, state: CycleState, pod: PodInfo, resources: Sequence[str]) -> ScoredResources:
         scored = state.get_cached(self._scored_key)
-        if scored is None or scored.known != len(known):
-            scored = ScoredResources(self.args.resources, pod.shape.used, known)
+        if scored is None or scored.resource_count != len(resources):
+            scored = ScoredResources(self.args.resources, pod.shape.used, resources)
             state.write_cached(self._scored_key, scored)
         return scored
 

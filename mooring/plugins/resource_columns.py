@@ -51,10 +51,10 @@ class ScoredResources:
         "cases",
         "complete_at",
         "each",
-        "known",
         "nonzero_requested",
         "requested",
         "requests",
+        "resource_count",
         "total_weight",
         "weights",
     )
@@ -62,8 +62,8 @@ class ScoredResources:
     def __init__(
         self, specs: Iterable[ResourceSpec], requests: Mapping[str, int], resources: Sequence[str]
     ) -> None:
-        self.known = len(resources)
-        lines = lines_for(self.known)
+        self.resource_count = len(resources)
+        lines = lines_for(self.resource_count)
         taken = pods_line(lines)
         self.each: list[ScoredResource] = []
         for name, weight in ((spec.name, spec.weight) for spec in specs):

@@ -42,10 +42,10 @@ class Disk(NamedTuple):
 
 def disks_of(shape: Shape) -> tuple[Disk, ...]:
     """The inline disks of pods of a shape."""
-    found: tuple[Disk, ...] | None = shape.derived.get(disks_of)
-    if found is None:
-        found = shape.derived[disks_of] = tuple(_disks(shape))
-    return found
+    disks: tuple[Disk, ...] | None = shape.derived.get(disks_of)
+    if disks is None:
+        disks = shape.derived[disks_of] = tuple(_disks(shape))
+    return disks
 
 
 def _disks(shape: Shape) -> Iterable[Disk]:

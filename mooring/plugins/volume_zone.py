@@ -39,7 +39,7 @@ class Topology(NamedTuple):
     values: frozenset[str]
 
 
-class _Known(NamedTuple):
+class _Cached(NamedTuple):
     """The last answer for all nodes, and what it followed from."""
 
     node_version: int
@@ -48,7 +48,7 @@ class _Known(NamedTuple):
 
 
 _CLAIMS = StateKey[tuple[str, ...]]("VolumeZone/claims")
-_KNOWN = StateKey[_Known]("VolumeZone/answer")
+_CACHED = StateKey[_Cached]("VolumeZone/answer")
 
 
 class VolumeZone(Plugin):
@@ -109,20 +109,20 @@ class VolumeZone(Plugin):
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:
         topologies = state.get(self.PRE_FILTER_KEY)
         if topologies is None:  # this plugin's pre_filter is disabled
-            found = self._topologies(direct_claims_of(pod), pod)
-            if isinstance(found, Status):
-                return refuse(np.ones(len(nodes), np.bool_), found)
-            topologies = found
+            result = self._topologies(direct_claims_of(pod), pod)
+            if isinstance(result, Status):
+                return refuse(np.ones(len(nodes), np.bool_), result)
+            topologies = result
         if not topologies:
             return None
         version = engine_nodes(nodes).node_version
         if engine_nodes(nodes).whole is not nodes:
             return self._check(nodes, topologies)
-        known = state.get_cached(_KNOWN)
-        if known is None or known.node_version != version or known.topologies != topologies:
-            known = _Known(version, topologies, self._check(nodes, topologies))
-            state.write_cached(_KNOWN, known)
-        return known.verdicts
+        cached = state.get_cached(_CACHED)
+        if cached is None or cached.node_version != version or cached.topologies != topologies:
+            cached = _Cached(version, topologies, self._check(nodes, topologies))
+            state.write_cached(_CACHED, cached)
+        return cached.verdicts
 
     def _check(self, nodes: Nodes, topologies: Iterable[Topology]) -> Verdicts | None:
         fits = _all_match(nodes, topologies)
@@ -154,14 +154,14 @@ class VolumeZone(Plugin):
 
 def topologies_of(volume: PersistentVolume) -> list[Topology]:
     """Where a volume says it is; a label with an empty part says nothing."""
-    found = []
+    topologies = []
     for key in _LABELS:
         value = volume.metadata.labels.get(key)
         if value is not None:
             parts = frozenset(part.strip() for part in value.split(ZONE_DELIMITER))
             if "" not in parts:
-                found.append(Topology(key, parts))
-    return found
+                topologies.append(Topology(key, parts))
+    return topologies
 
 
 def _all_match(nodes: Nodes, topologies: Iterable[Topology]) -> BoolArray:

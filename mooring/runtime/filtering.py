@@ -66,14 +66,14 @@ class FilterColumn:
 
     def _translated(self, verdicts: Verdicts) -> Verdicts:
         """The verdicts in the codes that this column already uses."""
-        known = {status: code for code, status in self.statuses.items()}
+        codes_by_status = {status: code for code, status in self.statuses.items()}
         statuses = dict(self.statuses)
         codes = np.zeros_like(verdicts.codes)
         for code in np.unique(verdicts.codes[verdicts.codes != 0]).tolist():
             status = verdicts.statuses[code]
-            mine = known.setdefault(status, max(statuses, default=0) + 1)
-            statuses[mine] = status
-            codes[verdicts.codes == code] = mine
+            own_code = codes_by_status.setdefault(status, max(statuses, default=0) + 1)
+            statuses[own_code] = status
+            codes[verdicts.codes == code] = own_code
         self.statuses = statuses
         return Verdicts(codes, statuses)
 
@@ -96,7 +96,7 @@ class Filtering:
         self._by_amounts: list[FilterColumn] = []
         self._by_pods: list[FilterColumn] = []
         self._uncached: list[tuple[int, FilterColumn]] = []
-        self._known: ByAmounts[list[Verdicts | None]] = ByAmounts()  # what those by amounts said
+        self._answers_by_amounts: ByAmounts[list[Verdicts | None]] = ByAmounts()  # what those by amounts said
         self._candidates: tuple[int, EngineNodes] | None = None
         self._refusals: list[tuple[Status, int]] | None = None  # of all rows, while no verdict changes
         self._with_code: dict[Code, BoolArray] = {}
@@ -172,7 +172,7 @@ class Filtering:
         self._by_amounts = [c for c in self.columns if c.runner.cache_key is CacheKey.RESOURCES]
         self._by_pods = [c for c in self.columns if c.runner.cache_key is CacheKey.NODE_AND_PODS]
         self._uncached = [(i, c) for i, c in enumerate(self.columns) if c.runner.cache_key is CacheKey.NONE]
-        self._known = ByAmounts()
+        self._answers_by_amounts = ByAmounts()
         self.first = np.zeros(length, np.int16)
         self.feasible = np.ones(length, np.bool_)
         self.version += 1
@@ -216,13 +216,13 @@ class Filtering:
     def _ask_by_amounts(self, rows: list[int], changes: Changes, state: EngineState, pod: PodInfo) -> bool:
         """`_ask` where an answer is known for nodes that are equally large and full."""
         stale = False
-        columns, known = self._by_amounts, self._known
+        columns, by_amounts = self._by_amounts, self._answers_by_amounts
         for row, amounts in zip(rows, changes.amounts(rows), strict=True):
-            verdicts = known.get(amounts)
+            verdicts = by_amounts.get(amounts)
             if verdicts is None:
                 view = changes.nodes.take(slice(row, row + 1))
                 answers = [column.runner.run_one(state, pod, view[0], view) for column in columns]
-                verdicts = known.keep(amounts, answers)
+                verdicts = by_amounts.keep(amounts, answers)
             for column, verdict in zip(columns, verdicts, strict=True):
                 stale |= column.put_one(row, verdict)
         return stale
@@ -280,17 +280,17 @@ class Filtering:
 
     def with_code(self, code: Code) -> BoolArray:
         """The rows whose refusal has a code; to be read only."""
-        found = self._with_code.get(code)
-        if found is None:
-            found = self._with_code[code] = np.zeros(len(self.first), np.bool_)
+        matching = self._with_code.get(code)
+        if matching is None:
+            matching = self._with_code[code] = np.zeros(len(self.first), np.bool_)
             for index, refused in enumerate(np.bincount(self.first, minlength=1)[1:].tolist()):
                 if not refused:
                     continue
                 column, rows = self.columns[index], self.first == index + 1
-                for mine in np.unique(column.codes[rows]).tolist():
-                    if column.statuses[mine].code is code:
-                        found |= rows & (column.codes == mine)
-        return found
+                for own_code in np.unique(column.codes[rows]).tolist():
+                    if column.statuses[own_code].code is code:
+                        matching |= rows & (column.codes == own_code)
+        return matching
 
     def refusals(self, among: BoolArray | None = None) -> list[tuple[Status, int]]:
         """Each distinct refusal and how many rows have it."""
@@ -307,8 +307,8 @@ class Filtering:
                 continue
             column = self.columns[index]
             codes = (column.codes if among is None else column.codes[among])[refusing == index + 1]
-            found, counts = np.unique(codes, return_counts=True)
-            for code, count in zip(found.tolist(), counts.tolist(), strict=True):
+            distinct, counts = np.unique(codes, return_counts=True)
+            for code, count in zip(distinct.tolist(), counts.tolist(), strict=True):
                 yield column.runner.signed(column.statuses[code]), count
 
 

@@ -70,10 +70,10 @@ class Preparation:
         if settled:
             self._settle(settled, skipped)
         names = tuple(skipped)
-        found = self._sets.get(names)
-        if found is None:
-            found = self._sets[names] = frozenset(self._skipping.union(skipped))
-        return found
+        skipping = self._sets.get(names)
+        if skipping is None:
+            skipping = self._sets[names] = frozenset(self._skipping.union(skipped))
+        return skipping
 
     def _settle(self, settled: list[str], skipped: list[str]) -> None:
         self._asked = [each for each in self._asked if each.plugin not in settled]

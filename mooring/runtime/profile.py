@@ -63,8 +63,8 @@ class PreFilterOutcome(msgspec.Struct):
             )
         plugins = self.restricting
         plugins.append(name)
-        wanted = frozenset(node_names)
-        self.node_names = wanted if self.node_names is None else self.node_names & wanted
+        allowed = frozenset(node_names)
+        self.node_names = allowed if self.node_names is None else self.node_names & allowed
         if self.node_names:
             return True
         if len(plugins) == 1:

@@ -82,19 +82,19 @@ class FilterRunner:
         self._has_both = not self.by_node and overrides(cls, "filter")
         self.sees_refused_nodes = not self.by_node or self.cache_key is not CacheKey.NONE
         self._extended = overrides(cls, "add_pod") or overrides(cls, "remove_pod")
-        self._kept = StatusCodes(self.name)  # so that a code keeps its meaning where verdicts are kept
+        self._status_codes = StatusCodes(self.name)  # shared by all cached verdicts
         self._fine: Verdicts | None = None  # the last verdicts whose codes were checked
         self._signed: dict[int, tuple[Status, Status]] = {}
 
     def signed(self, status: Status) -> Status:
         """Return the status with the plugin's name; one object per status, so that the statuses of
         thousands of nodes can be compared by identity."""
-        found = self._signed.get(id(status))
-        if found is None or found[0] is not status:
+        pair = self._signed.get(id(status))
+        if pair is None or pair[0] is not status:
             if len(self._signed) > 4096:
                 self._signed.clear()
-            found = self._signed[id(status)] = (status, status.by(self.name))
-        return found[1]
+            pair = self._signed[id(status)] = (status, status.by(self.name))
+        return pair[1]
 
     def run(
         self, state: EngineState, pod: PodInfo, nodes: EngineNodes, alive: BoolArray | None = None
@@ -133,32 +133,32 @@ class FilterRunner:
         self, state: EngineState, pod: PodInfo, nodes: EngineNodes, alive: BoolArray | None
     ) -> Verdicts:
         codes = np.zeros(len(nodes), np.int32)
-        known = StatusCodes(self.name) if self.cache_key is CacheKey.NONE else self._kept
+        status_codes = StatusCodes(self.name) if self.cache_key is CacheKey.NONE else self._status_codes
         for i in range(len(nodes)) if alive is None else np.flatnonzero(alive).tolist():
-            codes[i] = known.code(self.plugin.filter(state, pod, nodes[i]))
-        return Verdicts(codes, known.statuses)
+            codes[i] = status_codes.code(self.plugin.filter(state, pod, nodes[i]))
+        return Verdicts(codes, status_codes.statuses)
 
     def _adjusted(self, state: EngineState, pod: PodInfo, nodes: EngineNodes) -> Verdicts:
         """Ask row by row, with what pre_filter wrote adjusted by the plugin's own add_pod and remove_pod."""
         codes = np.zeros(len(nodes), np.int32)
-        known = StatusCodes(self.name)
+        status_codes = StatusCodes(self.name)
         for i in range(len(nodes)):
             node, view = nodes[i], nodes.part(np.array([i]))
-            mine = state.clone()
+            adjusted = state.clone()
             removed, added = nodes.changes(i)
             for change, pods in ((self.plugin.remove_pod, removed), (self.plugin.add_pod, added)):
                 for other in pods:
-                    failed = change(mine, pod, other, node)
+                    failed = change(adjusted, pod, other, node)
                     if failed is not None and not failed.ok:
                         raise PluginError(self.name, failed.message)
             if self.by_node:
-                status = self.plugin.filter(mine, pod, node)
+                status = self.plugin.filter(adjusted, pod, node)
             else:
-                answer = self.plugin.filter_nodes(mine, pod, view)
+                answer = self.plugin.filter_nodes(adjusted, pod, view)
                 one = None if answer is None else self._checked(answer, 1)
                 status = one.statuses[int(one.codes[0])] if one is not None and one.codes[0] else None
-            codes[i] = known.code(status)
-        return Verdicts(codes, known.statuses)
+            codes[i] = status_codes.code(status)
+        return Verdicts(codes, status_codes.statuses)
 
     def _checked(self, verdicts: Verdicts, length: int) -> Verdicts:
         if not isinstance(verdicts, Verdicts):
@@ -290,8 +290,8 @@ class ScoreRunner:
             raise PluginError(self.name, f"{method} gave {scores.shape} scores for {length} nodes")
         if scores.dtype.kind not in "iu":
             nan = scores.dtype.kind == "f" and bool(np.isnan(scores).any())
-            found = "NaN" if nan else f"{scores.dtype} values"
-            raise PluginError(self.name, f"{method} gave {found}; expected integers")
+            kind = "NaN" if nan else f"{scores.dtype} values"
+            raise PluginError(self.name, f"{method} gave {kind}; expected integers")
         return scores
 
 

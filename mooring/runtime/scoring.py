@@ -86,7 +86,7 @@ class Scoring:
         self._by_pods: list[ScoreColumn] = []
         self._by_amounts: list[ScoreColumn] = []
         self._uncached: list[ScoreColumn] = []
-        self._known: ByAmounts[list[int]] = ByAmounts()  # what those by amounts said, weighted
+        self._answers_by_amounts: ByAmounts[list[int]] = ByAmounts()  # what those by amounts said, weighted
         self._base: IntArray = np.zeros(0, np.int64)
         self._uniform_base: IntArray | None = None  # where it is one number, which need not be fetched by row
         self._kept: IntArray = np.zeros(0, np.int64)
@@ -194,7 +194,7 @@ class Scoring:
         ]
         others = (*self._by_nodes, *self._uncached, *self._by_amounts)
         self._by_pods = [c for c in columns if c not in others]
-        self._known = ByAmounts()
+        self._answers_by_amounts = ByAmounts()
         if self._feasible_only:
             self._by_nodes, self._by_amounts, self._by_pods, self._uncached = [], [], [], columns
 
@@ -279,9 +279,9 @@ class Scoring:
 
     def _refresh_kept_few(self, cycle: _Cycle, rows: list[int]) -> None:
         """Update the cached totals of some rows from the scores of nodes with equal amounts."""
-        changes, known, columns = cycle.changes, self._known, self._by_amounts
+        changes, by_amounts, columns = cycle.changes, self._answers_by_amounts, self._by_amounts
         for row, amounts in zip(rows, changes.amounts(rows), strict=True):
-            weighted = known.get(amounts)
+            weighted = by_amounts.get(amounts)
             if weighted is None:
                 weighted = self._ask_one(cycle, row, amounts)
             for column, score in zip(columns, weighted, strict=True):
@@ -294,7 +294,7 @@ class Scoring:
         scores = [c.runner.run_one(cycle.state, cycle.pod, view[0], view) for c in columns]
         weighted = [score * c.runner.weight for c, score in zip(columns, scores, strict=True)]
         if all(0 <= score <= 100 for score in scores):
-            self._known.keep(amounts, weighted)
+            self._answers_by_amounts.keep(amounts, weighted)
         elif cycle.feasible.item(row):
             for column, score in zip(columns, scores, strict=True):
                 column.runner.check_range(np.array([score]))

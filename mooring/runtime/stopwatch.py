@@ -110,11 +110,11 @@ class PluginStopwatch:
 
     def timed(self, plugin: str, point: str, ask: Ask) -> Ask:
         """A plugin's method at an extension point, always the same, in a form that is timed."""
-        found = self._timed.get((plugin, point))
-        if found is None:
+        timed = self._timed.get((plugin, point))
+        if timed is None:
             make = _timed_binding if point in BINDING else _timed
-            found = self._timed[plugin, point] = make(self._timer, self._record(plugin, point), ask)
-        return found
+            timed = self._timed[plugin, point] = make(self._timer, self._record(plugin, point), ask)
+        return timed
 
     def run(
         self, plugin: str, point: str, state: EngineState, ask: Callable[..., Answer], *args: Any
@@ -135,7 +135,7 @@ class PluginStopwatch:
 
 def _timed(timer: Callable[[], float], record: Record, ask: Ask) -> Ask:
     @wraps(ask)
-    def asked(*args: Any) -> Any:
+    def timed_call(*args: Any) -> Any:
         code, began = Code.ERROR, timer()
         try:
             answer = ask(*args)
@@ -144,14 +144,14 @@ def _timed(timer: Callable[[], float], record: Record, ask: Ask) -> Ask:
         finally:
             record(code, timer() - began)
 
-    return asked
+    return timed_call
 
 
 def _timed_binding(timer: Callable[[], float], record: Record, ask: Ask) -> Ask:
     """Wrap a method of the binding cycle, which may be async, and record its duration."""
 
     @wraps(ask)
-    async def asked(*args: Any) -> Any:
+    async def timed_call(*args: Any) -> Any:
         code, began = Code.ERROR, timer()
         try:
             answer = ask(*args)
@@ -162,7 +162,7 @@ def _timed_binding(timer: Callable[[], float], record: Record, ask: Ask) -> Ask:
         finally:
             record(code, timer() - began)
 
-    return asked
+    return timed_call
 
 
 def _code_of(answer: object) -> Code:

@@ -133,16 +133,16 @@ class _Answers:
 
     def _ask(self, filter_cycle: Cycle | None, score_cycle: Cycle | None) -> Answers:
         subject, nodes = self._subject, self._subject.nodes
-        found: dict[str, Mapping[str, object]] = {}
+        answers: dict[str, Mapping[str, object]] = {}
         if filter_cycle is not None and filter_cycle.taking_part:
             for method in forms(subject, FILTERS):
                 refusals = subject.refusals(method, filter_cycle, nodes)
-                found[method] = dict(zip(nodes.names, refusals, strict=True))
+                answers[method] = dict(zip(nodes.names, refusals, strict=True))
         if score_cycle is not None and score_cycle.taking_part:
             for method in forms(subject, SCORES):
                 scores = subject.scores(method, score_cycle, nodes)
-                found[method] = dict(zip(nodes.names, scores, strict=True))
-        return found
+                answers[method] = dict(zip(nodes.names, scores, strict=True))
+        return answers
 
     def compare(self, other: _Answers, scene: Scene) -> None:
         difference = scene.difference

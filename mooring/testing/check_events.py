@@ -77,10 +77,10 @@ def check_registrations(cls: type[Plugin], args: PluginArgs | None) -> None:
 def check_hints(subject: Subject, pods: Sequence[Pod], objects: Sequence[KubeObject]) -> None:
     if not subject.has("events_to_register"):
         return
-    known = [*objects, *load_manifests(_MORE_OBJECTS, "sample").objects]
+    all_objects = [*objects, *load_manifests(_MORE_OBJECTS, "sample").objects]
     for each in subject.plugin.events_to_register():
         if each.hint is not None:
-            changes = list(_changes(subject, each.event, pods, known))
+            changes = list(_changes(subject, each.event, pods, all_objects))
             for pod, change in product(pods, changes):
                 _check_hint(subject, each, pod, change)
 
@@ -128,8 +128,8 @@ def _changes(
         nodes = [info.node for info in subject.nodes]
         yield from _covered(event, _node_updates(nodes))
     elif event.resource in _KINDS:
-        mine = [obj for obj in objects if isinstance(obj, _KINDS[event.resource])]
-        yield from _covered(event, [(obj, obj) for obj in mine])
+        of_kind = [obj for obj in objects if isinstance(obj, _KINDS[event.resource])]
+        yield from _covered(event, [(obj, obj) for obj in of_kind])
 
 
 def _covered(event: ClusterEvent, updates: Sequence[Change]) -> Iterator[Change]:

@@ -139,11 +139,11 @@ def same_answers(
     names: Sequence[str],
     method: str,
     expected: Sequence[object],
-    found: Sequence[object],
+    actual: Sequence[object],
     way: str,
     other_way: str,
 ) -> None:
-    for name, mine, other in zip(names, expected, found, strict=True):
+    for name, mine, other in zip(names, expected, actual, strict=True):
         if mine != other:
             place = subject.at(method, cycle.pod, name)
             place.fail(f"two answers to one question\n  {way}: {mine}\n  {other_way}: {other}")

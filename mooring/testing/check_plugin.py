@@ -47,9 +47,9 @@ def check_plugin(
     except RegistrationError as exc:
         raise AssertionError(str(exc)) from exc
     all_nodes = [*nodes, *sample_nodes()]
-    given = list(pods)
-    running = [pod for pod in given if pod.spec.node_name]
-    pending = [*(pod for pod in given if not pod.spec.node_name), *sample_pending()]
+    all_pods = list(pods)
+    running = [pod for pod in all_pods if pod.spec.node_name]
+    pending = [*(pod for pod in all_pods if not pod.spec.node_name), *sample_pending()]
     scene = Scene(all_nodes, [*running, *sample_bound(all_nodes)], [*objects, *sample_objects()])
 
     def make(scene: Scene) -> Subject:

@@ -53,12 +53,12 @@ def _suppose(subject: Subject, pod: Pod, cycle: Cycle, row: int, other: PodInfo,
         if not fresh.taking_part:
             return
         method = forms(subject, FILTERS)[0]
-        found = subject.refusals(method, fresh, subject.nodes.take(slice(row, row + 1)))
+        expected = subject.refusals(method, fresh, subject.nodes.take(slice(row, row + 1)))
     finally:
         undo(other.pod)
     what = f"pod {other.key} {'removed from' if gone else 'added to'} the node"
     ways = (f"if supposed: {what}", "when it is really so")
-    same_answers(subject, cycle, view.names, "filter", supposed, found, *ways)
+    same_answers(subject, cycle, view.names, "filter", supposed, expected, *ways)
 
 
 def _supposed(subject: Subject, cycle: Cycle, view: EngineNodes) -> list[Refusal]:

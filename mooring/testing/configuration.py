@@ -44,7 +44,9 @@ def config_with(
     profile = {
         "schedulerName": "default-scheduler",
         "plugins": points,
-        "pluginConfig": [{"name": name, "args": _plain(given)} for name, given in (args or {}).items()],
+        "pluginConfig": [
+            {"name": name, "args": _plain(plugin_args)} for name, plugin_args in (args or {}).items()
+        ],
     }
     return {"apiVersion": API_VERSION, "kind": KIND, "profiles": [profile]}
 

@@ -105,10 +105,10 @@ def sample_pending() -> list[Pod]:
 
 def sample_objects() -> list[KubeObject]:
     """What else there is: claims and volumes, a service, a replica set, a disruption budget."""
-    found = load_manifests(_OBJECTS, "sample")
-    assert not found.problems, found.problems
-    assert not found.ignored, found.ignored
-    return found.objects
+    manifests = load_manifests(_OBJECTS, "sample")
+    assert not manifests.problems, manifests.problems
+    assert not manifests.ignored, manifests.ignored
+    return manifests.objects
 
 
 _OBJECTS = """

@@ -173,10 +173,10 @@ class SandboxCluster(Cluster):
         return sorted((p for p in pods if matches(chosen, p.metadata.labels)), key=lambda pod: pod.key)
 
     def pod(self, pod: Pod | str) -> Pod:
-        found = self._cluster.cache.follow(PODS).get(pod_key(pod))
-        if found is None:
+        cached = self._cluster.cache.follow(PODS).get(pod_key(pod))
+        if cached is None:
             raise LookupError(f"pod {pod_key(pod)} does not exist")
-        return found
+        return cached
 
     @property
     def scheduler(self) -> Scheduler:

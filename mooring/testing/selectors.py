@@ -23,8 +23,10 @@ def label_selector(selector: Selecting) -> LabelSelector:
         return selector
     if not isinstance(selector, str):
         return LabelSelector(match_labels=dict(selector))
-    found = [LabelSelectorRequirement(key=k, operator=o, values=v) for k, o, v in _requirements(selector)]
-    return LabelSelector(match_expressions=found)
+    requirements = [
+        LabelSelectorRequirement(key=k, operator=o, values=v) for k, o, v in _requirements(selector)
+    ]
+    return LabelSelector(match_expressions=requirements)
 
 
 def node_term(selector: str | Mapping[str, str] | NodeSelectorTerm) -> NodeSelectorTerm:
@@ -35,8 +37,8 @@ def node_term(selector: str | Mapping[str, str] | NodeSelectorTerm) -> NodeSelec
         parts = _requirements(selector)
     else:
         parts = [SelectorTerm(key, IN, [value]) for key, value in selector.items()]
-    found = [NodeSelectorRequirement(key=k, operator=o, values=v) for k, o, v in parts]
-    return NodeSelectorTerm(match_expressions=found)
+    requirements = [NodeSelectorRequirement(key=k, operator=o, values=v) for k, o, v in parts]
+    return NodeSelectorTerm(match_expressions=requirements)
 
 
 def taint(text: str | Taint) -> Taint:

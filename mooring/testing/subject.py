@@ -111,9 +111,9 @@ class Subject:
 
     def resumed(self, cycle: Cycle, pod: Pod) -> Cycle:
         """A cycle with what another one's pre_filter and pre_score wrote and answered."""
-        mine = Cycle(self.info(pod), cycle.state.with_empty_cache(), self.nodes)
-        mine.answer = cycle.answer
-        return mine
+        resumed_cycle = Cycle(self.info(pod), cycle.state.with_empty_cache(), self.nodes)
+        resumed_cycle.answer = cycle.answer
+        return resumed_cycle
 
     # ---- filter
 
@@ -144,14 +144,14 @@ class Subject:
         if not isinstance(verdicts, Verdicts):
             place.fail(f"answered {verdicts!r}; expected Verdicts or None")
         _check_array(place, verdicts.codes, len(nodes), "codes")
-        found = []
+        refusals = []
         for name, code in zip(nodes.names, verdicts.codes.tolist(), strict=True):
             try:
                 status = verdicts.statuses[code] if code else None
             except KeyError:
                 place.fail(f"gave node {name} the code {code}, which its statuses do not explain")
-            found.append(_refusal(check_status(self.at(place.method, cycle.pod, name), status)))
-        return found
+            refusals.append(_refusal(check_status(self.at(place.method, cycle.pod, name), status)))
+        return refusals
 
     def supposed(self, cycle: Cycle, view: EngineNodes) -> list[Refusal]:
         """What the filter says about a hypothetical view, asked as preemption asks."""
@@ -216,8 +216,8 @@ class Subject:
         place = self.at("score" if self.has("score") else "score_nodes", cycle.pod)
         if self.has("normalize_score"):
             place = self.at("normalize_score", cycle.pod)
-            given: IntArray = np.array(scores, np.int64)
-            answer = self.ask(place, cycle.state, cycle.pod, given, nodes)
+            raw: IntArray = np.array(scores, np.int64)
+            answer = self.ask(place, cycle.state, cycle.pod, raw, nodes)
             _check_array(place, answer, len(nodes), "scores")
             scores = [int(score) for score in answer]
         for name, score in zip(nodes.names, scores, strict=True):

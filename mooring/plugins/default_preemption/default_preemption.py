@@ -73,25 +73,25 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
         if refusal is not None:
             return PostFilterResult(None, refusal)
         rows = statuses.rows_with(Code.UNSCHEDULABLE).tolist()
-        known = self._known(state)
+        dry_run = self._valid_dry_run(state)
         own = self.handle.snapshot.nodes.index(self.handle.nominated_node(pod.uid))
         if own is not None:  # its own nomination is in the way of the others of its shape, not of itself
-            known.forget(own)
-        result = self._try(state, pod, rows, known)
+            dry_run.forget(own)
+        result = self._try(state, pod, rows, dry_run)
         if own is not None:
-            known.forget(own)
+            dry_run.forget(own)
         return result
 
-    def _try(self, state: CycleState, pod: PodInfo, rows: list[int], known: DryRun) -> PostFilterResult:
+    def _try(self, state: CycleState, pod: PodInfo, rows: list[int], dry_run: DryRun) -> PostFilterResult:
         start = self._start(rows)
-        hopeless: _Hopeless | None = known.conclusion
+        hopeless: _Hopeless | None = dry_run.conclusion
         if hopeless is not None and hopeless.rows == rows:
             return hopeless.result
-        candidates = self._candidates(state, pod, rows, start, known)
+        candidates = self._candidates(state, pod, rows, start, dry_run)
         if candidates:
             return self._decide(pod, candidates)
-        result = self._hopeless(rows, known)
-        known.conclusion = _Hopeless(rows, result)
+        result = self._hopeless(rows, dry_run)
+        dry_run.conclusion = _Hopeless(rows, result)
         return result
 
     def _not_eligible(self, pod: PodInfo, statuses: Mapping[str, Status]) -> Status | None:
@@ -108,31 +108,31 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
 
     def _start(self, rows: list[int]) -> int:
         """Return the position of the first node to try: a random one, unless all are tried."""
-        return self.handle.random_below(len(rows)) if self._wanted(len(rows)) < len(rows) else 0
+        return self.handle.random_below(len(rows)) if self._enough_candidates(len(rows)) < len(rows) else 0
 
     def _candidates(
-        self, state: CycleState, pod: PodInfo, rows: list[int], start: int, known: DryRun
+        self, state: CycleState, pod: PodInfo, rows: list[int], start: int, dry_run: DryRun
     ) -> list[Candidate]:
         """Try the nodes from `start` on, until there are enough candidates to choose from."""
-        wanted = self._wanted(len(rows))
+        enough = self._enough_candidates(len(rows))
         order = rows[start:] + rows[:start]
-        found: list[Candidate] = []
+        candidates_found: list[Candidate] = []
         harmless = False
         position = 0
-        while position < len(order) and not (len(found) >= wanted and harmless):
-            batch = order[position : position + max(wanted - len(found), 16)]
+        while position < len(order) and not (len(candidates_found) >= enough and harmless):
+            batch = order[position : position + max(enough - len(candidates_found), 16)]
             position += len(batch)
-            refusals, candidates = known.refusals, known.candidates
+            refusals, candidates = dry_run.refusals, dry_run.candidates
             fresh = [row for row in batch if row not in refusals and row not in candidates]
             if fresh:
-                try_rows(self.handle, state, pod, fresh, known)
+                try_rows(self.handle, state, pod, fresh, dry_run)
             if candidates:
                 for candidate in filter(None, map(candidates.get, batch)):
-                    found.append(candidate)
+                    candidates_found.append(candidate)
                     harmless = harmless or candidate.pdb_violations == 0
-        return found
+        return candidates_found
 
-    def _known(self, state: CycleState) -> DryRun:
+    def _valid_dry_run(self, state: CycleState) -> DryRun:
         """Dry runs that still hold: of pods of this shape, on nodes that have not changed since."""
         nodes = self.handle.snapshot.nodes
         budgets = self.handle.listers.version(PodDisruptionBudget)
@@ -149,7 +149,7 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
         state.write_cached(_DRY_RUNS, _Remembered(nodes.mark, budgets, dry_run))
         return dry_run
 
-    def _wanted(self, potential: int) -> int:
+    def _enough_candidates(self, potential: int) -> int:
         share = potential * self.args.min_candidate_nodes_percentage // 100
         return min(potential, max(share, self.args.min_candidate_nodes_absolute))
 

@@ -13,8 +13,8 @@ from mooring.runtime.extender import ExtenderCallError, VictimsOnNode
 def ask_extenders(handle: EngineHandle, pod: PodInfo, candidates: list[Candidate]) -> list[Candidate]:
     """The candidates that remain once every interested extender has been asked about those that the ones
     before left. Raises ExtenderCallError where one that cannot be ignored fails."""
-    asked = [each for each in handle.extenders if each.preempts and each.is_interested(pod)]
-    if not asked:
+    interested = [each for each in handle.extenders if each.preempts and each.is_interested(pod)]
+    if not interested:
         return candidates
 
     def pods_on(node_name: str) -> Sequence[PodInfo] | None:
@@ -23,7 +23,7 @@ def ask_extenders(handle: EngineHandle, pod: PodInfo, candidates: list[Candidate
 
     remaining: Mapping[str, VictimsOnNode]
     remaining = {c.node_name: VictimsOnNode(c.victims, c.pdb_violations) for c in candidates}
-    for extender in asked:
+    for extender in interested:
         try:
             remaining = extender.process_preemption(pod, remaining, pods_on)
         except ExtenderCallError:

@@ -126,7 +126,7 @@ class _KeyRules:
         self._slots = whole.label(key).ids.astype(np.intp)
         self._stale = True
         self._first = False
-        self._known: bytes | None = None  # the domains' answers that `codes` show
+        self._content: bytes | None = None  # the domains' answers that `codes` show
         self.codes: Codes = np.zeros(0, np.int8)
 
     def refresh(self) -> None:
@@ -140,10 +140,10 @@ class _KeyRules:
             return False
         self._stale, self._first = False, first
         table = self._by_domain(first)
-        known = table.tobytes()
-        if known == self._known:
+        content = table.tobytes()
+        if content == self._content:
             return False
-        self._known = known
+        self._content = content
         self.codes = table.take(self._slots)
         return True
 

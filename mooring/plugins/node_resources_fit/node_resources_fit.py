@@ -56,7 +56,7 @@ class Refusals(dict[int, Status]):
         return status
 
 
-class Wanted:
+class Requests:
     """What a pod shape must find free on a node."""
 
     __slots__ = ("_aligned", "amounts", "names", "refusals")
@@ -67,32 +67,32 @@ class Wanted:
         self.refusals = Refusals(self.names)
         self._aligned: Aligned | None = None
 
-    def aligned(self, known: Sequence[str]) -> Aligned:
+    def aligned(self, resources: Sequence[str]) -> Aligned:
         """As lines of the amounts of nodes that have these resources."""
         aligned = self._aligned
-        if aligned is None or aligned.known != len(known):
-            aligned = self._aligned = Aligned(self, known)
+        if aligned is None or aligned.resource_count != len(resources):
+            aligned = self._aligned = Aligned(self, resources)
         return aligned
 
 
 class Aligned:
     """Requests of a pod, aligned with the lines of the table's amounts."""
 
-    __slots__ = ("_bits", "_each", "_hopeless", "_lines", "_missing", "_requests", "known")
+    __slots__ = ("_bits", "_each", "_hopeless", "_lines", "_missing", "_requests", "resource_count")
 
-    def __init__(self, wanted: Wanted, known: Sequence[str]) -> None:
-        present = [i for i, name in enumerate(wanted.names) if name in known]
-        places = [1 + known.index(wanted.names[i]) for i in present]
-        amounts = [wanted.amounts[i] for i in present]
+    def __init__(self, needed: Requests, resources: Sequence[str]) -> None:
+        present = [i for i, name in enumerate(needed.names) if name in resources]
+        places = [1 + resources.index(needed.names[i]) for i in present]
+        amounts = [needed.amounts[i] for i in present]
         bits = [2 << i for i in present]
-        self.known = len(known)
+        self.resource_count = len(resources)
         self._lines = lines_of([ALLOWED_PODS, *places])  # of `Nodes.room`, and of what the nodes have
         self._requests: IntArray = np.array([1, *amounts], np.int64).reshape(-1, 1)
         self._bits: IntArray = np.array([1, *bits], np.int64)
         self._each = [(ALLOWED_PODS, 1, 1), *zip(places, amounts, bits, strict=True)]
-        self._hopeless = 2 << len(wanted.names)
+        self._hopeless = 2 << len(needed.names)
         # What the table has no line for nobody offers, so that no node can be made to fit.
-        absent = sum(2 << i for i in range(len(wanted.names)) if i not in present)
+        absent = sum(2 << i for i in range(len(needed.names)) if i not in present)
         self._missing = absent | self._hopeless if absent else 0
 
     def codes(self, nodes: EngineNodes) -> IntArray | None:
@@ -129,29 +129,29 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
     name = "NodeResourcesFit"
     cache_key = CacheKey.RESOURCES
 
-    PRE_FILTER_KEY = StateKey[Wanted]("PreFilterNodeResourcesFit")
+    PRE_FILTER_KEY = StateKey[Requests]("PreFilterNodeResourcesFit")
 
     def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         _refuse_invalid(args)
         self._strategy = Strategy(args.scoring_strategy)
         # Per instance: they follow from its arguments.
-        self._wanted_key = StateKey[Wanted](f"{self.name}/wanted")
+        self._requests_key = StateKey[Requests](f"{self.name}/requests")
         self._scored_key = StateKey[ScoredResources](f"{self.name}/scored")
 
     # ---- filter
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        state.write(self.PRE_FILTER_KEY, state.cached(self._wanted_key, lambda: self._wanted(pod)))
+        state.write(self.PRE_FILTER_KEY, state.cached(self._requests_key, lambda: self._requests(pod)))
         return None
 
-    def _wanted(self, pod: PodInfo) -> Wanted:
+    def _requests(self, pod: PodInfo) -> Requests:
         requests = pod.shape.requests.items()
-        wanted = Wanted({name: amount for name, amount in requests if amount and not self._ignored(name)})
-        if len(wanted.names) > MOST_RESOURCES:
-            problem = f"pod requests {len(wanted.names)} resources, at most {MOST_RESOURCES} can be checked"
+        needed = Requests({name: amount for name, amount in requests if amount and not self._ignored(name)})
+        if len(needed.names) > MOST_RESOURCES:
+            problem = f"pod requests {len(needed.names)} resources, at most {MOST_RESOURCES} can be checked"
             raise PluginError(self.name, problem)
-        return wanted
+        return needed
 
     def _ignored(self, name: str) -> bool:
         if not is_extended(name):
@@ -163,16 +163,16 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         raise PluginError(self.name, f'error reading "{self.PRE_FILTER_KEY.name}" from cycleState: not found')
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        wanted = state.get(self.PRE_FILTER_KEY) or self._not_written()
+        needed = state.get(self.PRE_FILTER_KEY) or self._not_written()
         view = engine_node(node)
-        code = wanted.aligned(view.resources).code_of(view)
-        return wanted.refusals[code] if code else None
+        code = needed.aligned(view.resources).code_of(view)
+        return needed.refusals[code] if code else None
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:
-        wanted = state.get(self.PRE_FILTER_KEY) or self._not_written()
+        needed = state.get(self.PRE_FILTER_KEY) or self._not_written()
         view = engine_nodes(nodes)
-        codes = wanted.aligned(view.resources).codes(view)
-        return None if codes is None else Verdicts(codes.astype(np.int32), wanted.refusals)
+        codes = needed.aligned(view.resources).codes(view)
+        return None if codes is None else Verdicts(codes.astype(np.int32), needed.refusals)
 
     # ---- score
 
@@ -190,11 +190,11 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
             return np.zeros(len(nodes), np.int64)
         return self._strategy.score(scored, view)
 
-    def _scored(self, state: CycleState, pod: PodInfo, known: Sequence[str]) -> ScoredResources:
+    def _scored(self, state: CycleState, pod: PodInfo, resources: Sequence[str]) -> ScoredResources:
         scored = state.get_cached(self._scored_key)
-        if scored is None or scored.known != len(known):
+        if scored is None or scored.resource_count != len(resources):
             specs, requests = self.args.scoring_strategy.resources, pod.shape.score_requests
-            scored = state.write_cached(self._scored_key, ScoredResources(specs, requests, known))
+            scored = state.write_cached(self._scored_key, ScoredResources(specs, requests, resources))
         return scored
 
     # ---- events
@@ -209,21 +209,21 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         if new.uid == pod.uid:
             return Hint.QUEUE
         before, after = old.shape.used, new.shape.used
-        wanted = [name for name, amount in pod.shape.used.items() if amount and is_tracked(name)]
-        released = bool(new.node_name) and any(before[name] > after[name] for name in wanted)
+        requested = [name for name, amount in pod.shape.used.items() if amount and is_tracked(name)]
+        released = bool(new.node_name) and any(before[name] > after[name] for name in requested)
         return Hint.QUEUE if released else Hint.SKIP
 
     def _after_node_change(self, pod: PodInfo, old: Node | None, new: Node) -> Hint:
         # As in kube-scheduler, the ignored resources are not ignored here.
         requests = pod.shape.requests.items()
-        wanted = {name: amount for name, amount in requests if amount and is_tracked(name)}
+        requested = {name: amount for name, amount in requests if amount and is_tracked(name)}
         offered = resources.allocatable(new)
-        if not offered.get(PODS, 0) or any(offered.get(name, 0) < n for name, n in wanted.items()):
+        if not offered.get(PODS, 0) or any(offered.get(name, 0) < n for name, n in requested.items()):
             return Hint.SKIP
         if old is None:
             return Hint.QUEUE
         before = resources.allocatable(old)
-        rose = any(offered.get(name, 0) > before.get(name, 0) for name in (PODS, *wanted))
+        rose = any(offered.get(name, 0) > before.get(name, 0) for name in (PODS, *requested))
         return Hint.QUEUE if rose else Hint.SKIP
 
 
@@ -235,11 +235,11 @@ def _in_order(amounts: Mapping[str, int]) -> list[str]:
 
 def _refuse_invalid(args: Args) -> None:
     """kube-scheduler checks the arguments of this plugin only here, when it makes the plugin."""
-    found = [
+    problems = [
         f"{p.field}: {p.message}"
-        if p.found is None
-        else f"{p.field}: Invalid value: {json.dumps(p.found)}: {p.message}"
+        if p.value is None
+        else f"{p.field}: Invalid value: {json.dumps(p.value)}: {p.message}"
         for p in args.problems()
     ]
-    if found:
-        raise ValueError(found[0] if len(found) == 1 else f"[{', '.join(found)}]")
+    if problems:
+        raise ValueError(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")

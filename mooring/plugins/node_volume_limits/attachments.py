@@ -49,7 +49,7 @@ def attachments_of(
 ) -> frozenset[Attachment]:
     """The CSI volumes of a pod. `must_exist`: its claims must be there. `migrate`: on a node that has a
     CSINode, without which in-tree volumes are not migrated. Raises MissingClaim, VolumeError."""
-    found = set()
+    attachments = set()
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is not None:
             name, ephemeral = volume.persistent_volume_claim.claim_name, False
@@ -57,7 +57,7 @@ def attachments_of(
             name, ephemeral = f"{pod.name}-{volume.name}", True
         else:
             if migrate and (attachment := _inline(volume)) is not None:
-                found.add(attachment)
+                attachments.add(attachment)
             continue
         if not name:
             raise VolumeError("PersistentVolumeClaim had no name")
@@ -71,8 +71,8 @@ def attachments_of(
         if problem is not None:
             raise VolumeError(problem)
         if (attachment := _of_claim(listers, claim)) is not None:
-            found.add(attachment)
-    return frozenset(found)
+            attachments.add(attachment)
+    return frozenset(attachments)
 
 
 def attached_to(listers: Listers, attachment: VolumeAttachment) -> Attachment | None:

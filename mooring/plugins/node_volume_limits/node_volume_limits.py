@@ -70,33 +70,33 @@ class NodeVolumeLimits(Plugin):
         listers, whole = self.handle.listers, nodes.whole
         self._csi_nodes.refresh(listers, whole)
         migrate = bool(self._csi_nodes.present.any())
-        wanted = attachments_of(listers, pod, must_exist=True, migrate=migrate)
-        limits = self._limits(wanted)
+        needed = attachments_of(listers, pod, must_exist=True, migrate=migrate)
+        limits = self._limits(needed)
         if not limits:
             return None
         self._usage.refresh(listers, whole)
         self._check_problems(limits)
-        refused = self._exceeding(whole, wanted, limits)[nodes.rows]
+        refused = self._exceeding(whole, needed, limits)[nodes.rows]
         if nodes.hypothetical:
-            self._reconsider(nodes, wanted, limits, refused)
+            self._reconsider(nodes, needed, limits, refused)
         return refused
 
-    def _limits(self, wanted: Iterable[Attachment]) -> Limits:
-        drivers = {attachment.driver for attachment in wanted}
-        found = {driver: self._csi_nodes.limits(driver) for driver in drivers}
-        return {driver: limits for driver, limits in found.items() if limits is not None}
+    def _limits(self, needed: Iterable[Attachment]) -> Limits:
+        drivers = {attachment.driver for attachment in needed}
+        by_driver = {driver: self._csi_nodes.limits(driver) for driver in drivers}
+        return {driver: limits for driver, limits in by_driver.items() if limits is not None}
 
     def _check_problems(self, limits: Limits) -> None:
         for row, problem in self._usage.problems.items():
             if any(by_row[row] != NO_LIMIT for by_row in limits.values()):
                 raise VolumeError(problem)
 
-    def _exceeding(self, nodes: Nodes, wanted: Iterable[Attachment], limits: Limits) -> BoolArray:
+    def _exceeding(self, nodes: Nodes, needed: Iterable[Attachment], limits: Limits) -> BoolArray:
         """The rows that would have too many; a volume that another pod has there already is no more."""
         refused = np.zeros(len(nodes), np.bool_)
         for driver, by_row in limits.items():
             new = np.zeros(len(nodes), np.int64)
-            for attachment in wanted:
+            for attachment in needed:
                 if attachment.driver == driver:
                     new += 1
                     new[self._usage.holders(attachment)] -= 1
@@ -106,7 +106,7 @@ class NodeVolumeLimits(Plugin):
         return refused
 
     def _reconsider(
-        self, nodes: EngineNodes, wanted: frozenset[Attachment], limits: Limits, refused: BoolArray
+        self, nodes: EngineNodes, needed: frozenset[Attachment], limits: Limits, refused: BoolArray
     ) -> None:
         """Where pods would come or go, count again with them."""
         for i, row in enumerate(nodes.rows.tolist()):
@@ -114,7 +114,7 @@ class NodeVolumeLimits(Plugin):
             if not any(pod.spec.volumes for pod in (*removed, *added)):
                 continue
             used, idle = self._usage.with_pods(self.handle.listers, row, removed, added)
-            new = wanted - used
+            new = needed - used
             refused[i] = any(
                 _count(used, driver) + _count(idle, driver) + more > int(by_row[row])
                 for driver, by_row in limits.items()

@@ -58,9 +58,9 @@ class VolumeUsage:
         self._resize(len(nodes))
         for row in stale.union(suspects):
             if row < len(nodes):
-                node, known = nodes[row], self._rows[row]
+                node, old = nodes[row], self._rows[row]
                 pods = [pod for pod in node.pods if pod.spec.volumes]
-                if row in stale or node.name != known.node_name or pods != known.pods:
+                if row in stale or node.name != old.node_name or pods != old.pods:
                     self._forget(row)
                     self._put(row, self._read(listers, node.name, pods))
 
@@ -121,41 +121,41 @@ class VolumeUsage:
     # ---- one row
 
     def _read(self, listers: Listers, node_name: str, pods: Sequence[PodInfo]) -> _Row:
-        found = _Row(node_name, pods)
+        row_usage = _Row(node_name, pods)
         for attachment in self._by_node.get(node_name, {}).values():
-            found.read.add(attachment.spec.source.persistent_volume_name or "")
+            row_usage.read.add(attachment.spec.source.persistent_volume_name or "")
             volume = attached_to(listers, attachment)
             if volume is not None:
-                found.reported.add(volume)
+                row_usage.reported.add(volume)
         for pod in pods:
-            found.read.update(_read_for(listers, pod))
+            row_usage.read.update(_read_for(listers, pod))
             try:
-                found.held.update(attachments_of(listers, pod, must_exist=False))
+                row_usage.held.update(attachments_of(listers, pod, must_exist=False))
             except VolumeError as problem:
-                found.problem = str(problem)
-        return found
+                row_usage.problem = str(problem)
+        return row_usage
 
-    def _put(self, row: int, found: _Row) -> None:
-        self._rows[row] = found
-        for key in found.read:
+    def _put(self, row: int, row_usage: _Row) -> None:
+        self._rows[row] = row_usage
+        for key in row_usage.read:
             self._readers.setdefault(key, set()).add(row)
-        for attachment in found.held:
+        for attachment in row_usage.held:
             self._holders.setdefault(attachment, set()).add(row)
-        for attachment in found.held.keys() | found.reported:
+        for attachment in row_usage.held.keys() | row_usage.reported:
             column = self._counts.get(attachment.driver)
             if column is None:
                 column = self._counts[attachment.driver] = np.zeros(len(self._rows), np.int64)
             column[row] += 1
-        if found.problem:
-            self.problems[row] = found.problem
+        if row_usage.problem:
+            self.problems[row] = row_usage.problem
 
     def _forget(self, row: int) -> None:
-        known = self._rows[row]
-        for key in known.read:
+        old = self._rows[row]
+        for key in old.read:
             _discard(self._readers, key, row)
-        for attachment in known.held:
+        for attachment in old.held:
             _discard(self._holders, attachment, row)
-        for attachment in known.held.keys() | known.reported:
+        for attachment in old.held.keys() | old.reported:
             self._counts[attachment.driver][row] -= 1
         self.problems.pop(row, None)
 

@@ -76,11 +76,11 @@ def compile_constraints(
 
 def own_constraints(shape: Shape) -> Constraints:
     """What the pod's spec says, compiled once per shape."""
-    found: Constraints | None = shape.derived.get(own_constraints)
-    if found is None:
-        found = compile_constraints(shape.spec.topology_spread_constraints, shape.labels)
-        shape.derived[own_constraints] = found
-    return found
+    constraints: Constraints | None = shape.derived.get(own_constraints)
+    if constraints is None:
+        constraints = compile_constraints(shape.spec.topology_spread_constraints, shape.labels)
+        shape.derived[own_constraints] = constraints
+    return constraints
 
 
 def _compile(constraint: TopologySpreadConstraint, labels: Mapping[str, str]) -> Constraint:
@@ -118,12 +118,12 @@ def default_selector(shape: Shape, listers: Listers) -> Selector:
     merged = {key: value for service in services for key, value in service.items()}
     owner = shape.controller
     kind = None if owner is None else _CONTROLLERS.get((owner.api_version, owner.kind))
-    found = None if owner is None or kind is None else listers.get(kind, owner.name, shape.namespace)
-    if isinstance(found, ReplicationController):
-        merged |= found.spec.selector or {}
+    workload = None if owner is None or kind is None else listers.get(kind, owner.name, shape.namespace)
+    if isinstance(workload, ReplicationController):
+        merged |= workload.spec.selector or {}
     selector = from_map(merged)
-    if isinstance(found, ReplicaSet | StatefulSet):
-        selector = selector.conjoin(_set_selector(found))
+    if isinstance(workload, ReplicaSet | StatefulSet):
+        selector = selector.conjoin(_set_selector(workload))
     return selector
 
 
@@ -134,10 +134,10 @@ def _matching(services: Iterable[Service], labels: Mapping[str, str]) -> Iterabl
             yield selector
 
 
-def _set_selector(found: ReplicaSet | StatefulSet) -> Selector:
+def _set_selector(workload: ReplicaSet | StatefulSet) -> Selector:
     """A controller's selector; one that is missing or does not parse adds nothing."""
     try:
-        selector = compile_selector(found.spec.selector)
+        selector = compile_selector(workload.spec.selector)
     except SelectorError:
         return EVERYTHING
     return EVERYTHING if selector.nothing else selector

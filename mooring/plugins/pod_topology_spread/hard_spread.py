@@ -81,20 +81,20 @@ class _Spread:
         self._sums = whole.domain_sums(constraint.counted(shape.namespace), constraint.topology_key, eligible)
         self._domains = np.flatnonzero(self._sums.members)
         self._too_few = len(self._domains) < constraint.min_domains
-        self._known: bytes | None = None  # the domains' answers that `codes` show
+        self._content: bytes | None = None  # the domains' answers that `codes` show
         self.codes: Codes = np.zeros(0, np.int32)
 
     def update(self) -> bool:
         """Bring `codes`, over all rows, up to date; whether they changed."""
-        if not self._sums.refresh() and self._known is not None:
+        if not self._sums.refresh() and self._content is not None:
             return False
         counts = self._sums.sums
         lowest = 0 if self._too_few else int(np.minimum.reduce(counts.take(self._domains)))
         skewed = self._skewed(counts, lowest)
-        known = skewed.tobytes()
-        if known == self._known:
+        content = skewed.tobytes()
+        if content == self._content:
             return False
-        self._known = known
+        self._content = content
         table = np.empty(len(counts) + 1, np.int32)
         np.multiply(skewed, TOO_SKEWED, out=table[:-1])
         table[-1] = MISSING_LABEL

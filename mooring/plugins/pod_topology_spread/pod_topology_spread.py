@@ -73,14 +73,14 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
             return own_constraints(shape)
         if not self._defaulting:
             return NO_CONSTRAINTS
-        known = state.get_cached(_DEFAULTED)
-        sources = selector_sources(shape) if known is None else known.sources
+        cached = state.get_cached(_DEFAULTED)
+        sources = selector_sources(shape) if cached is None else cached.sources
         versions = list(map(self.handle.listers.version, sources))
-        if known is not None and known.versions == versions:
-            return known.constraints
+        if cached is not None and cached.versions == versions:
+            return cached.constraints
         constraints = self._defaulted(shape)
-        if known is not None and known.constraints == constraints:
-            constraints = known.constraints
+        if cached is not None and cached.constraints == constraints:
+            constraints = cached.constraints
         state.write_cached(_DEFAULTED, _Defaulted(sources, versions, constraints))
         return constraints
 
@@ -97,8 +97,8 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
         constraints = self._constraints(state, shape).hard
         if not constraints:
             return skip(shape=own)
-        known = state.get_cached(_HARD)
-        if known is None or known.constraints is not constraints:
+        cached = state.get_cached(_HARD)
+        if cached is None or cached.constraints is not constraints:
             state.write_cached(_HARD, HardSpread(constraints, shape, self._STATUSES))
         return None
 
@@ -113,12 +113,12 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
         constraints = self._constraints(state, shape).soft
         if not constraints:
             return skip(shape=own or not self._defaults.soft)
-        known = state.get_cached(_SOFT)
-        if known is None or known.constraints is not constraints:
+        cached = state.get_cached(_SOFT)
+        if cached is None or cached.constraints is not constraints:
             # System defaults spread over hostnames even where nodes have no zone.
             require_all = own or not self._system_defaulted
-            known = state.write_cached(_SOFT, SoftSpread(constraints, shape, require_all))
-        known.look(engine_nodes(nodes))
+            cached = state.write_cached(_SOFT, SoftSpread(constraints, shape, require_all))
+        cached.look(engine_nodes(nodes))
         return None
 
     def score_groups(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Groups:

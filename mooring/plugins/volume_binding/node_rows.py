@@ -45,10 +45,10 @@ class NodeRows:
         return np.arange(len(self._nodes))
 
     def matching(self, selectors: Selectors) -> Rows:
-        found = self._rows.get(selectors)
-        if found is None:
-            found = self._rows[selectors] = self._find(selectors)
-        return found
+        rows = self._rows.get(selectors)
+        if rows is None:
+            rows = self._rows[selectors] = self._find(selectors)
+        return rows
 
     def mask(self, selectors: Selectors) -> BoolArray:
         """Return one boolean per row: whether it matches the selectors."""

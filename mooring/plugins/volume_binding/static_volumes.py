@@ -78,10 +78,10 @@ class VolumeIndex:
         affinity = volume.spec.node_affinity
         if affinity is None:
             return None
-        found = self._affinities.get(volume.name)
-        if found is None or found[0] is not affinity:
-            found = self._affinities[volume.name] = (affinity, compile_affinity(affinity))
-        return found[1]
+        compiled = self._affinities.get(volume.name)
+        if compiled is None or compiled[0] is not affinity:
+            compiled = self._affinities[volume.name] = (affinity, compile_affinity(affinity))
+        return compiled[1]
 
 
 class Match(NamedTuple):
@@ -117,20 +117,20 @@ class StaticMatcher:
         self._ids: dict[str, int] = {}
         self._choices: list[Choice] = []
 
-    def match(self, claim: PersistentVolumeClaim, wanted: BoolArray) -> Match:
-        """The smallest volume that fits, or the one that already refers to the claim, on the wanted rows."""
+    def match(self, claim: PersistentVolumeClaim, possible: BoolArray) -> Match:
+        """Return the smallest volume that fits, or the one that refers to the claim, on the possible rows."""
         group = self._index.of_class(self._listers, class_of_claim(claim))
-        choice = np.full(len(wanted), UNMATCHED, np.int32)
-        undecided = wanted.copy()
+        choice = np.full(len(possible), UNMATCHED, np.int32)
+        undecided = possible.copy()
         for volume in self._referring(claim, group):
             if capacity_of(volume) < requested_size(claim) or not _qualifies(volume, claim):
                 continue
-            mine = np.flatnonzero(undecided)
-            mine = self._not_taken(volume, mine)
-            undecided[mine] = False  # this volume or none, whether or not the node can use it
-            usable = np.zeros(len(wanted), np.bool_)
+            rows = np.flatnonzero(undecided)
+            rows = self._not_taken(volume, rows)
+            undecided[rows] = False  # this volume or none, whether or not the node can use it
+            usable = np.zeros(len(possible), np.bool_)
             usable[self._usable_rows(volume)] = True
-            choice[mine[usable[mine]]] = self._id(volume)
+            choice[rows[usable[rows]]] = self._id(volume)
         self._match_free(claim, group, choice, undecided)
         self._choices.append(choice)
         return Match(claim, choice, self._volumes)
@@ -164,17 +164,17 @@ class StaticMatcher:
         return self._rows.everything() if affinity is None else self._rows.matching(affinity)
 
     def _not_taken(self, volume: PersistentVolume, rows: Rows) -> Rows:
-        known = self._ids.get(volume.name)
-        if known is not None:
+        volume_id = self._ids.get(volume.name)
+        if volume_id is not None:
             for choice in self._choices:
-                rows = rows[choice[rows] != known]
+                rows = rows[choice[rows] != volume_id]
         return rows
 
     def _id(self, volume: PersistentVolume) -> int:
-        found = self._ids.setdefault(volume.name, len(self._volumes))
-        if found == len(self._volumes):
+        volume_id = self._ids.setdefault(volume.name, len(self._volumes))
+        if volume_id == len(self._volumes):
             self._volumes.append(volume)
-        return found
+        return volume_id
 
 
 def _selector_of(claim: PersistentVolumeClaim) -> Selector | None:

@@ -178,9 +178,9 @@ class VolumeBinding(Plugin[VolumeBindingArgs]):
         """Find the volumes, or know that what was found for the last pod of this shape still holds."""
         version = self.handle.listers.version
         versions = (nodes.node_version, self._volumes.revision, *(version(kind) for kind in _READ))
-        known = state.get_cached(_ANSWER)
-        if known is not None and known.versions == versions and known.claims.same(claims):
-            return known
+        cached = state.get_cached(_ANSWER)
+        if cached is not None and cached.versions == versions and cached.claims.same(claims):
+            return cached
         try:
             found = self._finder.find(self.handle.listers, claims, nodes)
         except VolumeError as problem:

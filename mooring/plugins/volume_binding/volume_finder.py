@@ -86,27 +86,27 @@ class VolumeFinder:
     def find(self, listers: Listers, claims: PodClaims, nodes: EngineNodes) -> Found:
         """Look for the claims' volumes on all nodes, which must be the whole table. Raises VolumeError."""
         self._rows.refresh(nodes)
-        found = Found(len(nodes))
-        self._check_bound(listers, claims.bound, nodes, found)
+        result = Found(len(nodes))
+        self._check_bound(listers, claims.bound, nodes, result)
         if claims.delayed:
-            self._place_delayed(listers, claims.delayed, nodes, found)
-        return found
+            self._place_delayed(listers, claims.delayed, nodes, result)
+        return result
 
     # ---- bound claims
 
     def _check_bound(
-        self, listers: Listers, claims: Sequence[PersistentVolumeClaim], nodes: EngineNodes, found: Found
+        self, listers: Listers, claims: Sequence[PersistentVolumeClaim], nodes: EngineNodes, result: Found
     ) -> None:
         """Reject nodes that cannot use a bound claim, with the reason of the first such claim."""
         unchecked = np.ones(len(nodes), np.bool_)
         for claim in claims:
             volume = listers.get(PersistentVolume, claim.spec.volume_name)
             if volume is None:
-                found.add(unchecked, Conflict.VOLUME_GONE)
+                result.add(unchecked, Conflict.VOLUME_GONE)
                 return
             usable = self._usable(listers, volume, nodes)
             if usable is not None:
-                found.add(unchecked & ~usable, Conflict.NODE_AFFINITY)
+                result.add(unchecked & ~usable, Conflict.NODE_AFFINITY)
                 unchecked &= usable
 
     def _usable(self, listers: Listers, volume: PersistentVolume, nodes: EngineNodes) -> BoolArray | None:
@@ -131,7 +131,7 @@ class VolumeFinder:
     # ---- claims that wait for their first consumer
 
     def _place_delayed(
-        self, listers: Listers, claims: Sequence[PersistentVolumeClaim], nodes: EngineNodes, found: Found
+        self, listers: Listers, claims: Sequence[PersistentVolumeClaim], nodes: EngineNodes, result: Found
     ) -> None:
         possible = np.ones(len(nodes), np.bool_)
         unplaced = []
@@ -140,23 +140,25 @@ class VolumeFinder:
             if selected is None:
                 unplaced.append(claim)
                 continue
-            found.selected.append(claim)
+            result.selected.append(claim)
             only = np.zeros(len(nodes), np.bool_)
             row = nodes.index(selected)
             if row is not None:
                 only[row] = True
             possible &= only
-        found.add(~possible, Conflict.NO_VOLUME)
+        result.add(~possible, Conflict.NO_VOLUME)
         matcher = StaticMatcher(listers, self._index, self._rows, self._volumes.live(listers))
         for claim in sorted(unplaced, key=requested_size):
-            found.matches.append(matcher.match(claim, possible))
-        self._check_provisioning(listers, found, possible)
+            result.matches.append(matcher.match(claim, possible))
+        self._check_provisioning(listers, result, possible)
 
-    def _check_provisioning(self, listers: Listers, found: Found, possible: BoolArray) -> None:
+    def _check_provisioning(self, listers: Listers, result: Found, possible: BoolArray) -> None:
         """Reject nodes where a claim cannot be provisioned, with the reason of the first such claim."""
         open_rows = possible.copy()
-        needs: list[tuple[PersistentVolumeClaim, BoolArray]] = [(claim, possible) for claim in found.selected]
-        needs += [(match.claim, match.choice == UNMATCHED) for match in found.matches]
+        needs: list[tuple[PersistentVolumeClaim, BoolArray]] = [
+            (claim, possible) for claim in result.selected
+        ]
+        needs += [(match.claim, match.choice == UNMATCHED) for match in result.matches]
         for claim, needed in needs:
             asking = open_rows & needed
             if not asking.any():
@@ -166,9 +168,9 @@ class VolumeFinder:
                 refused = asking
             else:
                 refused = asking & ~place.allowed if place.allowed is not None else np.zeros_like(asking)
-            found.add(refused, Conflict.NO_VOLUME)
+            result.add(refused, Conflict.NO_VOLUME)
             open_rows &= ~refused
             if place is not None and place.room is not None:
                 short = asking & ~refused & ~place.room
-                found.add(short, Conflict.NO_ROOM)
+                result.add(short, Conflict.NO_ROOM)
                 open_rows &= ~short
