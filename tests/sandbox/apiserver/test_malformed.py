@@ -177,3 +177,8 @@ def test_patches_with_numbers_out_of_range_are_rejected_as_recorded(
     reply = server.ask("PATCH", f"{MAPS}/numbers", patch, content_type=f"application/{media}+json")
     problem = f"json: cannot unmarshal number 1e400 into Go {place} of type float64"
     assert (reply.code, reply.tree["message"]) == (400, prefix + problem)
+
+
+@pytest.mark.parametrize("body", [b"1.5", b"[1e400]", b"1e400"])
+def test_numbers_in_place_of_an_object_are_rejected(server: Running, body: bytes) -> None:
+    assert server.ask("POST", PODS, body).code == 400

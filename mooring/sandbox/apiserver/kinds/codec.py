@@ -98,7 +98,8 @@ class BuiltinCodec:
     def _refusal(self, body: bytes | Tree, found: str) -> ApiError:
         tree: Any = parse(body) if isinstance(body, bytes) else body
         if not isinstance(tree, dict):
-            return not_json(self._kind, encode_json(tree), "expected an object")
+            data = body if isinstance(body, bytes) else encode_json(body)
+            return not_json(self._kind, data, "expected an object")
         return self._cannot_handle(mismatch(self._type, tree) or found.partition(" - at `$")[0])
 
     def _cannot_handle(self, problem: str) -> ApiError:
