@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mooring.sandbox.apiserver.authorization.rules import Asked
+from mooring.sandbox.apiserver.authorization.rules import Attributes
 from mooring.sandbox.apiserver.authorization.users import User
 from tests.deploy.permissions import CLUSTER_WIDE, FORBIDDEN, LEASE, NEW_LEASE, Permission
 from tests.deploy.rights import NODE, POD, SECOND, scheduler_command
@@ -38,7 +38,7 @@ def kubectl(server: Running, tmp_path_factory: pytest.TempPathFactory) -> Kubect
 
 
 def may(server: Running, permission: Permission, namespace: str = "", name: str = "") -> bool:
-    asked = Asked(permission.verb, permission.group, permission.resource, namespace, name)
+    asked = Attributes(permission.verb, permission.group, permission.resource, namespace, name)
     return server.server.api.rbac.decide(User(NAME, GROUPS), asked).allowed
 
 

@@ -42,18 +42,18 @@ def resource_modules() -> list[str]:
 
 def _resources(module: str) -> Iterator[Resource]:
     """Yield the resources of one group and version, with their subresources."""
-    found: list[type] = [
+    members: list[type] = [
         member for member in vars(models.resource_module(module)).values() if hasattr(member, "_api_info")
     ]
     parts: dict[models.ResourceDef, list[Subresource]] = {}
-    for member in found:
+    for member in members:
         info: models.ApiInfo = vars(member)["_api_info"]
         if info.parent is not None and info.action and f"{info.plural}/{info.action}" not in _NOT_YET:
             kind = GroupVersionKind(*info.resource)
             codec = BuiltinCodec(kind.api_version, kind.kind, object_type(*models.model_of(member)))
             sub = Subresource(info.action, kind, _verbs(info), codec)
             parts.setdefault(info.parent, []).append(sub)
-    for member in found:
+    for member in members:
         info = vars(member)["_api_info"]
         if info.parent is None and info.plural not in _NOT_YET:
             yield _resource(member, info, parts.get(info.resource, []))

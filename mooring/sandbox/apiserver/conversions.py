@@ -71,8 +71,8 @@ def _cpu_utilization(metrics: list[Tree] | None, name: str) -> int | None:
     for metric in metrics or ():
         resource = metric.get("resource") or {}
         if metric.get("type") == "Resource" and resource.get("name") == "cpu":
-            found: int | None = (resource.get(name) or {}).get("averageUtilization")
-            return found
+            utilization: int | None = (resource.get(name) or {}).get("averageUtilization")
+            return utilization
     return None
 
 

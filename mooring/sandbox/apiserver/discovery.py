@@ -78,11 +78,11 @@ class Discovery:
 
     def _groups(self) -> dict[str, list[str]]:
         """Return the versions of each group, preferred ones first."""
-        found: dict[str, set[str]] = {}
+        by_group: dict[str, set[str]] = {}
         for resource in self._registry:
-            found.setdefault(resource.group, set()).add(resource.version)
+            by_group.setdefault(resource.group, set()).add(resource.version)
         return {
-            name: sorted(versions, key=version_priority, reverse=True) for name, versions in found.items()
+            name: sorted(versions, key=version_priority, reverse=True) for name, versions in by_group.items()
         }
 
     def _of(self, group: str, version: str) -> list[Resource]:
@@ -90,7 +90,7 @@ class Discovery:
         return sorted(served, key=lambda resource: resource.plural)
 
     def _group_discovery(self, name: str, versions: list[str]) -> Tree:
-        found = [
+        served = [
             {
                 "version": version,
                 "resources": [_aggregated_resource(one) for one in self._of(name, version)],
@@ -98,7 +98,7 @@ class Discovery:
             }
             for version in versions
         ]
-        return {"metadata": {"name": name} if name else {}, "versions": found}
+        return {"metadata": {"name": name} if name else {}, "versions": served}
 
 
 def _encoded(tree: Tree) -> Document:
@@ -121,9 +121,9 @@ def _group(name: str, versions: list[str]) -> Tree:
 
 
 def _resource_list(group: str, version: str, resources: Iterable[Resource]) -> Tree:
-    found: list[Tree] = []
+    entries: list[Tree] = []
     for resource in resources:
-        found.append(_resource(resource))
+        entries.append(_resource(resource))
         for sub in resource.subresources.values():
             entry: Tree = {
                 "name": f"{resource.plural}/{sub.name}",
@@ -134,9 +134,9 @@ def _resource_list(group: str, version: str, resources: Iterable[Resource]) -> T
             }
             if (sub.kind.group, sub.kind.version) != (group, version):
                 entry |= {"group": sub.kind.group, "version": sub.kind.version}
-            found.append(entry)
+            entries.append(entry)
     api_version = f"{group}/{version}" if group else version
-    tree: Tree = {"kind": "APIResourceList", "groupVersion": api_version, "resources": found}
+    tree: Tree = {"kind": "APIResourceList", "groupVersion": api_version, "resources": entries}
     return {"kind": tree["kind"], "apiVersion": "v1", **tree} if group else tree
 
 

@@ -158,9 +158,9 @@ class ContinueExpiredError(ApiError):
         self.continue_token = continue_token
 
 
-def too_large_version(asked: int, current: int) -> ApiError:
+def too_large_version(requested: int, current: int) -> ApiError:
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
-    message = f"Timeout: Too large resource version: {asked}, current: {current}"
+    message = f"Timeout: Too large resource version: {requested}, current: {current}"
     return ApiError(
         504, "Timeout", message, details={"causes": [cause], "retryAfterSeconds": 1}, retry_after=1
     )
@@ -171,8 +171,8 @@ _MOST_CAUSES = 1000  # a body may be invalid in a hundred thousand places
 
 def invalid(group: str, kind: str, name: str, causes: list[Cause]) -> ApiError:
     """Return 422 with all causes; the message lists them if there are several."""
-    told = [str(cause) for cause in dict.fromkeys(causes[:_MOST_CAUSES])]
-    problem = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+    texts = [str(cause) for cause in dict.fromkeys(causes[:_MOST_CAUSES])]
+    problem = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     shown = [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes[:_MOST_CAUSES]]
     message = f"{qualified(group, kind)} {show(name)} is invalid: {problem}"
     return ApiError(422, "Invalid", message, details=_details(group, kind, name, causes=shown))

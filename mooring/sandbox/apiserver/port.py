@@ -51,8 +51,8 @@ class _Recent:
         self._before: dict[object, Any] = {}
 
     def get(self, key: object) -> Any:
-        found = self._now.get(key)
-        return self._before.get(key) if found is None else found
+        value = self._now.get(key)
+        return self._before.get(key) if value is None else value
 
     def put(self, key: object, value: object) -> None:
         if len(self._now) >= _MOST_READ:
@@ -212,8 +212,8 @@ class EmbeddedCluster:
     async def served_kinds(self) -> Sequence[ServedKind]:
         preferred: dict[tuple[str, str], Resource] = {}
         for one in self._api.registry:
-            known = preferred.get((one.group, one.plural))
-            if known is None or version_priority(known.version) < version_priority(one.version):
+            best = preferred.get((one.group, one.plural))
+            if best is None or version_priority(best.version) < version_priority(one.version):
                 preferred[one.group, one.plural] = one
         return [
             ServedKind(

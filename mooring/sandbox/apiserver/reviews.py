@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from mooring.sandbox.apiserver.accounts import AUDIENCE, user_of
-from mooring.sandbox.apiserver.authorization.rules import Asked
+from mooring.sandbox.apiserver.authorization.rules import Attributes
 from mooring.sandbox.apiserver.authorization.users import User
 from mooring.sandbox.apiserver.errors import bad_request, invalid, invalid_value
 from mooring.sandbox.apiserver.objects import Tree, dig
@@ -66,13 +66,13 @@ def _decided(request: Request, question: Tree, user: User) -> Answer:
         why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         raise invalid("", "", "", [invalid_value("spec.resourceAttributes", about or None, why)])
     if path:
-        asked = Asked(path.get("verb", ""), path=path.get("path", ""))
+        attributes = Attributes(path.get("verb", ""), path=path.get("path", ""))
     else:
         part = about.get("subresource", "")
         named = f"{about.get('resource', '')}/{part}" if part else about.get("resource", "")
         names = (about.get(name, "") for name in ("namespace", "name"))
-        asked = Asked(about.get("verb", ""), about.get("group", ""), named, *names)
-    decision = request.api.rbac.decide(user, asked)
+        attributes = Attributes(about.get("verb", ""), about.get("group", ""), named, *names)
+    decision = request.api.rbac.decide(user, attributes)
     status: Tree = {"allowed": decision.allowed}
     if decision.reason:
         status["reason"] = decision.reason

@@ -20,13 +20,13 @@ _CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 
 def _read(trees: Iterable[Tree]) -> str | None:
     """Return the newest default class; among classes of the same age, the first by name."""
-    found = [
+    defaults = [
         (tree["metadata"]["creationTimestamp"], tree["metadata"]["name"])
         for tree in trees
         if any((tree["metadata"].get("annotations") or {}).get(key) == "true" for key in _IS_DEFAULT)
     ]
-    newest = max((created for created, _ in found), default=None)
-    return min((name for created, name in found if created == newest), default=None)
+    newest = max((created for created, _ in defaults), default=None)
+    return min((name for created, name in defaults if created == newest), default=None)
 
 
 class DefaultStorageClass(AdmissionPlugin):

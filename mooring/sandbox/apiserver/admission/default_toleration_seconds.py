@@ -29,5 +29,5 @@ class DefaultTolerationSeconds(AdmissionPlugin):
 
 
 def _tolerates(toleration: Tree, key: str) -> bool:
-    found, effect = toleration.get("key", key), toleration.get("effect", "NoExecute")
-    return bool(found == key and effect == "NoExecute")
+    tolerated, effect = toleration.get("key", key), toleration.get("effect", "NoExecute")
+    return bool(tolerated == key and effect == "NoExecute")

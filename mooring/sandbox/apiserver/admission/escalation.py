@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from mooring.sandbox.apiserver.authorization.rbac import GROUP, read_binding, read_role
-from mooring.sandbox.apiserver.authorization.rules import EVERYTHING, Asked, Rule
+from mooring.sandbox.apiserver.authorization.rules import EVERYTHING, Attributes, Rule
 from mooring.sandbox.apiserver.authorization.users import MASTERS
 from mooring.sandbox.apiserver.context.admission import AdmissionPlugin
 from mooring.sandbox.apiserver.context.write import Write
@@ -37,8 +37,8 @@ class Escalation(AdmissionPlugin):
 
 
 def _check_role(write: Write, obj: Tree, old: Tree | None) -> None:
-    asked = Asked("escalate", GROUP, write.resource.plural, write.namespace, write.name)
-    if write.api.rbac.decide(write.user, asked).allowed:
+    attributes = Attributes("escalate", GROUP, write.resource.plural, write.namespace, write.name)
+    if write.api.rbac.decide(write.user, attributes).allowed:
         return
     _check_held(write, read_role(obj).rules)
     aggregates = any(one is not None and one.get("aggregationRule") for one in (obj, old))
@@ -50,8 +50,8 @@ def _check_role(write: Write, obj: Tree, old: Tree | None) -> None:
 def _check_binding(write: Write, obj: Tree) -> None:
     binding = read_binding(obj)
     ref = binding.role_ref
-    asked = Asked("bind", GROUP, f"{ref.kind.lower()}s", write.namespace, ref.name)
-    if write.api.rbac.decide(write.user, asked).allowed:
+    attributes = Attributes("bind", GROUP, f"{ref.kind.lower()}s", write.namespace, ref.name)
+    if write.api.rbac.decide(write.user, attributes).allowed:
         return
     granted = write.api.rbac.rules_of(binding)
     if granted is None:
@@ -75,8 +75,8 @@ def _check_held(write: Write, granted: Iterable[Rule]) -> None:
     if missing:
         groups = f"[{' '.join(map(_quoted, write.user.groups))}]"
         why = f"user {_quoted(write.user.name)} (groups={groups}) is attempting to grant RBAC permissions"
-        told = "\n".join(sorted(map(_compact, missing)))
-        raise forbidden(GROUP, write.resource.plural, write.name, f"{why} not currently held:\n{told}")
+        listed = "\n".join(sorted(map(_compact, missing)))
+        raise forbidden(GROUP, write.resource.plural, write.name, f"{why} not currently held:\n{listed}")
 
 
 def _missing(write: Write, granted: Iterable[Rule]) -> list[Rule]:

@@ -21,11 +21,11 @@ _POD_LEVEL: Final = ("cpu", "memory")
 
 def _read(trees: Iterable[Tree]) -> dict[str, list[list[Tree]]]:
     """Return the limits of each LimitRange, by namespace."""
-    found: dict[str, list[list[Tree]]] = {}
+    by_namespace: dict[str, list[list[Tree]]] = {}
     for tree in trees:
         limits = dig(tree, "spec", "limits") or []
-        found.setdefault(tree["metadata"]["namespace"], []).append(limits)
-    return found
+        by_namespace.setdefault(tree["metadata"]["namespace"], []).append(limits)
+    return by_namespace
 
 
 class LimitRanger(AdmissionPlugin):
@@ -54,8 +54,10 @@ class LimitRanger(AdmissionPlugin):
 
     def validate(self, write: Write, obj: Tree, old: Tree | None) -> None:
         for limits in self._limits(write, old):
-            found = _claim_problems if write.resource.storage == "persistentvolumeclaims" else _pod_problems
-            problems = list(dict.fromkeys(found(obj, limits)))
+            find_problems = (
+                _claim_problems if write.resource.storage == "persistentvolumeclaims" else _pod_problems
+            )
+            problems = list(dict.fromkeys(find_problems(obj, limits)))
             if problems:
                 why = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
                 raise forbidden("", write.resource.plural, write.name, why)
@@ -71,14 +73,14 @@ def _set_defaults(pod: Tree, limits: list[Tree]) -> None:
         if limit.get("type") == "Container":
             requests.update(limit.get("defaultRequest") or {})
             most.update(limit.get("default") or {})
-    told: list[str] = []
+    changes: list[str] = []
     for member, name in (("containers", "container"), ("initContainers", "init container")):
         for container in pod["spec"].get(member) or ():
-            told += _fill(container, "requests", requests, f"request for {name}")
-            told += _fill(container, "limits", most, f"limit for {name}")
-    if told:
+            changes += _fill(container, "requests", requests, f"request for {name}")
+            changes += _fill(container, "limits", most, f"limit for {name}")
+    if changes:
         annotations = pod["metadata"].setdefault("annotations", {})
-        annotations[_ANNOTATION] = f"LimitRanger plugin set: {'; '.join(told)}"
+        annotations[_ANNOTATION] = f"LimitRanger plugin set: {'; '.join(changes)}"
 
 
 def _fill(container: Tree, member: str, defaults: Quantities, what: str) -> list[str]:
@@ -122,7 +124,7 @@ def _claim_problems(claim: Tree, limits: list[Tree]) -> Iterator[str]:
             for name, least in (limit.get("min") or {}).items():
                 yield from _minimum("PersistentVolumeClaim", name, least, requests, {})
             for name, most in (limit.get("max") or {}).items():
-                yield from _maximum("PersistentVolumeClaim", name, most, {}, requests, told="request")
+                yield from _maximum("PersistentVolumeClaim", name, most, {}, requests, noun="request")
 
 
 Bound = Callable[[str, str, str, Quantities, Quantities], Iterator[str]]
@@ -150,13 +152,13 @@ def _minimum(kind: str, name: str, least: str, requests: Quantities, limits: Qua
 
 
 def _maximum(
-    kind: str, name: str, most: str, requests: Quantities, limits: Quantities, told: str = "limit"
+    kind: str, name: str, most: str, requests: Quantities, limits: Quantities, noun: str = "limit"
 ) -> Iterator[str]:
     usage = f"maximum {name} usage per {kind} is {most}"
     if name not in limits:
-        yield f"{usage}.  No {told} is specified"
+        yield f"{usage}.  No {noun} is specified"
     elif parse(limits[name]) > parse(most):
-        yield f"{usage}, but {told} is {limits[name]}"
+        yield f"{usage}, but {noun} is {limits[name]}"
     elif name in requests and parse(requests[name]) > parse(most):
         yield f"{usage}, but request is {requests[name]}"
 

@@ -25,6 +25,6 @@ class PodTopologyLabels(AdmissionPlugin):
         record = write.api.record("nodes", node) if node else None
         if record is None:
             return
-        found = {key: record.labels[key] for key in _LABELS if key in record.labels}
-        if found:
-            obj.setdefault("metadata", {}).setdefault("labels", {}).update(found)
+        topology = {key: record.labels[key] for key in _LABELS if key in record.labels}
+        if topology:
+            obj.setdefault("metadata", {}).setdefault("labels", {}).update(topology)

@@ -29,20 +29,20 @@ class _Classes(NamedTuple):
 def _read(trees: Iterable[Tree]) -> _Classes:
     by_name, default = {}, None
     for tree in trees:
-        found = PriorityClass(
+        priority_class = PriorityClass(
             tree["metadata"]["name"],
             tree.get("value", 0),
             tree.get("preemptionPolicy", "PreemptLowerPriority"),
         )
-        by_name[found.name] = found
-        if tree.get("globalDefault") and (default is None or found.value < default.value):
-            default = found
+        by_name[priority_class.name] = priority_class
+        if tree.get("globalDefault") and (default is None or priority_class.value < default.value):
+            default = priority_class
     return _Classes(by_name, default or PriorityClass())
 
 
-def _not_for_clients(write: Write, given: str, computed: object) -> ApiError:
+def _not_for_clients(write: Write, provided: str, computed: object) -> ApiError:
     why = (
-        f"{given} must not be provided in pod spec; priority admission controller computed {computed} "
+        f"{provided} must not be provided in pod spec; priority admission controller computed {computed} "
         "from the given PriorityClass name"
     )
     return forbidden("", "pods", write.name, why)
@@ -64,25 +64,25 @@ class Priority(AdmissionPlugin):
                 if name not in spec and name in old["spec"]:
                     spec[name] = old["spec"][name]
             return
-        found = self._class_of(write, spec.get("priorityClassName", ""))
-        if spec.setdefault("priority", found.value) != found.value:
-            given = f"the integer value of priority ({spec['priority']})"
-            raise _not_for_clients(write, given, found.value)
-        policy = found.preemption_policy
+        priority_class = self._class_of(write, spec.get("priorityClassName", ""))
+        if spec.setdefault("priority", priority_class.value) != priority_class.value:
+            provided = f"the integer value of priority ({spec['priority']})"
+            raise _not_for_clients(write, provided, priority_class.value)
+        policy = priority_class.preemption_policy
         if spec.setdefault("preemptionPolicy", policy) != policy:
-            given = f"the string value of PreemptionPolicy ({spec['preemptionPolicy']})"
-            raise _not_for_clients(write, given, policy)
-        if found.name:
-            spec["priorityClassName"] = found.name
+            provided = f"the string value of PreemptionPolicy ({spec['preemptionPolicy']})"
+            raise _not_for_clients(write, provided, policy)
+        if priority_class.name:
+            spec["priorityClassName"] = priority_class.name
 
     def _class_of(self, write: Write, name: str) -> PriorityClass:
         classes = self._classes.get(write.api.store)
         if not name:
             return classes.default
-        found = classes.by_name.get(name)
-        if found is None:
+        priority_class = classes.by_name.get(name)
+        if priority_class is None:
             raise forbidden("", "pods", write.name, f"no PriorityClass with name {name} was found")
-        return found
+        return priority_class
 
     def validate(self, write: Write, obj: Tree, old: Tree | None) -> None:
         """Reject a second default class."""

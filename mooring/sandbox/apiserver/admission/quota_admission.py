@@ -55,8 +55,8 @@ class ResourceQuotas(AdmissionPlugin):
 
 
 def _as(kind: QuotaKind[Any], tree: Tree) -> KubeObject:
-    found: KubeObject = msgspec.convert(strip_nulls(tree), kind.model)
-    return found
+    obj: KubeObject = msgspec.convert(strip_nulls(tree), kind.model)
+    return obj
 
 
 def _charged(

@@ -23,30 +23,32 @@ class RuntimeClass(AdmissionPlugin):
             if "overhead" in spec:
                 raise forbidden("", "pods", write.name, _UNDEFINED)
             return
-        found = write.api.read("runtimeclasses.node.k8s.io", name)
-        if found is None:
+        runtime_class = write.api.read("runtimeclasses.node.k8s.io", name)
+        if runtime_class is None:
             why = f'pod rejected: RuntimeClass "{name}" not found'
             raise forbidden("", "pods", write.name, why)
-        overhead = dig(found, "overhead", "podFixed")
+        overhead = dig(runtime_class, "overhead", "podFixed")
         if spec.get("overhead") and spec["overhead"] != overhead:
-            raise forbidden("", "pods", write.name, _MISMATCH if found.get("overhead") else _UNDEFINED)
+            raise forbidden(
+                "", "pods", write.name, _MISMATCH if runtime_class.get("overhead") else _UNDEFINED
+            )
         if overhead:
             spec["overhead"] = overhead
-        if found.get("scheduling"):
-            _restrict(write, spec, found["scheduling"])
+        if runtime_class.get("scheduling"):
+            _restrict(write, spec, runtime_class["scheduling"])
 
 
 def _restrict(write: Write, spec: Tree, scheduling: Tree) -> None:
-    wanted, present = scheduling.get("nodeSelector") or {}, spec.get("nodeSelector") or {}
-    for key, value in wanted.items():
+    required, present = scheduling.get("nodeSelector") or {}, spec.get("nodeSelector") or {}
+    for key, value in required.items():
         if present.get(key, value) != value:
             why = (
                 f"conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; "
                 f"pod.spec.nodeSelector[{key}] = {present[key]}"
             )
             raise forbidden("", "pods", write.name, why)
-    if wanted:
-        spec["nodeSelector"] = {**present, **wanted}
+    if required:
+        spec["nodeSelector"] = {**present, **required}
     tolerations = spec.get("tolerations") or []
     added = [one for one in scheduling.get("tolerations") or () if one not in tolerations]
     if added:

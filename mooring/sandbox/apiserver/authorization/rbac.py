@@ -10,7 +10,7 @@ import msgspec
 from mooring.api.decode import strip_nulls
 from mooring.api.meta import KubeObject, Value
 from mooring.client.errors import ApiError
-from mooring.sandbox.apiserver.authorization.rules import EVERYTHING, Asked, Rule
+from mooring.sandbox.apiserver.authorization.rules import EVERYTHING, Attributes, Rule
 from mooring.sandbox.apiserver.authorization.users import ACCOUNT, MASTERS, User
 from mooring.sandbox.apiserver.errors import forbidden, show
 from mooring.sandbox.apiserver.mirror import Mirror
@@ -51,13 +51,13 @@ class Grant(NamedTuple):
     subject: Subject
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         binding, to = self.binding, self.subject
         ref, what = binding.role_ref, f'ClusterRoleBinding "{binding.name}"'
         if binding.namespace:
             what = f'RoleBinding "{binding.name}/{binding.namespace}"'
-        whom = f"{to.name}/{to.namespace}" if to.kind == "ServiceAccount" else to.name
-        return f'{what} of {ref.kind} "{ref.name}" to {to.kind} "{whom}"'
+        subject = f"{to.name}/{to.namespace}" if to.kind == "ServiceAccount" else to.name
+        return f'{what} of {ref.kind} "{ref.name}" to {to.kind} "{subject}"'
 
 
 class Decision(NamedTuple):
@@ -75,31 +75,31 @@ class Rbac:
         self._bindings = Mirror(f"rolebindings.{GROUP}", _index_grants)
         self._cluster_bindings = Mirror(f"clusterrolebindings.{GROUP}", _index_grants)
 
-    def check(self, user: User, asked: Asked) -> None:
+    def check(self, user: User, attributes: Attributes) -> None:
         """Raise 403 unless the user is allowed to do this."""
-        decision = self.decide(user, asked)
+        decision = self.decide(user, attributes)
         if not decision.allowed:
-            raise _forbidden(user, asked, decision.reason)
+            raise _forbidden(user, attributes, decision.reason)
 
-    def decide(self, user: User, asked: Asked) -> Decision:
+    def decide(self, user: User, attributes: Attributes) -> Decision:
         """Decide whether a user may do something, and by which binding."""
         if MASTERS in user.groups:
             return Decision(True)
         problems: dict[str, None] = {}
-        for grant in self._grants_of(user, asked.namespace):
+        for grant in self._grants_of(user, attributes.namespace):
             rules = self.rules_of(grant.binding)
             if rules is None:
                 problems[_missing(grant.binding)] = None
-            elif any(rule.allows(asked) for rule in rules):
-                return Decision(True, f"RBAC: allowed by {grant.told}")
-        return Decision(False, _told(list(problems)))
+            elif any(rule.allows(attributes) for rule in rules):
+                return Decision(True, f"RBAC: allowed by {grant.description}")
+        return Decision(False, _join(list(problems)))
 
     def rules(self, user: User, namespace: str) -> list[Rule]:
         """Return all rules that apply to a user in a namespace and in the cluster."""
         if MASTERS in user.groups:
             return list(EVERYTHING)
-        found = (self.rules_of(grant.binding) for grant in self._grants_of(user, namespace))
-        return [rule for rules in found if rules is not None for rule in rules]
+        granted = (self.rules_of(grant.binding) for grant in self._grants_of(user, namespace))
+        return [rule for rules in granted if rules is not None for rule in rules]
 
     def rules_of(self, binding: Binding) -> list[Rule] | None:
         """Return the rules that a binding grants; None if its role does not exist."""
@@ -135,7 +135,7 @@ def _index_roles(trees: Iterable[Tree]) -> dict[str, Role]:
 
 def _index_grants(trees: Iterable[Tree]) -> dict[tuple[str, str], list[Grant]]:
     """Index bindings by namespace and subject."""
-    found: dict[tuple[str, str], list[Grant]] = {}
+    grants: dict[tuple[str, str], list[Grant]] = {}
     for tree in trees:
         binding = read_binding(tree)
         for subject in binding.subjects:
@@ -143,8 +143,8 @@ def _index_grants(trees: Iterable[Tree]) -> dict[tuple[str, str], list[Grant]]:
             if subject.kind == "ServiceAccount":
                 name = f"{subject.namespace or binding.namespace}:{name}"
             key = binding.namespace, f"{subject.kind} {name}"
-            found.setdefault(key, []).append(Grant(binding, subject))
-    return found
+            grants.setdefault(key, []).append(Grant(binding, subject))
+    return grants
 
 
 def _missing(binding: Binding) -> str:
@@ -152,20 +152,23 @@ def _missing(binding: Binding) -> str:
     return f'{ref.kind.lower()}.{GROUP} "{ref.name}" not found'
 
 
-def _told(problems: list[str]) -> str:
+def _join(problems: list[str]) -> str:
     if not problems:
         return ""
     return f"RBAC: {problems[0] if len(problems) == 1 else '[' + ', '.join(problems) + ']'}"
 
 
-def _forbidden(user: User, asked: Asked, reason: str) -> ApiError:
+def _forbidden(user: User, attributes: Attributes, reason: str) -> ApiError:
     because = f": {reason}" if reason else ""
-    if asked.path:
-        told = f"forbidden: User {show(user.name)} cannot {asked.verb} path {show(asked.path)}{because}"
-        return ApiError(403, "Forbidden", told, details={})
-    where = f"in the namespace {show(asked.namespace)}" if asked.namespace else "at the cluster scope"
-    why = (
-        f"User {show(user.name)} cannot {asked.verb} resource {show(asked.resource)} "
-        f"in API group {show(asked.group)} {where}{because}"
+    if attributes.path:
+        action = f"{attributes.verb} path {show(attributes.path)}"
+        message = f"forbidden: User {show(user.name)} cannot {action}{because}"
+        return ApiError(403, "Forbidden", message, details={})
+    where = (
+        f"in the namespace {show(attributes.namespace)}" if attributes.namespace else "at the cluster scope"
     )
-    return forbidden(asked.group, asked.resource.partition("/")[0], asked.name, why)
+    why = (
+        f"User {show(user.name)} cannot {attributes.verb} resource {show(attributes.resource)} "
+        f"in API group {show(attributes.group)} {where}{because}"
+    )
+    return forbidden(attributes.group, attributes.resource.partition("/")[0], attributes.name, why)

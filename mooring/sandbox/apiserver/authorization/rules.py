@@ -13,7 +13,7 @@ from mooring.api.meta import Value
 ALL = "*"
 
 
-class Asked(NamedTuple):
+class Attributes(NamedTuple):
     """What a user is about to do: a verb on a resource ("pods/log"), or on a path."""
 
     verb: str
@@ -33,15 +33,15 @@ class Rule(Value, frozen=True):
     resource_names: list[str] = []
     non_resource_urls: list[str] = msgspec.field(default_factory=list, name="nonResourceURLs")
 
-    def allows(self, asked: Asked) -> bool:
-        if not (asked.verb in self.verbs or ALL in self.verbs):
+    def allows(self, attributes: Attributes) -> bool:
+        if not (attributes.verb in self.verbs or ALL in self.verbs):
             return False
-        if asked.path:
-            return any(_matches_path(pattern, asked.path) for pattern in self.non_resource_urls)
+        if attributes.path:
+            return any(_matches_path(pattern, attributes.path) for pattern in self.non_resource_urls)
         return (
-            (asked.group in self.api_groups or ALL in self.api_groups)
-            and self._names(asked.resource)
-            and (not self.resource_names or asked.name in self.resource_names)
+            (attributes.group in self.api_groups or ALL in self.api_groups)
+            and self._names(attributes.resource)
+            and (not self.resource_names or attributes.name in self.resource_names)
         )
 
     def _names(self, resource: str) -> bool:

@@ -104,7 +104,7 @@ class Strategy:
     def validate_subresource(self, subresource: str, obj: Tree, old: Tree) -> list[Cause]:
         return []
 
-    def grace_period(self, obj: Tree, asked: int | None) -> int | None:
+    def grace_period(self, obj: Tree, requested: int | None) -> int | None:
         """Return the seconds until a deleted object is removed; None for kinds without grace periods."""
         return None
 
@@ -121,13 +121,13 @@ class Strategy:
 
     def select(self, obj: Tree) -> tuple[str, ...]:
         """Return the values of the selectable fields as texts, empty where a field is absent."""
-        found = []
+        values = []
         for head, *rest in self._selectable:  # called on every write: no function calls for texts
             value = obj.get(head)
             for name in rest:
                 value = value.get(name) if isinstance(value, dict) else None
-            found.append(value if type(value) is str else as_text(value))
-        return tuple(found)
+            values.append(value if type(value) is str else as_text(value))
+        return tuple(values)
 
 
 def as_text(value: object) -> str:

@@ -84,9 +84,9 @@ class CustomCodec:
                 f"Object 'Kind' is missing in '{shown}'"
             )
         if api_version != expected.api_version:
-            found = api_version if isinstance(api_version, str) else ""
+            version = api_version if isinstance(api_version, str) else ""
             raise bad_request(
-                f"the API version in the data ({found}) does not match the expected API version "
+                f"the API version in the data ({version}) does not match the expected API version "
                 f"({expected.api_version})"
             )
         if kind != expected.kind:

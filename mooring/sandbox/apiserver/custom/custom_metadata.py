@@ -27,21 +27,21 @@ def sift_metadata(tree: Tree, path: str = "") -> list[str]:
 
     Raises 400, for an embedded resource with the path of the invalid value.
     """
-    found = tree.get("metadata")
-    if found is None:
+    metadata = tree.get("metadata")
+    if metadata is None:
         tree.pop("metadata", None)
         return []
     at = child(path, "metadata")
     try:
-        tree["metadata"] = sieve_of(_OBJECT_META).sift(found)
+        tree["metadata"] = sieve_of(_OBJECT_META).sift(metadata)
     except msgspec.ValidationError as error:
-        raise _no_metadata(found, at if path else "", str(error)) from None
-    return [child(at, name) for name in unknown_fields(_OBJECT_META, found)]
+        raise _no_metadata(metadata, at if path else "", str(error)) from None
+    return [child(at, name) for name in unknown_fields(_OBJECT_META, metadata)]
 
 
-def _no_metadata(found: Any, path: str, error: str) -> ApiError:
-    problem = mismatch(_OBJECT_META, found) or error
-    return bad_request(f"{path}: Invalid value: {show(found)}: {problem}" if path else problem)
+def _no_metadata(value: Any, path: str, error: str) -> ApiError:
+    problem = mismatch(_OBJECT_META, value) or error
+    return bad_request(f"{path}: Invalid value: {show(value)}: {problem}" if path else problem)
 
 
 def sift_embedded(value: Any, schema: Schema | None, path: str = "") -> list[str]:
@@ -96,16 +96,16 @@ def check_embedded(value: Any, schema: Schema | None, path: str = "") -> list[Ca
 def _check_resource(value: Tree, path: str) -> list[Cause]:
     causes = []
     for name in ("apiVersion", "kind"):
-        at, found = child(path, name), value.get(name, "")
+        at, text = child(path, name), value.get(name, "")
         if name not in value:
             causes.append(required(at))
-        elif not found:
-            causes.append(invalid_value(at, found, "must not be empty"))
-        elif name == "apiVersion" and found.count("/") > 1:
-            causes.append(invalid_value(at, found, f"unexpected GroupVersion string: {found}"))
-        elif name == "kind" and (problems := dns_1035_label(found.lower())):
+        elif not text:
+            causes.append(invalid_value(at, text, "must not be empty"))
+        elif name == "apiVersion" and text.count("/") > 1:
+            causes.append(invalid_value(at, text, f"unexpected GroupVersion string: {text}"))
+        elif name == "kind" and (problems := dns_1035_label(text.lower())):
             why = f"may have mixed case, but should otherwise match: {','.join(problems)}"
-            causes.append(invalid_value(at, found, why))
+            causes.append(invalid_value(at, text, why))
     metadata = value.get("metadata")
     if isinstance(metadata, dict):
         problems_of = validate_metadata({"name": "fakename", **metadata}, path_segment)

@@ -81,14 +81,14 @@ class CustomStrategy(Strategy):
         path = scale.replicas if part == "spec" else scale.status_replicas
         if not scale.custom:
             return []
-        field, found = "." + ".".join(path), dig(obj, *path)
-        if found is None:
+        field, replicas = "." + ".".join(path), dig(obj, *path)
+        if replicas is None:
             return []
-        if json_type(found) != "integer":
-            why = f"{field} accessor error: {found} is of the type {json_type(found)}, expected int64"
+        if json_type(replicas) != "integer":
+            why = f"{field} accessor error: {replicas} is of the type {json_type(replicas)}, expected int64"
             return [invalid_value(field, 0, why)]
-        if found < 0:
-            return [invalid_value(field, found, "should be a non-negative integer")]
-        if found > _MOST_REPLICAS:
-            return [invalid_value(field, found, f"should be less than or equal to {_MOST_REPLICAS}")]
+        if replicas < 0:
+            return [invalid_value(field, replicas, "should be a non-negative integer")]
+        if replicas > _MOST_REPLICAS:
+            return [invalid_value(field, replicas, f"should be less than or equal to {_MOST_REPLICAS}")]
         return []

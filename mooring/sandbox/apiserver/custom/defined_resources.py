@@ -145,10 +145,10 @@ def _deprecation(kind: GroupVersionKind, version: Tree, versions: list[Tree]) ->
         for one in versions
         if one.get("served") and not one.get("deprecated") and version_priority(one["name"]) > rank
     ]
-    told = f"{kind.api_version} {kind.kind} is deprecated"
+    warning = f"{kind.api_version} {kind.kind} is deprecated"
     if not better:
-        return told
-    return f"{told}; use {kind.group}/{max(better, key=version_priority)} {kind.kind}"
+        return warning
+    return f"{warning}; use {kind.group}/{max(better, key=version_priority)} {kind.kind}"
 
 
 def _printer(version: Tree) -> Printer:

@@ -39,8 +39,8 @@ class DefinitionCodec(BuiltinCodec):
                 self._tidy(schema, f"spec.versions[{index}].schema.openAPIV3Schema", unknown, 0)
         if validation is FieldValidation.IGNORE:
             return Decoded(decoded.tree)
-        told = dict.fromkeys([*decoded.warnings, *(f'unknown field "{path}"' for path in unknown)])
-        return self._judged(decoded.tree, list(told), validation)
+        warnings = dict.fromkeys([*decoded.warnings, *(f'unknown field "{path}"' for path in unknown)])
+        return self._judged(decoded.tree, list(warnings), validation)
 
     def _tidy(self, schema: Any, path: str, unknown: list[str], depth: int) -> None:
         """Drop unknown fields of a schema, recursively. Raises 400 for values of wrong types."""

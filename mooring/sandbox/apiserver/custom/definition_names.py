@@ -37,11 +37,11 @@ def check_names(names: Tree, path: str) -> Iterator[Cause]:
         if names.get(name):
             yield from check_label(f"{path}.{name}", names[name])
     for name in ("kind", "listKind"):
-        found = names.get(name) or ""
-        problems = dns_1035_label(found.lower()) if found else ()
+        text = names.get(name) or ""
+        problems = dns_1035_label(text.lower()) if text else ()
         if problems:
             why = f"may have mixed case, but should otherwise match: {','.join(problems)}"
-            yield invalid_value(f"{path}.{name}", found, why)
+            yield invalid_value(f"{path}.{name}", text, why)
     for index, name in enumerate(names.get("shortNames") or ()):
         yield from check_label(f"{path}.shortNames[{index}]", name)
     if names.get("kind") and names.get("kind") == names.get("listKind"):
@@ -75,25 +75,25 @@ _CONFLICTS: Final = {
 }
 
 
-def accept_names(asked: Tree, accepted: Tree, others: Iterable[Tree]) -> Acceptance:
+def accept_names(requested: Tree, accepted: Tree, others: Iterable[Tree]) -> Acceptance:
     """Grant a definition the names it requests, unless `others` of its group have them already."""
     resources, kinds = _taken(others)
-    found, reason, message = dict(accepted), "NoConflicts", "no conflicts found"
+    granted, reason, message = dict(accepted), "NoConflicts", "no conflicts found"
     for name, conflict in _CONFLICTS.items():
-        wanted, present = _listed(asked.get(name)), _listed(accepted.get(name))
+        new, present = _listed(requested.get(name)), _listed(accepted.get(name))
         taken = kinds if name in ("kind", "listKind") else resources
-        refused = [one for one in wanted if one not in present and one in taken]
+        refused = [one for one in new if one not in present and one in taken]
         if refused:
             reason, message = conflict, _refusal(refused)
-        elif name in asked:
-            found[name] = asked[name]
+        elif name in requested:
+            granted[name] = requested[name]
         else:
-            found.pop(name, None)
-    if asked.get("categories"):
-        found["categories"] = asked["categories"]
+            granted.pop(name, None)
+    if requested.get("categories"):
+        granted["categories"] = requested["categories"]
     else:
-        found.pop("categories", None)
-    ordered: Tree = {name: found[name] for name in _ORDER if name in found}
+        granted.pop("categories", None)
+    ordered: Tree = {name: granted[name] for name in _ORDER if name in granted}
     return Acceptance({"plural": "", "kind": "", **ordered}, reason, message)
 
 
@@ -113,5 +113,5 @@ def _listed(value: object) -> list[str]:
 
 
 def _refusal(names: list[str]) -> str:
-    told = [f'"{name}" is already in use' for name in names]
-    return told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+    conflicts = [f'"{name}" is already in use' for name in names]
+    return conflicts[0] if len(conflicts) == 1 else f"[{', '.join(conflicts)}]"

@@ -51,8 +51,8 @@ class DefinitionStrategy(Strategy):
             *stored,
             *(name for name in _storage_version(obj) if name not in stored),
         ]
-        told = set(_warnings(old))
-        write.warnings += [warning for warning in _warnings(obj) if warning not in told]
+        present = set(_warnings(old))
+        write.warnings += [warning for warning in _warnings(obj) if warning not in present]
 
     def validate_create(self, obj: Tree) -> list[Cause]:
         return super().validate_create(obj) + check_definition(obj)
@@ -117,19 +117,21 @@ def settle_names(obj: Tree, acceptance: Acceptance, now: str) -> None:
 
 def _warnings(obj: Tree) -> list[str]:
     """Warn about what a definition uses and this server does not support."""
-    told = []
+    warnings = []
     if dig(obj, "spec", "conversion", "strategy") == "Webhook":
-        told.append("spec.conversion.strategy: the webhook is not called, versions differ in apiVersion only")
+        warnings.append(
+            "spec.conversion.strategy: the webhook is not called, versions differ in apiVersion only"
+        )
     for index, version in enumerate(dig(obj, "spec", "versions") or ()):
         schema = dig(version, "schema", "openAPIV3Schema") or {}
         for node in _nodes(schema):
             name = node.get("format")
             if name and not is_known(name, node.get("type") or ""):
-                told.append(f'unrecognized format "{name}"')
+                warnings.append(f'unrecognized format "{name}"')
         if any(node.get("x-kubernetes-validations") for node in _nodes(schema)):
             path = f"spec.versions[{index}].schema.openAPIV3Schema"
-            told.append(f"{path}: x-kubernetes-validations are kept and not evaluated")
-    return told
+            warnings.append(f"{path}: x-kubernetes-validations are kept and not evaluated")
+    return warnings
 
 
 def _nodes(schema: Tree) -> Iterator[Tree]:

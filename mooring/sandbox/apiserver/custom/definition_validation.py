@@ -151,19 +151,19 @@ def _check_subresources(version: Tree, subresources: Tree, path: str) -> Iterato
     if scale is None:
         return
     for name, parts in (("specReplicasPath", ("spec",)), ("statusReplicasPath", ("status",))):
-        at, found = f"{path}.scale.{name}", scale.get(name) or ""
-        yield from _check_path(at, found, parts) if found else (required(at),)
+        at, text = f"{path}.scale.{name}", scale.get(name) or ""
+        yield from _check_path(at, text, parts) if text else (required(at),)
     if scale.get("labelSelectorPath"):
         at = f"{path}.scale.labelSelectorPath"
         yield from _check_path(at, scale["labelSelectorPath"], ("spec", "status"))
 
 
-def _check_path(at: str, found: str, parts: tuple[str, ...]) -> Iterator[Cause]:
-    if not found.startswith("."):
-        yield invalid_value(at, found, "must be a simple json path starting with .")
-    elif not found.startswith(tuple(f".{part}." for part in parts)):
+def _check_path(at: str, text: str, parts: tuple[str, ...]) -> Iterator[Cause]:
+    if not text.startswith("."):
+        yield invalid_value(at, text, "must be a simple json path starting with .")
+    elif not text.startswith(tuple(f".{part}." for part in parts)):
         under = f".{parts[0]}" if len(parts) == 1 else "either .spec or .status"
-        yield invalid_value(at, found, f"should be a json path under {under}")
+        yield invalid_value(at, text, f"should be a json path under {under}")
 
 
 def _check_columns(version: Tree, columns: list[Tree], path: str) -> Iterator[Cause]:
@@ -190,23 +190,23 @@ def _check_selectable(version: Tree, fields: list[Tree], path: str) -> Iterator[
     schema = dig(version, "schema", "openAPIV3Schema") or {}
     seen: set[str] = set()
     for index, field in enumerate(fields):
-        at, found = f"{path}[{index}].jsonPath", field.get("jsonPath") or ""
-        if not found:
+        at, text = f"{path}[{index}].jsonPath", field.get("jsonPath") or ""
+        if not text:
             yield required(at)
             continue
-        target = _schema_at(schema, found)
+        target = _schema_at(schema, text)
         if target is None:
-            yield invalid_value(at, found, "is an invalid path: does not refer to a valid field")
+            yield invalid_value(at, text, "is an invalid path: does not refer to a valid field")
             continue
         if target.get("type") not in ("string", "boolean", "integer"):
             why = (
                 "must point to a field of type string, boolean or integer. Enum string fields and strings "
                 "with formats are allowed."
             )
-            yield invalid_value(at, found, why)
-        if found in seen:
-            yield duplicate(at, found)
-        seen.add(found)
+            yield invalid_value(at, text, why)
+        if text in seen:
+            yield duplicate(at, text)
+        seen.add(text)
     if len(seen) > _MOST_SELECTABLE:
         message = f"Too many: {len(seen)}: must have at most {_MOST_SELECTABLE} items"
         yield Cause("FieldValueTooMany", path, message)
@@ -216,10 +216,10 @@ def _schema_at(schema: Tree, path: str) -> Tree | None:
     """Return the schema of the field that a path such as .spec.color leads to."""
     if not path.startswith("."):
         return None
-    found: Any = schema
+    node: Any = schema
     for name in path[1:].split("."):
-        found = dig(found, "properties", name)
-    return found if isinstance(found, dict) else None
+        node = dig(node, "properties", name)
+    return node if isinstance(node, dict) else None
 
 
 _SHARED: Final[dict[str, tuple[str, _Check]]] = {
@@ -268,14 +268,14 @@ def _check_approval(obj: Tree) -> Iterator[Cause]:
     group = dig(obj, "spec", "group") or ""
     if not group.endswith((".k8s.io", ".kubernetes.io")) and group not in ("k8s.io", "kubernetes.io"):
         return
-    found = (obj["metadata"].get("annotations") or {}).get(_APPROVAL, "")
+    approval = (obj["metadata"].get("annotations") or {}).get(_APPROVAL, "")
     at = f"metadata.annotations[{_APPROVAL}]"
-    if not found:
+    if not approval:
         link = "https://github.com/kubernetes/enhancements/pull/1111"
         yield required(at, f'protected groups must have approval annotation "{_APPROVAL}", see {link}')
-    elif not found.startswith(("unapproved", "https://", "http://")):
+    elif not approval.startswith(("unapproved", "https://", "http://")):
         why = (
             f'protected groups must have approval annotation "{_APPROVAL}" with either a URL or a reason '
             'starting with "unapproved", see https://github.com/kubernetes/enhancements/pull/1111'
         )
-        yield invalid_value(at, found, why)
+        yield invalid_value(at, approval, why)

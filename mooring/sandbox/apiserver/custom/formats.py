@@ -65,10 +65,10 @@ _DATE_TIME: Final = re.compile(
 
 
 def _is_date_time(text: str) -> bool:
-    found = _DATE_TIME.fullmatch(text)
-    if found is None or not _is_date(found[1]):
+    match = _DATE_TIME.fullmatch(text)
+    if match is None or not _is_date(match[1]):
         return False
-    return int(found[2]) < 24 and int(found[3]) < 60 and int(found[4]) < 60
+    return int(match[2]) < 24 and int(match[3]) < 60 and int(match[4]) < 60
 
 
 def _is_date(text: str) -> bool:

@@ -38,10 +38,10 @@ def _prune_members(
     for name in list(value):
         if resource and name in META:
             continue
-        known = None if schema is None else schema.member(name)
-        if known is not None or (schema is not None and schema.open):
+        member = None if schema is None else schema.member(name)
+        if member is not None or (schema is not None and schema.open):
             if isinstance(value[name], dict | list):
-                _prune(value[name], known, child(path, name), False, unknown)
+                _prune(value[name], member, child(path, name), False, unknown)
         elif schema is None or not schema.preserve:
             del value[name]
             unknown.append(child(path, name))
@@ -56,12 +56,12 @@ def drop_nulls(value: Any, schema: Schema | None, depth: int = 0) -> None:
         raise bad_request(f"the object nests too deeply: more than {_DEEPEST} levels")
     if isinstance(value, dict):
         for name in list(value):
-            known = None if schema is None else schema.member(name)
+            node = None if schema is None else schema.member(name)
             member = value[name]
-            if member is None and known is not None and not known.nullable and known.default is ABSENT:
+            if member is None and node is not None and not node.nullable and node.default is ABSENT:
                 del value[name]
             elif isinstance(member, dict | list):
-                drop_nulls(member, known, depth + 1)
+                drop_nulls(member, node, depth + 1)
     elif isinstance(value, list):
         for item in value:
             drop_nulls(item, None if schema is None else schema.items, depth + 1)
@@ -70,11 +70,11 @@ def drop_nulls(value: Any, schema: Schema | None, depth: int = 0) -> None:
 def fill_in(value: Any, schema: Schema) -> None:
     """Set members that are absent, or null and not nullable, to their defaults."""
     if isinstance(value, dict):
-        for name, known in schema.properties.items():
-            if known.default is not ABSENT and (
-                name not in value or (value[name] is None and not known.nullable)
+        for name, node in schema.properties.items():
+            if node.default is not ABSENT and (
+                name not in value or (value[name] is None and not node.nullable)
             ):
-                value[name] = deepcopy(known.default)
+                value[name] = deepcopy(node.default)
         for name, member in value.items():
             held = schema.member(name)
             if held is not None:

@@ -38,23 +38,23 @@ class _Checker:
                 self._wrong_type(schema, "null", path)
             self._check_enum(schema, value, path)
             return
-        found = json_type(value)
-        if schema.types and not _is_of(schema, found, value):
-            self._wrong_type(schema, found, path)
+        actual = json_type(value)
+        if schema.types and not _is_of(schema, actual, value):
+            self._wrong_type(schema, actual, path)
         self._check_alternatives(schema, value, path)
-        if found == "string":
+        if actual == "string":
             self._check_string(schema, value, path)
-        elif found in ("integer", "number"):
+        elif actual in ("integer", "number"):
             self._check_number(schema, value, path)
-        elif found == "array":
+        elif actual == "array":
             self._check_array(schema, value, path, old)
         self._check_enum(schema, value, path)
-        if found == "object":
+        if actual == "object":
             self._check_object(schema, value, path, old)
 
-    def _wrong_type(self, schema: Schema, found: str, path: str) -> None:
-        detail = f'{path} in body must be of type {",".join(schema.types)}: "{found}"'
-        self._add("FieldValueTypeInvalid", path, f'Invalid value: "{found}": {detail}')
+    def _wrong_type(self, schema: Schema, actual: str, path: str) -> None:
+        detail = f'{path} in body must be of type {",".join(schema.types)}: "{actual}"'
+        self._add("FieldValueTypeInvalid", path, f'Invalid value: "{actual}": {detail}')
 
     def _add(self, reason: str, path: str, message: str) -> None:
         self.causes.append(Cause(reason, path, message))
@@ -140,10 +140,10 @@ class _Checker:
             self._too_many(path, size, schema.max_properties)
         before = old if isinstance(old, dict) else {}
         for name, member in value.items():
-            known = schema.member(name)
-            if known is not None and member.__class__ is not known.plain:
+            node = schema.member(name)
+            if node is not None and member.__class__ is not node.plain:
                 at = f"{path}.{name}" if path else name
-                self.check(known, member, at, before.get(name, NEW))
+                self.check(node, member, at, before.get(name, NEW))
         for name in schema.required:
             if name not in value:
                 self.causes.append(required(f"{path}.{name}" if path else name))
@@ -185,8 +185,8 @@ class _Checker:
         valid = sum(not one.causes for one in tried)
         if valid == 1:
             return
-        found = f"Found {valid} valid alternatives" if valid else "Found none valid"
-        self._composite(f'"{path}" must validate one and only one schema (oneOf). {found}')
+        count = f"Found {valid} valid alternatives" if valid else "Found none valid"
+        self._composite(f'"{path}" must validate one and only one schema (oneOf). {count}')
         if not valid:
             self.causes += _best(tried).causes
 
@@ -226,10 +226,10 @@ def json_type(value: Any) -> str:
     return "array" if isinstance(value, list) else "object"
 
 
-def _is_of(schema: Schema, found: str, value: Any) -> bool:
-    if found in schema.types or (found == "integer" and "number" in schema.types):
+def _is_of(schema: Schema, type: str, value: Any) -> bool:
+    if type in schema.types or (type == "integer" and "number" in schema.types):
         return True
-    return found == "number" and "integer" in schema.types and float(value).is_integer()
+    return type == "number" and "integer" in schema.types and float(value).is_integer()
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -111,28 +111,28 @@ def _must_be(schema: Tree, expected: str, extension: str, path: str) -> Iterator
 
 def _check_map_type(schema: Tree, path: str) -> Iterator[Cause]:
     extension = "x-kubernetes-map-type"
-    found = schema.get(extension)
-    if found is None:
+    map_type = schema.get(extension)
+    if map_type is None:
         return
     yield from _must_be(schema, "object", extension, path)
-    if found not in ("atomic", "granular"):
-        yield not_supported(f"{path}.{extension}", found, ("atomic", "granular"))
+    if map_type not in ("atomic", "granular"):
+        yield not_supported(f"{path}.{extension}", map_type, ("atomic", "granular"))
 
 
 def _check_list_type(schema: Tree, path: str) -> Iterator[Cause]:
     extension, keys_at = "x-kubernetes-list-type", f"{path}.x-kubernetes-list-map-keys"
-    found, keys = schema.get(extension), schema.get("x-kubernetes-list-map-keys") or []
-    if found is not None:
+    list_type, keys = schema.get(extension), schema.get("x-kubernetes-list-map-keys") or []
+    if list_type is not None:
         yield from _must_be(schema, "array", extension, path)
-        if found not in _LIST_TYPES:
-            yield not_supported(f"{path}.{extension}", found, _LIST_TYPES)
+        if list_type not in _LIST_TYPES:
+            yield not_supported(f"{path}.{extension}", list_type, _LIST_TYPES)
     items = schema.get("items") if isinstance(schema.get("items"), dict) else None
-    if found == "set" and items is not None:
+    if list_type == "set" and items is not None:
         yield from _check_set_items(items, path)
-    if keys and found != "map":
+    if keys and list_type != "map":
         at, why = f"{path}.{extension}", "must be map if x-kubernetes-list-map-keys is non-empty"
-        yield required(at, why) if found is None else invalid_value(at, found, why)
-    if found == "map":
+        yield required(at, why) if list_type is None else invalid_value(at, list_type, why)
+    if list_type == "map":
         if not keys:
             yield required(keys_at, "must not be empty if x-kubernetes-list-type is map")
         if items is None:

@@ -47,9 +47,9 @@ class Definitions:
 
     def __init__(self, api: Api) -> None:
         self._api = api
-        found = api.registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-        assert found is not None
-        self._definitions: Resource = found
+        resource = api.registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        assert resource is not None
+        self._definitions: Resource = resource
         self._table = api.store.table(STORAGE)
         self._served: dict[str, list[Resource]] = {}
         self._watched: set[str] = set()

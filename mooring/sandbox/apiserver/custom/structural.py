@@ -95,8 +95,8 @@ def _resource(schema: Tree, level: str, path: str) -> Iterator[Cause]:
         return
     for name, expected in (("kind", "string"), ("apiVersion", "string"), ("metadata", "object")):
         if name in properties and properties[name].get("type") != expected:
-            at, found = f"{path}.properties[{name}].type", properties[name].get("type") or ""
-            yield invalid_value(at, found, f"must be {expected}")
+            at, type = f"{path}.properties[{name}].type", properties[name].get("type") or ""
+            yield invalid_value(at, type, f"must be {expected}")
     if level is ROOT and _says_too_much(properties.get("metadata") or {}):
         why = (
             "must not specify anything other than name and generateName, but metadata is implicitly specified"
@@ -161,6 +161,6 @@ def _complete(nested: Tree, schema: Any, path: str, at: str, *, below: bool = Fa
     if isinstance(nested.get("items"), dict):
         yield from _complete(nested["items"], schema.get("items"), f"{path}.items", f"{at}.items", below=True)
     for name, held in (nested.get("properties") or {}).items():
-        known = (schema.get("properties") or {}).get(name)
+        member = (schema.get("properties") or {}).get(name)
         place = f"properties[{name}]"
-        yield from _complete(held, known, f"{path}.{place}", f"{at}.{place}", below=True)
+        yield from _complete(held, member, f"{path}.{place}", f"{at}.{place}", below=True)

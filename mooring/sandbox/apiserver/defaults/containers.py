@@ -23,10 +23,10 @@ _NANO_PER_MILLI: Final = 10**6
 @lru_cache(maxsize=1024)
 def pull_policy(image: str) -> str:
     """Return Always for the tag "latest", explicit or by default, else IfNotPresent."""
-    found = _REFERENCE.fullmatch(image)
-    if found is None:
+    match = _REFERENCE.fullmatch(image)
+    if match is None:
         return "IfNotPresent"
-    tag = found["tag"] or ("" if found["digest"] else "latest")
+    tag = match["tag"] or ("" if match["digest"] else "latest")
     return "Always" if tag == "latest" else "IfNotPresent"
 
 

@@ -28,10 +28,10 @@ def default_horizontal_pod_autoscaler(obj: Tree) -> None:
         target = {"type": "Utilization", "averageUtilization": _CPU_UTILIZATION}
         spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
     if "behavior" in spec:
-        given = spec["behavior"]
+        behavior = spec["behavior"]
         spec["behavior"] = {
-            "scaleUp": {**_SCALE_UP, **given.get("scaleUp", {})},
-            "scaleDown": {**_SCALE_DOWN, **given.get("scaleDown", {})},
+            "scaleUp": {**_SCALE_UP, **behavior.get("scaleUp", {})},
+            "scaleDown": {**_SCALE_DOWN, **behavior.get("scaleDown", {})},
         }
 
 
@@ -103,6 +103,6 @@ def default_resource_claim_template(obj: Tree) -> None:
 
 def _device_requests(spec: Tree) -> None:
     for request in spec["devices"].get("requests") or ():
-        for wanted in (request.get("exactly"), *(request.get("firstAvailable") or ())):
-            if wanted is not None and wanted.setdefault("allocationMode", "ExactCount") == "ExactCount":
-                wanted["count"] = wanted.get("count") or 1
+        for exact in (request.get("exactly"), *(request.get("firstAvailable") or ())):
+            if exact is not None and exact.setdefault("allocationMode", "ExactCount") == "ExactCount":
+                exact["count"] = exact.get("count") or 1

@@ -82,11 +82,11 @@ def _pod_level_resources(spec: Tree) -> None:
     if not limits:
         return
     resources["limits"] = limits
-    asked = {
+    summed = {
         name: quantity for name, quantity in aggregate_texts(spec, "requests").items() if name in _POD_LEVEL
     }
     fallback = {name: limit for name, limit in limits.items() if name in _POD_LEVEL or is_huge_pages(name)}
-    resources["requests"] = {**fallback, **asked, **requests}
+    resources["requests"] = {**fallback, **summed, **requests}
 
 
 def default_pod_template(holder: Tree) -> None:

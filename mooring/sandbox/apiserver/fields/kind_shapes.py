@@ -53,10 +53,12 @@ def shape_of_kind(type: ObjectType) -> Struct:
     """Return the shape of whole objects of a built-in kind."""
 
     def members() -> dict[str, Member]:
-        found = {name: member for name, member in _struct(type).members.items() if name not in _TYPE_META}
-        if "metadata" in found:
-            found["metadata"] = _METADATA
-        return found
+        members_of_type = {
+            name: member for name, member in _struct(type).members.items() if name not in _TYPE_META
+        }
+        if "metadata" in members_of_type:
+            members_of_type["metadata"] = _METADATA
+        return members_of_type
 
     return Struct(members, _TYPE_META)
 
@@ -71,15 +73,15 @@ def _members(owner: ObjectType) -> dict[str, Member]:
     marks = zeros(str(owner))
     if marks is None:
         marks = dict.fromkeys(_EMBEDDED, Zero.LEFT_OUT)
-    found = {}
+    members = {}
     for name, field in owner.fields.items():
         zero = marks.get(name, Zero.DISTINCT)
         pointer = zero in (Zero.DISTINCT, Zero.NULL)
         embedded = isinstance(field.type, ObjectType) and not pointer
         written = zero in (Zero.WRITTEN, Zero.NULL) or (not pointer and field.type in _STRUCTS)
         required = written and not embedded
-        found[name] = Member(f"f:{name}", _shape(owner, name, field.type), embedded, required)
-    return found
+        members[name] = Member(f"f:{name}", _shape(owner, name, field.type), embedded, required)
+    return members
 
 
 def _shape(owner: ObjectType, name: str, type: Type) -> Shape:
@@ -146,8 +148,8 @@ def shape_of_schema(schema: Mapping[str, Any]) -> Struct:
     """Return the shape of custom objects, from the structural schema of their version."""
 
     def members() -> dict[str, Member]:
-        found = _schema_members(schema)
-        return {name: member for name, member in found.items() if name not in _TYPE_META} | {
+        schema_members = _schema_members(schema)
+        return {name: member for name, member in schema_members.items() if name not in _TYPE_META} | {
             "metadata": _METADATA
         }
 

@@ -39,9 +39,9 @@ def _merge_items(shape: Listed, live: list[Any], config: list[Any]) -> list[Any]
     for item in live:
         element = shape.element(item)
         present[element] = None if element in present else item  # duplicate in the object: not merged
-    wanted = {shape.element(item): item for item in config}
-    ahead = iter([element for element in wanted if element in present])
-    upcoming, waiting = next(ahead, None), list(wanted)
+    configured = {shape.element(item): item for item in config}
+    ahead = iter([element for element in configured if element in present])
+    upcoming, waiting = next(ahead, None), list(configured)
     waiting.reverse()
     merged: list[Any] = []
 
@@ -49,7 +49,7 @@ def _merge_items(shape: Listed, live: list[Any], config: list[Any]) -> list[Any]
         """Take the next item of the configuration."""
         nonlocal upcoming
         element = waiting.pop()
-        item = wanted[element]
+        item = configured[element]
         known = present.get(element)
         merged.append(item if known is None else merge(shape.item, known, item))
         if element == upcoming:
@@ -57,7 +57,7 @@ def _merge_items(shape: Listed, live: list[Any], config: list[Any]) -> list[Any]
 
     for item in live:
         element = shape.element(item)
-        if element not in wanted:
+        if element not in configured:
             merged.append(item)
             continue
         while waiting and upcoming == element:

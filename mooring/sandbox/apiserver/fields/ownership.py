@@ -58,8 +58,8 @@ class Change:
     def seen_in(self, api_version: str) -> Changes | None:
         """Return what changed in a version; None if it is not served any more."""
         if api_version not in self._known:
-            found = self._versions.compare(self._old, self._new, self._form, api_version)
-            self._known[api_version] = found
+            changes = self._versions.compare(self._old, self._new, self._form, api_version)
+            self._known[api_version] = changes
         return self._known[api_version]
 
     def outcome(self, managed: Managed, writer: Manager | None = None) -> Outcome:

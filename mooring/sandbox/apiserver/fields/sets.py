@@ -116,10 +116,11 @@ def intersection(one: Fields, other: Fields) -> Fields:
     """Return the intersection of two sets."""
     result = {}
     for element, node in one.items():
-        wanted = other.get(element)
-        if wanted is not None and element != SELF:
+        node_of_other = other.get(element)
+        if node_of_other is not None and element != SELF:
             both = _node(
-                intersection(_children(node), _children(wanted)), is_member(node) and is_member(wanted)
+                intersection(_children(node), _children(node_of_other)),
+                is_member(node) and is_member(node_of_other),
             )
             if both is not None:
                 result[element] = both

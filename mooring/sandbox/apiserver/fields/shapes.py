@@ -97,9 +97,9 @@ class Granular(Shape):
         if not before and not after:  # one of them is null
             changes.modified[element] = LEAF
             return
-        for fields, found in zip(changes, self.difference(before, after), strict=True):
-            if found:
-                fields[element] = found
+        for fields, below in zip(changes, self.difference(before, after), strict=True):
+            if below:
+                fields[element] = below
 
     def difference(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> Changes:
         """Record how the members of two values differ."""
@@ -230,10 +230,10 @@ class Listed(Shape):
 
     def items(self, value: Any) -> dict[str, list[Any]]:
         """Group the items by their path elements; only invalid objects have several per element."""
-        found: dict[str, list[Any]] = {}
+        items: dict[str, list[Any]] = {}
         for item in value if isinstance(value, list) else ():
-            found.setdefault(self.element(item), []).append(item)
-        return found
+            items.setdefault(self.element(item), []).append(item)
+        return items
 
     def added(self, value: Any) -> Fields:
         node = {SELF: LEAF}
@@ -257,9 +257,9 @@ class Listed(Shape):
             was, now = before.get(key, []), after.get(key, [])
             if was != now:
                 self._compare_items(key, was, now, below)
-        for fields, found in zip(changes, below, strict=True):
-            if found:
-                fields[element] = found
+        for fields, below_item in zip(changes, below, strict=True):
+            if below_item:
+                fields[element] = below_item
 
     def _compare_items(self, element: str, was: list[Any], now: list[Any], changes: Changes) -> None:
         """Compare items with one key. Several of them are compared as one value."""

@@ -32,13 +32,13 @@ def track(write: Write, obj: Tree, old: Tree | None) -> None:
         return
     metadata = obj["metadata"]
     sent = metadata.pop("managedFields", None)
-    known = _known(sent, old, write.subresource)
-    if write.ownership == "track" and old is None and not known:
-        known = _first(write, obj)
-    elif write.ownership == "track" and known:
-        known = _tracked(write, known, obj, old or {})
-    if known:
-        metadata["managedFields"] = encode(known)
+    managed = _known(sent, old, write.subresource)
+    if write.ownership == "track" and old is None and not managed:
+        managed = _first(write, obj)
+    elif write.ownership == "track" and managed:
+        managed = _tracked(write, managed, obj, old or {})
+    if managed:
+        metadata["managedFields"] = encode(managed)
 
 
 def _known(sent: Any, old: Tree | None, subresource: str) -> Managed:
@@ -65,15 +65,15 @@ def _first(write: Write, obj: Tree) -> Managed:
     return {_manager(write): Owned(version, fields, _time(write, None))} if fields else {}
 
 
-def _tracked(write: Write, known: Managed, obj: Tree, old: Tree) -> Managed:
+def _tracked(write: Write, managers: Managed, obj: Tree, old: Tree) -> Managed:
     """Return the managers after this write."""
     version = write.resource.api_version
     change = Change(Versions(write.api.registry, write.resource, write.subresource), old, obj, STORED)
     changes = change.seen_in(version)
     assert changes is not None
     if not any(changes):
-        return known
-    managed, taken = change.outcome(known)
+        return managers
+    managed, taken = change.outcome(managers)
     if write.part and not taken:  # subresources are tracked only where a manager owns them already
         return managed
     fields, manager = written(changes), _manager(write)

@@ -28,8 +28,8 @@ class Versions:
         """Return a version of the resource; None for other groups, even if they serve the same objects."""
         if api_version == self._resource.api_version:
             return self._resource
-        found = self._registry.of_kind(api_version, self._resource.kind)
-        return found if found is not None and found.group == self._resource.group else None
+        resource = self._registry.of_kind(api_version, self._resource.kind)
+        return resource if resource is not None and resource.group == self._resource.group else None
 
     def shape(self, api_version: str) -> Struct | None:
         """Return the shape of objects in a version; None if it is not served any more."""

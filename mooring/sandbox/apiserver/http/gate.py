@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from mooring.client.errors import ApiError
-from mooring.sandbox.apiserver.authorization.rules import Asked
+from mooring.sandbox.apiserver.authorization.rules import Attributes
 from mooring.sandbox.apiserver.authorization.users import ACCOUNT, User, service_account
 from mooring.sandbox.apiserver.context.api import Api
 from mooring.sandbox.apiserver.errors import bad_request
@@ -26,7 +26,7 @@ def check_target(api: Api, user: User, verb: str, target: Target, params: Mappin
     name = target.name
     if not name and verb in ("list", "watch"):
         name = _only_name((params.get("fieldSelector") or [""])[0])
-    api.rbac.check(user, Asked(verb, resource.group, named, namespace, name))
+    api.rbac.check(user, Attributes(verb, resource.group, named, namespace, name))
 
 
 def _only_name(selector: str) -> str:
@@ -39,7 +39,7 @@ def _only_name(selector: str) -> str:
 
 def check_path(api: Api, user: User, method: str, path: str) -> None:
     """Check that a user may use a method on a path that is not an object of the API. Raises 403."""
-    api.rbac.check(user, Asked(method.lower(), path=path))
+    api.rbac.check(user, Attributes(method.lower(), path=path))
 
 
 def acting(api: Api, user: User, headers: Iterable[tuple[bytes, bytes]]) -> User:
@@ -59,19 +59,19 @@ def acting(api: Api, user: User, headers: Iterable[tuple[bytes, bytes]]) -> User
     name = names[0]
     if name.startswith(ACCOUNT):
         namespace, _, account = name.removeprefix(ACCOUNT).partition(":")
-        api.rbac.check(user, Asked("impersonate", "", "serviceaccounts", namespace, account))
+        api.rbac.check(user, Attributes("impersonate", "", "serviceaccounts", namespace, account))
         groups = groups or list(service_account(namespace, account).groups)
     else:
-        api.rbac.check(user, Asked("impersonate", "", "users", "", name))
+        api.rbac.check(user, Attributes("impersonate", "", "users", "", name))
     for group in (value for name, value in given if name == b"group"):
-        api.rbac.check(user, Asked("impersonate", "", "groups", "", group))
+        api.rbac.check(user, Attributes("impersonate", "", "groups", "", group))
     for kind, value in given:
         if kind == b"uid":
-            api.rbac.check(user, Asked("impersonate", "authentication.k8s.io", "uids", "", value))
+            api.rbac.check(user, Attributes("impersonate", "authentication.k8s.io", "uids", "", value))
         elif kind.startswith(b"extra-"):
             extra = unquote(kind.removeprefix(b"extra-").decode("latin-1"))
             api.rbac.check(
-                user, Asked("impersonate", "authentication.k8s.io", f"userextras/{extra}", "", value)
+                user, Attributes("impersonate", "authentication.k8s.io", f"userextras/{extra}", "", value)
             )
     if name != "system:anonymous" and _AUTHENTICATED not in groups:
         groups = [*groups, _AUTHENTICATED]

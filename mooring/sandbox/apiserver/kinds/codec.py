@@ -95,19 +95,19 @@ class BuiltinCodec:
             raise self._cannot_handle("strict decoding error: " + ", ".join(problems))
         return Decoded(tree, problems)
 
-    def _refusal(self, body: bytes | Tree, found: str) -> ApiError:
+    def _refusal(self, body: bytes | Tree, problem: str) -> ApiError:
         tree: Any = parse(body) if isinstance(body, bytes) else body
         if not isinstance(tree, dict):
             data = body if isinstance(body, bytes) else encode_json(body)
             return not_json(self._kind, data, "expected an object")
-        return self._cannot_handle(mismatch(self._type, tree) or found.partition(" - at `$")[0])
+        return self._cannot_handle(mismatch(self._type, tree) or problem.partition(" - at `$")[0])
 
     def _cannot_handle(self, problem: str) -> ApiError:
         return cannot_handle(self._kind, self._version, self._kind, problem)
 
 
-def cannot_handle(found: str, version: str, expected: str, problem: str) -> ApiError:
-    return bad_request(f'{found} in version "{version}" cannot be handled as a {expected}: {problem}')
+def cannot_handle(kind: str, version: str, expected: str, problem: str) -> ApiError:
+    return bad_request(f'{kind} in version "{version}" cannot be handled as a {expected}: {problem}')
 
 
 def not_json(kind: str, data: bytes, problem: str) -> ApiError:

@@ -76,11 +76,11 @@ def _mismatches(type: Type, value: Any, owner: str, path: str) -> Iterator[str]:
     if type is Scalar.INT_OR_STRING and _json_name(value) == "number":
         type = Scalar.INTEGER
     if not _fits(type, value):
-        found, expected = _json_name(value), _go_name(type)
-        if found == "number" and type in _NUMBERS:  # of the right kind, but not one of Go's type
-            found = f"number {value.text if isinstance(value, Float) else value}"
+        actual, expected = _json_name(value), _go_name(type)
+        if actual == "number" and type in _NUMBERS:  # of the right kind, but not one of Go's type
+            actual = f"number {value.text if isinstance(value, Float) else value}"
         where = f"Go struct field {owner}.{path}" if path else "Go value"
-        yield f"json: cannot unmarshal {found} into {where} of type {expected}"
+        yield f"json: cannot unmarshal {actual} into {where} of type {expected}"
     elif isinstance(type, ObjectType):
         for name, member in value.items():
             field = type.fields.get(name)
@@ -146,9 +146,9 @@ def duplicate_fields(data: bytes) -> list[str]:
     """Yield the paths of duplicate members."""
     if not _has_duplicates(data):
         return []
-    found: list[str] = []
-    _look_for_duplicates(json.loads(data, object_pairs_hook=_Pairs), "", found)
-    return found
+    paths: list[str] = []
+    _look_for_duplicates(json.loads(data, object_pairs_hook=_Pairs), "", paths)
+    return paths
 
 
 def _has_duplicates(data: bytes) -> bool:
@@ -169,14 +169,14 @@ class _Pairs(list[tuple[str, Any]]):
     """Return the members of an object in order."""
 
 
-def _look_for_duplicates(value: Any, path: str, found: list[str]) -> None:
+def _look_for_duplicates(value: Any, path: str, paths: list[str]) -> None:
     if isinstance(value, _Pairs):
         seen = set()
         for name, member in value:
             if name in seen:
-                found.append(child(path, name))
+                paths.append(child(path, name))
             seen.add(name)
-            _look_for_duplicates(member, child(path, name), found)
+            _look_for_duplicates(member, child(path, name), paths)
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            _look_for_duplicates(item, f"{path}[{index}]", found)
+            _look_for_duplicates(item, f"{path}[{index}]", paths)

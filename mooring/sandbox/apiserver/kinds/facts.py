@@ -32,13 +32,13 @@ def choices(member: str) -> tuple[str, ...]:
 
 def facts_of(type: str) -> dict[str, Fact]:
     """Return the facts about a type such as "core_v1.PodSpec" by the names of its fields."""
-    found = {}
-    known = _table().get(type)
-    for text in known.split("\t") if known is not None else ():
+    facts = {}
+    line = _table().get(type)
+    for text in line.split("\t") if line is not None else ():
         name, equals, values = text.partition("=")
         if equals:
-            found[name] = Fact(values=tuple(values.split("|")))
+            facts[name] = Fact(values=tuple(values.split("|")))
         else:
             name, _, format = text.partition(":")
-            found[name] = Fact(format=format)
-    return found
+            facts[name] = Fact(format=format)
+    return facts

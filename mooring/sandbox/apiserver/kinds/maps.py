@@ -36,7 +36,7 @@ _OTHERS: Final = {
 
 def values_of_map(module: str, type_name: str, field: str) -> str:
     """Return the type of a map's values: the name of a scalar (`[]` for lists of them), or `module.Type`."""
-    found = _OTHERS.get((type_name, field))
-    if found is not None:
-        return module + found if found.startswith(".") else found
+    value_type = _OTHERS.get((type_name, field))
+    if value_type is not None:
+        return module + value_type if value_type.startswith(".") else value_type
     return "quantity" if field in _QUANTITIES else "string"

@@ -120,9 +120,9 @@ def _message(type: ObjectType, message: str, data: bytes, depth: int) -> Tree:
     if depth > _DEEPEST:
         raise ProtobufError("is nested too deeply")
     tree: Tree = {}
-    known = _by_number(message)
+    fields = _by_number(message)
     for number, wire, value in _fields(data):
-        field = known.get(number)
+        field = fields.get(number)
         if field is None:
             continue
         if field.part:
@@ -172,19 +172,19 @@ def _put(tree: Tree, field: WireField, type: Type, wire: int, value: Any, depth:
         key, member = _entry(type.value, value, depth)
         tree.setdefault(field.name, {})[key] = member
     else:
-        found = _value(type, wire, value, depth)
-        if found is not None and (field.zero is not Zero.LEFT_OUT or found not in ("", 0, False)):
-            tree[field.name] = found
+        decoded = _value(type, wire, value, depth)
+        if decoded is not None and (field.zero is not Zero.LEFT_OUT or decoded not in ("", 0, False)):
+            tree[field.name] = decoded
 
 
 def _entry(type: Type, data: bytes, depth: int) -> tuple[str, Any]:
-    key, found = "", None
+    key, decoded = "", None
     for number, wire, value in _fields(data):
         if number == 1:
             key = _utf8(value)
         elif number == 2:
-            found = _value(type, wire, value, depth)
-    return key, "" if found is None and type is Scalar.STRING else found
+            decoded = _value(type, wire, value, depth)
+    return key, "" if decoded is None and type is Scalar.STRING else decoded
 
 
 def _value(type: Type, wire: int, value: Any, depth: int) -> Any:
@@ -214,8 +214,8 @@ def _value(type: Type, wire: int, value: Any, depth: int) -> Any:
 def _bytes(wire: int, value: Any) -> bytes:
     if wire != _BYTES:
         raise ProtobufError("has a number where something else is expected")
-    found: bytes = value
-    return found
+    data: bytes = value
+    return data
 
 
 def _special(type: Scalar, data: bytes) -> Any:

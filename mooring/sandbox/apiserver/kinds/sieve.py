@@ -116,8 +116,8 @@ _KEPT_EMPTY = {"meta_v1.ObjectMeta": {"managedFields": Zero.DISTINCT}}
 
 def _struct(type: ObjectType, inside: tuple[ObjectType, ...], strict: bool = False) -> type[msgspec.Struct]:
     """Return the struct of a type; `inside` are the types that contain it, for recursive types."""
-    found = _structs.get((type, strict))
-    if found is None:
+    struct = _structs.get((type, strict))
+    if struct is None:
         names = {field.name: f"f{i}" for i, field in enumerate(type.fields.values())}
         marks = (zeros(str(type)) or {}) | _KEPT_EMPTY.get(str(type), {})
         fields = [
@@ -125,7 +125,7 @@ def _struct(type: ObjectType, inside: tuple[ObjectType, ...], strict: bool = Fal
             for field in type.fields.values()
         ]
         rename = {attribute: name for name, attribute in names.items()}
-        found = _structs[type, strict] = msgspec.defstruct(
+        struct = _structs[type, strict] = msgspec.defstruct(
             type.name,
             fields,
             omit_defaults=True,
@@ -134,7 +134,7 @@ def _struct(type: ObjectType, inside: tuple[ObjectType, ...], strict: bool = Fal
             gc=False,
             rename=rename,
         )
-    return found
+    return struct
 
 
 _EMPTY: dict[Scalar, Any] = {

@@ -51,7 +51,7 @@ class ObjectType:
     @cached_property
     def fields(self) -> dict[str, Field]:
         model = getattr(models.model_module(self.module), self.name)
-        found = {}
+        fields = {}
         facts = facts_of(str(self))
         for attribute, annotation in model.__annotations__.items():
             default = model.__dict__.get(attribute, ...)
@@ -60,8 +60,8 @@ class ObjectType:
                 name, required = default.metadata["json"], default.default is ...
             is_long = name in facts and facts[name].format == "int64"
             type = _read(self, name, annotation)
-            found[name] = Field(name, _long(type) if is_long else type, required)
-        return found
+            fields[name] = Field(name, _long(type) if is_long else type, required)
+        return fields
 
     @property
     def documentation(self) -> str:

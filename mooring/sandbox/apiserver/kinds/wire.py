@@ -61,10 +61,10 @@ def zeros(type_name: str) -> dict[str, Zero] | None:
     fields = wire_fields(type_name)
     if fields is None:
         return None
-    found: dict[str, Zero] = {}
+    marks: dict[str, Zero] = {}
     for field in fields:
         if field.part:
-            found.update(zeros(field.part) or {})
+            marks.update(zeros(field.part) or {})
         else:
-            found[field.name] = field.zero
-    return found
+            marks[field.name] = field.zero
+    return marks

@@ -73,40 +73,40 @@ def _object_members(schemas: Schemas, schema: Tree) -> Tree:
 
 def _embedding(schemas: Schemas, schema: Tree) -> Tree:
     """Return a schema in which embedded resources have the members of all objects."""
-    found = dict(schema)
-    if "properties" in found:
-        found["properties"] = {name: _part(schemas, member) for name, member in found["properties"].items()}
+    result = dict(schema)
+    if "properties" in result:
+        result["properties"] = {name: _part(schemas, member) for name, member in result["properties"].items()}
     for name in ("items", "additionalProperties"):
-        if isinstance(found.get(name), dict):
-            found[name] = _part(schemas, found[name])
-    return found
+        if isinstance(result.get(name), dict):
+            result[name] = _part(schemas, result[name])
+    return result
 
 
 def _part(schemas: Schemas, schema: Tree) -> Tree:
-    found = _embedding(schemas, schema)
+    result = _embedding(schemas, schema)
     if schema.get(_EMBEDDED):
-        found["properties"] = _object_members(schemas, schema)
-    return found
+        result["properties"] = _object_members(schemas, schema)
+    return result
 
 
 def _in_v2(schema: Tree) -> Tree:
     """Return a schema reduced to what kubectl understands."""
-    found: dict[str, Any] = {name: value for name, value in schema.items() if name not in _ONLY_V3}
+    result: dict[str, Any] = {name: value for name, value in schema.items() if name not in _ONLY_V3}
     if schema.get("nullable") or schema.get(_PRESERVE):
         for name in ("items", "properties"):
-            found.pop(name, None)
-    if schema.get("nullable") or (schema.get(_PRESERVE) and found.get("type") == "object"):
-        found.pop("type", None)
-    if found.get("type") == "array" and "items" not in found:
-        del found["type"]
-    if "properties" in found:
-        members = found["properties"]
-        found["properties"] = {name: _in_v2(member) for name, member in members.items()}
+            result.pop(name, None)
+    if schema.get("nullable") or (schema.get(_PRESERVE) and result.get("type") == "object"):
+        result.pop("type", None)
+    if result.get("type") == "array" and "items" not in result:
+        del result["type"]
+    if "properties" in result:
+        members = result["properties"]
+        result["properties"] = {name: _in_v2(member) for name, member in members.items()}
         nullable = {name for name, member in members.items() if member.get("nullable")}
-        required = [name for name in found.pop("required", ()) if name not in nullable]
+        required = [name for name in result.pop("required", ()) if name not in nullable]
         if required:
-            found["required"] = required
+            result["required"] = required
     for name in ("items", "additionalProperties"):
-        if isinstance(found.get(name), dict):
-            found[name] = _in_v2(found[name])
-    return found
+        if isinstance(result.get(name), dict):
+            result[name] = _in_v2(result[name])
+    return result

@@ -70,11 +70,11 @@ class OpenAPI:
         return self._swagger.protobuf if protobuf else self._swagger.json
 
     def _by_path(self) -> dict[str, tuple[Resource, ...]]:
-        found: dict[str, list[Resource]] = {}
+        by_path: dict[str, list[Resource]] = {}
         for resource in self._registry:
             path = f"apis/{resource.api_version}" if resource.group else f"api/{resource.version}"
-            found.setdefault(path, []).append(resource)
-        return {path: tuple(resources) for path, resources in found.items()}
+            by_path.setdefault(path, []).append(resource)
+        return {path: tuple(resources) for path, resources in by_path.items()}
 
     def _document(self, path: str, resources: tuple[Resource, ...]) -> Document:
         made = self._made.get(path)

@@ -113,9 +113,9 @@ class Schemas:
 
     def label(self, name: str, kind: GroupVersionKind) -> None:
         """Mark a definition as that of a kind; some are of several."""
-        found = self.definitions[name].setdefault(KIND, [])
-        if kind._asdict() not in found:
-            found.append(kind._asdict())
+        kinds = self.definitions[name].setdefault(KIND, [])
+        if kind._asdict() not in kinds:
+            kinds.append(kind._asdict())
 
     def _object(self, type: ObjectType) -> Tree:
         documentation, facts = documentation_of(type), facts_of(str(type))

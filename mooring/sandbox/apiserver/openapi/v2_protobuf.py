@@ -25,12 +25,12 @@ def encode_document(document: Tree) -> bytes:
 
 
 def _varint(number: int) -> bytes:
-    found = bytearray()
+    data = bytearray()
     while number > 0x7F:
-        found.append(number & 0x7F | 0x80)
+        data.append(number & 0x7F | 0x80)
         number >>= 7
-    found.append(number)
-    return bytes(found)
+    data.append(number)
+    return bytes(data)
 
 
 def _field(number: int, data: bytes) -> bytes:
@@ -78,8 +78,8 @@ def mapping(number: int, encode: _Encode, entries: int = 1) -> _Encode:
     """Encode a map as a message of its own."""
 
     def encoded(tree: Tree) -> bytes:
-        found = (_field(entries, _entry(name, encode(value))) for name, value in tree.items())
-        return _field(number, b"".join(found))
+        fields = (_field(entries, _entry(name, encode(value))) for name, value in tree.items())
+        return _field(number, b"".join(fields))
 
     return encoded
 

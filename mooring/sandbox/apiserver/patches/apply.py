@@ -48,9 +48,9 @@ class Applying(NamedTuple):
 
 class _ConflictsError(Exception):
     def __init__(self, taken: dict[Manager, Fields]) -> None:
-        found = [(manager, path) for manager in sorted(taken) for path in paths(taken[manager])]
-        super().__init__(found)
-        self.conflicts = found
+        conflicts = [(manager, path) for manager in sorted(taken) for path in paths(taken[manager])]
+        super().__init__(conflicts)
+        self.conflicts = conflicts
 
 
 def apply_configuration(applying: Applying, config: Any, live: Tree) -> Tree:
@@ -85,17 +85,17 @@ def check_configuration(shape: Struct, kind: GroupVersionKind, config: Any) -> N
     metadata = config.get("metadata")
     if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
-    found = list(problems(shape, config))
-    if found:
-        told = found[0] if len(found) == 1 else "\n  ".join(["errors:", *found])
-        raise malformed(f"failed to create typed patch object ({describe(kind, config)}): {told}")
+    errors = list(problems(shape, config))
+    if errors:
+        message = errors[0] if len(errors) == 1 else "\n  ".join(["errors:", *errors])
+        raise malformed(f"failed to create typed patch object ({describe(kind, config)}): {message}")
 
 
 def describe(kind: GroupVersionKind, config: Tree) -> str:
     """Return the object of a configuration, as messages name it."""
     metadata = config.get("metadata")
-    known = metadata if isinstance(metadata, dict) else {}
-    where = f"{known.get('namespace') or ''}/{known.get('name') or ''}"
+    members = metadata if isinstance(metadata, dict) else {}
+    where = f"{members.get('namespace') or ''}/{members.get('name') or ''}"
     return f"{where}; {kind.group}/{kind.version}, Kind={kind.kind}"
 
 
@@ -205,15 +205,15 @@ def _refusal(conflicts: list[tuple[Manager, tuple[str, ...]]]) -> ApiError:
         for manager, path in conflicts
     ]
     if len(conflicts) == 1:
-        told = f"Apply failed with 1 conflict: conflict with {conflicts[0][0]}: {causes[0]['field']}"
+        message = f"Apply failed with 1 conflict: conflict with {conflicts[0][0]}: {causes[0]['field']}"
     else:
         lines: list[str] = []
         for index, (manager, path) in enumerate(conflicts):
             if index == 0 or manager != conflicts[index - 1][0]:
                 lines.append(f"conflicts with {manager}:")
             lines.append(f"- {path_text(path)}")
-        told = f"Apply failed with {len(conflicts)} conflicts: " + "\n".join(lines)
-    return ApiError(409, "Conflict", told, details={"causes": causes})
+        message = f"Apply failed with {len(conflicts)} conflicts: " + "\n".join(lines)
+    return ApiError(409, "Conflict", message, details={"causes": causes})
 
 
 # ---- from client-side apply -----------------------------------------------------------------------

@@ -124,13 +124,13 @@ def _shown(patch: Patch, result: Any) -> str:
 
 def conversion_problem(problem: str) -> str:
     """Describe a value of a wrong type as the conversion of trees does, not the JSON decoder."""
-    found = _MISMATCH.search(problem)
-    if found is None:
+    match = _MISMATCH.search(problem)
+    if match is None:
         return problem
-    value, expected = _KINDS.get(found[1], found[1]), found[2]
+    value, expected = _KINDS.get(match[1], match[1]), match[2]
     if expected == "intstr.IntOrString":
-        return f"json: cannot unmarshal {found[1]} into Go value of type int32"
-    if found[1] == "number" and expected.startswith("int"):
+        return f"json: cannot unmarshal {match[1]} into Go value of type int32"
+    if match[1] == "number" and expected.startswith("int"):
         return f"cannot convert float64 to {expected}"
     if expected.startswith("[]"):
         return f"cannot restore slice from {value}"

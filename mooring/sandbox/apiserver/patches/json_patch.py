@@ -138,10 +138,10 @@ def _replace(document: list[Any], path: str, value: Any) -> None:
 def _test(document: list[Any], path: str, value: Any) -> None:
     if path:
         place, name = _find(document, path)
-        found = _get(place, name)
+        actual = _get(place, name)
     else:
-        found = document[0]
-    if _canonical(found) != _canonical(value):  # unlike ==, this distinguishes true from 1
+        actual = document[0]
+    if _canonical(actual) != _canonical(value):  # unlike ==, this distinguishes true from 1
         raise _DoesNotApplyError
 
 

@@ -11,8 +11,8 @@ def unprocessable() -> ApiError:
     return ApiError(422, "Invalid", "the server rejected our request due to an error in our request")
 
 
-def too_many_operations(found: int, limit: int) -> ApiError:
-    problem = f"The allowed maximum operations in a JSON patch is {limit}, got {found}"
+def too_many_operations(count: int, limit: int) -> ApiError:
+    problem = f"The allowed maximum operations in a JSON patch is {limit}, got {count}"
     return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: {problem}")
 
 
@@ -26,6 +26,6 @@ def bad_result(shown: str, problem: str) -> ApiError:
     return invalid("", "", "", [invalid_value("patch", shown, problem)])
 
 
-def wrong_type(found: str, expected: str, prefix: str = "") -> ApiError:
+def wrong_type(actual: str, expected: str, prefix: str = "") -> ApiError:
     """A patch that is JSON, but of the wrong type."""
-    return bad_request(f"{prefix}json: cannot unmarshal {found} into Go value of type {expected}")
+    return bad_request(f"{prefix}json: cannot unmarshal {actual} into Go value of type {expected}")

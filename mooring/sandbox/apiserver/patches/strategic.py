@@ -61,8 +61,8 @@ def _retained(original: Tree, patch: Tree) -> Tree:
         return dict(original)
     kept = patch[RETAIN_KEYS]
     directives = (RETAIN_KEYS, DELETE_PRIMITIVES, ELEMENT_ORDER)
-    given = [name for name, value in patch.items() if value is not None and not name.startswith(directives)]
-    if not isinstance(kept, list) or any(name not in kept for name in given):
+    members = [name for name, value in patch.items() if value is not None and not name.startswith(directives)]
+    if not isinstance(kept, list) or any(name not in kept for name in members):
         raise malformed("invalid patch format of retainKeys")
     return {name: value for name, value in original.items() if name in kept}
 
@@ -207,9 +207,9 @@ def _merge_items(type: ObjectType | None, original: list[Any], patch: list[Any],
     return merged
 
 
-def _in_order(items: list[Any], wanted: Sequence[Any], original: Sequence[Any], key: Key) -> list[Any]:
+def _in_order(items: list[Any], ordering: Sequence[Any], original: Sequence[Any], key: Key) -> list[Any]:
     """Order items like `wanted`; those that it does not name keep their place in the original."""
-    order, places = _places(wanted, key), _places(original, key)
+    order, places = _places(ordering, key), _places(original, key)
     named = sorted((item for item in items if key(item) in order), key=lambda item: order[key(item)])
     others = [item for item in items if key(item) not in order]
     waiting = deque(sorted(others, key=lambda item: places.get(key(item), len(places))))
@@ -229,8 +229,8 @@ def _places(items: Sequence[Any], key: Key) -> dict[Any, int]:
 def _merge_in_order(type: ObjectType | None, field: str, order: Any, merged: Tree, patch: Tree) -> None:
     """Merge a list of a patch, which may be absent, and order it by `$setElementOrder`; removed from the
     patch."""
-    original, given = merged.get(field), patch.get(field)
-    for items in (order, original or [], given or []):
+    original, patched = merged.get(field), patch.get(field)
+    for items in (order, original or [], patched or []):
         if not isinstance(items, list):
             raise malformed(f"expected a []interface {{}}, but received a {go_type(items)}")
     if type is None or field not in type.fields:
@@ -238,15 +238,15 @@ def _merge_in_order(type: ObjectType | None, field: str, order: Any, merged: Tre
         raise malformed(f'unable to find api field in struct {name} for the json field "{field}"')
     merging = merging_of(type, field)
     key = _key_of(merging.merge_key)
-    _check_order(given or [], order, key)
-    if original is None and given is None:
+    _check_order(patched or [], order, key)
+    if original is None and patched is None:
         return
-    if original is None or given is None:
-        items = original if given is None else _clean(given)
+    if original is None or patched is None:
+        items = original if patched is None else _clean(patched)
     elif "merge" in merging.patch_strategy:
-        items = _merge_list(_item_type(type.fields[field].type), merging, original, given)
+        items = _merge_list(_item_type(type.fields[field].type), merging, original, patched)
     else:
-        items = given
+        items = patched
     merged[field] = _in_order(items or [], order, original or [], key)
     patch.pop(field, None)
 

@@ -52,10 +52,10 @@ class Ages:
         """Return the age of an RFC 3339 time."""
         if not time:
             return "<unknown>"
-        found = self._known.get(time)
-        if found is None:
-            found = self._known[time] = human_duration(self._now - parse_time(time))
-        return found
+        age = self._known.get(time)
+        if age is None:
+            age = self._known[time] = human_duration(self._now - parse_time(time))
+        return age
 
     def of(self, obj: Tree) -> str:
         """Return the age of an object."""

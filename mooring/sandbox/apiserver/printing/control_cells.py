@@ -52,13 +52,13 @@ def parameter(reference: Tree | None) -> str:
 
 
 def dangling(conditions: list[Tree] | None) -> str:
-    found = condition(conditions, "Dangling")
-    return "?" if found is None else found.get("status", "")
+    state = condition(conditions, "Dangling")
+    return "?" if state is None else state.get("status", "")
 
 
 def available(conditions: list[Tree] | None) -> str:
-    found = condition(conditions, "Available")
-    if found is None:
+    state = condition(conditions, "Available")
+    if state is None:
         return "Unknown"
-    status, reason = found.get("status", ""), found.get("reason")
+    status, reason = state.get("status", ""), state.get("reason")
     return f"{status} ({reason})" if reason and status != "True" else status

@@ -36,12 +36,12 @@ def _column(definition: Tree) -> Column:
 def _cell(path: JSONPath, type: str) -> Cell:
     def cell(obj: Tree, ages: Ages) -> Any:
         try:
-            found = path.find(obj)
+            values = path.find(obj)
         except (JSONPathError, RecursionError):
             return None
-        if not found:
+        if not values:
             return None
-        return _text(found[0]) if type == "string" else _value(found[0], type, ages)
+        return _text(values[0]) if type == "string" else _value(values[0], type, ages)
 
     return cell
 

@@ -36,17 +36,17 @@ def _port(port: Tree) -> str:
     return f"{number}/{port.get('protocol', '')}"
 
 
-def subsets(found: list[Tree] | None) -> str:
+def subsets(items: list[Tree] | None) -> str:
     """Return the addresses of Endpoints, each with every port."""
     texts: list[str] = []
-    for subset in found or ():
+    for subset in items or ():
         addresses = [address.get("ip", "") for address in subset.get("addresses") or ()]
         ports = subset.get("ports")
         if not ports:  # a headless service
             texts += addresses
         for port in ports or ():
             texts += [_host_port(address, port.get("port", 0)) for address in addresses]
-    return listed(texts, none="" if found else NONE)
+    return listed(texts, none="" if items else NONE)
 
 
 def _host_port(host: str, port: int) -> str:
@@ -63,13 +63,13 @@ def slice_endpoints(endpoints: list[Tree] | None) -> str:
 
 
 def hosts(rules: list[Tree] | None) -> str:
-    rules, found = rules or [], list[str]()
+    rules, names = rules or [], list[str]()
     for rule in rules:
-        if len(found) == 3:
-            return f"{','.join(found)} + {len(rules) - 3} more..."
+        if len(names) == 3:
+            return f"{','.join(names)} + {len(rules) - 3} more..."
         if rule.get("host"):
-            found.append(rule["host"])
-    return ",".join(found) or "*"
+            names.append(rule["host"])
+    return ",".join(names) or "*"
 
 
 def ingress_ports(tls: list[Tree] | None) -> str:

@@ -13,19 +13,19 @@ _MOST_LISTED = 3
 _OPERATORS = {"In": "in", "NotIn": "notin"}
 
 
-def labels(found: Mapping[str, str] | None) -> str:
+def labels(items: Mapping[str, str] | None) -> str:
     """Format labels as `a=b,c=d`."""
-    if not found:
+    if not items:
         return NONE
-    return ",".join(f"{key}={found[key]}" for key in sorted(found))
+    return ",".join(f"{key}={items[key]}" for key in sorted(items))
 
 
-def selector(found: Tree | None) -> str:
+def selector(selected: Tree | None) -> str:
     """Format a label selector like kubectl; empty if it selects everything or nothing."""
-    if not found:
+    if not selected:
         return ""
-    requirements = [(key, f"{key}={value}") for key, value in (found.get("matchLabels") or {}).items()]
-    requirements += [(one["key"], _expression(one)) for one in found.get("matchExpressions") or ()]
+    requirements = [(key, f"{key}={value}") for key, value in (selected.get("matchLabels") or {}).items()]
+    requirements += [(one["key"], _expression(one)) for one in selected.get("matchExpressions") or ()]
     return ",".join(text for _, text in sorted(requirements, key=lambda requirement: requirement[0]))
 
 
@@ -37,15 +37,15 @@ def _expression(requirement: Tree) -> str:
     return f"!{key}" if operator == "DoesNotExist" else key
 
 
-def selector_or_none(found: Tree | None) -> str:
-    return selector(found) or NONE
+def selector_or_none(selected: Tree | None) -> str:
+    return selector(selected) or NONE
 
 
-def listed(found: list[str], *, none: str, most: int = _MOST_LISTED, separator: str = ",") -> str:
+def listed(texts: list[str], *, none: str, most: int = _MOST_LISTED, separator: str = ",") -> str:
     """Join some texts, and count the others."""
-    shown = separator.join(found[:most])
-    if len(found) > most:
-        return f"{shown} + {len(found) - most} more..."
+    shown = separator.join(texts[:most])
+    if len(texts) > most:
+        return f"{shown} + {len(texts) - most} more..."
     return shown or none
 
 
@@ -56,8 +56,8 @@ def condition(conditions: Iterable[Tree] | None, type: str) -> Tree | None:
 
 def holds(conditions: Iterable[Tree] | None, type: str) -> bool:
     """Whether the condition of a type has the status True."""
-    found = condition(conditions, type)
-    return found is not None and found.get("status") == "True"
+    state = condition(conditions, type)
+    return state is not None and state.get("status") == "True"
 
 
 def default_class_name(metadata: Tree, *annotations: str) -> str:
@@ -88,8 +88,8 @@ def count(items: Sized | None) -> int:
 
 
 def kind_and_name(reference: Tree | None) -> str:
-    found = reference or {}
-    return f"{found.get('kind', '')}/{found.get('name', '')}"
+    target = reference or {}
+    return f"{target.get('kind', '')}/{target.get('name', '')}"
 
 
 def namespace_and_name(reference: Tree) -> str:

@@ -25,9 +25,9 @@ def job_status(job: Tree) -> str:
 
 def completions(job: Tree) -> str:
     succeeded = dig(job, "status", "succeeded") or 0
-    wanted = dig(job, "spec", "completions")
-    if wanted is not None:
-        return f"{succeeded}/{wanted}"
+    desired = dig(job, "spec", "completions")
+    if desired is not None:
+        return f"{succeeded}/{desired}"
     parallelism = dig(job, "spec", "parallelism") or 0
     return f"{succeeded}/1 of {parallelism}" if parallelism > 1 else f"{succeeded}/1"
 
@@ -61,8 +61,8 @@ def _metric(spec: Tree, status: Tree) -> str:
 
 
 def _percent(value: Tree, default: str) -> str:
-    found = value.get("averageUtilization")
-    return default if found is None else f"{found}%"
+    utilization = value.get("averageUtilization")
+    return default if utilization is None else f"{utilization}%"
 
 
 def controller(owners: list[Tree] | None) -> str:

@@ -57,10 +57,10 @@ class SqliteJournal:
         run("PRAGMA journal_mode = WAL")
         run("PRAGMA synchronous = NORMAL")
         self._database.executescript(_SCHEMA)
-        found = self._meta("format", _FORMAT)
-        if found != _FORMAT:
+        format = self._meta("format", _FORMAT)
+        if format != _FORMAT:
             raise DataDirError(
-                f"{self._path}: found format {found}, expected {_FORMAT}: it was written by another version"
+                f"{self._path}: found format {format}, expected {_FORMAT}: it was written by another version"
             )
         run("BEGIN IMMEDIATE")
         run("INSERT OR IGNORE INTO meta VALUES ('format', ?)", (_FORMAT,))

@@ -62,10 +62,10 @@ class Store:
             self.table(name).load(records)
 
     def table(self, name: str) -> Table:
-        found = self._tables.get(name)
-        if found is None:
-            found = self._tables[name] = Table(self, name, self._window)
-        return found
+        table = self._tables.get(name)
+        if table is None:
+            table = self._tables[name] = Table(self, name, self._window)
+        return table
 
     def next_version(self) -> int:
         self.version += 1

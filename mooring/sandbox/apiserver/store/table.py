@@ -128,9 +128,9 @@ class Table:
             if event.version <= version:
                 break
             state[event.record.key] = event.before
-        found = {key: record for key, record in sorted(state.items()) if record is not None}
-        self._past = (version, last, found)
-        return found
+        records = {key: record for key, record in sorted(state.items()) if record is not None}
+        self._past = (version, last, records)
+        return records
 
     def position_after(self, version: int) -> int:
         """Return where a watch continues that has seen everything up to `version`."""

@@ -37,17 +37,17 @@ class Watch:
         start = self._position - table.dropped
         if start < 0:
             raise CompactedError(self.version, table.compacted)
-        found: list[Change] = []
+        changes: list[Change] = []
         size, matches = 0, self._matches
         for event in self._unseen():
             self._position += 1
             change = (event.type, event.record) if matches is None else _seen_by(matches, event)
             if change is not None:
-                found.append(change)
+                changes.append(change)
                 size += len(event.record.tail)
-                if len(found) == limit or size > _MOST_BYTES:
+                if len(changes) == limit or size > _MOST_BYTES:
                     break
-        return found
+        return changes
 
     def _unseen(self) -> Iterator[Event]:
         """Yield the visible events from this position on. By index: an iterator would walk over all before
@@ -89,12 +89,12 @@ class Watch:
         if self._waiter is None:
             return
         try:
-            wanted = self._matches is None or self._skip()
+            matching = self._matches is None or self._skip()
         except Exception:  # the flush continues: other watches must get their events
             log.exception("closing a watch of %s: its selector failed", self._table.name)
             self.close()
         else:
-            if wanted:
+            if matching:
                 _wake(self._waiter)
 
     def _skip(self) -> bool:

@@ -45,10 +45,10 @@ class PodStrategy(Strategy):
 
     def prepare_subresource(self, write: Write, obj: Tree, old: Tree) -> None:
         if write.subresource == "ephemeralcontainers":
-            wanted = obj["spec"].get("ephemeralContainers")
+            containers = obj["spec"].get("ephemeralContainers")
             obj["spec"] = dict(old["spec"])
-            if wanted:
-                obj["spec"]["ephemeralContainers"] = wanted
+            if containers:
+                obj["spec"]["ephemeralContainers"] = containers
             else:
                 obj["spec"].pop("ephemeralContainers", None)
         elif write.subresource == "resize":
@@ -81,10 +81,10 @@ class PodStrategy(Strategy):
             return list(pod_ephemeral_containers(obj, old))
         return list(pod_resize(obj, old, qos_class)) if subresource == "resize" else []
 
-    def grace_period(self, obj: Tree, asked: int | None) -> int | None:
+    def grace_period(self, obj: Tree, requested: int | None) -> int | None:
         """Return 0 for a pod that runs nowhere."""
         spec = obj["spec"]
-        period = asked if asked is not None else spec.get("terminationGracePeriodSeconds", 0)
+        period = requested if requested is not None else spec.get("terminationGracePeriodSeconds", 0)
         if not spec.get("nodeName") or dig(obj, "status", "phase") in ("Failed", "Succeeded"):
             return 0
         return 1 if period < 0 else int(period)
@@ -191,9 +191,9 @@ def _qos_of(holders: Sequence[Tree]) -> str:
         resources = holder.get("resources") or {}
         requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
         for name in ("cpu", "memory"):
-            asked, limit = requests.get(name), limits.get(name)
-            any_resource = any_resource or _positive(asked) or _positive(limit)
-            if not _positive(limit) or (asked is not None and asked != limit):
+            request, limit = requests.get(name), limits.get(name)
+            any_resource = any_resource or _positive(request) or _positive(limit)
+            if not _positive(limit) or (request is not None and request != limit):
                 guaranteed = False
     if not any_resource:
         return "BestEffort"

@@ -76,9 +76,9 @@ def _others(write: Write) -> list[tuple[str, ...]]:
 
 def _settle_address(write: Write, spec: Tree) -> None:
     used = {fields[_CLUSTER_IP] for fields in _others(write)}
-    wanted = spec.get("clusterIPs") or []
-    if wanted:
-        _check_address(write, wanted, used)
+    requested = spec.get("clusterIPs") or []
+    if requested:
+        _check_address(write, requested, used)
         return
     for number in (*range(_RESERVED, ADDRESSES.num_addresses - 1), *range(1, _RESERVED)):
         address = str(ADDRESSES[number])
@@ -88,19 +88,19 @@ def _settle_address(write: Write, spec: Tree) -> None:
     raise internal("failed to allocate a serviceIP: range is full")
 
 
-def _check_address(write: Write, wanted: list[str], used: set[str]) -> None:
+def _check_address(write: Write, requested: list[str], used: set[str]) -> None:
     try:
-        address = ipaddress.ip_address(wanted[0])
+        address = ipaddress.ip_address(requested[0])
     except ValueError:
         return  # validation reports it
     if address not in ADDRESSES:
         problem = "the provided network does not match the current range"
-    elif wanted[0] in used:
+    elif requested[0] in used:
         problem = "provided IP is already allocated"
     else:
         return
-    why = f"failed to allocate IP {wanted[0]}: {problem}"
-    raise invalid("", "Service", write.name, [invalid_value("spec.clusterIPs", wanted, why)])
+    why = f"failed to allocate IP {requested[0]}: {problem}"
+    raise invalid("", "Service", write.name, [invalid_value("spec.clusterIPs", requested, why)])
 
 
 def _keep_addresses(spec: Tree, old: Tree) -> None:
@@ -129,17 +129,19 @@ def _uses_node_ports(spec: Tree) -> bool:
 def _settle_node_ports(write: Write, spec: Tree) -> None:
     ports, used = spec.get("ports") or (), _used_node_ports(write)
     for index, port in enumerate(ports):
-        wanted = port.get("nodePort")
-        if wanted:
-            _check_node_port(write, index, wanted, used)
+        requested = port.get("nodePort")
+        if requested:
+            _check_node_port(write, index, requested, used)
     taken = used | {port["nodePort"] for port in ports if port.get("nodePort")}
-    given: dict[int, int] = {port.get("port", 0): port["nodePort"] for port in ports if port.get("nodePort")}
+    by_port: dict[int, int] = {
+        port.get("port", 0): port["nodePort"] for port in ports if port.get("nodePort")
+    }
     for port in ports:
         if not port.get("nodePort"):
-            number = given.get(port.get("port", 0)) or next((n for n in NODE_PORTS if n not in taken), 0)
+            number = by_port.get(port.get("port", 0)) or next((n for n in NODE_PORTS if n not in taken), 0)
             if not number:
                 raise internal("failed to allocate a nodePort: range is full")
-            port["nodePort"] = given[port.get("port", 0)] = number
+            port["nodePort"] = by_port[port.get("port", 0)] = number
             taken.add(number)
 
 
@@ -154,17 +156,17 @@ def _used_node_ports(write: Write) -> set[int]:
     return used
 
 
-def _check_node_port(write: Write, index: int, wanted: int, used: set[int]) -> None:
-    if wanted not in NODE_PORTS:
+def _check_node_port(write: Write, index: int, requested: int, used: set[int]) -> None:
+    if requested not in NODE_PORTS:
         problem = (
             "provided port is not in the valid range. The range of valid ports is "
             f"{NODE_PORTS.start}-{NODE_PORTS.stop - 1}"
         )
-    elif wanted in used:
+    elif requested in used:
         problem = "provided port is already allocated"
     else:
         return
-    cause = invalid_value(f"spec.ports[{index}].nodePort", wanted, problem)
+    cause = invalid_value(f"spec.ports[{index}].nodePort", requested, problem)
     raise invalid("", "Service", write.name, [cause])
 
 

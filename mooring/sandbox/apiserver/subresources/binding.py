@@ -69,11 +69,11 @@ def bind(write: Write, binding: Tree) -> None:
 
 def _assign(write: Write, pod: Tree, binding: Tree, node: str) -> None:
     metadata, spec, status = pod["metadata"], pod["spec"], pod.setdefault("status", {})
-    wanted = binding.get("metadata") or {}
+    preconditions = binding.get("metadata") or {}
     for field, name in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
-        if wanted.get(field) and wanted[field] != metadata[field]:
-            found = f"{name} in object meta: {metadata[field]}"
-            why = f"Precondition failed: {name} in precondition: {wanted[field]}, {found}"
+        if preconditions.get(field) and preconditions[field] != metadata[field]:
+            current = f"{name} in object meta: {metadata[field]}"
+            why = f"Precondition failed: {name} in precondition: {preconditions[field]}, {current}"
             raise conflict("", "pods/binding", write.name, why)
     if "deletionTimestamp" in metadata:
         raise conflict(
@@ -89,8 +89,8 @@ def _assign(write: Write, pod: Tree, binding: Tree, node: str) -> None:
     spec["nodeName"] = node
     status.pop("nominatedNodeName", None)
     for name in ("annotations", "labels"):
-        if wanted.get(name):
-            metadata.setdefault(name, {}).update(wanted[name])
+        if preconditions.get(name):
+            metadata.setdefault(name, {}).update(preconditions[name])
     scheduled = {
         "type": "PodScheduled",
         "status": "True",

@@ -149,9 +149,9 @@ def _evict(write: Write, pod: Tree, options: DeleteOptions) -> None:
 
 
 def _resource(write: Write, group: str, plural: str) -> Resource:
-    found = write.api.registry.find(group, "v1", plural)
-    assert found is not None
-    return found
+    resource = write.api.registry.find(group, "v1", plural)
+    assert resource is not None
+    return resource
 
 
 def _store(write: Write, resource: Resource, obj: Tree) -> None:

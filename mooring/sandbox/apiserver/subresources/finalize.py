@@ -12,11 +12,11 @@ def finalize(request: Request) -> Answer:
     """Set the finalizers in the spec of a namespace; without any, a deleted namespace is removed."""
     write = request.write("UPDATE")
     resource = request.resource
-    wanted = read_object(write, request.body, request.content_type, resource.codec, resource.gvk)
+    sent = read_object(write, request.body, request.content_type, resource.codec, resource.gvk)
 
     def produce(old: Tree) -> Tree:
-        set_or_drop(old.setdefault("spec", {}), "finalizers", dig(wanted, "spec", "finalizers"))
-        version = dig(wanted, "metadata", "resourceVersion")
+        set_or_drop(old.setdefault("spec", {}), "finalizers", dig(sent, "spec", "finalizers"))
+        version = dig(sent, "metadata", "resourceVersion")
         if version:
             old["metadata"]["resourceVersion"] = version
         return old

@@ -38,8 +38,8 @@ def update_scale(request: Request) -> Answer:
     write = request.write("UPDATE")
     subresource = request.subresource
     assert subresource is not None
-    wanted = read_object(write, request.body, request.content_type, subresource.codec, subresource.kind)
-    return _rescale(request, write, lambda scale: wanted)
+    sent = read_object(write, request.body, request.content_type, subresource.codec, subresource.kind)
+    return _rescale(request, write, lambda scale: sent)
 
 
 def patch_scale(request: Request) -> Answer:
@@ -81,12 +81,12 @@ def _set_replicas(obj: Tree, paths: ScalePaths, replicas: int) -> None:
 def _rescale(request: Request, write: Write, produce: Callable[[Tree], Tree]) -> Answer:
     resource = request.resource
     present = get(request.api, resource, request.namespace, request.name)
-    wanted = produce(_scale(request, present))
-    replicas = dig(wanted, "spec", "replicas") or 0
+    scale = produce(_scale(request, present))
+    replicas = dig(scale, "spec", "replicas") or 0
     if replicas < 0 and not resource.custom:  # custom resources are validated by their definition
         cause = invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
         raise invalid("autoscaling", "Scale", request.name, [cause])
-    version = dig(wanted, "metadata", "resourceVersion")
+    version = dig(scale, "metadata", "resourceVersion")
     write.subresource, write.part = "", "scale"  # from here on it is an update of the object's spec
 
     def rescaled(old: Tree) -> Tree:
@@ -101,12 +101,12 @@ def _rescale(request: Request, write: Write, produce: Callable[[Tree], Tree]) ->
 def _scale(request: Request, record: Record) -> Tree:
     """Return the Scale of an object."""
     obj = decode_record(record, "", "")
-    known = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-    metadata = {name: obj["metadata"][name] for name in known if name in obj["metadata"]}
+    shared = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    metadata = {name: obj["metadata"][name] for name in shared if name in obj["metadata"]}
     paths = request.resource.strategy.traits.scale
     status = {"replicas": dig(obj, *paths.status_replicas) or 0}
-    found = dig(obj, *paths.selector) if paths.selector else None
-    selector = found if paths.custom else _selector(found)
+    selected = dig(obj, *paths.selector) if paths.selector else None
+    selector = selected if paths.custom else _selector(selected)
     if selector:
         status["selector"] = selector
     replicas = dig(obj, *paths.replicas)

@@ -21,8 +21,8 @@ def request_token(request: Request) -> Answer:
     write = request.write("CREATE")
     subresource = request.subresource
     assert subresource is not None
-    wanted = read_object(write, request.body, request.content_type, subresource.codec, subresource.kind)
-    metadata = wanted.setdefault("metadata", {})
+    sent = read_object(write, request.body, request.content_type, subresource.codec, subresource.kind)
+    metadata = sent.setdefault("metadata", {})
     for field, expected in (("name", request.name), ("namespace", request.namespace)):
         if metadata.get(field) not in (None, "", expected):
             why = f"must match the service account {field} if specified"
@@ -32,16 +32,16 @@ def request_token(request: Request) -> Answer:
         raise not_found("", "serviceaccounts", request.name)
     uid = account["metadata"]["uid"]
     if metadata.get("uid") not in (None, "", uid):
-        found = f"the UID in the token request ({metadata['uid']})"
-        why = f"{found} does not match the UID of the service account ({uid})"
+        sent_uid = f"the UID in the token request ({metadata['uid']})"
+        why = f"{sent_uid} does not match the UID of the service account ({uid})"
         raise conflict(_GROUP, _KIND, request.name, why)
-    spec = _settled(wanted.get("spec") or {})
+    spec = _settled(sent.get("spec") or {})
     token = issue(request.api, account, spec, _bound(request, spec))
     now = request.api.now()
     ends = format_time(int(request.api.clock()) + spec["expirationSeconds"])
-    told = {"name": request.name, "namespace": request.namespace, "uid": uid, "creationTimestamp": now}
+    identity = {"name": request.name, "namespace": request.namespace, "uid": uid, "creationTimestamp": now}
     status = {"token": token, "expirationTimestamp": ends}
-    return TreeAnswer({**wanted, "metadata": {**metadata, **told}, "spec": spec, "status": status}, 201)
+    return TreeAnswer({**sent, "metadata": {**metadata, **identity}, "spec": spec, "status": status}, 201)
 
 
 def _refuse(name: str, cause: Cause) -> None:
@@ -63,13 +63,13 @@ def _settled(spec: Tree) -> Tree:
 
 def _bound(request: Request, spec: Tree) -> tuple[str, Tree] | None:
     """Return the object that the token is bound to."""
-    wanted = spec.get("boundObjectRef")
-    if not wanted:
+    reference = spec.get("boundObjectRef")
+    if not reference:
         return None
-    kind, name = wanted.get("kind", ""), wanted.get("name", "")
-    table = BOUND_TO.get(kind) if wanted.get("apiVersion", "v1") == "v1" else None
+    kind, name = reference.get("kind", ""), reference.get("name", "")
+    table = BOUND_TO.get(kind) if reference.get("apiVersion", "v1") == "v1" else None
     if table is None:
-        group, _, version = wanted.get("apiVersion", "").rpartition("/")
+        group, _, version = reference.get("apiVersion", "").rpartition("/")
         raise bad_request(f"cannot bind token to object of type {group}/{version}, Kind={kind}")
     obj = request.api.read(table, name, "" if kind == "Node" else request.namespace)
     if obj is None:
@@ -77,7 +77,7 @@ def _bound(request: Request, spec: Tree) -> tuple[str, Tree] | None:
     if kind == "Pod" and obj["spec"].get("serviceAccountName") != request.name:
         account = f'cannot bind token for serviceaccount "{request.name}"'
         raise bad_request(f"{account} to pod running with different serviceaccount name.")
-    if wanted.get("uid") not in (None, "", obj["metadata"]["uid"]):
-        why = f"the UID in the bound object reference ({wanted['uid']}) does not match the UID in record"
+    if reference.get("uid") not in (None, "", obj["metadata"]["uid"]):
+        why = f"the UID in the bound object reference ({reference['uid']}) does not match the UID in record"
         raise conflict("", kind, name, f"{why}. The object might have been deleted and then recreated")
     return kind, obj

@@ -71,8 +71,8 @@ def _access_modes(path: str, modes: Sequence[str]) -> Causes:
     for mode in modes:
         if mode not in ACCESS_MODES:
             yield not_supported(path, mode, ACCESS_MODES)
-    known = {mode for mode in modes if mode in ACCESS_MODES}
-    if "ReadWriteOncePod" in known and len(known) > 1:
+    supported = {mode for mode in modes if mode in ACCESS_MODES}
+    if "ReadWriteOncePod" in supported and len(supported) > 1:
         yield forbidden_value(path, "may not use ReadWriteOncePod with other access modes")
 
 
@@ -102,12 +102,16 @@ def claim_update(obj: Tree, old: Tree) -> Causes:
     spec, before = dict(obj["spec"]), dict(old["spec"])
     if not before.get("volumeName"):  # the controller sets it, once
         before["volumeName"] = spec.get("volumeName")
-    given = spec.get("storageClassName")
+    class_name = spec.get("storageClassName")
     if new_annotation != old_annotation:
         yield invalid_value(
             f"metadata.annotations.{_CLASS_ANNOTATION}", new_annotation or "", "field is immutable"
         )
-    if before.get("storageClassName") is None and given is not None and old_annotation in (None, given):
+    if (
+        before.get("storageClassName") is None
+        and class_name is not None
+        and old_annotation in (None, class_name)
+    ):
         spec["storageClassName"] = None  # a claim without a class may get one
     storage = dig(spec, "resources", "requests", "storage")
     was = dig(before, "resources", "requests", "storage")
@@ -125,8 +129,8 @@ def claim_update(obj: Tree, old: Tree) -> Causes:
 
 
 def _class_annotation(obj: Tree) -> str | None:
-    found: str | None = (obj["metadata"].get("annotations") or {}).get(_CLASS_ANNOTATION)
-    return found
+    class_name: str | None = (obj["metadata"].get("annotations") or {}).get(_CLASS_ANNOTATION)
+    return class_name
 
 
 def _present(spec: Tree) -> Tree:
@@ -186,19 +190,19 @@ def _sources(spec: Tree) -> Tree:
 
 
 def _source(spec: Tree) -> Causes:
-    found = _sources(spec)
-    if not found:
+    sources = _sources(spec)
+    if not sources:
         yield required("spec", "must specify a volume type")
-    for name in list(found)[1:]:
+    for name in list(sources)[1:]:
         yield forbidden_value(f"spec.{name}", "may not specify more than 1 volume type")
-    host = found.get("hostPath")
+    host = sources.get("hostPath")
     if host is not None:
         yield from host_path("spec.hostPath", host)
         recycled = spec.get("persistentVolumeReclaimPolicy") == "Recycle"
         if recycled and posixpath.normpath(host.get("path", "")) == "/":
             why = "may not be 'recycle' for a hostPath mount of '/'"
             yield forbidden_value("spec.persistentVolumeReclaimPolicy", why)
-    local = found.get("local")
+    local = sources.get("local")
     if local is not None:
         if not local.get("path"):
             yield required("spec.local.path")
@@ -206,7 +210,7 @@ def _source(spec: Tree) -> Causes:
             yield from no_backsteps("spec.local.path", local["path"])
         if spec.get("nodeAffinity") is None:
             yield required("spec.nodeAffinity", "Local volume requires node affinity")
-    csi = found.get("csi")
+    csi = sources.get("csi")
     if csi is not None:
         yield from csi_driver("spec.csi.driver", csi.get("driver", ""))
         if not csi.get("volumeHandle"):
@@ -217,16 +221,16 @@ def csi_driver(path: str, name: str) -> Causes:
     yield from required_text(path, name, lambda text: dns_subdomain(text.lower()))
 
 
-def host_path(path: str, found: Tree) -> Causes:
-    if not found.get("path"):
+def host_path(path: str, source: Tree) -> Causes:
+    if not source.get("path"):
         yield required(f"{path}.path")
         return
-    yield from no_backsteps(f"{path}.path", found["path"])
+    yield from no_backsteps(f"{path}.path", source["path"])
     kinds = (
         "", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket",
     )  # fmt: skip
-    if found.get("type", "") not in kinds:
-        yield from one_of(f"{path}.type", found["type"], kinds)
+    if source.get("type", "") not in kinds:
+        yield from one_of(f"{path}.type", source["type"], kinds)
 
 
 def volume_update(obj: Tree, old: Tree) -> Causes:

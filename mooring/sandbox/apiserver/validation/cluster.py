@@ -65,9 +65,9 @@ def node_update(obj: Tree, old: Tree) -> Causes:
             shown = {"Type": address.get("type", ""), "Address": address.get("address", "")}
             yield duplicate(f"status.addresses[{index}]", shown)
         seen.append(address)
-    for name, told in (("podCIDRs", "podCIDR"), ("providerID", "providerID")):
+    for name, reported in (("podCIDRs", "podCIDR"), ("providerID", "providerID")):
         if before.get(name) and spec.get(name) != before[name]:
-            why = f'node updates may not change {told} except from "" to valid'
+            why = f'node updates may not change {reported} except from "" to valid'
             yield forbidden_value(f"spec.{name}", why)
     yield from taints("metadata.taints", spec.get("taints") or ())
 

@@ -46,11 +46,11 @@ class PodParts(NamedTuple):
     """Whether this is a pod and not a template."""
 
 
-def containers(path: str, found: Sequence[Tree], parts: PodParts) -> Causes:
-    if not found:
+def containers(path: str, items: Sequence[Tree], parts: PodParts) -> Causes:
+    if not items:
         yield required(path)
     names: set[str] = set()
-    for index, container in enumerate(found):
+    for index, container in enumerate(items):
         at, name = f"{path}[{index}]", container.get("name", "")
         yield from _container(at, container, parts)
         if name in names:
@@ -61,12 +61,12 @@ def containers(path: str, found: Sequence[Tree], parts: PodParts) -> Causes:
             yield from probes(at, container, parts.grace_period)
         if "restartPolicy" in container or "restartPolicyRules" in container:
             yield from _restart_policy(at, container)
-    yield from host_port_conflicts(path, found)
+    yield from host_port_conflicts(path, items)
 
 
-def init_containers(path: str, found: Sequence[Tree], regular: Iterable[Tree], parts: PodParts) -> Causes:
+def init_containers(path: str, items: Sequence[Tree], regular: Iterable[Tree], parts: PodParts) -> Causes:
     names = {container.get("name", "") for container in regular}
-    for index, container in enumerate(found):
+    for index, container in enumerate(items):
         at, name = f"{path}[{index}]", container.get("name", "")
         yield from _container(at, container, parts)
         yield from _restart_policy(at, container)
@@ -97,11 +97,11 @@ _EPHEMERAL_FORBIDDEN: Final = (
 )  # fmt: skip
 
 
-def ephemeral_containers(path: str, found: Sequence[Tree], others: Iterable[Tree], parts: PodParts) -> Causes:
+def ephemeral_containers(path: str, items: Sequence[Tree], others: Iterable[Tree], parts: PodParts) -> Causes:
     """Validate ephemeral containers, for debugging a running pod: nothing may depend on them."""
     targets = {container.get("name", "") for container in others}
     names, why = set(targets), "cannot be set for an Ephemeral Container"
-    for index, container in enumerate(found):
+    for index, container in enumerate(items):
         at, name = f"{path}[{index}]", container.get("name", "")
         yield from _container(at, container, parts)
         if name in names:
@@ -159,9 +159,9 @@ def _ports(path: str, ports: Sequence[Tree]) -> Causes:
         number, host = port.get("containerPort", 0), port.get("hostPort", 0)
         if not number:
             yield required(f"{at}.containerPort")
-        for member, given in (("containerPort", number), ("hostPort", host)):
-            for problem in port_number(given) if given else ():
-                yield invalid_value(f"{at}.{member}", given, problem)
+        for member, value in (("containerPort", number), ("hostPort", host)):
+            for problem in port_number(value) if value else ():
+                yield invalid_value(f"{at}.{member}", value, problem)
         if port.get("protocol") not in _PROTOCOLS:
             yield from one_of(f"{at}.protocol", port.get("protocol"), _PROTOCOLS)
 
@@ -174,10 +174,10 @@ _MEMBERS: Final[tuple[tuple[str, Callable[[str, Sequence[Tree]], Causes]], ...]]
 """Rules of optional members."""
 
 
-def host_port_conflicts(path: str, found: Iterable[Tree]) -> Causes:
+def host_port_conflicts(path: str, items: Iterable[Tree]) -> Causes:
     """Host ports must be unique."""
     seen = set()
-    for index, container in enumerate(found):
+    for index, container in enumerate(items):
         for number, port in enumerate(container.get("ports") or ()):
             host = port.get("hostPort", 0)
             if not host:

@@ -41,34 +41,34 @@ def environment(path: str, variables: Sequence[Tree]) -> Causes:
 
 
 def _value_from(path: str, source: Tree, value: str) -> Causes:
-    given = [name for name in _SOURCES if source.get(name) is not None]
-    for name in given:
-        at, found = f"{path}.{name}", source[name]
+    sources = [name for name in _SOURCES if source.get(name) is not None]
+    for name in sources:
+        at, reference = f"{path}.{name}", source[name]
         if name == "fieldRef":
-            yield from field_selector(at, found, _FIELDS)
+            yield from field_selector(at, reference, _FIELDS)
         elif name == "resourceFieldRef":
-            yield from resource_field_selector(at, found)
+            yield from resource_field_selector(at, reference)
         elif name == "fileKeyRef":
-            yield from _file_key(at, found)
+            yield from _file_key(at, reference)
         else:
-            yield from text(f"{at}.name", found.get("name", ""), dns_subdomain)
-            yield from required_text(f"{at}.key", found.get("key"), config_key)
-    if not given:
+            yield from text(f"{at}.name", reference.get("name", ""), dns_subdomain)
+            yield from required_text(f"{at}.key", reference.get("key"), config_key)
+    if not sources:
         named = ", ".join(f"`{name}`" for name in _SOURCES[:-1])
         yield invalid_value(path, "", f"must specify one of: {named} or `{_SOURCES[-1]}`")
     elif value:
         yield invalid_value(path, "", "may not be specified when `value` is not empty")
-    elif len(given) > 1:
+    elif len(sources) > 1:
         yield invalid_value(path, "", "may not have more than one field specified at a time")
 
 
-def _file_key(path: str, found: Tree) -> Causes:
-    yield from required_text(f"{path}.key", found.get("key"), env_name)
-    yield from required_text(f"{path}.volumeName", found.get("volumeName"), dns_label)
-    if not found.get("path"):
+def _file_key(path: str, reference: Tree) -> Causes:
+    yield from required_text(f"{path}.key", reference.get("key"), env_name)
+    yield from required_text(f"{path}.volumeName", reference.get("volumeName"), dns_label)
+    if not reference.get("path"):
         yield required(f"{path}.path")
     else:
-        yield from no_backsteps(f"{path}.path", found["path"])
+        yield from no_backsteps(f"{path}.path", reference["path"])
 
 
 def field_selector(path: str, selector: Tree, supported: Sequence[str]) -> Causes:
@@ -114,10 +114,10 @@ def env_from(path: str, sources: Sequence[Tree]) -> Causes:
         at = f"{path}[{index}]"
         if source.get("prefix"):
             yield from text(f"{at}.prefix", source["prefix"], env_name)
-        given = [name for name in ("configMapRef", "secretRef") if source.get(name) is not None]
-        for name in given:
+        kinds = [name for name in ("configMapRef", "secretRef") if source.get(name) is not None]
+        for name in kinds:
             yield from required_text(f"{at}.{name}.name", source[name].get("name"), dns_subdomain)
-        if not given:
+        if not kinds:
             yield invalid_value(path, "", "must specify one of: `configMapRef` or `secretRef`")
-        elif len(given) > 1:
+        elif len(kinds) > 1:
             yield invalid_value(path, "", "may not have more than one field specified at a time")

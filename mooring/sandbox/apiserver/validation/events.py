@@ -61,10 +61,10 @@ def _any_event(obj: Tree) -> Causes:
     for problem in qualified_name(obj.get("reportingComponent", "")):
         yield invalid_value(controller, obj.get("reportingComponent", ""), problem)
     for name, longest in _LONGEST.items():
-        found = obj.get(name, "")
-        if not found and name in _NEEDED:
+        text = obj.get(name, "")
+        if not text and name in _NEEDED:
             yield required(name)
-        if len(found.encode()) > longest:
+        if len(text.encode()) > longest:
             yield invalid_value(name, "", f"can have at most {longest} characters")
 
 

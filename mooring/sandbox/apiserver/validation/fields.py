@@ -104,11 +104,11 @@ def ip_address(path: str, value: str) -> Causes:
     if _IPV4.fullmatch(value):  # nearly all of them, and much faster
         return
     try:
-        found = ipaddress.ip_address(value)
+        address = ipaddress.ip_address(value)
     except ValueError:
         yield invalid_value(path, value, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
         return
-    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         yield invalid_value(path, value, "must not be an IPv4-mapped IPv6 address")
 
 

@@ -42,28 +42,28 @@ def _generated_selector(obj: Tree) -> Causes:
     spec, selector = obj["spec"], obj["spec"].get("selector")
     if spec.get("manualSelector") or selector is None:
         return
-    found = dig(spec, "template", "metadata", "labels") or {}
+    template_labels = dig(spec, "template", "metadata", "labels") or {}
     uid, name = obj["metadata"].get("uid", ""), obj["metadata"].get("name", "")
     expected = {"controller-uid": uid, "job-name": name, _UID: uid, _NAME: name}
     for key, value in expected.items():
         at = f"spec.template.metadata.labels[{key}]"
-        if key not in found:
+        if key not in template_labels:
             yield required(at, f"must be '{value}'")
-        elif found[key] != value:
-            yield invalid_value(at, found[key], f"must be '{value}'")
+        elif template_labels[key] != value:
+            yield invalid_value(at, template_labels[key], f"must be '{value}'")
     if matches(selector, expected) is False:
         yield invalid_value("spec.selector", selector, "`selector` not auto-generated")
 
 
 def _selects(spec: Tree) -> Causes:
-    selector, found = spec.get("selector"), dig(spec, "template", "metadata", "labels")
+    selector, template_labels = spec.get("selector"), dig(spec, "template", "metadata", "labels")
     if selector is None:
         yield required("spec.selector")
     else:
         yield from label_selector("spec.selector", selector)
-    if selector is None or matches(selector, found) is False:
+    if selector is None or matches(selector, template_labels) is False:
         why = "`selector` does not match template `labels`"
-        yield invalid_value("spec.template.metadata.labels", found, why)
+        yield invalid_value("spec.template.metadata.labels", template_labels, why)
 
 
 def _spec(path: str, spec: Tree) -> Causes:
@@ -218,8 +218,8 @@ def schedule_problem(schedule: str) -> str:
     if schedule.startswith(("TZ=", "CRON_TZ=")):
         schedule = schedule.partition(" ")[2].strip()
     if schedule.startswith("@"):
-        known = schedule in _DESCRIPTORS or _EVERY.fullmatch(schedule)
-        return "" if known else f"unrecognized descriptor: {schedule}"
+        is_descriptor = schedule in _DESCRIPTORS or _EVERY.fullmatch(schedule)
+        return "" if is_descriptor else f"unrecognized descriptor: {schedule}"
     fields = schedule.split()
     if len(fields) != len(_FIELDS):
         return f"expected exactly {len(_FIELDS)} fields, found {len(fields)}: [{' '.join(fields)}]"

@@ -14,16 +14,16 @@ from mooring.sandbox.apiserver.validation.fields import Causes, text
 from mooring.sandbox.apiserver.validation.names import dns_subdomain, label_value, qualified_name
 
 
-def labels(path: str, found: Mapping[str, str] | None) -> Causes:
-    for key, value in (found or {}).items():
+def labels(path: str, items: Mapping[str, str] | None) -> Causes:
+    for key, value in (items or {}).items():
         yield from text(path, key, qualified_name)
         yield from text(path, value, label_value)
 
 
-def sound_labels(found: Mapping[str, str] | None) -> bool:
+def sound_labels(items: Mapping[str, str] | None) -> bool:
     """Whether labels are valid, quickly."""
-    if found:
-        for key, value in found.items():
+    if items:
+        for key, value in items.items():
             if qualified_name(key) or label_value(value):
                 return False
     return True
@@ -62,13 +62,13 @@ def _key_and_values(path: str, key: str, values: Sequence[str]) -> Causes:
         yield from text(f"{path}.values[{index}]", value, label_value)
 
 
-def matches(selector: Tree | None, found: Mapping[str, str] | None) -> bool | None:
+def matches(selector: Tree | None, items: Mapping[str, str] | None) -> bool | None:
     """Whether a selector selects these labels; None if it is invalid."""
     try:
         compiled = compile_selector(msgspec.convert(selector or {}, LabelSelector))
     except (SelectorError, msgspec.ValidationError):
         return None
-    return compiled.matches(found or {})
+    return compiled.matches(items or {})
 
 
 def is_empty(selector: Tree) -> bool:

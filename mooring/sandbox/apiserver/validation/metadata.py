@@ -20,15 +20,15 @@ def validate_metadata(
 ) -> list[Cause]:
     """Validate the metadata of an object; `rule` is that for the names of its kind. With `any_finalizer`,
     finalizers need no domain."""
-    found = metadata.get
+    get = metadata.get
     if not (
-        found("generateName")
-        or found("annotations")
-        or found("finalizers")
-        or found("ownerReferences")
-        or not found("name")
-        or rule(found("name", ""))
-        or not sound_labels(found("labels"))
+        get("generateName")
+        or get("annotations")
+        or get("finalizers")
+        or get("ownerReferences")
+        or not get("name")
+        or rule(get("name", ""))
+        or not sound_labels(get("labels"))
     ):  # just a name and labels: most objects by far
         return []
     return [*_names(metadata, rule), *_rest(metadata, any_finalizer)]
@@ -53,13 +53,13 @@ def _rest(metadata: Tree, any_finalizer: bool) -> Causes:
     yield from _finalizers("metadata.finalizers", metadata.get("finalizers") or [], any_finalizer)
 
 
-def validate_annotations(path: str, found: Tree | None) -> Causes:
-    if not found:
+def validate_annotations(path: str, annotations: Tree | None) -> Causes:
+    if not annotations:
         return
-    for key in found:
+    for key in annotations:
         for problem in qualified_name(key.lower()):  # case does not matter
             yield invalid_value(path, key, problem)
-    if sum(len(key.encode()) + len(value.encode()) for key, value in found.items()) > _ANNOTATION_BYTES:
+    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > _ANNOTATION_BYTES:
         yield too_long(path, _ANNOTATION_BYTES)
 
 

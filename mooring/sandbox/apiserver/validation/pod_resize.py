@@ -22,8 +22,8 @@ def pod_resize(obj: Tree, old: Tree, qos_class: Callable[[Tree], str]) -> Causes
     yield from pod(obj)
     before = dig(old, "status", "qosClass") or qos_class(old)
     if before != qos_class(obj):
-        told = dig(obj, "status", "qosClass") or ""
-        yield invalid_value("spec", told, "Pod QOS Class may not change as a result of resizing")
+        reported = dig(obj, "status", "qosClass") or ""
+        yield invalid_value("spec", reported, "Pod QOS Class may not change as a result of resizing")
     running = [
         one
         for one in dig(old, "status", "containerStatuses") or ()

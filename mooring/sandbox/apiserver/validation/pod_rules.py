@@ -101,9 +101,9 @@ def _tolerations_added(new: Sequence[Tree], old: Sequence[Tree]) -> Causes:
 
 
 def _gates_removed(new: Sequence[Tree], old: Sequence[Tree]) -> Causes:
-    known = {gate.get("name") for gate in old}
+    present = {gate.get("name") for gate in old}
     for index, gate in enumerate(new):
-        if gate.get("name") not in known:
+        if gate.get("name") not in present:
             why = f"only deletion is allowed, but found new scheduling gate '{gate.get('name', '')}'"
             yield forbidden_value(f"spec.schedulingGates[{index}].name", why)
 
@@ -222,5 +222,5 @@ def pod_ephemeral_containers(obj: Tree, old: Tree) -> Causes:
         if name not in present:
             yield forbidden_value(at, f'existing ephemeral containers "{name}" may not be removed\n')
         elif present[name] != container:
-            told = difference(container, present[name])
-            yield forbidden_value(at, f'existing ephemeral containers "{name}" may not be changed\n{told}')
+            changes = difference(container, present[name])
+            yield forbidden_value(at, f'existing ephemeral containers "{name}" may not be changed\n{changes}')

@@ -124,15 +124,15 @@ def pod_spec(path: str, spec: Tree, pod: str | None) -> Causes:
 
 def _parts(path: str, spec: Tree, pod: str | None) -> Causes:
     """Validate volumes, claims and the containers that use them."""
-    found: dict[str, Tree] = {}
+    volumes_by_name: dict[str, Tree] = {}
     if spec.get("volumes"):
-        found, causes = volumes(f"{path}.volumes", spec["volumes"], pod or "")
+        volumes_by_name, causes = volumes(f"{path}.volumes", spec["volumes"], pod or "")
         yield from causes
     claims = spec.get("resourceClaims") or ()
     if claims:
         yield from _resource_claims(f"{path}.resourceClaims", claims)
     parts = PodParts(
-        found,
+        volumes_by_name,
         {claim["name"] for claim in claims if claim.get("name")},
         spec.get("terminationGracePeriodSeconds"),
         spec.get("restartPolicy", ""),
@@ -157,17 +157,17 @@ def _resource_claims(path: str, claims: Iterable[Tree]) -> Causes:
             yield from required_text(f"{at}.name", name, dns_label)
         seen.add(name)
         sources = ("resourceClaimName", "resourceClaimTemplateName")
-        given = [source for source in sources if claim.get(source) is not None]
+        present = [source for source in sources if claim.get(source) is not None]
         shown = {"Name": name, **{one[:1].upper() + one[1:]: claim.get(one) for one in sources}}
-        if len(given) != 1:
+        if len(present) != 1:
             named = "`resourceClaimName` or `resourceClaimTemplateName`"
             why = (
                 f"at most one of {named} may be specified"
-                if given
+                if present
                 else ("must specify one of: `resourceClaimName`, `resourceClaimTemplateName`")
             )
             yield invalid_value(at, shown, why)
-        for source in given:
+        for source in present:
             yield from text(f"{at}.{source}", claim[source], dns_subdomain)
 
 
@@ -185,11 +185,11 @@ def _host_network(path: str, spec: Tree, is_pod: bool) -> Causes:
 
 
 def _pod_resources(path: str, spec: Tree) -> Causes:
-    at, found = f"{path}.resources", spec["resources"]
-    if found.get("claims"):
+    at, resources = f"{path}.resources", spec["resources"]
+    if resources.get("claims"):
         yield forbidden_value(f"{at}.claims", "claims may not be set for Resources at pod-level")
-    yield from resource_requirements(at, {**found, "claims": None}, (), pod_resource_name)
-    requests, limits = found.get("requests") or {}, found.get("limits") or {}
+    yield from resource_requirements(at, {**resources, "claims": None}, (), pod_resource_name)
+    requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
     for name, total in aggregate_texts(spec, "requests").items():
         if name in requests and parse(total) > parse(requests[name]):
             why = f"must be greater than or equal to aggregate container requests of {total}"

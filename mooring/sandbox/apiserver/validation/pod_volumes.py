@@ -35,12 +35,12 @@ _NEEDED: Final = {
 """Required members of the simpler kinds of volumes."""
 
 
-def volumes(path: str, found: Sequence[Tree], pod: str) -> tuple[dict[str, Tree], list[Cause]]:
+def volumes(path: str, items: Sequence[Tree], pod: str) -> tuple[dict[str, Tree], list[Cause]]:
     """Return the valid volumes by name, and the causes of others; `pod` is the name of the pod, if any."""
     good: dict[str, Tree] = {}
     causes: list[Cause] = []
-    own = {f"{pod}-{volume.get('name')}" for volume in found if pod and volume.get("ephemeral") is not None}
-    for index, volume in enumerate(found):
+    own = {f"{pod}-{volume.get('name')}" for volume in items if pod and volume.get("ephemeral") is not None}
+    for index, volume in enumerate(items):
         at, name = f"{path}[{index}]", volume.get("name", "")
         problems = [*_source(at, volume, pod), *required_text(f"{at}.name", name, dns_label)]
         if name in good:
@@ -56,28 +56,28 @@ def volumes(path: str, found: Sequence[Tree], pod: str) -> tuple[dict[str, Tree]
 
 
 def _source(path: str, volume: Tree, pod: str) -> Causes:
-    given = [name for name, value in volume.items() if name != "name" and value is not None]
-    if not given:
+    kinds = [name for name, value in volume.items() if name != "name" and value is not None]
+    if not kinds:
         yield required(path, "must specify a volume type")
         return
-    given.sort(key=lambda name: name != "emptyDir")  # only one source is allowed
-    kind, found = given[0], volume[given[0]]
+    kinds.sort(key=lambda name: name != "emptyDir")  # only one source is allowed
+    kind, source = kinds[0], volume[kinds[0]]
     at = f"{path}.{kind}"
     for name in _NEEDED.get(kind, ()):
-        if not found.get(name):
+        if not source.get(name):
             yield required(f"{at}.{name}")
     if kind in ("secret", "configMap", "downwardAPI", "projected"):
-        yield from _files(at, kind, found)
+        yield from _files(at, kind, source)
     elif kind == "emptyDir":
-        if found.get("sizeLimit") is not None and parse(found["sizeLimit"]) < 0:
+        if source.get("sizeLimit") is not None and parse(source["sizeLimit"]) < 0:
             yield forbidden_value(f"{at}.sizeLimit", "SizeLimit field must be a valid resource quantity")
     elif kind == "hostPath":
-        yield from host_path(at, found)
+        yield from host_path(at, source)
     elif kind == "csi":
-        yield from csi_driver(f"{at}.driver", found.get("driver", ""))
+        yield from csi_driver(f"{at}.driver", source.get("driver", ""))
     elif kind == "ephemeral":
         yield from _ephemeral(at, path, volume, pod)
-    for name in given[1:]:
+    for name in kinds[1:]:
         yield forbidden_value(f"{path}.{name}", _SEVERAL)
 
 
@@ -101,20 +101,20 @@ def _ephemeral(at: str, path: str, volume: Tree, pod: str) -> Causes:
             yield invalid_value(f"{path}.name", name, f'PVC name "{claim}": {problem}')
 
 
-def _files(path: str, kind: str, found: Tree) -> Causes:
-    yield from file_mode(f"{path}.defaultMode", found.get("defaultMode"))
+def _files(path: str, kind: str, volume: Tree) -> Causes:
+    yield from file_mode(f"{path}.defaultMode", volume.get("defaultMode"))
     if kind == "downwardAPI":
-        for item in found.get("items") or ():
+        for item in volume.get("items") or ():
             yield from _downward_file(path, item)
     elif kind == "projected":
-        for index, source in enumerate(found.get("sources") or ()):
+        for index, source in enumerate(volume.get("sources") or ()):
             yield from _projection(f"{path}.sources[{index}]", source)
     else:
-        yield from _items(f"{path}.items", found)
+        yield from _items(f"{path}.items", volume)
 
 
-def _items(path: str, found: Tree) -> Causes:
-    for index, item in enumerate(found.get("items") or ()):
+def _items(path: str, source: Tree) -> Causes:
+    for index, item in enumerate(source.get("items") or ()):
         at = f"{path}[{index}]"
         if not item.get("key"):
             yield required(f"{at}.key")
@@ -146,19 +146,19 @@ def _downward_file(path: str, item: Tree) -> Causes:
 
 
 def _projection(path: str, source: Tree) -> Causes:
-    given = [name for name, value in source.items() if value is not None]
-    for name in given:
-        at, found = f"{path}.{name}", source[name]
+    kinds = [name for name, value in source.items() if value is not None]
+    for name in kinds:
+        at, projection = f"{path}.{name}", source[name]
         if name in ("secret", "configMap"):
-            if not found.get("name"):
+            if not projection.get("name"):
                 yield required(f"{at}.name")
-            yield from _items(f"{at}.items", found)
+            yield from _items(f"{at}.items", projection)
         elif name == "downwardAPI":
-            for item in found.get("items") or ():
+            for item in projection.get("items") or ():
                 yield from _downward_file(at, item)
-        elif name == "serviceAccountToken" and not found.get("path"):
+        elif name == "serviceAccountToken" and not projection.get("path"):
             yield required(f"{at}.path")
-    if len(given) > 1:
+    if len(kinds) > 1:
         yield forbidden_value(path, "may not specify more than 1 volume type per source")
-    if not given:
+    if not kinds:
         yield required(path, "must specify a volume type")

@@ -42,13 +42,13 @@ def lifecycle(path: str, container: Tree, grace_period: int | None) -> Causes:
             yield from _handler(f"{path}.lifecycle.{name}", hooks[name], grace_period)
 
 
-def _handler(path: str, found: Tree, grace_period: int | None) -> Causes:
-    given = [name for name in _HANDLERS if found.get(name) is not None]
-    if not given:
+def _handler(path: str, handler: Tree, grace_period: int | None) -> Causes:
+    kinds = [name for name in _HANDLERS if handler.get(name) is not None]
+    if not kinds:
         yield required(path, "must specify a handler type")
         return
-    yield from _action(f"{path}.{given[0]}", given[0], found[given[0]], grace_period)
-    for name in given[1:]:
+    yield from _action(f"{path}.{kinds[0]}", kinds[0], handler[kinds[0]], grace_period)
+    for name in kinds[1:]:
         yield forbidden_value(f"{path}.{name}", "may not specify more than 1 handler type")
 
 

@@ -74,17 +74,17 @@ _ORDER: Final = (  # which bound must not exceed which, the path of the error, a
 
 
 def _bounds(path: str, limit: Tree, resource: str) -> Causes:
-    found = {
+    bounds = {
         name: (limit.get(name) or {}).get(resource)
         for name in ("min", "max", "default", "defaultRequest", "maxLimitRequestRatio")
     }
     for low, high, at, low_told, high_told in _ORDER:
-        less, more = found[low], found[high]
+        less, more = bounds[low], bounds[high]
         if less is not None and more is not None and parse(less) > parse(more):
-            shown = {"default": less if low == "min" else more}.get(at, found[at])
+            shown = {"default": less if low == "min" else more}.get(at, bounds[at])
             why = f"{low_told} {less} is greater than {high_told} {more}"
             yield invalid_value(f"{path}.{at}[{resource}]", shown, why)
-    ratio, least, most = found["maxLimitRequestRatio"], found["min"], found["max"]
+    ratio, least, most = bounds["maxLimitRequestRatio"], bounds["min"], bounds["max"]
     at = f"{path}.maxLimitRequestRatio[{resource}]"
     if ratio is not None and parse(ratio) < NANO:
         yield invalid_value(at, ratio, f"ratio {ratio} is less than 1")
@@ -92,7 +92,7 @@ def _bounds(path: str, limit: Tree, resource: str) -> Causes:
         possible = parse(most) / parse(least)
         if parse(ratio) / NANO > possible:
             yield invalid_value(at, ratio, f"ratio {ratio} is greater than max/min = {possible:f}")
-    default, request = found["default"], found["defaultRequest"]
+    default, request = bounds["default"], bounds["defaultRequest"]
     if not overcommits(resource) and default and request and parse(default) != parse(request):
         why = f"default value {default} must equal to defaultRequest value {request} in {resource}"
         yield invalid_value(f"{path}.defaultRequest[{resource}]", request, why)

@@ -138,11 +138,11 @@ def _good_name(rule: NameRule, name: str) -> bool:
 
 
 def resource_requirements(
-    path: str, found: Tree, claims: Collection[str] = (), rule: NameRule = container_resource_name
+    path: str, requirements: Tree, claims: Collection[str] = (), rule: NameRule = container_resource_name
 ) -> Causes:
     """Validate requests, limits and claims of a container, or of a pod."""
-    requests: Quantities = found.get("requests") or {}
-    limits: Quantities = found.get("limits") or {}
+    requests: Quantities = requirements.get("requests") or {}
+    limits: Quantities = requirements.get("limits") or {}
     pages = False
     for kind, quantities in (("limits", limits), ("requests", requests)):
         for name, quantity in quantities.items():
@@ -158,8 +158,8 @@ def resource_requirements(
                 yield from _huge_pages_value(at, name, quantity)
     if pages and not {"cpu", "memory"} & {*requests, *limits}:
         yield forbidden_value(path, "HugePages require cpu or memory")
-    if found.get("claims"):
-        yield from _claims(f"{path}.claims", found["claims"], claims)
+    if requirements.get("claims"):
+        yield from _claims(f"{path}.claims", requirements["claims"], claims)
 
 
 def _request(path: str, name: str, quantity: str, limit: str | None) -> Causes:
@@ -167,15 +167,15 @@ def _request(path: str, name: str, quantity: str, limit: str | None) -> Causes:
         if not overcommits(name):
             yield required(f"{path}.limits", "Limit must be set for non overcommitable resources")
         return
-    asked, most = parse(quantity), parse(limit)
-    if asked != most and not overcommits(name):
+    request, most = parse(quantity), parse(limit)
+    if request != most and not overcommits(name):
         yield invalid_value(f"{path}.requests", quantity, f"must be equal to {name} limit of {limit}")
-    elif asked > most:
+    elif request > most:
         why = f"must be less than or equal to {name} limit of {limit}"
         yield invalid_value(f"{path}.requests", quantity, why)
 
 
-def _claims(path: str, claims: list[Tree], known: Collection[str]) -> Causes:
+def _claims(path: str, claims: list[Tree], names: Collection[str]) -> Causes:
     """Validate the claims of a container: unique, as a whole or by their requests."""
     seen: set[str] = set()
     for index, claim in enumerate(claims):
@@ -191,7 +191,7 @@ def _claims(path: str, claims: list[Tree], known: Collection[str]) -> Causes:
         elif not request and any(one.startswith(f"{name}/") for one in seen):
             yield duplicate(at, name)
         seen.add(key)
-        if name not in known:
-            which = f": {', '.join(sorted(known))}" if known else " which is empty"
+        if name not in names:
+            which = f": {', '.join(sorted(names))}" if names else " which is empty"
             why = f"must be one of the names in pod.spec.resourceClaims{which}"
             yield Cause("FieldValueNotFound", at, f"Not found: {show(name)}: {why}")

@@ -29,8 +29,8 @@ _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 # ---- tolerations and taints -----------------------------------------------------------------------
 
 
-def tolerations(path: str, found: Sequence[Tree]) -> Causes:
-    for index, toleration in enumerate(found):
+def tolerations(path: str, items: Sequence[Tree]) -> Causes:
+    for index, toleration in enumerate(items):
         yield from _toleration(f"{path}[{index}]", toleration)
 
 
@@ -54,15 +54,15 @@ def _toleration(path: str, toleration: Tree) -> Causes:
             why = "value must be empty when `operator` is 'Exists'"
             yield invalid_value(f"{path}.operator", value, why)
     else:
-        known = ("Equal", "Exists", *(_COMPARISONS if operator in _COMPARISONS else ()))
-        yield not_supported(f"{path}.operator", operator, known)
+        operators = ("Equal", "Exists", *(_COMPARISONS if operator in _COMPARISONS else ()))
+        yield not_supported(f"{path}.operator", operator, operators)
     if effect and effect not in EFFECTS:
         yield not_supported(f"{path}.effect", effect, EFFECTS)
 
 
-def taints(path: str, found: Sequence[Tree]) -> Causes:
+def taints(path: str, items: Sequence[Tree]) -> Causes:
     seen = set()
-    for index, taint in enumerate(found):
+    for index, taint in enumerate(items):
         at, key, value = f"{path}[{index}]", taint.get("key", ""), taint.get("value", "")
         effect = taint.get("effect", "")
         yield from text(f"{at}.key", key, qualified_name)
@@ -83,20 +83,20 @@ def taints(path: str, found: Sequence[Tree]) -> Causes:
 # ---- affinity -------------------------------------------------------------------------------------
 
 
-def affinity(path: str, found: Tree) -> Causes:
-    node = found.get("nodeAffinity")
+def affinity(path: str, terms: Tree) -> Causes:
+    node = terms.get("nodeAffinity")
     if node:
         yield from _node_affinity(f"{path}.nodeAffinity", node)
     for name in ("podAffinity", "podAntiAffinity"):
-        if found.get(name):
-            yield from _pod_affinity(f"{path}.{name}", found[name])
+        if terms.get(name):
+            yield from _pod_affinity(f"{path}.{name}", terms[name])
 
 
-def _node_affinity(path: str, found: Tree) -> Causes:
-    terms = found.get(_REQUIRED)
+def _node_affinity(path: str, rules: Tree) -> Causes:
+    terms = rules.get(_REQUIRED)
     if terms is not None:
         yield from node_selector(f"{path}.{_REQUIRED}", terms)
-    for index, term in enumerate(found.get(_PREFERRED) or ()):
+    for index, term in enumerate(rules.get(_PREFERRED) or ()):
         at = f"{path}.{_PREFERRED}[{index}]"
         yield from _weight(at, term)
         yield from node_selector_term(f"{at}.preference", term.get("preference") or {}, any_values=True)
@@ -108,10 +108,10 @@ def _weight(path: str, term: Tree) -> Causes:
         yield invalid_value(f"{path}.weight", weight, "must be in the range 1-100")
 
 
-def _pod_affinity(path: str, found: Tree) -> Causes:
-    for index, term in enumerate(found.get(_REQUIRED) or ()):
+def _pod_affinity(path: str, terms: Tree) -> Causes:
+    for index, term in enumerate(terms.get(_REQUIRED) or ()):
         yield from _pod_affinity_term(f"{path}.{_REQUIRED}[{index}]", term)
-    for index, term in enumerate(found.get(_PREFERRED) or ()):
+    for index, term in enumerate(terms.get(_PREFERRED) or ()):
         at = f"{path}.{_PREFERRED}[{index}]"
         yield from _weight(at, term)
         yield from _pod_affinity_term(f"{at}.podAffinityTerm", term.get("podAffinityTerm") or {})
@@ -163,9 +163,9 @@ def _keys_asked_twice(path: str, keys: Sequence[str], selector: Tree) -> Causes:
 # ---- spreading ------------------------------------------------------------------------------------
 
 
-def spread_constraints(path: str, found: Sequence[Tree]) -> Causes:
-    following = Counter(map(_spread_pair, found))
-    for index, constraint in enumerate(found):
+def spread_constraints(path: str, items: Sequence[Tree]) -> Causes:
+    following = Counter(map(_spread_pair, items))
+    for index, constraint in enumerate(items):
         at = f"{path}[{index}]"
         yield from _spread_constraint(at, constraint)
         pair = _spread_pair(constraint)
@@ -208,9 +208,9 @@ def _spread_options(path: str, constraint: Tree) -> Causes:
 # ---- gates, and what may change while they are closed ---------------------------------------------
 
 
-def scheduling_gates(path: str, found: Sequence[Tree]) -> Causes:
+def scheduling_gates(path: str, items: Sequence[Tree]) -> Causes:
     seen = set()
-    for index, gate in enumerate(found):
+    for index, gate in enumerate(items):
         name = gate.get("name", "")
         yield from text(f"{path}[{index}]", name, qualified_name)
         if name in seen:

@@ -149,8 +149,8 @@ def _cluster_ips(spec: Tree) -> Causes:
 
 def _families_fit(addresses: Sequence[str], families: Sequence[str]) -> Causes:
     for index, (address, family) in enumerate(zip(addresses, families, strict=False)):
-        found = f"IPv{ipaddress.ip_address(address).version}"
-        if found != family:
+        actual = f"IPv{ipaddress.ip_address(address).version}"
+        if actual != family:
             why = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
             yield invalid_value(f"spec.clusterIPs[{index}]", address, why)
 

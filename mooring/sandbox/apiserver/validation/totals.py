@@ -13,12 +13,12 @@ Nano = dict[str, int]
 def aggregate_texts(spec: Tree, kind: str) -> dict[str, str]:
     """Return the sums as quantities, each with the suffixes of the first summand."""
     members = ("containers", "initContainers")
-    given = [_quantities(one, kind) for member in members for one in spec.get(member) or ()]
-    found = {}
+    summands = [_quantities(one, kind) for member in members for one in spec.get(member) or ()]
+    sums = {}
     for name, nano in aggregate(spec, kind).items():
-        first = next(quantities[name] for quantities in given if name in quantities)
-        found[name] = written(nano, like=first)
-    return found
+        first = next(quantities[name] for quantities in summands if name in quantities)
+        sums[name] = written(nano, like=first)
+    return sums
 
 
 def aggregate(spec: Tree, kind: str) -> Nano:

@@ -47,9 +47,9 @@ def _selector(spec: Tree, kind: str) -> Causes:
 
 def _selects(spec: Tree) -> Causes:
     """The selector must match the labels of the template."""
-    selector, found = spec.get("selector"), dig(spec, "template", "metadata", "labels")
-    if selector is None or (not is_empty(selector) and matches(selector, found) is False):
-        yield invalid_value("spec.template.metadata.labels", found, _UNMATCHED)
+    selector, template_labels = spec.get("selector"), dig(spec, "template", "metadata", "labels")
+    if selector is None or (not is_empty(selector) and matches(selector, template_labels) is False):
+        yield invalid_value("spec.template.metadata.labels", template_labels, _UNMATCHED)
 
 
 def _template(spec: Tree, kind: str) -> Causes:
@@ -270,10 +270,10 @@ def stateful_set_status(obj: Tree, old: Tree) -> Causes:
 
 def daemon_set(obj: Tree) -> Causes:
     spec = obj["spec"]
-    selector, found = spec.get("selector"), dig(spec, "template", "metadata", "labels")
+    selector, template_labels = spec.get("selector"), dig(spec, "template", "metadata", "labels")
     yield from label_selector("spec.selector", selector)
-    if selector is None or matches(selector, found) is False:
-        yield invalid_value("spec.template.metadata.labels", found, _UNMATCHED)
+    if selector is None or matches(selector, template_labels) is False:
+        yield invalid_value("spec.template.metadata.labels", template_labels, _UNMATCHED)
     if selector is not None and is_empty(selector):
         yield invalid_value("spec.selector", selector, "empty selector is invalid for daemonset")
     yield from _template(spec, "DaemonSet")
@@ -322,7 +322,7 @@ def daemon_set_status(obj: Tree, old: Tree) -> Causes:
 
 def replication_controller(obj: Tree) -> Causes:
     spec = obj["spec"]
-    selector, found = spec.get("selector") or {}, dig(spec, "template", "metadata", "labels")
+    selector, template_labels = spec.get("selector") or {}, dig(spec, "template", "metadata", "labels")
     yield from nonnegative("spec.minReadySeconds", spec.get("minReadySeconds"))
     if not selector:
         yield required("spec.selector")
@@ -330,8 +330,8 @@ def replication_controller(obj: Tree) -> Causes:
     if spec.get("template") is None:
         yield required("spec.template")
         return
-    if any((found or {}).get(key) != value for key, value in selector.items()):
-        yield invalid_value("spec.template.metadata.labels", found, _UNMATCHED)
+    if any((template_labels or {}).get(key) != value for key, value in selector.items()):
+        yield invalid_value("spec.template.metadata.labels", template_labels, _UNMATCHED)
     yield from _template(spec, "ReplicationController")
 
 

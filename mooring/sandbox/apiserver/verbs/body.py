@@ -99,12 +99,12 @@ def read_object(
             write.api.registry, _kind_of(body, expected), expected
         )  # a wrong kind is the better message
         raise
-    tree, wanted = decoded.tree, (expected.kind, expected.api_version)
-    named = tree.get("kind") or wanted[0], tree.get("apiVersion") or wanted[1]
-    if named != wanted:
+    tree, expected_names = decoded.tree, (expected.kind, expected.api_version)
+    named = tree.get("kind") or expected_names[0], tree.get("apiVersion") or expected_names[1]
+    if named != expected_names:
         check_kind(write.api.registry, named, expected)
     write.warnings += decoded.warnings
-    tree["kind"], tree["apiVersion"] = wanted
+    tree["kind"], tree["apiVersion"] = expected_names
     return tree
 
 

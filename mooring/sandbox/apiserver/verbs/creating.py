@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mooring.sandbox.apiserver.authorization.rules import Asked
+from mooring.sandbox.apiserver.authorization.rules import Attributes
 from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.errors import already_exists, bad_request, generated_name_exists, invalid
 from mooring.sandbox.apiserver.fields.tracking import track
@@ -16,8 +16,8 @@ _NAME_TRIES = 8
 def create_instead(write: Write, obj: Tree) -> Record:
     """Create the missing object of an update or apply, if the user may. Raises ApiError."""
     resource = write.resource
-    asked = Asked("create", resource.group, resource.plural, write.namespace, write.name)
-    write.api.rbac.check(write.user, asked)
+    attributes = Attributes("create", resource.group, resource.plural, write.namespace, write.name)
+    write.api.rbac.check(write.user, attributes)
     write.operation = "CREATE"
     metadata_of(obj).pop("resourceVersion", None)
     return create(write, obj)

@@ -74,9 +74,9 @@ def _check_preconditions(write: Write, metadata: Tree, options: DeleteOptions) -
 def _begin(write: Write, obj: Tree, options: DeleteOptions) -> bool | None:
     """Start or shorten a graceful deletion. False if there is no grace, None if nothing changes."""
     metadata = obj["metadata"]
-    asked = options.grace_period_seconds
-    asked = 1 if asked is not None and asked < 0 else asked
-    period = write.resource.strategy.grace_period(obj, asked)
+    requested = options.grace_period_seconds
+    requested = 1 if requested is not None and requested < 0 else requested
+    period = write.resource.strategy.grace_period(obj, requested)
     if period is None:
         return False
     now = write.api.clock()
@@ -88,13 +88,13 @@ def _begin(write: Write, obj: Tree, options: DeleteOptions) -> bool | None:
     present = metadata.get("deletionGracePeriodSeconds", 0)
     if not present:
         return False
-    if asked is None or asked >= present:
+    if requested is None or requested >= present:
         return None
-    end = parse_time(metadata["deletionTimestamp"]) - present + asked
+    end = parse_time(metadata["deletionTimestamp"]) - present + requested
     if end < now:
-        end, asked = now, min(asked, 1)
+        end, requested = now, min(requested, 1)
     metadata["deletionTimestamp"] = format_time(end)
-    metadata["deletionGracePeriodSeconds"] = asked
+    metadata["deletionGracePeriodSeconds"] = requested
     return True
 
 

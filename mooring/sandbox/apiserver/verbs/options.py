@@ -28,8 +28,8 @@ _POLICIES = ("Foreground", "Background", "Orphan")
 
 
 def _one(params: Params, name: str) -> str:
-    found = params.get(name)
-    return found[0] if found else ""
+    texts = params.get(name)
+    return texts[0] if texts else ""
 
 
 def _integer(params: Params, name: str) -> int | None:
@@ -125,9 +125,9 @@ def write_options(params: Params, kind: str) -> WriteOptions:
 
 
 @lru_cache(maxsize=1024)
-def _write_options(given: tuple[tuple[str, ...], ...], kind: str) -> WriteOptions:
+def _write_options(items: tuple[tuple[str, ...], ...], kind: str) -> WriteOptions:
     """Cached: clients repeat their options with every write."""
-    params = {name: texts for name, *texts in given}
+    params = {name: texts for name, *texts in items}
     manager, validation = _one(params, "fieldManager"), _one(params, "fieldValidation")
     causes = []
     if len(manager) > 128:
@@ -146,11 +146,11 @@ def _write_options(given: tuple[tuple[str, ...], ...], kind: str) -> WriteOption
     )
 
 
-def _dry_run(asked: list[str], causes: list[Cause]) -> bool:
-    asked = [value for value in asked if value]
-    if any(value != "All" for value in asked):
-        causes.append(not_supported("dryRun", asked, ("All",)))
-    return bool(asked)
+def _dry_run(values: list[str], causes: list[Cause]) -> bool:
+    values = [value for value in values if value]
+    if any(value != "All" for value in values):
+        causes.append(not_supported("dryRun", values, ("All",)))
+    return bool(values)
 
 
 class _Preconditions(msgspec.Struct, rename="camel"):
@@ -171,29 +171,29 @@ class _DeleteBody(msgspec.Struct, rename="camel"):
 def delete_options(params: Params, body: Any) -> DeleteOptions:
     """Parse the options of a delete: of the body if there is one, else of the query. Raises ApiError."""
     if body is None:
-        asked = _DeleteBody(
+        options = _DeleteBody(
             dry_run=params.get("dryRun"),
             grace_period_seconds=_integer(params, "gracePeriodSeconds"),
             propagation_policy=_one(params, "propagationPolicy") or None,
             orphan_dependents=_boolean(params, "orphanDependents"),
         )
     else:
-        asked = _read_delete_body(body)
-    preconditions = asked.preconditions or _Preconditions()
+        options = _read_delete_body(body)
+    preconditions = options.preconditions or _Preconditions()
     causes: list[Cause] = []
-    dry_run = _dry_run(asked.dry_run or [], causes)
-    if asked.propagation_policy is not None and asked.orphan_dependents is not None:
+    dry_run = _dry_run(options.dry_run or [], causes)
+    if options.propagation_policy is not None and options.orphan_dependents is not None:
         why = "orphanDependents and deletionPropagation cannot be both set"
-        causes.append(invalid_value("propagationPolicy", asked.propagation_policy, why))
-    if asked.propagation_policy is not None and asked.propagation_policy not in _POLICIES:
+        causes.append(invalid_value("propagationPolicy", options.propagation_policy, why))
+    if options.propagation_policy is not None and options.propagation_policy not in _POLICIES:
         supported = (*_POLICIES, "nil")
-        causes.append(not_supported("propagationPolicy", asked.propagation_policy, supported))
+        causes.append(not_supported("propagationPolicy", options.propagation_policy, supported))
     _refuse("DeleteOptions", causes)
     return DeleteOptions(
         dry_run=dry_run,
-        grace_period_seconds=asked.grace_period_seconds,
-        propagation_policy=asked.propagation_policy,
-        orphan_dependents=asked.orphan_dependents,
+        grace_period_seconds=options.grace_period_seconds,
+        propagation_policy=options.propagation_policy,
+        orphan_dependents=options.orphan_dependents,
         uid=preconditions.uid,
         resource_version=preconditions.resource_version,
     )
@@ -201,17 +201,17 @@ def delete_options(params: Params, body: Any) -> DeleteOptions:
 
 def _read_delete_body(body: Any) -> _DeleteBody:
     try:
-        asked = msgspec.convert(body, _DeleteBody)
+        options = msgspec.convert(body, _DeleteBody)
     except msgspec.ValidationError as error:
         raise cannot_handle("DeleteOptions", "v1", "DeleteOptions", str(error)) from None
-    if asked.kind not in ("", "DeleteOptions"):
+    if options.kind not in ("", "DeleteOptions"):
         raise cannot_handle(
-            asked.kind,
-            asked.api_version,
+            options.kind,
+            options.api_version,
             "DeleteOptions",
-            f'expected kind DeleteOptions, found "{asked.kind}"',
+            f'expected kind DeleteOptions, found "{options.kind}"',
         )
-    return asked
+    return options
 
 
 def _refuse(kind: str, causes: list[Cause]) -> None:

@@ -154,8 +154,10 @@ def read_configuration(request: Request) -> Any:
     except (msgspec.DecodeError, RecursionError):
         config = _read_yaml(request)
     if not isinstance(config, dict | None):
-        found = f"json: cannot unmarshal {json_name(config)} into Go value of type map[string]interface {{}}"
-        raise bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {found}")
+        problem = (
+            f"json: cannot unmarshal {json_name(config)} into Go value of type map[string]interface {{}}"
+        )
+        raise bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {problem}")
     return config
 
 

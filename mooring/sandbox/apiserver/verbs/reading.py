@@ -81,16 +81,16 @@ def list_objects(api: Api, resource: Resource, namespace: str, options: ListOpti
     if not options.limit:
         records: Iterable[Record] = (state[key] for key in islice(keys, first, None))
         return Listing([record for record in records if matches is None or matches(record)], version)
-    found: list[Record] = []
+    page: list[Record] = []
     for index in range(first, len(keys)):
         record = state[keys[index]]
         if matches is not None and not matches(record):
             continue
-        if len(found) == options.limit:
+        if len(page) == options.limit:
             remaining = len(keys) - index if matches is None else None
-            return Listing(found, version, _token(version, found[-1].key, namespace), remaining)
-        found.append(record)
-    return Listing(found, version)
+            return Listing(page, version, _token(version, page[-1].key, namespace), remaining)
+        page.append(record)
+    return Listing(page, version)
 
 
 def _moment(api: Api, options: ListOptions, namespace: str) -> tuple[int, str]:
@@ -100,11 +100,11 @@ def _moment(api: Api, options: ListOptions, namespace: str) -> tuple[int, str]:
             raise bad_request("specifying resource version is not allowed when using continue")
         version, start = _read_token(options.continue_token, namespace)
         return (api.store.version if version < 0 else min(version, api.store.version)), start
-    asked = reached_version(api, options.resource_version)
+    requested = reached_version(api, options.resource_version)
     exact = options.resource_version_match == "Exact" or (
-        asked and options.limit > 0 and not options.resource_version_match
+        requested and options.limit > 0 and not options.resource_version_match
     )
-    return (asked if exact else api.store.version), ""
+    return (requested if exact else api.store.version), ""
 
 
 def _changed_since(table: Table, version: int) -> bool:

@@ -33,7 +33,7 @@ class FieldTerm(NamedTuple):
 
 def parse_fields(text: str) -> list[FieldTerm]:
     """Parse a selector such as `status.phase!=Failed,spec.nodeName=a`. Raises ApiError 400."""
-    found = []
+    terms = []
     for term in _split(text):
         if not term:
             continue
@@ -41,8 +41,8 @@ def parse_fields(text: str) -> list[FieldTerm]:
         if match is None:
             raise bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
         field, operator, value = match.groups()
-        found.append(FieldTerm(field, _unescaped(value, text), operator != "!="))
-    return found
+        terms.append(FieldTerm(field, _unescaped(value, text), operator != "!="))
+    return terms
 
 
 def _split(text: str) -> Iterable[str]:

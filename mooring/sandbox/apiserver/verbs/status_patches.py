@@ -44,7 +44,7 @@ def patch_status(write: Write, patch: Patch, codec: Codec) -> Record | None:
         return None
     old = decode_record(record, resource.api_version, resource.kind)
     metadata, before = old["metadata"], old.get("status", {})
-    if any(metadata[name] != asked for name, asked in content.get("metadata", {}).items()):
+    if any(metadata[name] != value for name, value in content.get("metadata", {}).items()):
         return None
     if any(name in metadata for name in _LONG_WAY):
         return None
@@ -68,8 +68,8 @@ def _is_plain(patch: Patch, content: Any) -> bool:
     if not isinstance(content, dict) or not isinstance(content.get("status"), dict):
         return False
     metadata = content.get("metadata", {})
-    known = content.keys() <= {"metadata", "status"}
-    return known and isinstance(metadata, dict) and metadata.keys() <= {"uid", "resourceVersion"}
+    is_status_only = content.keys() <= {"metadata", "status"}
+    return is_status_only and isinstance(metadata, dict) and metadata.keys() <= {"uid", "resourceVersion"}
 
 
 def _merged(sieve: Sieve, kind: PatchType, before: Tree, patch: Tree) -> Tree | None:

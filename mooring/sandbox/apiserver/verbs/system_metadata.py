@@ -16,14 +16,14 @@ def metadata_of(obj: Tree) -> Tree:
     metadata = obj.get("metadata")
     if metadata is None:
         metadata = obj["metadata"] = {}
-    found: Tree = metadata
-    return found
+    result: Tree = metadata
+    return result
 
 
 def settle_namespace(write: Write, metadata: Tree) -> None:
     """Set the namespace of the request. Raises 400 if the object has another."""
-    found = metadata.get("namespace", "")
-    if found and found != write.namespace:
+    namespace = metadata.get("namespace", "")
+    if namespace and namespace != write.namespace:
         raise bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
         )

@@ -63,10 +63,10 @@ def change(write: Write, produce: Produce, *, spares_old: bool = False) -> Recor
     if record is None:
         raise not_found(resource.group, resource.plural, write.name)
     stored_old = decode_record(record, resource.api_version, resource.kind)
-    given = stored_old
+    current = stored_old
     if not spares_old:
-        given = in_version(resource, decode_record(record, resource.api_version, resource.kind))
-    obj = produce(given)
+        current = in_version(resource, decode_record(record, resource.api_version, resource.kind))
+    obj = produce(current)
     if resource.conversion is not None:
         resource.conversion.to_storage(obj)
     _check_concurrency(write, obj, stored_old)

@@ -40,12 +40,12 @@ def watch_objects(api: Api, resource: Resource, namespace: str, options: ListOpt
     """
     matches = matcher(resource, namespace, options.label_selector, options.field_selector)
     initial: list[Record] | None = None
-    wanted = parse_version(options.resource_version)
-    if options.send_initial_events or (wanted == 0 and options.send_initial_events is None):
+    version = parse_version(options.resource_version)
+    if options.send_initial_events or (version == 0 and options.send_initial_events is None):
         reached_version(api, options.resource_version)
         selection = ListOptions(label_selector=options.label_selector, field_selector=options.field_selector)
         initial = list_objects(api, resource, namespace, selection).records
-    after = api.store.version if initial is not None or wanted == 0 else wanted
+    after = api.store.version if initial is not None or version == 0 else version
     return Watching(api, resource, matches, options, initial, after)
 
 
@@ -124,5 +124,5 @@ class Watching:
         return self._api.store.visible if watch.drained else watch.version
 
     def _duration(self) -> float:
-        asked = self._options.timeout_seconds
-        return float(asked) if asked else _SHORTEST_DEFAULT * random.uniform(1, 2)
+        requested = self._options.timeout_seconds
+        return float(requested) if requested else _SHORTEST_DEFAULT * random.uniform(1, 2)

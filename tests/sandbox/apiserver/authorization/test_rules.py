@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.sandbox.apiserver.authorization.rules import Asked, Rule
+from mooring.sandbox.apiserver.authorization.rules import Attributes, Rule
 
 VERBS, GROUPS = st.sampled_from(["get", "list", "*"]), st.sampled_from(["", "apps", "*"])
 RESOURCES = st.sampled_from(["pods", "pods/log", "jobs", "*/log", "*"])
@@ -23,13 +23,13 @@ RULES = st.one_of(
 )
 ASKED = st.one_of(
     st.builds(
-        Asked,
+        Attributes,
         st.sampled_from(["get", "list", "watch"]),
         st.sampled_from(["", "apps", "batch"]),
         st.sampled_from(["pods", "pods/log", "jobs", "jobs/log"]),
         name=st.sampled_from(["", "x", "y", "z"]),
     ),
-    st.builds(Asked, st.sampled_from(["get", "list"]), path=st.sampled_from(["/a", "/a/b", "/b"])),
+    st.builds(Attributes, st.sampled_from(["get", "list"]), path=st.sampled_from(["/a", "/a/b", "/b"])),
 )
 
 
@@ -42,12 +42,12 @@ def lacking(rule: Rule, held: Rule) -> list[Rule]:
 
 
 @given(RULES, ASKED)
-def test_a_rule_allows_what_one_of_its_cells_does(rule: Rule, asked: Asked) -> None:
+def test_a_rule_allows_what_one_of_its_cells_does(rule: Rule, asked: Attributes) -> None:
     assert rule.allows(asked) == any(cell.allows(asked) for cell in cells(rule))
 
 
 @given(RULES, RULES, ASKED)
-def test_what_a_rule_allows_is_held_or_lacking(held: Rule, rule: Rule, asked: Asked) -> None:
+def test_what_a_rule_allows_is_held_or_lacking(held: Rule, rule: Rule, asked: Attributes) -> None:
     left = any(cell.allows(asked) for cell in lacking(rule, held))
     if rule.allows(asked):
         assert left or held.allows(asked)
@@ -76,15 +76,15 @@ def test_subtracting_rules_does_not_expand_them() -> None:
 @pytest.mark.parametrize(
     ("rule", "asked", "allowed"),
     [
-        (Rule(["get"], [""], ["pods"]), Asked("get", "", "pods/log"), False),
-        (Rule(["get"], [""], ["*"]), Asked("get", "", "pods/log"), True),
-        (Rule(["get"], [""], ["*/log"]), Asked("get", "", "pods/log"), True),
-        (Rule(["get"], [""], ["*/log"]), Asked("get", "", "pods"), False),
-        (Rule(["get"], [""], ["pods"], ["x"]), Asked("get", "", "pods"), False),
-        (Rule(["get"], ["*"], ["pods"], ["x"]), Asked("get", "apps", "pods", name="x"), True),
-        (Rule(["get"], non_resource_urls=["/a/*"]), Asked("get", path="/a/b/c"), True),
-        (Rule(["get"], non_resource_urls=["/a"]), Asked("get", path="/a/b"), False),
+        (Rule(["get"], [""], ["pods"]), Attributes("get", "", "pods/log"), False),
+        (Rule(["get"], [""], ["*"]), Attributes("get", "", "pods/log"), True),
+        (Rule(["get"], [""], ["*/log"]), Attributes("get", "", "pods/log"), True),
+        (Rule(["get"], [""], ["*/log"]), Attributes("get", "", "pods"), False),
+        (Rule(["get"], [""], ["pods"], ["x"]), Attributes("get", "", "pods"), False),
+        (Rule(["get"], ["*"], ["pods"], ["x"]), Attributes("get", "apps", "pods", name="x"), True),
+        (Rule(["get"], non_resource_urls=["/a/*"]), Attributes("get", path="/a/b/c"), True),
+        (Rule(["get"], non_resource_urls=["/a"]), Attributes("get", path="/a/b"), False),
     ],
 )
-def test_some_that_are_easily_mixed_up(rule: Rule, asked: Asked, allowed: bool) -> None:
+def test_some_that_are_easily_mixed_up(rule: Rule, asked: Attributes, allowed: bool) -> None:
     assert rule.allows(asked) is allowed
