@@ -78,6 +78,20 @@ WORKLOADS = (
         2000,
     ),
     Workload("preemption", 2000, workloads.important, 300, before=full),
+    Workload(
+        "claims of one template",
+        5000,
+        workloads.claiming,
+        1500,
+        before=workloads.devices(5000, 1),
+    ),
+    Workload(
+        "claims with 100 selectors",
+        5000,
+        workloads.claiming,
+        500,
+        before=workloads.devices(5000, 100),
+    ),
 )
 SCALES = tuple(Workload("one shape", 10_000, workloads.one_shape, nodes=n) for n in (500, 5000, 15_000))
 ALL = (*WORKLOADS, *SCALES)

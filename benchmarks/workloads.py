@@ -139,3 +139,83 @@ REPLICA_SET = {
     "metadata": {"name": "web", "namespace": "default", "uid": "rs-web"},
     "spec": {"selector": {"matchLabels": {"app": "a"}}},
 }
+
+
+# ---- devices
+
+DRIVER = "gpu.example.com"
+DEVICES = 8  # on each node
+
+
+def claiming(i: int) -> dict[str, Any]:
+    """A pod with a claim made of a template."""
+    obj = pod(i, resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "gpu"}])
+    obj["status"] = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": f"pod-{i:06d}-gpu"}]}
+    return obj
+
+
+def devices(pods: int, selectors: int) -> Callable[[int], Iterator[KubeObject]]:
+    """Nodes with devices, a class for them, and a claim for each pod with one of so many selectors."""
+
+    def objects(nodes: int) -> Iterator[KubeObject]:
+        selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
+        yield _device_object("DeviceClass", {"name": "gpu"}, {"selectors": [selector]})
+        for i in range(nodes):
+            yield _device_object("ResourceSlice", {"name": f"node-{i:05d}-gpu"}, _slice(i))
+        for i in range(pods):
+            yield _claim(i, 1 + i % selectors)
+
+    return objects
+
+
+def _slice(i: int) -> dict[str, Any]:
+    name = f"node-{i:05d}"
+    return {
+        "driver": DRIVER,
+        "nodeName": name,
+        "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
+        "devices": [
+            {
+                "name": f"gpu-{j}",
+                "attributes": {
+                    "model": {"string": "h200"},
+                    "uuid": {"string": f"GPU-{i:05d}-{j}"},
+                    "numa": {"int": j // 4},
+                    "driverVersion": {"version": "570.1.0"},
+                },
+                "capacity": {"memory": {"value": "141Gi"}},
+            }
+            for j in range(DEVICES)
+        ],
+    }
+
+
+def _claim(i: int, memory: int) -> KubeObject:
+    owner = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "name": f"pod-{i:06d}",
+        "uid": f"uid-{i:06d}",
+        "controller": True,
+    }
+    enough = f'device.capacity["{DRIVER}"].memory.compareTo(quantity("{memory}Gi")) >= 0'
+    wanted = {
+        "deviceClassName": "gpu",
+        "allocationMode": "ExactCount",
+        "count": 1,
+        "selectors": [{"cel": {"expression": enough}}],
+    }
+    metadata = {
+        "name": f"pod-{i:06d}-gpu",
+        "namespace": "default",
+        "uid": f"claim-{i:06d}",
+        "resourceVersion": "1",
+        "ownerReferences": [owner],
+    }
+    return _device_object(
+        "ResourceClaim", metadata, {"devices": {"requests": [{"name": "gpu", "exactly": wanted}]}}
+    )
+
+
+def _device_object(kind: str, metadata: dict[str, Any], spec: dict[str, Any]) -> KubeObject:
+    return from_dict({"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": metadata, "spec": spec})

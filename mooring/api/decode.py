@@ -17,7 +17,7 @@ from mooring.api.complaints import key_of, malformed, text_or_empty
 from mooring.api.defaults import defaulted, identified, prioritised
 from mooring.api.documents import DocumentError, read_objects
 from mooring.api.errors import MalformedObject, ObjectError, UnknownKind, show
-from mooring.api.kinds import PRIORITY_CLASSES, WATCHED, ApiResource
+from mooring.api.kinds import PRIORITY_CLASSES, RESOURCE_CLAIM_TEMPLATES, WATCHED, ApiResource
 from mooring.api.meta import KubeObject, Tree
 from mooring.api.objects import Pod
 from mooring.api.validation import validate
@@ -42,7 +42,7 @@ __all__ = [
     "validate",
 ]
 
-_READ: tuple[ApiResource[Any], ...] = (*WATCHED, PRIORITY_CLASSES)
+_READ: tuple[ApiResource[Any], ...] = (*WATCHED, PRIORITY_CLASSES, RESOURCE_CLAIM_TEMPLATES)
 KINDS = {resource.kind: resource for resource in _READ}
 """The kinds that the scheduler reads from manifests."""
 

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from mooring.api.coordination import Lease
+from mooring.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from mooring.api.events import Event
 from mooring.api.jobs import CronJob, Job
 from mooring.api.meta import KubeObject
@@ -100,6 +101,12 @@ CSI_NODES = ApiResource("storage.k8s.io", "v1", "csinodes", False, CSINode)
 CSI_DRIVERS = ApiResource("storage.k8s.io", "v1", "csidrivers", False, CSIDriver)
 CSI_STORAGE_CAPACITIES = ApiResource("storage.k8s.io", "v1", "csistoragecapacities", True, CSIStorageCapacity)
 VOLUME_ATTACHMENTS = ApiResource("storage.k8s.io", "v1", "volumeattachments", False, VolumeAttachment)
+RESOURCE_CLAIMS = ApiResource("resource.k8s.io", "v1", "resourceclaims", True, ResourceClaim)
+RESOURCE_CLAIM_TEMPLATES = ApiResource(
+    "resource.k8s.io", "v1", "resourceclaimtemplates", True, ResourceClaimTemplate
+)
+RESOURCE_SLICES = ApiResource("resource.k8s.io", "v1", "resourceslices", False, ResourceSlice)
+DEVICE_CLASSES = ApiResource("resource.k8s.io", "v1", "deviceclasses", False, DeviceClass)
 LEASES = ApiResource("coordination.k8s.io", "v1", "leases", True, Lease)
 EVENTS = ApiResource("events.k8s.io", "v1", "events", True, Event)
 CUSTOM_RESOURCE_DEFINITIONS = ApiResource(
@@ -122,5 +129,8 @@ WATCHED: tuple[ApiResource[KubeObject], ...] = (
     CSI_DRIVERS,
     CSI_STORAGE_CAPACITIES,
     VOLUME_ATTACHMENTS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    DEVICE_CLASSES,
 )  # type: ignore[assignment]
 """What the scheduler lists and watches; the models are read only, so a subclass serves as its base."""

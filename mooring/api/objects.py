@@ -279,6 +279,22 @@ class ContainerStatus(Value, frozen=True):
     last_state: ContainerState = ContainerState()
 
 
+class PodResourceClaimStatus(Value, frozen=True):
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class ContainerExtendedResourceRequest(Value, frozen=True):
+    container_name: str = ""
+    resource_name: str = ""
+    request_name: str = ""
+
+
+class PodExtendedResourceClaimStatus(Value, frozen=True):
+    request_mappings: list[ContainerExtendedResourceRequest] = []
+    resource_claim_name: str = ""
+
+
 class PodStatus(Struct):
     phase: str = ""
     conditions: list[Condition] = []
@@ -291,6 +307,8 @@ class PodStatus(Struct):
     reason: str = ""
     message: str = ""
     pod_ip: str = msgspec.field(default="", name="podIP")
+    resource_claim_statuses: list[PodResourceClaimStatus] = []
+    extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
 
 
 class Pod(KubeObject):

@@ -26,6 +26,7 @@ from mooring.runtime.engine_nodes import EngineNodes
 from mooring.runtime.engine_state import EngineState
 from mooring.runtime.extender import ExtenderCallError
 from mooring.runtime.profile import Profile, ShapeCache
+from mooring.runtime.runners import PluginError
 from mooring.runtime.scoring import Scoring
 from mooring.runtime.stopwatch import Stopwatch
 from mooring.runtime.totals import BestRows
@@ -37,7 +38,7 @@ NO_TOTALS: IntArray = np.zeros(0, np.int64)
 
 
 class Choice(msgspec.Struct, eq=False):
-    """What a cycle came to. `row` is None where the pod does not fit."""
+    """What a cycle came to. `row` is None where the pod does not fit, and after a failure."""
 
     state: EngineState
     diagnosis: Diagnosis
@@ -50,6 +51,7 @@ class Choice(msgspec.Struct, eq=False):
     extended: list[ExtenderScores] = []  # what extenders added to them
     total: IntArray = NO_TOTALS  # the sum of all scores by row, where there are scores
     best: BestRows | None = None  # the rows with the highest total
+    failure: PluginError | None = None  # a filter's, which fails the attempt
 
     @property
     def scored_by(self) -> list[str]:
@@ -90,7 +92,7 @@ class Algorithm:
         cache = profile.cache_for(pod.shape, len(nodes))
         stopwatch = profile.stopwatch
         choice = self._filtered(profile, pod, nodes, cache, stopwatch)
-        if choice.row is None and choice.feasible is not None:
+        if choice.row is None and choice.feasible is not None and choice.failure is None:
             choice.candidates = self._candidates(profile, nodes, cache, choice)
             if self._extenders:
                 self._narrow(pod, nodes, choice, stopwatch)
@@ -108,6 +110,8 @@ class Algorithm:
         nodes = self._cluster.nodes
         cache = ShapeCache(profile)
         choice = self._filtered(profile, pod, nodes, cache, None)
+        if choice.failure is not None:
+            raise choice.failure
         if score and self._extenders and choice.row is None and choice.feasible is not None:
             self._narrow(pod, nodes, choice, None)
         if score and choice.feasible is not None and choice.feasible.any():
@@ -184,6 +188,7 @@ class Algorithm:
             reason = f"node(s) didn't satisfy plugin(s) [{plugins}]"
             diagnosis.absent = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reason)
         choice.feasible = self._feasible(choice, filtering.feasible, crowded)
+        choice.failure = filtering.failure(_evaluated(diagnosis.allowed, crowded, len(nodes)))
 
     def _passes(self, pod: PodInfo, nodes: EngineNodes, row: int, diagnosis: Diagnosis) -> bool:
         """Whether the extenders, too, let a pod go to the node it was promised."""
@@ -307,3 +312,13 @@ class Algorithm:
         sampled = np.zeros(total, np.bool_)
         sampled[chosen] = True
         return sampled
+
+
+def _evaluated(allowed: BoolArray | None, crowded: Mapping[int, Status], length: int) -> BoolArray | None:
+    """The rows that the filters have the last word on; None: all."""
+    hidden = [row for row, status in crowded.items() if status.code is not Code.ERROR]
+    if not hidden:
+        return allowed
+    rows = np.ones(length, np.bool_) if allowed is None else allowed.copy()
+    rows[hidden] = False
+    return rows

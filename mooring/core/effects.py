@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
+from typing import Any
+
 import msgspec
 
 from mooring.api.meta import Condition
 from mooring.core.binding import BindingCycle
+from mooring.framework.handle import Client
 from mooring.framework.pod import PodInfo
 
 
@@ -42,4 +46,10 @@ class Evict(msgspec.Struct, frozen=True):
     condition: Condition
 
 
-Effect = Bind | PatchPodStatus | EmitEvent | Evict
+class Write(msgspec.Struct, frozen=True):
+    """Run a plugin's write, which handles its failures itself."""
+
+    work: Callable[[Client], Coroutine[Any, Any, None]]
+
+
+Effect = Bind | PatchPodStatus | EmitEvent | Evict | Write

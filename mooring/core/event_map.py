@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mooring.api.meta import ResourceList
-from mooring.api.objects import Node, Pod
+from mooring.api.objects import Node, PodStatus
 from mooring.api.quantity import QuantityError, parse
 from mooring.framework.events import Action, ClusterEvent, EventHint, Resource
 from mooring.framework.plugin import Plugin, overrides
@@ -92,9 +92,6 @@ def with_node_taint(hints: Iterable[EventHint]) -> list[EventHint]:
 # ---- pods
 
 
-_CLAIM_STATUSES = ("resource_claim_statuses", "extended_resource_claim_status")
-
-
 def _updates(resource: str, *actions: Action) -> dict[Action, ClusterEvent]:
     return {action: ClusterEvent(resource, action) for action in actions}
 
@@ -126,7 +123,7 @@ def pod_update_events(old: PodInfo, new: PodInfo) -> list[ClusterEvent]:
     # Tolerations can be added, never altered nor removed, so their number tells.
     if len(old.spec.tolerations) != len(new.spec.tolerations):
         changes.append(events[Action.UPDATE_POD_TOLERATION])
-    if _generated_claims(old.pod) != _generated_claims(new.pod):
+    if _generated_claims(old.status) != _generated_claims(new.status):
         changes.append(events[Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM])
     return changes or [events[Action.UPDATE]]
 
@@ -137,9 +134,8 @@ def _scaled_down(old: PodInfo, new: PodInfo) -> bool:
     return any(name not in after or after[name] < amount for name, amount in old.shape.used.items())
 
 
-def _generated_claims(pod: Pod) -> list[object]:
-    # By name, since a PodStatus that leaves these fields out means a scheduler without resource claims.
-    return [getattr(pod.status, field, None) for field in _CLAIM_STATUSES]
+def _generated_claims(status: PodStatus) -> tuple[object, object]:
+    return status.resource_claim_statuses, status.extended_resource_claim_status
 
 
 # ---- nodes

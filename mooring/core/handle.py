@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from mooring.core.effects import EmitEvent
+from mooring.core.effects import EmitEvent, Write
 from mooring.core.waiting import HeldPod
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.handle import Client
@@ -52,6 +52,16 @@ class ProfileHandle:
 
     def now(self) -> float:
         return self._scheduler.clock()
+
+    def shared(self, kind: type[Result], make: Callable[[], Result]) -> Result:
+        known = self._scheduler.shared
+        if kind not in known:
+            known[kind] = make()
+        found: Result = known[kind]
+        return found
+
+    def write(self, work: Callable[[Client], Coroutine[Any, Any, None]]) -> None:
+        self._scheduler.effects.append(Write(work))
 
     def waiting_pods(self) -> Iterable[HeldPod]:
         return self._scheduler.waiting

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mooring.api.devices import DeviceClass
 from mooring.api.kinds import (
     CSI_DRIVERS,
     CSI_NODES,
     CSI_STORAGE_CAPACITIES,
+    DEVICE_CLASSES,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
     STORAGE_CLASSES,
     VOLUME_ATTACHMENTS,
     ApiResource,
@@ -45,6 +49,9 @@ _EVENT_KINDS: dict[type[KubeObject], str] = {
         CSI_DRIVERS,
         CSI_STORAGE_CAPACITIES,
         VOLUME_ATTACHMENTS,
+        RESOURCE_CLAIMS,
+        RESOURCE_SLICES,
+        DEVICE_CLASSES,
     )
 }
 
@@ -87,6 +94,8 @@ class Intake:
         if isinstance(obj, Node):
             return self._apply_node(obj)
         old = self._scheduler.store.put(obj)
+        if isinstance(obj, DeviceClass):
+            self._scheduler.forget_shapes()
         return self._object_event(obj, Action.ADD if old is None else Action.UPDATE, old, obj)
 
     def delete(self, obj: KubeObject) -> Events:
@@ -100,6 +109,8 @@ class Intake:
             self._cluster.remove_node(obj.name)
             return _NODE_DELETED
         old = self._scheduler.store.remove(type(obj), obj.key)
+        if isinstance(obj, DeviceClass):
+            self._scheduler.forget_shapes()
         return _NO_EVENTS if old is None else self._object_event(obj, Action.DELETE, old, None)
 
     def _object_event(

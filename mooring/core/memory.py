@@ -11,29 +11,35 @@ from mooring.api.meta import Condition, KubeObject
 from mooring.api.objects import Pod
 from mooring.api.patches import merge_patch
 from mooring.core.decision import Decision
-from mooring.core.effects import Bind, Effect, EmitEvent, Evict, PatchPodStatus
+from mooring.core.effects import Bind, Effect, EmitEvent, Evict, PatchPodStatus, Write
 from mooring.core.scheduler import Scheduler
 from mooring.framework.pod import PodInfo
-from mooring.framework.status import Status
 
 Obj = TypeVar("Obj", bound=KubeObject)
+Result = TypeVar("Result")
 
 AHEAD = 128
 """Pods that may be on their way to their nodes while others are scheduled. To choose often and then to bind
 often is quicker than to do both in turn: a processor remembers what it has just done."""
 
 
+class ConflictError(RuntimeError):
+    """A patch was for another version of the object."""
+
+    conflict = True
+
+
 class NeedsEventLoopError(RuntimeError):
     """A plugin waited for something that only an event loop can bring."""
 
 
-def run_now(work: Coroutine[Any, Any, Status]) -> Status:
+def run_now(work: Coroutine[Any, Any, Result]) -> Result:
     """Run a coroutine that waits for nothing outside this process."""
     try:
         work.send(None)
     except StopIteration as done:
-        status: Status = done.value
-        return status
+        result: Result = done.value
+        return result
     work.close()
     raise NeedsEventLoopError("a binding plugin awaited I/O, which an in-memory cluster cannot perform")
 
@@ -95,6 +101,8 @@ class MemoryCluster:
                 victim = self.pods.get(effect.victim.uid)
                 if victim is not None:
                     self.delete(victim)
+            elif isinstance(effect, Write) and self.scheduler.client is not None:
+                run_now(effect.work(self.scheduler.client))
         if self.scheduler.effects:
             self.carry_out(self.scheduler.take_effects())
 
@@ -116,15 +124,32 @@ class MemoryClient:
 
     def __init__(self, cluster: MemoryCluster) -> None:
         self._cluster = cluster
+        self._created = 0
 
     async def bind(self, pod: PodInfo, node_name: str) -> None:
         self._cluster.bind(pod, node_name)
 
-    async def patch(self, obj: KubeObject, patch: dict[str, Any], subresource: str = "") -> None:
+    async def get(self, obj: Obj) -> Obj:
+        return self._current(obj)
+
+    async def create(self, obj: Obj) -> Obj:
+        metadata, self._created = obj.metadata, self._created + 1
+        name = metadata.name or f"{metadata.generate_name}{self._created:05d}"
+        uid = metadata.uid or f"{obj.kind or type(obj).__name__}-{self._created}"
+        created = msgspec.structs.replace(obj, metadata=msgspec.structs.replace(metadata, name=name, uid=uid))
+        self._cluster.apply(created)
+        return created
+
+    async def patch(self, obj: Obj, patch: dict[str, Any], subresource: str = "") -> Obj:
         current = self._current(obj)
+        wanted = patch.get("metadata", {}).get("resourceVersion", "")
+        if wanted and wanted != current.metadata.resource_version:
+            raise ConflictError(f'{type(obj).__name__} "{obj.key}": the object has been modified')
         part = {name: patch[name] for name in patch if (name == "status") == (subresource == "status")}
         merged = merge_patch(msgspec.to_builtins(current), part)
-        self._cluster.apply(msgspec.convert(merged, type(current)))
+        patched = _next_version(msgspec.convert(merged, type(current)))
+        self._cluster.apply(patched)
+        return patched
 
     async def delete(self, obj: KubeObject) -> None:
         self._cluster.delete(self._current(obj))
@@ -142,3 +167,12 @@ class MemoryClient:
         if found is None:
             raise LookupError(f'{type(obj).__name__} "{obj.key}" not found')
         return cast(Obj, found)
+
+
+def _next_version(obj: Obj) -> Obj:
+    """The object with a higher resource version, where it has one."""
+    version = obj.metadata.resource_version
+    if not version.isdecimal():
+        return obj
+    metadata = msgspec.structs.replace(obj.metadata, resource_version=str(int(version) + 1))
+    return msgspec.structs.replace(obj, metadata=metadata)

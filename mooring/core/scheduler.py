@@ -102,6 +102,7 @@ class Scheduler:
         self.cluster = ClusterState()
         self.store = ObjectStore()
         self.effects: list[Effect] = []
+        self.shared: dict[type[Any], Any] = {}  # what the plugins of all profiles have in common
         self.waiting = WaitingPods()
         self.preempting: dict[str, set[str]] = {}  # preemptor uid → uids of victims still to be evicted
         self._preempting_since: dict[str, float] = {}
@@ -164,6 +165,11 @@ class Scheduler:
             began = observer.timer()
             observer.events_handled(self.intake.delete(obj), observer.timer() - began)
 
+    def forget_shapes(self) -> None:
+        """Drop what was cached for pods: device classes decide whether nodes need to have a resource."""
+        for profile in self.profiles.values():
+            profile.forget_all()
+
     def tick(self) -> None:
         """Time has passed: end backoffs and waits that are over."""
         now = self.clock()
@@ -224,12 +230,18 @@ class Scheduler:
     def _decide(self, queued: QueuedPodInfo, profile: Profile, decision: Decision, in_full: bool) -> None:
         try:
             choice = self._algorithm.choose(profile, queued.pod, score_anyway=self.record)
-        except PluginError as exc:
-            if profile.stopwatch is not None:
-                profile.stopwatch.failed()
-            self._fail(queued, Status(Code.ERROR, str(exc), plugin=exc.plugin), "", decision)
+        except PluginError as failure:
+            self._failed(queued, profile, failure, decision)
         else:
             self._follow(queued, profile, choice, decision, in_full)
+
+    def _failed(
+        self, queued: QueuedPodInfo, profile: Profile, failure: PluginError, decision: Decision
+    ) -> None:
+        """End an attempt in which a plugin failed."""
+        if profile.stopwatch is not None:
+            profile.stopwatch.failed()
+        self._fail(queued, Status(Code.ERROR, str(failure), plugin=failure.plugin), "", decision)
 
     def _broken_off(
         self, queued: QueuedPodInfo, profile: Profile, decision: Decision, bug: BaseException
@@ -249,7 +261,9 @@ class Scheduler:
             records.summarize(decision, choice, self.cluster.table.names)
         if in_full:
             records.record_choice(decision, choice, self.cluster.table.names)
-        if choice.row is None:
+        if choice.failure is not None:
+            self._failed(queued, profile, choice.failure, decision)
+        elif choice.row is None:
             self._does_not_fit(queued, profile, choice, decision, in_full)
         else:
             self._place(queued, profile, choice, decision)

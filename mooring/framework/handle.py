@@ -11,6 +11,7 @@ from mooring.framework.nodes import NodeInfo, Nodes
 from mooring.framework.pod import PodInfo
 
 Obj = TypeVar("Obj", bound=KubeObject)
+Obj_co = TypeVar("Obj_co", bound=KubeObject, covariant=True)
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -24,6 +25,14 @@ class Snapshot(Protocol):
     def pods(self) -> Iterator[PodInfo]: ...
 
 
+class Changes(Protocol[Obj_co]):
+    """What happened to the objects of a kind."""
+
+    def take(self) -> Sequence[tuple[Obj_co | None, Obj_co | None]]:
+        """Return the changes since the last call, oldest first: the object before and after, or None."""
+        ...
+
+
 class Listers(Protocol):
     """The other objects the scheduler watches: claims, volumes, services, budgets, namespaces and so on."""
 
@@ -31,6 +40,10 @@ class Listers(Protocol):
     def list(self, kind: type[Obj], namespace: str | None = None) -> Sequence[Obj]: ...
     def version(self, kind: type[KubeObject]) -> int:
         """Changes whenever an object of this kind does; compare it to know whether to look again."""
+        ...
+
+    def changes(self, kind: type[Obj]) -> Changes[Obj]:
+        """Follow the objects of a kind from now on; those that are there already come first, as additions."""
         ...
 
 
@@ -51,9 +64,20 @@ class Client(Protocol):
     """Writes to the cluster. In memory they are done at once; on an API server they are requests."""
 
     async def bind(self, pod: PodInfo, node_name: str) -> None: ...
-    async def patch(self, obj: KubeObject, patch: dict[str, Any], subresource: str = "") -> None:
-        """A JSON merge patch of an object, or of its `status`. Objects here hold only what scheduling reads
-        of them, so they are never written back whole."""
+    async def get(self, obj: Obj) -> Obj:
+        """Read an object again."""
+        ...
+
+    async def create(self, obj: Obj) -> Obj:
+        """Create an object; return it as the API server has it."""
+        ...
+
+    async def patch(self, obj: Obj, patch: dict[str, Any], subresource: str = "") -> Obj:
+        """Apply a JSON merge patch to an object, or to its `status`; return the object after it. Objects here
+        hold only what scheduling reads of them, so they are never written back whole.
+
+        A patch that names a `resourceVersion` applies to that version only. Where the object has changed, the
+        exception has an attribute `conflict`, which is true."""
         ...
 
     async def delete(self, obj: KubeObject) -> None: ...

@@ -6,7 +6,7 @@ import asyncio
 import math
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, repeat
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -16,6 +16,8 @@ from mooring.api.objects import Pod
 from mooring.client.errors import ApiError, ClusterError
 from mooring.client.port import Cluster
 from mooring.framework.pod import PodInfo
+
+Obj = TypeVar("Obj", bound=KubeObject)
 
 PATIENCE = 30.0  # seconds that a binding waits for an API server that does not answer
 POLL = (0.05, 0.1, 0.2, 0.5, 1.0)  # seconds between looks at what one waits for; the last for good
@@ -117,17 +119,25 @@ class LiveClient:
             raise ApiError(404, "NotFound", f'pods "{pod.name}" not found')
         return current.spec.node_name
 
-    async def patch(self, obj: KubeObject, patch: dict[str, Any], subresource: str = "") -> None:
-        await self._cluster.patch(
+    async def get(self, obj: Obj) -> Obj:
+        return await self._cluster.get(self._resource(obj), obj.name, obj.namespace)
+
+    async def create(self, obj: Obj) -> Obj:
+        resource = self._resource(obj)
+        body = {**msgspec.to_builtins(obj), "apiVersion": resource.api_version, "kind": type(obj).__name__}
+        return await self._cluster.create(resource, body, obj.namespace)
+
+    async def patch(self, obj: Obj, patch: dict[str, Any], subresource: str = "") -> Obj:
+        return await self._cluster.patch(
             self._resource(obj), obj.name, patch, obj.namespace, subresource=subresource
         )
 
     async def delete(self, obj: KubeObject) -> None:
         await self._cluster.delete(self._resource(obj), obj.name, obj.namespace, uid=obj.uid)
 
-    def _resource(self, obj: KubeObject) -> ApiResource[KubeObject]:
+    def _resource(self, obj: Obj) -> ApiResource[Obj]:
         try:
-            return self._resources[type(obj)]
+            return cast("ApiResource[Obj]", self._resources[type(obj)])
         except KeyError:
             raise TypeError(f"{type(obj).__name__}: unknown kind; add it to a plugin's `watches`") from None
 

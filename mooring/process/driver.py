@@ -25,7 +25,7 @@ from mooring.client.event_recorder import EventRecorder
 from mooring.client.port import Cluster
 from mooring.core.binding import BindingCycle
 from mooring.core.decision import Decision
-from mooring.core.effects import Bind, Effect, EmitEvent, Evict, PatchPodStatus
+from mooring.core.effects import Bind, Effect, EmitEvent, Evict, PatchPodStatus, Write
 from mooring.core.intake import kinds_of_plugins
 from mooring.core.scheduler import Scheduler
 from mooring.framework.pod import PodInfo
@@ -98,7 +98,7 @@ class Driver:
         self._seconds = turn
         self._wake = Wake()
         self._cycles: set[asyncio.Task[None]] = set()
-        self._evictions: set[asyncio.Task[None]] = set()
+        self._writes: set[asyncio.Task[None]] = set()
         self._eviction_backoff = Backoff(first=1.0, limit=10.0)
         self._stopping = False
         self._aside = Aside() if scheduler.extenders else None
@@ -162,7 +162,7 @@ class Driver:
                 await self.statuses.flush()
 
     def _tasks(self) -> set[asyncio.Task[None]]:
-        return self._cycles | self._evictions
+        return self._cycles | self._writes
 
     def _turn(self) -> bool:
         """Make attempts for a short while; whether there may be more to do at once."""
@@ -230,9 +230,10 @@ class Driver:
             elif isinstance(effect, PatchPodStatus):
                 self.statuses.put(effect)
             else:
-                eviction = asyncio.create_task(self._evict(effect))
-                self._evictions.add(eviction)
-                eviction.add_done_callback(self._task_done)
+                work = effect.work(self.client) if isinstance(effect, Write) else self._evict(effect)
+                write = asyncio.create_task(work)
+                self._writes.add(write)
+                write.add_done_callback(self._task_done)
 
     def _emit(self, effect: EmitEvent) -> None:
         pod = effect.regarding
@@ -248,9 +249,9 @@ class Driver:
 
     def _task_done(self, task: asyncio.Task[None]) -> None:
         self._cycles.discard(task)
-        self._evictions.discard(task)
+        self._writes.discard(task)
         if not task.cancelled() and task.exception() is not None:
-            log.error("binding or eviction failed", exc_info=task.exception())
+            log.error("binding, eviction or write failed", exc_info=task.exception())
         self._wake.set()
 
     async def _bind(self, cycle: BindingCycle) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Protocol, TypeVar
 
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.handle import Handle, Snapshot
+from mooring.framework.handle import Client, Handle, Snapshot
 from mooring.framework.pod import PodInfo
 from mooring.runtime.engine_nodes import EngineNode, EngineNodes
 from mooring.runtime.extender import Extender
 from mooring.runtime.filtering import Answer
+
+Shared = TypeVar("Shared")
 
 
 class EngineSnapshot(Snapshot, Protocol):
@@ -32,6 +34,14 @@ class EngineHandle(Handle, Protocol):
     @property
     def extenders(self) -> Iterable[Extender]:
         """The configured extenders, in the order in which they are called."""
+        ...
+
+    def shared(self, kind: type[Shared], make: Callable[[], Shared]) -> Shared:
+        """Return the object of a kind that the plugins of all profiles share; the first to ask makes it."""
+        ...
+
+    def write(self, work: Callable[[Client], Coroutine[Any, Any, None]]) -> None:
+        """Have something written to the cluster after this step of the core, which does no I/O itself."""
         ...
 
     def nominated_node(self, uid: str) -> str:

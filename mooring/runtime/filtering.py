@@ -14,7 +14,7 @@ from mooring.framework.status import Code, Status
 from mooring.runtime.changes import EVERY, ByAmounts, Changes, Rows, pick
 from mooring.runtime.engine_nodes import EngineNodes, Mark
 from mooring.runtime.engine_state import EngineState
-from mooring.runtime.runners import FilterRunner, PluginError, logger, same_statuses
+from mooring.runtime.runners import FilterRunner, PluginError, filter_failed, logger, same_statuses
 
 
 class FilterColumn:
@@ -264,6 +264,22 @@ class Filtering:
             self.feasible[row] = refused == 0
             self.version += 1
 
+    def failure(self, among: BoolArray | None = None) -> PluginError | None:
+        """The error of the first row for which a filter answered with one, unless an earlier filter refused
+        that row."""
+        for index, column in self._uncached:
+            if not column.refusing:
+                continue
+            failing = [code for code, status in column.statuses.items() if status.code is Code.ERROR]
+            if not failing:
+                continue
+            rows = (self.first == index + 1) & np.isin(column.codes, failing)
+            found = np.flatnonzero(rows if among is None else rows & among)
+            if len(found):
+                status = column.statuses[column.codes.item(found[0])]
+                return filter_failed(column.runner.name, status.message)
+        return None
+
     def candidates(self, nodes: EngineNodes) -> EngineNodes:
         """The feasible rows as a view."""
         if self._candidates is None or self._candidates[0] != self.version:
@@ -276,7 +292,10 @@ class Filtering:
         if index == 0:
             return None
         column = self.columns[index - 1]
-        return column.runner.signed(column.statuses[column.codes.item(row)])
+        status = column.statuses[column.codes.item(row)]
+        if status.code is Code.ERROR:
+            status = Status(Code.ERROR, str(filter_failed(column.runner.name, status.message)))
+        return column.runner.signed(status)
 
     def with_code(self, code: Code) -> BoolArray:
         """The rows whose refusal has a code; to be read only."""

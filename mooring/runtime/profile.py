@@ -164,6 +164,10 @@ class Profile:
         """Drop the cache of a shape."""
         self._caches.pop(shape, None)
 
+    def forget_all(self) -> None:
+        """Drop the caches of all shapes."""
+        self._caches.clear()
+
     def filters_are_local(self, state: EngineState) -> bool:
         """Whether every filter of this cycle looks at the node and its pods only."""
         return not self._wide_filters - state.skip_filter

@@ -40,6 +40,10 @@ def raised(plugin: str, where: str, exc: BaseException) -> PluginError:
     return PluginError(plugin, f"{type(exc).__name__}: {exc}" if str(exc) else type(exc).__name__)
 
 
+def filter_failed(plugin: str, problem: object) -> PluginError:
+    return PluginError(plugin, f'running "{plugin}" filter plugin: {problem}')
+
+
 def check_refusal(plugin: str, status: object) -> None:
     """A filter's answer other than success must be a refusal."""
     if not isinstance(status, Status):
@@ -111,7 +115,7 @@ class FilterRunner:
             return None if verdicts is None else self._checked(verdicts, len(nodes))
         except CONTAINED as exc:
             error = raised(self.name, "filter", exc)
-            raise PluginError(self.name, f'running "{self.name}" filter plugin: {error}') from exc
+            raise filter_failed(self.name, error) from exc
 
     def run_one(
         self, state: EngineState, pod: PodInfo, node: EngineNode, view: EngineNodes
@@ -124,7 +128,7 @@ class FilterRunner:
                 status = self.plugin.filter(state, pod, node)
             except CONTAINED as exc:
                 error = raised(self.name, "filter", exc)
-                raise PluginError(self.name, f'running "{self.name}" filter plugin: {error}') from exc
+                raise filter_failed(self.name, error) from exc
             if status is None:
                 return None
         return self.run(state, pod, view)
@@ -188,7 +192,8 @@ class FilterRunner:
         for code in occurring:
             if code not in statuses:
                 raise PluginError(self.name, f"filter_nodes gave code {code}, which has no status")
-            check_refusal(self.name, statuses[code])
+            if statuses[code].code is not Code.ERROR:  # counts if no earlier filter refuses the row
+                check_refusal(self.name, statuses[code])
 
 
 class ScoreRunner:

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from mooring.api.meta import KubeObject
 
 Obj = TypeVar("Obj", bound=KubeObject)
+
+
+class ChangeFeed(Generic[Obj]):
+    """The changes of one kind for one reader."""
+
+    def __init__(self, existing: Sequence[Obj]) -> None:
+        self.pending: list[tuple[Obj | None, Obj | None]] = [(None, obj) for obj in existing]
+
+    def take(self) -> Sequence[tuple[Obj | None, Obj | None]]:
+        """Return the changes since the last call, oldest first: the object before and after, or None."""
+        taken, self.pending = self.pending, []
+        return taken
 
 
 class ObjectStore:
@@ -16,6 +28,7 @@ class ObjectStore:
     def __init__(self) -> None:
         self._objects: dict[type[KubeObject], dict[str, KubeObject]] = {}
         self._versions: dict[type[KubeObject], int] = {}
+        self._feeds: dict[type[KubeObject], list[ChangeFeed[Any]]] = {}
 
     def put(self, obj: KubeObject) -> KubeObject | None:
         """Store an object; returns the version it replaces."""
@@ -23,14 +36,24 @@ class ObjectStore:
         objects = self._objects.setdefault(kind, {})
         old = objects.get(obj.key)
         objects[obj.key] = obj
-        self._versions[kind] = self._versions.get(kind, 0) + 1
+        self._changed(kind, old, obj)
         return old
 
     def remove(self, kind: type[KubeObject], key: str) -> KubeObject | None:
         old = self._objects.get(kind, {}).pop(key, None)
         if old is not None:
-            self._versions[kind] = self._versions.get(kind, 0) + 1
+            self._changed(kind, old, None)
         return old
+
+    def _changed(self, kind: type[KubeObject], old: KubeObject | None, new: KubeObject | None) -> None:
+        self._versions[kind] = self._versions.get(kind, 0) + 1
+        for feed in self._feeds.get(kind, ()):
+            feed.pending.append((old, new))
+
+    def changes(self, kind: type[Obj]) -> ChangeFeed[Obj]:
+        feed = ChangeFeed(self.list(kind))
+        self._feeds.setdefault(kind, []).append(feed)
+        return feed
 
     def get(self, kind: type[Obj], name: str, namespace: str = "") -> Obj | None:
         key = f"{namespace}/{name}" if namespace else name

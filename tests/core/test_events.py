@@ -9,7 +9,16 @@ import msgspec
 import pytest
 
 from mooring.api.meta import Condition, ObjectMeta
-from mooring.api.objects import ContainerImage, Node, NodeSpec, NodeStatus, PodStatus, Taint
+from mooring.api.objects import (
+    ContainerImage,
+    Node,
+    NodeSpec,
+    NodeStatus,
+    PodExtendedResourceClaimStatus,
+    PodResourceClaimStatus,
+    PodStatus,
+    Taint,
+)
 from mooring.core.event_map import (
     ANY_EVENT,
     EXTENDER,
@@ -72,21 +81,16 @@ def test_the_event_is_of_an_assigned_pod_as_soon_as_the_new_object_has_a_node() 
     assert actions(events) == ["AssignedPodUpdate"]
 
 
-class StatusWithClaims(PodStatus):
-    resource_claim_statuses: list[dict[str, str]] = []
-    extended_resource_claim_status: dict[str, str] | None = None
-
-
 @pytest.mark.parametrize(
     "status",
     [
-        StatusWithClaims(resource_claim_statuses=[{"name": "a", "resourceClaimName": "b"}]),
-        StatusWithClaims(extended_resource_claim_status={"resourceClaimName": "b"}),
+        PodStatus(resource_claim_statuses=[PodResourceClaimStatus(name="a", resource_claim_name="b")]),
+        PodStatus(extended_resource_claim_status=PodExtendedResourceClaimStatus(resource_claim_name="b")),
     ],
 )
-def test_generated_resource_claims_are_an_event(status: StatusWithClaims) -> None:
+def test_generated_resource_claims_are_an_event(status: PodStatus) -> None:
     old = make_pod("p")
-    bare = info(msgspec.structs.replace(old.pod, status=StatusWithClaims()))
+    bare = info(msgspec.structs.replace(old.pod, status=PodStatus()))
     new = info(msgspec.structs.replace(old.pod, status=status))
     assert actions(pod_update_events(bare, new)) == ["UnschedulablePodUpdatePodGeneratedResourceClaim"]
     assert actions(pod_update_events(new, new)) == ["UnschedulablePodUpdate"]

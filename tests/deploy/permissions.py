@@ -23,6 +23,9 @@ SCHEDULING: frozenset[Permission] = frozenset().union(
     _all("", "pods/binding", "create"),
     _all("", "pods/status", "patch"),
     _all("events.k8s.io", "events", "create", "patch"),
+    _all("resource.k8s.io", "resourceclaims", "get", "create", "patch", "delete"),
+    _all("resource.k8s.io", "resourceclaims/status", "patch"),
+    _all("resource.k8s.io", "resourceclaims/binding", "patch"),
 )
 VOLUME_BINDING = _all("", "persistentvolumes", "patch") | _all("", "persistentvolumeclaims", "patch")
 ENDPOINTS = _all("authentication.k8s.io", "tokenreviews", "create") | _all(

@@ -106,6 +106,7 @@ def test_a_refused_pod_and_what_would_wake_it() -> None:
     assert [(each.resource, each.text, each.plugins) for each in held.events] == [
         ("Pod", "a pod is deleted, or its requests change", ["NodeResourcesFit"]),
         ("Node", "a node is added, or its allocatable resources or taints change", ["NodeResourcesFit"]),
+        ("resource.k8s.io/DeviceClass", "a DeviceClass is added or changes", ["NodeResourcesFit"]),
     ]
     assert found.now is not None
     assert found.now.message == "0/1 nodes are available: 1 Insufficient cpu."

@@ -40,6 +40,7 @@ def test_a_pending_pod() -> None:
         "  until a pod is deleted, or its requests or tolerations change (NodeResourcesFit, TaintToleration)",
         "  or a node is added, or its allocatable resources or taints change "
         "(NodeResourcesFit, TaintToleration)",
+        "  or a DeviceClass is added or changes (NodeResourcesFit)",
         "  or it has waited for a few minutes",
         "",
         "Now: 0 of 2 nodes would take it",

@@ -33,11 +33,17 @@ def differ(what: str, expected: Any, found: Any) -> Iterator[Difference]:
 def compare(expected: dict[str, Any], attempt: Attempt, summary: bool) -> Iterator[Difference]:
     """Every difference between kube-scheduler's answer for a pod and ours."""
     decision = attempt.decision
+    failed = attempt.failed
+    result, reason, message = decision.result, decision.reason, decision.message
+    if failed is not None:
+        result, reason, message = "error", "SchedulerError", failed.message
     yield from differ("profile", expected["profile"], decision.profile)
-    yield from differ("result", expected["result"], decision.result)
+    yield from differ("result", expected["result"], result)
     yield from differ("selected", expected.get("selected", ""), decision.node)
-    yield from differ("reason", expected.get("reason", ""), decision.reason)
-    yield from differ("message", expected.get("message", ""), decision.message)
+    yield from differ("reason", expected.get("reason", ""), reason)
+    yield from differ("message", expected.get("message", ""), message)
+    yield from differ("failedAt", expected.get("failedAt"), None if failed is None else "PreBind")
+    yield from compare_claims(expected, attempt)
     yield from differ(
         "unschedulablePlugins", expected.get("unschedulablePlugins", []), decision.unschedulable_plugins
     )
@@ -49,6 +55,22 @@ def compare(expected: dict[str, Any], attempt: Attempt, summary: bool) -> Iterat
         yield from compare_filters(expected, decision)
         yield from compare_scores(expected, decision)
     yield from compare_post_filter(expected.get("postFilter"), attempt, summary)
+
+
+def compare_claims(expected: dict[str, Any], attempt: Attempt) -> Iterator[Difference]:
+    """What became of the pod's resource claims."""
+    gated = attempt.pre_enqueue
+    found = None
+    if gated is not None:
+        found = {"status": gated.code.text, "plugin": gated.plugin, "reasons": list(gated.reasons)}
+    yield from differ("preEnqueue", expected.get("preEnqueue"), found)
+    yield from differ("nodeAllocations", expected.get("nodeAllocations") or {}, attempt.allocations)
+    yield from differ("claims", expected.get("claims") or [], attempt.claims)
+    yield from differ("deallocated", expected.get("deallocated") or [], attempt.deallocated)
+    yield from differ("deleted", expected.get("deleted") or [], attempt.deleted)
+    yield from differ("mappings", expected.get("extendedResourceMappings") or [], attempt.mappings)
+    wanted = (expected.get("postFilter") or {}).get("deallocationCandidates") or []
+    yield from differ("deallocationCandidates", wanted, attempt.candidates)
 
 
 def refusal(found: Refusal) -> dict[str, Any]:

@@ -27,3 +27,14 @@ def test_a_wrong_answer_is_noticed() -> None:
     replay_scenario(row, category)
     assert {difference[0] for _, difference in category.differences} == {"total", "message"}
     assert category.agree == category.total - 1
+
+
+def test_a_wrong_device_is_noticed() -> None:
+    row = next(iter(scenarios(DATA / "dra-basic.jsonl.gz")))
+    pod = next(p for p in row["expected"]["pods"] if p.get("nodeAllocations"))
+    node, claims = next(iter(pod["nodeAllocations"].items()))
+    pod["nodeAllocations"][node] = [[*claims[0], "another"], *claims[1:]]
+    pod["claims"][0]["finalizers"] = []
+    category = Category("dra-basic")
+    replay_scenario(row, category)
+    assert {difference[0] for _, difference in category.differences} == {"nodeAllocations", "claims"}

@@ -6,7 +6,7 @@ and the answers must agree: the framework asks again only about rows that change
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -22,13 +22,24 @@ from mooring.runtime.engine_nodes import EngineNodes
 from mooring.runtime.engine_state import EngineState
 from mooring.runtime.runners import FilterRunner, ScoreRunner
 from mooring.state.cluster import ClusterState
+from mooring.state.store import ObjectStore
 
 P = TypeVar("P", bound=Plugin)
 
 
+class EmptyHandle:
+    """A Handle of a cluster without objects."""
+
+    def __init__(self) -> None:
+        self.listers = ObjectStore()
+
+    def shared(self, kind: type[Any], make: Callable[[], Any]) -> Any:
+        return make()
+
+
 def make(cls: type[P], **args: Any) -> P:
     """A plugin with these arguments, or with its defaults."""
-    return cls(cls.args_type(**args) if cls.args_type is not None else None, cast(Handle, None))
+    return cls(cls.args_type(**args) if cls.args_type is not None else None, cast(Handle, EmptyHandle()))
 
 
 def make_node(

@@ -1,9 +1,10 @@
-"""DynamicResources, for pods without claims."""
+"""DynamicResources for pods without claims, and what parity with kube-scheduler does not show: queueing
+hints, writes that conflict, failures after the choice, schedulers that share devices."""
 
 from __future__ import annotations
 
-from mooring.framework.status import Code, error, unresolvable, unschedulable
-from mooring.plugins.dynamic_resources import DynamicResources
+from mooring.framework.status import Code, error, unschedulable
+from mooring.plugins.dynamic_resources.dynamic_resources import DynamicResources
 from mooring.runtime.engine_state import EngineState
 from tests.plugins.plugin_kit import Cluster, make, make_node, make_pod
 
@@ -36,10 +37,3 @@ def test_a_pod_without_claims_passes_and_post_filter_has_nothing_to_do() -> None
 def test_post_filter_fails_when_the_cycle_ended_before_pre_filter() -> None:
     pod = Cluster([]).info(make_pod())
     assert make(DynamicResources).post_filter(EngineState(), pod, {}) == error("not found")
-
-
-def test_a_pod_with_claims_is_refused_rather_than_started_without_its_devices() -> None:
-    cluster = Cluster([make_node("n")])
-    pod = make_pod(resourceClaims=[{"name": "gpu", "resourceClaimName": "my-gpu"}])
-    refused = unresolvable("resource claims are not supported yet")
-    assert cluster.pre_filter(make(DynamicResources), pod) == refused

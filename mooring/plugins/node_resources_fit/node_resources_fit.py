@@ -9,6 +9,7 @@ from typing import NoReturn
 import numpy as np
 
 from mooring.api import resources
+from mooring.api.devices import IMPLICIT_PREFIX, DeviceClass
 from mooring.api.objects import Node
 from mooring.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended
 from mooring.framework.args import Args
@@ -21,6 +22,7 @@ from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status, unresolvable, unschedulable
 from mooring.plugins.args import NodeResourcesFitArgs
+from mooring.plugins.dynamic_resources.extended_resources import ResourceClasses, is_extended_resource
 from mooring.plugins.node_resources_fit.scoring_strategies import Strategy
 from mooring.plugins.resource_columns import ScoredResources, is_tracked, lines_of
 from mooring.runtime.amounts import ALLOWED_PODS, pods_line, wrap_int64
@@ -59,9 +61,10 @@ class Refusals(dict[int, Status]):
 class Requests:
     """What a pod shape must find free on a node."""
 
-    __slots__ = ("_aligned", "amounts", "names", "refusals")
+    __slots__ = ("_aligned", "amounts", "names", "optional", "refusals")
 
-    def __init__(self, amounts: Mapping[str, int]) -> None:
+    def __init__(self, amounts: Mapping[str, int], optional: frozenset[str] = frozenset()) -> None:
+        self.optional = optional  # what a node that has none of it may get devices for instead
         self.names = _in_order(amounts)
         self.amounts = [amounts[name] for name in self.names]
         self.refusals = Refusals(self.names)
@@ -78,7 +81,16 @@ class Requests:
 class Aligned:
     """Requests of a pod, aligned with the lines of the table's amounts."""
 
-    __slots__ = ("_bits", "_each", "_hopeless", "_lines", "_missing", "_requests", "resource_count")
+    __slots__ = (
+        "_bits",
+        "_each",
+        "_hopeless",
+        "_lines",
+        "_missing",
+        "_optional",
+        "_requests",
+        "resource_count",
+    )
 
     def __init__(self, needed: Requests, resources: Sequence[str]) -> None:
         present = [i for i, name in enumerate(needed.names) if name in resources]
@@ -91,8 +103,13 @@ class Aligned:
         self._bits: IntArray = np.array([1, *bits], np.int64)
         self._each = [(ALLOWED_PODS, 1, 1), *zip(places, amounts, bits, strict=True)]
         self._hopeless = 2 << len(needed.names)
+        optional = [1 + resources.index(name) for name in needed.optional if name in resources]
+        self._optional = [i for i, (place, _, _) in enumerate(self._each) if place in optional]
         # What the table has no line for nobody offers, so that no node can be made to fit.
-        absent = sum(2 << i for i in range(len(needed.names)) if i not in present)
+        missing = [
+            i for i, name in enumerate(needed.names) if i not in present and name not in needed.optional
+        ]
+        absent = sum(2 << i for i in missing)
         self._missing = absent | self._hopeless if absent else 0
 
     def codes(self, nodes: EngineNodes) -> IntArray | None:
@@ -106,7 +123,10 @@ class Aligned:
             else:  # even the rows with the least room have enough
                 return None
         short = room[self._lines] < self._requests
-        hopeless = (short & (nodes.amounts[self._lines] < self._requests))[1:].any(axis=0)
+        offered = nodes.amounts[self._lines]
+        for i in self._optional:
+            short[i] &= offered[i] > 0
+        hopeless = (short & (offered < self._requests))[1:].any(axis=0)
         return self._bits @ short + hopeless * self._hopeless | self._missing
 
     def code_of(self, node: EngineNode) -> int:
@@ -114,8 +134,10 @@ class Aligned:
         amounts = node.amounts
         taken = pods_line(len(amounts))
         code = self._missing
-        for place, amount, bit in self._each:
+        for i, (place, amount, bit) in enumerate(self._each):
             available = amounts[place]
+            if not available and i in self._optional:
+                continue
             if wrap_int64(available - amounts[taken + place]) < amount:
                 code |= bit
                 if place and available < amount:
@@ -147,11 +169,20 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
 
     def _requests(self, pod: PodInfo) -> Requests:
         requests = pod.shape.requests.items()
-        needed = Requests({name: amount for name, amount in requests if amount and not self._ignored(name)})
+        amounts = {name: amount for name, amount in requests if amount and not self._ignored(name)}
+        needed = Requests(amounts, self._backed_by_classes(amounts))
         if len(needed.names) > MOST_RESOURCES:
             problem = f"pod requests {len(needed.names)} resources, at most {MOST_RESOURCES} can be checked"
             raise PluginError(self.name, problem)
         return needed
+
+    def _backed_by_classes(self, names: Iterable[str]) -> frozenset[str]:
+        """The resources that DynamicResources allocates devices for on nodes that have none of them."""
+        extended = [name for name in names if is_extended_resource(name)]
+        if not extended:
+            return frozenset()
+        classes = ResourceClasses(self.handle.listers.list(DeviceClass))
+        return frozenset(name for name in extended if classes.get(name) is not None)
 
     def _ignored(self, name: str) -> bool:
         if not is_extended(name):
@@ -202,6 +233,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
     def events_to_register(self) -> Iterable[EventHint]:
         yield requeue_on(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN, self._after_pod_event)
         yield requeue_on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._after_node_change)
+        yield requeue_on(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE, self._after_class_change)
 
     def _after_pod_event(self, pod: PodInfo, old: PodInfo, new: PodInfo | None) -> Hint:
         if new is None:
@@ -212,6 +244,15 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         requested = [name for name, amount in pod.shape.used.items() if amount and is_tracked(name)]
         released = bool(new.node_name) and any(before[name] > after[name] for name in requested)
         return Hint.QUEUE if released else Hint.SKIP
+
+    def _after_class_change(self, pod: PodInfo, old: DeviceClass | None, new: DeviceClass) -> Hint:
+        """A class may stand behind a resource that the pod requests."""
+        explicit = new.spec.extended_resource_name
+        if old is not None and old.spec.extended_resource_name == explicit:
+            return Hint.SKIP
+        implicit = IMPLICIT_PREFIX + new.name if old is None else None
+        wanted = {name for name, amount in pod.shape.requests.items() if amount}
+        return Hint.QUEUE if {explicit, implicit} & wanted else Hint.SKIP
 
     def _after_node_change(self, pod: PodInfo, old: Node | None, new: Node) -> Hint:
         # As in kube-scheduler, the ignored resources are not ignored here.

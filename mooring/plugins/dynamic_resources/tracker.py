@@ -1,0 +1,123 @@
+"""Claims as they will be once writes under way have arrived, and the devices they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from mooring.api.devices import DeviceResult, ResourceClaim
+from mooring.framework.handle import Changes, Listers
+from mooring.plugins.dynamic_resources.inventory import Inventory
+from mooring.plugins.dynamic_resources.usage import Usage
+
+_NOTHING: Sequence[DeviceResult] = ()
+
+
+class ClaimTracker:
+    """Three layers, the later ones on top: claims as the API server has them, claims as it answered our
+    writes (until it is seen to have something newer), and allocations that are still to be written."""
+
+    def __init__(self, listers: Listers, inventory: Inventory) -> None:
+        self._listers = listers
+        self._inventory = inventory
+        self._feed: Changes[ResourceClaim] = listers.changes(ResourceClaim)
+        self._assumed: dict[str, ResourceClaim] = {}  # by key
+        self._in_flight: dict[str, tuple[ResourceClaim, int]] = {}  # by uid, with how many share it
+        self._held: dict[str, Sequence[DeviceResult]] = {}  # by uid: what counts as in use
+        self.usage = Usage()
+
+    # ---- reading
+
+    def get(self, name: str, namespace: str) -> ResourceClaim | None:
+        seen = self._listers.get(ResourceClaim, name, namespace)
+        if seen is None or not self._assumed:
+            return seen
+        assumed = self._assumed.get(seen.key)
+        return seen if assumed is None or not is_newer(assumed, seen) else assumed
+
+    def all(self) -> Iterator[ResourceClaim]:
+        for seen in self._listers.list(ResourceClaim):
+            claim = self.get(seen.name, seen.namespace)
+            if claim is not None:
+                yield claim
+
+    def is_in_flight(self, uid: str) -> bool:
+        return uid in self._in_flight
+
+    # ---- writes under way
+
+    def allocate(self, claim: ResourceClaim) -> None:
+        """Count a claim's new allocation before it is written."""
+        known, sharers = self._in_flight.get(claim.uid, (claim, 0))
+        self._in_flight[claim.uid] = (known, sharers + 1)
+        self._hold(claim.uid)
+
+    def settle(self, uid: str, *, force: bool = False) -> bool:
+        """The allocation was written, or will not be; whether that was the last one that waited for it."""
+        known = self._in_flight.get(uid)
+        if known is None:
+            return False
+        claim, sharers = known
+        if sharers > 1 and not force:
+            self._in_flight[uid] = (claim, sharers - 1)
+            return False
+        del self._in_flight[uid]
+        self._hold(uid, self._listers.get(ResourceClaim, claim.name, claim.namespace))
+        return True
+
+    def assume(self, claim: ResourceClaim) -> bool:
+        """Take a claim as the API server returned it; False where it is unknown or newer already."""
+        seen = self._listers.get(ResourceClaim, claim.name, claim.namespace)
+        if seen is None or is_newer(seen, claim):
+            return False
+        if seen is not claim:
+            self._assumed[claim.key] = claim
+        self._hold(claim.uid, claim)
+        return True
+
+    def restore(self, claim: ResourceClaim) -> None:
+        """Go back to what the API server is known to have."""
+        if self._assumed.pop(claim.key, None) is not None:
+            self._hold(claim.uid, self._listers.get(ResourceClaim, claim.name, claim.namespace))
+
+    # ---- what was seen
+
+    def refresh(self) -> None:
+        """Take in what changed since the last call."""
+        for old, new in self._feed.take():
+            claim = new or old
+            assert claim is not None
+            assumed = self._assumed.get(claim.key)
+            if assumed is not None and (new is None or not is_newer(assumed, new)):
+                del self._assumed[claim.key]
+            if old is not None and (new is None or old.uid != new.uid):
+                self._hold(old.uid, None)
+            if new is not None:
+                self._hold(new.uid, self.get(new.name, new.namespace))
+
+    def _hold(self, uid: str, claim: ResourceClaim | None = None) -> None:
+        """Bring the devices that a claim holds up to date."""
+        in_flight = self._in_flight.get(uid)
+        if in_flight is not None:
+            claim = in_flight[0]
+        if claim is not None and claim.uid != uid:
+            claim = None
+        allocation = None if claim is None else claim.allocation
+        before = self._held.get(uid, _NOTHING)
+        after = _NOTHING if allocation is None else allocation.devices.results
+        if before is after or (before and before == after):
+            return  # only whether there is an allocation can change, not which
+        if before:
+            self.usage.remove(before)
+        if after:
+            self.usage.add(after)
+            self._held[uid] = after
+        else:
+            self._held.pop(uid, None)
+        for pool in {(result.driver, result.pool) for result in (*before, *after)}:
+            self._inventory.in_use_changed(pool)
+
+
+def is_newer(claim: ResourceClaim, than: ResourceClaim) -> bool:
+    """Whether a claim is of a later version than another sighting of it."""
+    mine, other = claim.metadata.resource_version, than.metadata.resource_version
+    return mine.isdecimal() and other.isdecimal() and int(mine) > int(other)
