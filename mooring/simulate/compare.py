@@ -100,7 +100,7 @@ def _divergence(first: Tables, second: Tables, rows: Any, names_a: Any, names_b:
 def explain_divergence(
     plan: Plan, policies: tuple[Policy, Policy], seed: int, divergence: Divergence
 ) -> list[str]:
-    """Both decisions about the pod that differs, told in full: the runs are repeated up to that time."""
+    """Explain both decisions about the pod that differs; the runs are repeated up to that time."""
     lines: list[str] = []
     for policy in policies:
         decision = _decide(plan, policy, seed, divergence)

@@ -389,8 +389,8 @@ def _owner(pod: Pod) -> str:
 
 
 class _Cluster(MemoryCluster):
-    """A cluster in memory that reports to the run, and leaves out what nobody reads in a simulation:
-    events, and conditions of pods."""
+    """A cluster in memory that reports to the run. Events and conditions of pods are dropped: no part of a
+    simulation reads them."""
 
     def __init__(self, scheduler: Scheduler, run: CoreRun) -> None:
         super().__init__(scheduler)

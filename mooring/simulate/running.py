@@ -126,7 +126,7 @@ def run_plan(
     progress: Callable[[str, int], Progress] | None = None,
     done: Callable[[RunRecord, bool], None] | None = None,
 ) -> list[RunRecord]:
-    """Make every run that is missing. `done` hears of each, and whether it was there already."""
+    """Make every run that is missing. `done` is called with each, and with whether it was there already."""
     records: dict[tuple[str, int], RunRecord] = {}
     todo: list[tuple[Policy, int]] = []
     for policy in plan.policies:

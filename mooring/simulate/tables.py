@@ -237,7 +237,7 @@ def _floats(texts: Sequence[str]) -> FloatArray:
 
 
 def _write_csv(path: Path, columns: Mapping[str, Iterable[object]]) -> None:
-    """The same bytes for the same columns, on any machine."""
+    """Write columns; equal columns give equal bytes on any machine."""
     with path.open("wb") as file, gzip.GzipFile("", "wb", 5, file, mtime=0) as packed:
         text = io.TextIOWrapper(packed, newline="", write_through=False)
         writer = csv.writer(text, lineterminator="\n")

@@ -63,7 +63,7 @@ def _workload(tree: Any, origin: str) -> KubeObject:
 
 
 class Mould:
-    """A template file, and what comes of it for each index."""
+    """A template file, rendered for each index."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -20,7 +20,7 @@ Importer = Callable[..., Imported]
 Function = TypeVar("Function", bound=Importer)
 
 IMPORTERS: dict[str, Importer] = {}
-MODULES = ("openb",)
+MODULES = ("openb", "alibaba2020", "azure_packing", "google2019", "gpu_jobs", "swf")
 """Where the importers of this package are; those of others register as entry points in `mooring.traces`."""
 
 

@@ -1,0 +1,87 @@
+"""python -m benchmarks.simulate: how fast are simulations, and do they agree with queueing theory?
+
+Pods of 151 sizes arrive at a cluster of 1,213 nodes, by a Poisson process, and run for ten minutes on
+average; at mild load nearly all fit at once, overloaded most attempts fail. Times are the process' own
+CPU time, on one core. `--large` adds a million pods.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import resource
+import time
+
+import numpy as np
+
+from mooring.cli.process import relax_collector
+from mooring.core.scheduler import Scheduler
+from mooring.simulate.arrivals import Arrivals, Numbered, Template
+from mooring.simulate.engine import Clock, CoreRun
+from mooring.simulate.invariants import check_run
+from mooring.simulate.queueing import simulate_mmk
+from mooring.simulate.random_streams import stream
+from mooring.simulate.traces.pods import make_node, make_pod
+
+NODES = 1213
+LIFE = 600.0  # seconds
+SHAPES = 151
+
+
+def arrivals(count: int, running: float) -> Arrivals:
+    """As many pods, of which about `running` run at a time if all of them fit."""
+    draw = stream(0, "benchmark")
+    cpu = draw.choice([1, 2, 4, 6, 8, 12, 16], SHAPES, p=[0.1, 0.1, 0.2, 0.2, 0.15, 0.2, 0.05])
+    memory = draw.integers(2, 64, SHAPES)
+    pods = [make_pod({"cpu": str(c), "memory": f"{m}Gi"}) for c, m in zip(cpu, memory, strict=True)]
+    times = np.cumsum(draw.exponential(LIFE / running, count))
+    shapes = draw.integers(0, SHAPES, count).astype(np.int32)
+    names = Numbered("pod", range(count))
+    return Arrivals([Template(pod) for pod in pods], times, shapes, draw.exponential(LIFE, count), names)
+
+
+def measure(name: str, count: int, running: float) -> None:
+    clock = Clock()
+    scheduler = Scheduler(clock=clock, pick=random.Random(0).randrange)
+    draw = stream(0, "nodes")
+    sizes = draw.choice([32, 64, 96, 128], NODES)
+    nodes = [make_node(f"node-{i}", {"cpu": str(c), "memory": f"{4 * c}Gi"}) for i, c in enumerate(sizes)]
+    run = CoreRun(scheduler, clock, nodes, arrivals(count, running))
+    began = time.process_time()
+    run.run()
+    seconds = time.process_time() - began
+    check_run(run)
+    print(
+        json.dumps(
+            {
+                "name": name,
+                "pods": count,
+                "attempts": run.attempts,
+                "seconds": round(seconds, 1),
+                "pods_per_s": round(count / seconds),
+                "attempts_per_s": round(run.attempts / seconds),
+                "rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+            }
+        ),
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--large", action="store_true", help="also simulate a million pods")
+    options = parser.parse_args()
+    relax_collector()
+    measure("overloaded", 30_000, 40_000)
+    measure("mild load", 100_000, 3_000)
+    waited, expected = simulate_mmk(servers=4, load=0.7, arrivals=100_000, seed=0)
+    error = 100 * (waited / expected - 1)
+    row = {"name": "M/M/4 at 70 %", "wait": waited, "theory": expected, "error_percent": round(error, 2)}
+    print(json.dumps(row), flush=True)
+    if options.large:
+        measure("a million pods", 1_000_000, 3_000)
+
+
+if __name__ == "__main__":
+    main()
