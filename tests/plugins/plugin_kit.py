@@ -11,7 +11,6 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from mooring.api.decode import from_dict
 from mooring.api.objects import Node, Pod
 from mooring.framework.events import ClusterEvent, Hint
 from mooring.framework.handle import Handle
@@ -23,6 +22,7 @@ from mooring.runtime.engine_state import EngineState
 from mooring.runtime.runners import FilterRunner, ScoreRunner
 from mooring.state.cluster import ClusterState
 from mooring.state.store import ObjectStore
+from tests.state import objects
 
 P = TypeVar("P", bound=Plugin)
 
@@ -50,40 +50,12 @@ def make_node(
     spec: Mapping[str, Any] | None = None,
     **status: Any,
 ) -> Node:
-    amounts = {"cpu": "4", "memory": "8Gi", "pods": "110"} if allocatable is None else allocatable
-    node = from_dict(
-        {
-            "apiVersion": "v1",
-            "kind": "Node",
-            "metadata": {"name": name, "labels": dict(labels or {})},
-            "spec": dict(spec or {}),
-            "status": {"allocatable": dict(amounts), **status},
-        }
-    )
-    assert isinstance(node, Node)
-    return node
+    """A node without a hostname label."""
+    return objects.node(name, allocatable, labels=labels or {}, spec=spec, status=status)
 
 
-def make_pod(
-    name: str = "pod",
-    requests: Mapping[str, Any] | None = None,
-    *,
-    container: Mapping[str, Any] | None = None,
-    status: Mapping[str, Any] | None = None,
-    **spec: Any,
-) -> Pod:
-    only = {"name": "main", "resources": {"requests": dict(requests or {})}, **(container or {})}
-    pod = from_dict(
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": name, "namespace": "default", "uid": name},
-            "spec": {"containers": [only], **spec},
-            "status": dict(status or {}),
-        }
-    )
-    assert isinstance(pod, Pod)
-    return pod
+def make_pod(name: str = "pod", requests: Mapping[str, Any] | None = None, **more: Any) -> Pod:
+    return objects.pod(name, requests, **more)
 
 
 class Cluster(ClusterState):

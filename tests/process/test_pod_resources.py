@@ -5,28 +5,17 @@ from __future__ import annotations
 import random
 from typing import Any
 
-import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from mooring.api.objects import Pod
 from mooring.core.scheduler import Scheduler
 from mooring.process.pod_resources import AT_ONCE, pod_limits, pod_resources, unit
 from mooring.serving.messages import Request
 from mooring.testing import make_node
 from tests.serving.kit import run
+from tests.state.objects import pod
 
 Sample = tuple[str, dict[str, str], float]
-
-
-def pod(name: str, *, on: str = "", **spec: Any) -> Pod:
-    tree = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default", "uid": name},
-        "spec": {"nodeName": on, "schedulerName": "default-scheduler", "containers": [{"name": "c"}], **spec},
-    }
-    return msgspec.convert(tree, Pod)
 
 
 def container(name: str = "c", **resources: dict[str, str]) -> dict[str, Any]:

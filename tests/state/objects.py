@@ -24,8 +24,11 @@ def node(
     images: Mapping[str, int] | None = None,
     features: Sequence[str] = (),
     annotations: Fields | None = None,
+    spec: Fields | None = None,
+    status: Fields | None = None,
 ) -> Node:
-    """A node, with room for a few pods if nothing else is said; `images` is size by name."""
+    """A node with room for a few pods by default; `images` is size by name, `spec` and `status` take further
+    fields under their Kubernetes names."""
     amounts = {"cpu": "4", "memory": "8Gi", "pods": "110"} if allocatable is None else allocatable
     made = from_dict(
         {
@@ -36,11 +39,12 @@ def node(
                 "labels": {HOST: name} if labels is None else dict(labels),
                 "annotations": dict(annotations or {}),
             },
-            "spec": {"taints": [dict(taint) for taint in taints], "unschedulable": unschedulable},
+            "spec": {"taints": [dict(t) for t in taints], "unschedulable": unschedulable, **(spec or {})},
             "status": {
                 "allocatable": dict(amounts),
                 "images": [{"names": [key], "sizeBytes": size} for key, size in (images or {}).items()],
                 "declaredFeatures": list(features),
+                **(status or {}),
             },
         }
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +14,7 @@ from mooring.client.controller import Context
 from mooring.sandbox.controllers.node_lifecycle import NodeLifecycle
 from mooring.sandbox.controllers.zones import Zones
 from tests.sandbox.controllers.kit import Embedded, Tree, play, template
+from tests.sandbox.controllers.upkeep_scenes import node
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
 NOT_READY = "node.kubernetes.io/not-ready"
@@ -39,20 +39,6 @@ class Pulses:
     def controller(self, context: Context) -> NodeLifecycle:
         self.clock = context.clock
         return NodeLifecycle(context, self)
-
-
-def node(name: str, now: float, ready: str = "True", **more: Any) -> Tree:
-    stamp = format_time(now)
-    conditions = [
-        {"type": type, "status": status, "lastHeartbeatTime": stamp, "lastTransitionTime": stamp}
-        for type, status in (("Ready", ready), ("MemoryPressure", "False"), ("DiskPressure", "False"))
-    ]
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, **more},
-        "status": {"conditions": conditions},
-    }
 
 
 def lease(name: str) -> Tree:

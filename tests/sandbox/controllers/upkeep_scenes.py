@@ -275,7 +275,7 @@ async def budgets(stage: Stage) -> Tree:
 # ---- nodes
 
 
-def node(name: str, now: float, ready: str = "True") -> Tree:
+def node(name: str, now: float, ready: str = "True", **metadata: Any) -> Tree:
     stamp = format_time(now)
     conditions = [
         {"type": type, "status": status, "lastHeartbeatTime": stamp, "lastTransitionTime": stamp}
@@ -284,7 +284,7 @@ def node(name: str, now: float, ready: str = "True") -> Tree:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name},
+        "metadata": {"name": name, **metadata},
         "status": {"conditions": conditions},
     }
 
