@@ -196,7 +196,7 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         return next(earlier, None) or in_memory_claim(pod)
 
     def _request_problem(self, claim: ResourceClaim) -> Status | None:
-        """Why a claim cannot be allocated wherever the pod goes."""
+        """Return why a claim cannot be allocated on any node."""
         for request in claim.spec.devices.requests:
             if request.exactly is not None:
                 names = [(request.name, request.exactly.device_class_name)]

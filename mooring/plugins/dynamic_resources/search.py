@@ -75,7 +75,7 @@ class _Option:
 
 
 _TOO_MANY = None
-"""An outcome besides true and false: more devices than an allocation can hold."""
+"""A third outcome: more devices than an allocation can hold."""
 
 _Outcome = bool | None
 
