@@ -94,7 +94,6 @@ class CoreRun:
         self.pending_seconds = 0.0  # integrals over time, for checks
         self.running_seconds = 0.0
         self.overcommitted = False  # by pods that were on nodes from the beginning
-        self.scale: list[dict[str, Any]] = []  # what an autoscaler did
         self._rows: dict[str, int] = {}  # "namespace/name" (the uid, too) → row of pods that are there
         self._events: list[tuple[float, int, int, Callable[[], None]]] = []
         self._departures: list[tuple[float, int]] = []  # time, row

@@ -46,12 +46,10 @@ class Plan(msgspec.Struct, eq=False):
     objects: Sequence[ObjectSource] = ()
     workload: Sequence[ArrivalSource] = ()
     events: Sequence[Event] = ()
-    depth: str = "core"
     until: float = inf
     retry: bool = True
     attempt_cost: float = 0.0
     load_axis: str = ""
-    group_by: Sequence[str] = ()
     prices: dict[str, float] = {}
     probes: Sequence[Callable[..., Probe]] = ()
     expect: Sequence[ExpectSpec] = ()
@@ -102,7 +100,7 @@ def compile_plan(scenario: Scenario) -> Plan:
     objects = []
     for i, entry in enumerate(spec.cluster):
         where: Where = ("spec", "cluster", i)
-        if _exactly_one(report, where, entry, ("trace", "manifests", "generate", "snapshot")):
+        if _exactly_one(report, where, entry, ("trace", "manifests", "generate")):
             source = check.get(_inside(where, entry), lambda entry=entry: _objects(entry, folder))  # type: ignore[misc]
             if source is not None:
                 objects.append(source)
@@ -133,14 +131,12 @@ def compile_plan(scenario: Scenario) -> Plan:
         objects=objects,
         workload=workload,
         events=events,
-        depth=spec.depth,
         until=until,
         retry=spec.unschedulable == "retry",
         attempt_cost=0.0
         if rate is None
         else 1 / (check.get(("spec", "schedulerRate"), lambda: parse_rate(rate)) or 1.0),
         load_axis=spec.report.load_axis,
-        group_by=spec.report.group_by,
         prices=check.get(("spec", "prices"), lambda: _prices(spec.prices)) or {},
         probes=[
             probe
@@ -162,8 +158,7 @@ def _objects(entry: ClusterEntry, folder: Path) -> ObjectSource:
         return TraceNodes(entry.trace, folder)
     if entry.generate is not None:
         return GeneratedNodes(entry.generate, folder)
-    path = entry.manifests if entry.manifests is not None else entry.snapshot
-    return Manifests(folder / str(path))
+    return Manifests(folder / str(entry.manifests))
 
 
 def _arrivals(entry: WorkloadEntry, name: str, folder: Path, until: float, load_axis: str) -> ArrivalSource:
@@ -243,7 +238,7 @@ def _exactly_one(report: Report, path: Where, entry: Any, fields: Sequence[str])
 
 def _inside(path: Where, entry: Any) -> Where:
     """Where the part of an entry is that is set."""
-    for field in ("trace", "generate", "manifests", "snapshot"):
+    for field in ("trace", "generate", "manifests"):
         if getattr(entry, field, None) is not None:
             return (*path, field)
     return path

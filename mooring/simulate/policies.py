@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 
 from mooring.config import LoadedConfig, default_config, load
-from mooring.config.load import from_object
 from mooring.config.tree import plain
 from mooring.core.build import registry_with
 from mooring.core.decision import Recorder
@@ -99,6 +98,3 @@ def check_unique(names: Iterable[str]) -> str | None:
             return name
         seen.add(name)
     return None
-
-
-__all__ = ["TIES", "Policy", "check_unique", "from_object", "with_args"]

@@ -14,7 +14,7 @@ from mooring.config.load import read_text
 from mooring.config.tree import LocatedMap, parse, places_of
 
 API_VERSION, KIND = "mooring/v1alpha1", "Simulation"
-DEPTHS = ("core", "cluster")
+DEPTHS = ("core",)
 
 
 class Spec(msgspec.Struct, rename="camel", kw_only=True):
@@ -54,7 +54,6 @@ class ClusterEntry(Spec):
     trace: TraceSpec | None = None
     manifests: str | None = None
     generate: GenerateSpec | None = None
-    snapshot: str | None = None
 
 
 class WorkloadEntry(Spec):
@@ -99,39 +98,7 @@ class PolicySpec(Spec):
     ties: str = ""  # random or first; "" as the scenario has it
 
 
-class NodeGroupSpec(Spec):
-    """Nodes that an autoscaler can add and remove."""
-
-    name: str
-    template: str
-    min: int = 0
-    max: int = 100
-    price: float | None = None  # per hour
-    delay: Any = "2m"  # from the request to a ready node
-    spot: bool = False
-    interruptions: Any = None  # rate per node
-    priority: int = 0  # for the priority expander
-
-
-class AutoscalerSpec(Spec):
-    """A model of an autoscaler; see docs/simulation.md."""
-
-    model: str = "cluster-autoscaler"  # or karpenter
-    groups: list[NodeGroupSpec] = []
-    expander: str = "least-waste"
-    scan_interval: Any = "10s"
-    scale_down: bool = True
-    scale_down_utilization: float = 0.5
-    scale_down_after: Any = "10m"
-    batch_idle: Any = "1s"
-    batch_max: Any = "10s"
-    consolidate_after: Any = "30s"
-    disruption_budget: float = 0.1
-    expire_after: Any = None
-
-
 class ReportSpec(Spec):
-    group_by: list[str] = []
     load_axis: str = ""
     probes: list[str] = []  # MODULE:FUNCTION, called with the run after each instant
 
@@ -155,7 +122,6 @@ class ScenarioSpec(Spec):
     cluster: list[ClusterEntry] = []
     workload: list[WorkloadEntry] = []
     events: list[EventSpec] = []
-    autoscaler: AutoscalerSpec | None = None
     prices: dict[str, Any] = {}
     policies: list[PolicySpec] = []
     report: ReportSpec = msgspec.field(default_factory=ReportSpec)

@@ -8,7 +8,6 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf, isnan, nan
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -62,12 +61,6 @@ class NodeTable(msgspec.Struct, eq=False):
     resources: dict[str, FloatArray]
 
 
-class Samples(msgspec.Struct, eq=False):
-    """What probes measured after each arrival."""
-
-    columns: dict[str, FloatArray]
-
-
 class Tables(msgspec.Struct, eq=False):
     """Everything that a run leaves behind."""
 
@@ -78,8 +71,7 @@ class Tables(msgspec.Struct, eq=False):
     shapes: list[Shape]
     pods: PodTable
     nodes: NodeTable
-    samples: dict[str, FloatArray]
-    scale: list[dict[str, Any]]
+    samples: dict[str, FloatArray]  # what probes measured after each arrival
 
     def requests(self, resource: str) -> FloatArray:
         """What each pod requests."""
@@ -129,7 +121,6 @@ def collect(run: CoreRun, policy: str, seed: int, samples: Mapping[str, Sequence
         pods=pods,
         nodes=table,
         samples={name: np.array(values, np.float64) for name, values in samples.items()},
-        scale=run.scale,
     )
 
 
@@ -143,7 +134,7 @@ def _shape(template: Template) -> Shape:
 
 
 def write_tables(tables: Tables, folder: Path) -> None:
-    """Write pods.csv.gz, nodes.csv.gz, samples.csv.gz, scale.csv.gz and shapes.json."""
+    """Write pods.csv.gz, nodes.csv.gz, samples.csv.gz and shapes.json."""
     pods, nodes = tables.pods, tables.nodes
     shapes = tables.shapes
     namespace, owner = [s.namespace for s in shapes], [s.owner for s in shapes]
@@ -181,9 +172,6 @@ def write_tables(tables: Tables, folder: Path) -> None:
     )
     if tables.samples:
         _write_csv(folder / "samples.csv.gz", {k: _numbers(v) for k, v in tables.samples.items()})
-    if tables.scale:
-        names = dict.fromkeys(name for row in tables.scale for name in row)
-        _write_csv(folder / "scale.csv.gz", {n: [row.get(n, "") for row in tables.scale] for n in names})
     (folder / "shapes.json").write_bytes(msgspec.json.encode(shapes))
 
 
@@ -219,12 +207,7 @@ def read_tables(folder: Path, policy: str, seed: int, end: float, attempts: int)
     )
     samples = folder / "samples.csv.gz"
     sampled = {k: _floats(v) for k, v in _read_csv(samples).items()} if samples.exists() else {}
-    scale = folder / "scale.csv.gz"
-    scaled: list[dict[str, Any]] = []
-    if scale.exists():
-        columns = _read_csv(scale)
-        scaled = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    return Tables(policy, seed, end, attempts, shapes, table, node_table, sampled, scaled)
+    return Tables(policy, seed, end, attempts, shapes, table, node_table, sampled)
 
 
 def _numbers(values: FloatArray) -> list[object]:
