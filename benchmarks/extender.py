@@ -21,7 +21,7 @@ from mooring.client.parallel import Threads
 from mooring.config import from_object
 from mooring.core.memory import MemoryCluster
 from mooring.core.scheduler import Scheduler
-from mooring.extender.calling.extender import HttpExtender
+from mooring.extender.calling.http_extender import HttpExtender
 from mooring.extender.calling.make import make_extenders
 from mooring.extender.calling.originals import Originals
 from mooring.framework.nodes import IntArray

@@ -6,7 +6,7 @@ import msgspec
 
 from mooring.api.meta import ObjectMeta, Struct
 from mooring.api.times import format_time, parse_time
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.framework import (
     Action,
     ApiResource,

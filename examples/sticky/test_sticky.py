@@ -6,7 +6,7 @@ import pytest
 from controller import StickyJobController
 from sticky import StickyNode
 
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 
 HERE = Path(__file__).parent
 CONFIG = (HERE / "scheduler.yaml").read_text()

@@ -7,7 +7,7 @@ extension libraries of an API server of v1.36.
 Why not a library from PyPI: `docs/dra.md`, section "CEL".
 """
 
-from mooring.cel.errors import CelCompileError, CelError
+from mooring.cel.cel_errors import CelCompileError, CelError
 from mooring.cel.program import Program, compile_expression
 from mooring.cel.quantities import Quantity
 from mooring.cel.semver import Semver

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any
 
-from mooring.cel.errors import CelCompileError, CelError, CostLimitExceededError, no_such_overload
+from mooring.cel.cel_errors import CelCompileError, CelError, CostLimitExceededError, no_such_overload
 from mooring.cel.functions import map_key
 from mooring.cel.scope import Evaluate, Lazy, Scope
 from mooring.cel.syntax import Ident, Node

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mooring.cel import lists, networks, quantities, semver, strings, times
-from mooring.cel.errors import CelError, no_such_overload
+from mooring.cel.cel_errors import CelError, no_such_overload
 from mooring.cel.overloads import overloads
 from mooring.cel.scope import Scope
 from mooring.cel.syntax import UInt

@@ -7,7 +7,7 @@ from functools import cmp_to_key, reduce
 from itertools import pairwise
 from typing import Any
 
-from mooring.cel.errors import CelError, no_such_overload
+from mooring.cel.cel_errors import CelError, no_such_overload
 from mooring.cel.overloads import overloads
 from mooring.cel.syntax import UInt
 from mooring.cel.values import Duration, compare, contains, equal

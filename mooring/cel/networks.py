@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
-from mooring.cel.errors import CelError, no_such_overload
+from mooring.cel.cel_errors import CelError, no_such_overload
 from mooring.cel.overloads import overloads
 from mooring.cel.values import NONE, Extension, Optional
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mooring.cel.errors import no_such_overload
+from mooring.cel.cel_errors import no_such_overload
 from mooring.cel.scope import Scope
 
 Function = Callable[..., Any]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from mooring.cel import comprehensions, functions
-from mooring.cel.errors import CelCompileError, CelError, CostLimitExceededError, no_such_overload
+from mooring.cel.cel_errors import CelCompileError, CelError, CostLimitExceededError, no_such_overload
 from mooring.cel.scope import Evaluate, Scope
 from mooring.cel.syntax import Call, Ident, Index, ListNode, Literal, MapNode, Node, Select, parse
 from mooring.cel.values import Optional, compare, contains, equal, has, look_up, look_up_optional

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from mooring.api import quantity
-from mooring.cel.errors import CelError, no_such_overload
+from mooring.cel.cel_errors import CelError, no_such_overload
 from mooring.cel.values import Extension
 
 _SHAPE = re.compile(r"[+-]?[0-9.]+[eEinumkKMGTP]*[-+]?[0-9]*", re.ASCII)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mooring.cel.errors import CostLimitExceededError
+from mooring.cel.cel_errors import CostLimitExceededError
 
 
 class Scope:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mooring.api.go_regexp import PatternError, compile_pattern
-from mooring.cel.errors import CelError, no_such_overload
+from mooring.cel.cel_errors import CelError, no_such_overload
 from mooring.cel.overloads import overloads
 from mooring.cel.values import Duration, Timestamp, show
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from mooring.cel.errors import CelCompileError
+from mooring.cel.cel_errors import CelCompileError
 
 MAX_LENGTH = 100_000  # cel-go's limit on code points
 

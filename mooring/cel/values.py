@@ -11,7 +11,7 @@ from datetime import datetime
 from math import isnan
 from typing import Any, NamedTuple
 
-from mooring.cel.errors import CelError, no_such_overload
+from mooring.cel.cel_errors import CelError, no_such_overload
 from mooring.cel.syntax import UInt
 
 

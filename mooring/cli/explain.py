@@ -19,8 +19,8 @@ from mooring.cli.manifests import apply_all, filename_option, make_scheduler, re
 from mooring.cli.output import echo
 from mooring.cli.plugins import plugin_option
 from mooring.cli.reach import Endpoint, RefusedError, UnknownPodError, ask_endpoint, list_cluster
+from mooring.client.api_errors import ClusterError
 from mooring.client.credentials import Credentials, CredentialsError, load_user_credentials
-from mooring.client.errors import ClusterError
 from mooring.core.scheduler import Scheduler
 from mooring.explain.explain import explain_objects
 from mooring.explain.explanation import Explanation

@@ -13,9 +13,9 @@ from mooring.cli.errors import exit_with
 from mooring.cli.flags import kubeconfig_flags
 from mooring.cli.output import echo
 from mooring.cli.reach import USER_AGENT
+from mooring.client.api_errors import ApiError, ClusterError
 from mooring.client.api_server import ApiServer
 from mooring.client.credentials import Credentials, CredentialsError, load_user_credentials
-from mooring.client.errors import ApiError, ClusterError
 from mooring.sandbox.kubelet.machines import FAILED, has_failed
 
 NO_SUCH_NODE, INVALID, UNREACHABLE = 1, 2, 3

@@ -13,9 +13,9 @@ import msgspec
 from mooring import __version__
 from mooring.api.kinds import NODES, PODS, WATCHED, ApiResource
 from mooring.api.meta import KubeObject
+from mooring.client.api_errors import ApiError
 from mooring.client.api_server import ApiServer
 from mooring.client.credentials import Credentials
-from mooring.client.errors import ApiError
 from mooring.client.informers import NOT_TERMINAL
 from mooring.explain.explanation import Explanation, Outlines
 

@@ -13,9 +13,9 @@ import msgspec
 from mooring.api.errors import MalformedObject
 from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject
+from mooring.client.api_errors import ApiError, Unreachable
 from mooring.client.credentials import Access, Credentials, CredentialsError
 from mooring.client.decoding import Reader, reader_of
-from mooring.client.errors import ApiError, Unreachable
 from mooring.client.http.client import HttpClient
 from mooring.client.http.lines import LineConnection
 from mooring.client.limiter import TokenBucket

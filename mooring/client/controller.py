@@ -13,8 +13,8 @@ import msgspec
 
 from mooring.api.meta import ObjectReference
 from mooring.api.times import format_time
+from mooring.client.api_errors import ApiError, ClusterError
 from mooring.client.cache import Cache, Collection
-from mooring.client.errors import ApiError, ClusterError
 from mooring.client.event_recorder import EventRecorder
 from mooring.client.port import Cluster, Obj
 

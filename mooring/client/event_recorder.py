@@ -22,8 +22,8 @@ from mooring.api.events import Event, EventSeries, truncate_note
 from mooring.api.kinds import EVENTS
 from mooring.api.meta import ObjectMeta, ObjectReference
 from mooring.api.times import format_time
+from mooring.client.api_errors import ApiError, Unreachable
 from mooring.client.backoff import Backoff
-from mooring.client.errors import ApiError, Unreachable
 from mooring.client.port import Cluster, PatchType
 
 log = logging.getLogger("mooring.events")

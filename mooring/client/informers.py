@@ -20,8 +20,8 @@ from typing import Any, Generic, Protocol
 from mooring.api.errors import ObjectError
 from mooring.api.kinds import NODES, PODS, WATCHED, ApiResource
 from mooring.api.meta import KubeObject
+from mooring.client.api_errors import ApiError, Unreachable
 from mooring.client.backoff import Backoff
-from mooring.client.errors import ApiError, Unreachable
 from mooring.client.port import Change, Cluster, Obj, Page
 from mooring.client.troubles import Troubles, explain_refusal
 

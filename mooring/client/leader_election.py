@@ -25,7 +25,7 @@ from mooring.api.coordination import Lease, LeaseSpec
 from mooring.api.kinds import LEASES
 from mooring.api.meta import ObjectMeta
 from mooring.api.times import format_time, go_duration
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.client.event_recorder import EventRecorder
 from mooring.client.port import Cluster
 

@@ -58,7 +58,7 @@ class ServedKind(NamedTuple):
 
 class Cluster(Protocol):
     """A Kubernetes API. Every method raises ApiError, or Unreachable where there was no answer
-    (see `mooring.client.errors`)."""
+    (see `mooring.client.api_errors`)."""
 
     async def list(
         self,

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.client.http.connection import Response
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

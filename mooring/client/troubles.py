@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from mooring.api.kinds import ApiResource
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.client.port import Obj
 
 log = logging.getLogger("mooring.informers")

@@ -13,7 +13,7 @@ import msgspec
 from mooring.api.kinds import PODS, WATCHED, ApiResource
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Pod
-from mooring.client.errors import ApiError, ClusterError
+from mooring.client.api_errors import ApiError, ClusterError
 from mooring.client.port import Cluster
 from mooring.framework.pod import PodInfo
 

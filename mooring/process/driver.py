@@ -19,8 +19,8 @@ from typing import TypeVar
 
 from mooring.api.kinds import PODS
 from mooring.api.meta import KubeObject
+from mooring.client.api_errors import ApiError, ClusterError
 from mooring.client.backoff import Backoff
-from mooring.client.errors import ApiError, ClusterError
 from mooring.client.event_recorder import EventRecorder
 from mooring.client.port import Cluster
 from mooring.core.binding import BindingCycle

@@ -12,8 +12,8 @@ import msgspec
 from mooring.api.kinds import PODS
 from mooring.api.meta import Condition
 from mooring.api.times import format_time
+from mooring.client.api_errors import ApiError, ClusterError
 from mooring.client.backoff import Backoff
-from mooring.client.errors import ApiError, ClusterError
 from mooring.client.port import Cluster, PatchType
 from mooring.core.effects import PatchPodStatus
 from mooring.framework.pod import PodInfo

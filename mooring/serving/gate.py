@@ -19,7 +19,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from mooring.api.kinds import ApiResource
-from mooring.client.errors import ApiError, ClusterError
+from mooring.client.api_errors import ApiError, ClusterError
 from mooring.client.port import Cluster, Obj
 from mooring.serving.messages import Answer, Request, User, failure
 from mooring.serving.reviews import (

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import ssl
 
-from mooring.client.errors import ApiError, ClusterError
+from mooring.client.api_errors import ApiError, ClusterError
 from mooring.client.port import Cluster
 from mooring.serving.certificates import KeyPair
 from mooring.serving.reviews import AUTHENTICATION_CONFIG_MAP, AUTHENTICATION_NAMESPACE, CONFIG_MAPS

@@ -10,9 +10,9 @@ import numpy as np
 from mooring.core.decision import Decision
 from mooring.explain.text import story
 from mooring.simulate.engine import Clock, CoreRun
-from mooring.simulate.events import plan_events
 from mooring.simulate.plan import Plan
 from mooring.simulate.policies import Policy
+from mooring.simulate.scenario_events import plan_events
 from mooring.simulate.tables import Tables
 
 

@@ -18,10 +18,10 @@ from mooring.config.findings import Path as Where
 from mooring.framework.registration import RegistrationError
 from mooring.runtime.runners import PluginError
 from mooring.simulate.arrivals import Arrivals, merge
-from mooring.simulate.events import Event, compile_event
 from mooring.simulate.policies import TIES, Policy, check_unique
 from mooring.simulate.probes import Probe, find_probe
 from mooring.simulate.scenario import DEPTHS, ClusterEntry, ExpectSpec, Scenario, WorkloadEntry
+from mooring.simulate.scenario_events import Event, compile_event
 from mooring.simulate.sources import (
     ArrivalSource,
     GeneratedArrivals,

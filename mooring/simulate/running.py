@@ -14,12 +14,12 @@ import msgspec
 
 from mooring import __version__
 from mooring.simulate.engine import Clock, CoreRun
-from mooring.simulate.events import plan_events
 from mooring.simulate.invariants import check_run
 from mooring.simulate.metrics import summarize
 from mooring.simulate.plan import Plan
 from mooring.simulate.policies import Policy
 from mooring.simulate.probes import Sampler
+from mooring.simulate.scenario_events import plan_events
 from mooring.simulate.tables import Tables, collect, read_tables, write_tables
 
 Progress = Callable[[CoreRun], None]

@@ -17,7 +17,7 @@ from mooring.api.complaints import malformed
 from mooring.api.errors import ObjectError
 from mooring.api.kinds import ApiResource
 from mooring.api.patches import merge_patch
-from mooring.client.errors import ApiError, Unreachable
+from mooring.client.api_errors import ApiError, Unreachable
 from mooring.client.port import Change, Obj, Page, PatchType, ServedKind
 
 Tree = dict[str, Any]

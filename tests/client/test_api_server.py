@@ -8,11 +8,11 @@ import pytest
 
 from mooring.api.kinds import EVENTS, NODES, PODS
 from mooring.api.objects import Node
+from mooring.client.api_errors import ApiError, Unreachable
 from mooring.client.api_server import ApiServer
 from mooring.client.credentials import Credentials
 from mooring.client.credentials.identity import Proof
 from mooring.client.credentials.trust import Trust
-from mooring.client.errors import ApiError, Unreachable
 from mooring.client.port import Cluster, PatchType
 from tests.client.api_kit import asked, asking, changes_of, pod, run, status
 from tests.client.certificates import authority, loopback

@@ -11,7 +11,7 @@ import pytest
 
 from mooring.api.kinds import EVENTS, NODES, PODS
 from mooring.api.objects import Pod
-from mooring.client.errors import ApiError, Unreachable
+from mooring.client.api_errors import ApiError, Unreachable
 from mooring.client.port import Change
 from tests.client.api_kit import asked, asking, changes_of, pod, run, status
 from tests.client.loopback import Reply, Request

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from mooring.api.kinds import NODES
+from mooring.client.api_errors import ApiError, Unreachable
 from mooring.client.api_server import ApiServer
 from mooring.client.credentials import Credentials, CredentialsError
-from mooring.client.errors import ApiError, Unreachable
 from tests.client.api_kit import run, status
 from tests.client.certificates import authority, loopback
 from tests.client.kubeconfig_kit import headers_of, loaded

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mooring.api.kinds import NODES
+from mooring.client.api_errors import ApiError
 from mooring.client.api_server import ApiServer
 from mooring.client.credentials import (
     Credentials,
@@ -17,7 +18,6 @@ from mooring.client.credentials import (
     load_user_credentials,
     loading,
 )
-from mooring.client.errors import ApiError
 from tests.client.api_kit import run, status
 from tests.client.certificates import Authority, authority, loopback
 from tests.client.kubeconfig_kit import headers_of

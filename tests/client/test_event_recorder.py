@@ -9,7 +9,7 @@ import pytest
 
 from mooring.api.meta import KubeObject, ObjectMeta, ObjectReference
 from mooring.client import event_recorder as events
-from mooring.client.errors import ApiError, Unreachable
+from mooring.client.api_errors import ApiError, Unreachable
 from mooring.client.event_recorder import EventRecorder
 from tests.client import virtual_time
 from tests.client.fake_cluster import FakeCluster, Tree

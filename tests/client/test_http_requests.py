@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from mooring.client.errors import Unreachable
+from mooring.client.api_errors import Unreachable
 from mooring.client.http.client import HttpClient
 from mooring.client.http.connection import LARGEST_HEAD, Response
 from mooring.client.http.route import Route

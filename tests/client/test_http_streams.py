@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.client.errors import Unreachable
+from mooring.client.api_errors import Unreachable
 from mooring.client.http import lines as lines_module
 from mooring.client.http.client import HttpClient
 from mooring.client.http.lines import LineConnection

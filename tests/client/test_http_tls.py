@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from mooring.client.api_errors import Unreachable
 from mooring.client.credentials import CredentialsError
 from mooring.client.credentials.identity import Proof
 from mooring.client.credentials.trust import Trust, tls_context
-from mooring.client.errors import Unreachable
 from mooring.client.http.client import HttpClient
 from mooring.client.http.connection import Response
 from mooring.client.http.route import Route

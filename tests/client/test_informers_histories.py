@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.kinds import PODS
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.client.informers import NOT_TERMINAL, Informer
 from tests.client import virtual_time
 from tests.client.fake_cluster import FakeCluster

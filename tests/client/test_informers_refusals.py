@@ -13,7 +13,7 @@ from mooring.api.errors import MalformedObject
 from mooring.api.kinds import NODES, PERSISTENT_VOLUMES, PODS, WATCHED, ApiResource
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Pod
-from mooring.client.errors import ApiError, Unreachable
+from mooring.client.api_errors import ApiError, Unreachable
 from mooring.client.informers import Informer, Informers
 from mooring.client.port import Page
 from tests.client import virtual_time

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.kinds import LEASES, ApiResource
-from mooring.client.errors import ApiError, Unreachable
+from mooring.client.api_errors import ApiError, Unreachable
 from mooring.client.event_recorder import EventRecorder
 from mooring.client.leader_election import LeaderElector, LeadershipLostError, new_identity
 from mooring.client.port import Obj

@@ -19,7 +19,7 @@ from mooring.config import from_object
 from mooring.core.decision import Decision
 from mooring.core.memory import MemoryCluster
 from mooring.core.scheduler import Scheduler
-from mooring.extender.calling.extender import HttpExtender
+from mooring.extender.calling.http_extender import HttpExtender
 from mooring.extender.calling.make import make_extenders
 from mooring.testing import VirtualClock, make_node, make_pod
 

@@ -13,10 +13,10 @@ import yaml
 
 from mooring.api.kinds import EVENTS, NAMESPACES, NODES, PODS, ApiResource
 from mooring.api.objects import Pod
+from mooring.client.api_errors import ApiError, Unreachable
 from mooring.client.api_server import ApiServer
 from mooring.client.credentials import Credentials, load_credentials
 from mooring.client.credentials.trust import Trust
-from mooring.client.errors import ApiError, Unreachable
 from mooring.client.port import Change, PatchType
 from tests.client.api_kit import run
 from tests.client.certificates import Authority

@@ -22,8 +22,8 @@ from mooring.core.memory import MemoryClient, MemoryCluster
 from mooring.core.queue import Place
 from mooring.core.scheduler import Scheduler
 from mooring.framework.status import Code, error, unschedulable
+from mooring.plugins.dynamic_resources.device_selectors import paths_read
 from mooring.plugins.dynamic_resources.dynamic_resources import DynamicResources
-from mooring.plugins.dynamic_resources.selectors import paths_read
 from mooring.runtime.engine_state import EngineState
 from tests.plugins.plugin_kit import Cluster, make, make_node, make_pod
 

@@ -13,7 +13,7 @@ import msgspec
 
 from mooring.api.kinds import EVENTS, NODES, PODS, ApiResource
 from mooring.api.patches import merge_patch
-from mooring.client.errors import ApiError, Unreachable
+from mooring.client.api_errors import ApiError, Unreachable
 from mooring.client.event_recorder import EventRecorder
 from mooring.client.informers import Informers
 from mooring.client.port import Obj, PatchType

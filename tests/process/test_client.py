@@ -12,7 +12,7 @@ from mooring.api.kinds import PERSISTENT_VOLUME_CLAIMS, PODS
 from mooring.api.objects import Pod
 from mooring.api.storage import PersistentVolumeClaim
 from mooring.api.workloads import Namespace
-from mooring.client.errors import ApiError, Unreachable
+from mooring.client.api_errors import ApiError, Unreachable
 from mooring.framework.pod import PodInfo, Shapes
 from mooring.process.client import PATIENCE, LiveClient, NotLeadingError
 from tests.client import virtual_time

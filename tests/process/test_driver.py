@@ -11,7 +11,7 @@ import pytest
 
 from mooring.api.kinds import EVENTS, NODES, PODS
 from mooring.api.objects import Pod
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.config import LoadedConfig
 from mooring.core.effects import EmitEvent
 from mooring.framework import CycleState, EventHint, Plugin, PodInfo, Status

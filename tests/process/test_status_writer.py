@@ -12,7 +12,7 @@ from mooring.api.kinds import PODS
 from mooring.api.meta import Condition
 from mooring.api.objects import Pod
 from mooring.api.times import format_time
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.core.effects import PatchPodStatus
 from mooring.framework.pod import PodInfo, Shapes
 from mooring.process.status_writer import TRIES, WORKERS, StatusWriter, status_patch

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.client.errors import ApiError, Unreachable
+from mooring.client.api_errors import ApiError, Unreachable
 from mooring.serving import gate as gates
 from mooring.serving.gate import ExpiringCache, Gate, OpenPaths
 from mooring.serving.messages import ClientCertificate, Request, User

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from msgspec.structs import replace
 
-from mooring.client.errors import Unreachable
+from mooring.client.api_errors import Unreachable
 from mooring.serving.certificates import KeyPair, self_signed
 from mooring.serving.identity import ServingIdentity
 from mooring.serving.settings import EndpointError, EndpointSettings

@@ -4,8 +4,8 @@
 appear in messages or representations.
 """
 
+from mooring.client.api_errors import CredentialsError
 from mooring.client.credentials.credentials import Access, Credentials
 from mooring.client.credentials.loading import load_credentials, load_user_credentials
-from mooring.client.errors import CredentialsError
 
 __all__ = ["Access", "Credentials", "CredentialsError", "load_credentials", "load_user_credentials"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from mooring.api.errors import MISSING, show
+from mooring.client.api_errors import CredentialsError
 from mooring.client.credentials.credentials import Credentials, Impersonation
 from mooring.client.credentials.exec_plugin import ExecIdentity
 from mooring.client.credentials.identity import Identity, PlainIdentity, token_of
 from mooring.client.credentials.kubeconfig import Choice, Exec, Kubeconfig
 from mooring.client.credentials.proxies import parse_proxy
 from mooring.client.credentials.trust import Trust
-from mooring.client.errors import CredentialsError
 from mooring.client.http.tunnel import Proxy
 
 

@@ -13,10 +13,10 @@ from urllib.parse import SplitResult, quote, urlsplit
 import msgspec
 
 from mooring.api.errors import show
+from mooring.client.api_errors import CredentialsError
 from mooring.client.credentials.identity import FILES_HOLD_FOR, Identity, PlainIdentity, Proof
 from mooring.client.credentials.proxies import proxy_from_environment
 from mooring.client.credentials.trust import Trust, tls_context
-from mooring.client.errors import CredentialsError
 from mooring.client.http.route import Route
 from mooring.client.http.tunnel import Proxy
 

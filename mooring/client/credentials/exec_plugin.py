@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 
 from mooring.api.decode import strip_nulls
+from mooring.client.api_errors import CredentialsError
 from mooring.client.credentials.identity import Proof, token_of
 from mooring.client.credentials.kubeconfig import Choice, Exec
 from mooring.client.credentials.program import LARGEST_OUTPUT, TIME_LIMIT, run_program
 from mooring.client.credentials.trust import Trust
-from mooring.client.errors import CredentialsError
 
 _SHORTEST_HOLD = 1.0  # credentials that are past already do not make every request run the plugin
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import msgspec
 
-from mooring.client.errors import CredentialsError
+from mooring.client.api_errors import CredentialsError
 
 FILES_HOLD_FOR = 60.0
 """Seconds after which files are read again: the kubelet and certificate managers replace them in place."""

@@ -12,8 +12,8 @@ from mooring.api.complaints import malformed
 from mooring.api.decode import strip_nulls
 from mooring.api.documents import read_documents
 from mooring.api.errors import MISSING, MalformedObject, show
+from mooring.client.api_errors import CredentialsError
 from mooring.client.credentials.identity import content_of
-from mooring.client.errors import CredentialsError
 
 _EXEC_CONFIG = "client.authentication.k8s.io/exec"  # the cluster's extension that is meant for exec plugins
 SCHEDULER = "mooring/scheduler"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from mooring.client.api_errors import CredentialsError
 from mooring.client.credentials.contexts import from_kubeconfig
 from mooring.client.credentials.credentials import Credentials
 from mooring.client.credentials.identity import PlainIdentity
 from mooring.client.credentials.kubeconfig import Kubeconfig
 from mooring.client.credentials.trust import Trust
-from mooring.client.errors import CredentialsError
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 

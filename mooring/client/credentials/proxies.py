@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Literal, cast
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from mooring.client.errors import CredentialsError
+from mooring.client.api_errors import CredentialsError
 from mooring.client.http.tunnel import Proxy
 
 _PORTS = {"http": 80, "https": 443, "socks5": 1080}

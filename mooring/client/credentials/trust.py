@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
+from mooring.client.api_errors import CredentialsError
 from mooring.client.credentials.identity import Proof, content_of
-from mooring.client.errors import CredentialsError
 
 
 class Trust(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ import ssl
 from collections import deque
 from typing import TypeVar
 
-from mooring.client.errors import Unreachable
+from mooring.client.api_errors import Unreachable
 from mooring.client.http.connection import Connection, Response
 from mooring.client.http.failures import describe
 from mooring.client.http.lines import LineConnection

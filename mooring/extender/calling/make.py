@@ -13,7 +13,7 @@ from mooring.config import Extender as Settings
 from mooring.config import ExtenderTLSConfig, LoadedConfig
 from mooring.config.findings import Path, Report, format_path
 from mooring.extender.calling.connections import Connections
-from mooring.extender.calling.extender import HttpExtender
+from mooring.extender.calling.http_extender import HttpExtender
 from mooring.extender.calling.originals import Originals
 from mooring.extender.calling.rolls import Rolls
 

@@ -10,7 +10,7 @@ import msgspec
 from mooring.api.kinds import NODES, PODS, WATCHED, ApiResource
 from mooring.api.meta import KubeObject, ObjectMeta
 from mooring.api.objects import Pod
-from mooring.client.errors import ClusterError
+from mooring.client.api_errors import ClusterError
 from mooring.client.informers import Sink
 from mooring.client.port import Cluster
 from mooring.config import LoadedConfig

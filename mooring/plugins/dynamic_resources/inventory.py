@@ -10,7 +10,7 @@ from mooring.api.devices import Device, ResourceSlice, ResourceSliceSpec
 from mooring.api.objects import NodeSelector
 from mooring.api.selectors import node_selector_matches
 from mooring.framework.nodes import NodeInfo
-from mooring.plugins.dynamic_resources.selectors import SelectorInput, Selectors
+from mooring.plugins.dynamic_resources.device_selectors import SelectorInput, Selectors
 from mooring.runtime.engine_nodes import EngineNodes
 
 DeviceId = tuple[str, str, str]

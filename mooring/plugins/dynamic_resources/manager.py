@@ -6,11 +6,11 @@ import numpy as np
 
 from mooring.api.devices import DeviceClass, ResourceSlice
 from mooring.framework.handle import Listers
+from mooring.plugins.dynamic_resources.device_selectors import Selectors
 from mooring.plugins.dynamic_resources.extended_resources import ResourceClasses
 from mooring.plugins.dynamic_resources.inventory import Inventory
 from mooring.plugins.dynamic_resources.plan import Plans
 from mooring.plugins.dynamic_resources.search import World
-from mooring.plugins.dynamic_resources.selectors import Selectors
 from mooring.plugins.dynamic_resources.tracker import ClaimTracker
 from mooring.plugins.dynamic_resources.verdicts import Codes, VerdictCache
 

@@ -15,9 +15,9 @@ from mooring.framework.nodes import NodeInfo
 from mooring.plugins.dynamic_resources.capacity import Amount, consumption, fits
 from mooring.plugins.dynamic_resources.constraints import Constraint, constraint
 from mooring.plugins.dynamic_resources.counters import PoolCounters
+from mooring.plugins.dynamic_resources.device_selectors import Selectors
 from mooring.plugins.dynamic_resources.inventory import DeviceId, DeviceInfo, NodeDevices, PoolId
 from mooring.plugins.dynamic_resources.plan import Alternative, ClaimPlan, Request, expressions
-from mooring.plugins.dynamic_resources.selectors import Selectors
 from mooring.plugins.dynamic_resources.usage import Usage
 
 CHECK_EVERY = 256  # steps between looks at the clock

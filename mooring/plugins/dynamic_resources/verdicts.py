@@ -14,6 +14,7 @@ import numpy.typing as npt
 from mooring.api.devices import DeviceClass
 from mooring.framework.nodes import NodeInfo, Verdicts
 from mooring.framework.status import Status
+from mooring.plugins.dynamic_resources.device_selectors import SelectorInput
 from mooring.plugins.dynamic_resources.inventory import Inventory, NodeDevices
 from mooring.plugins.dynamic_resources.plan import expressions
 from mooring.plugins.dynamic_resources.search import (
@@ -24,7 +25,6 @@ from mooring.plugins.dynamic_resources.search import (
     Wanted,
     World,
 )
-from mooring.plugins.dynamic_resources.selectors import SelectorInput
 from mooring.runtime.engine_nodes import EngineNodes, Mark
 
 PASSES, NO_SOLUTION, INVALID_POOLS, FAILS = range(4)

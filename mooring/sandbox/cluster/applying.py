@@ -11,7 +11,7 @@ from mooring.api.documents import DocumentError, creatable_metadata, read_object
 from mooring.api.errors import show
 from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject, Tree
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.client.port import PatchType
 from mooring.sandbox.apiserver.context.resource import Registry
 from mooring.sandbox.apiserver.port import EmbeddedCluster

@@ -13,8 +13,8 @@ from mooring.api.jobs import CronJob, CronJobStatus, Job
 from mooring.api.kinds import CRON_JOBS, JOBS
 from mooring.api.meta import ObjectReference
 from mooring.api.times import format_time, parse_time
+from mooring.client.api_errors import ApiError
 from mooring.client.controller import Context, Controller
-from mooring.client.errors import ApiError
 from mooring.sandbox.controllers.cron_schedule import Every, Schedule, ScheduleError, parse_schedule
 from mooring.sandbox.controllers.owning import controller_reference
 from mooring.sandbox.controllers.pod_controller import namespace_terminating

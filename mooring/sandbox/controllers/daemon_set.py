@@ -9,8 +9,8 @@ from mooring.api.kinds import DAEMON_SETS, NODES
 from mooring.api.objects import Node, Pod
 from mooring.api.selectors import Selector, compile_selector
 from mooring.api.workloads import ControllerRevision, DaemonSet, DaemonSetStatus
+from mooring.client.api_errors import ApiError
 from mooring.client.controller import Context
-from mooring.client.errors import ApiError
 from mooring.sandbox.controllers.daemon_pods import HASH, Moulds, Placement, by_age, is_updated, target_of
 from mooring.sandbox.controllers.daemon_rollout import OnNode, Steps, next_steps, surges
 from mooring.sandbox.controllers.owning import Claims

@@ -10,8 +10,8 @@ from mooring.api.kinds import DEPLOYMENTS, PODS, REPLICA_SETS
 from mooring.api.objects import Pod
 from mooring.api.selectors import Selector, compile_selector
 from mooring.api.workloads import Deployment, DeploymentStatus, ReplicaSet
+from mooring.client.api_errors import ApiError
 from mooring.client.controller import Context, Controller
-from mooring.client.errors import ApiError
 from mooring.sandbox.controllers.deployment_history import (
     REVISION,
     annotations_of_new,

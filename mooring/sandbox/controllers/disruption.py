@@ -23,9 +23,9 @@ from mooring.api.objects import Pod
 from mooring.api.selectors import Selector, SelectorError, compile_selector
 from mooring.api.times import parse_time
 from mooring.api.workloads import PodDisruptionBudget, PodDisruptionBudgetStatus
+from mooring.client.api_errors import ApiError
 from mooring.client.cache import Collection
 from mooring.client.controller import Context, Controller
-from mooring.client.errors import ApiError
 from mooring.client.port import PatchType
 
 DELETION_TIMEOUT = 120.0  # seconds within which an evicted pod should be deleted

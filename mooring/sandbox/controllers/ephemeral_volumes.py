@@ -5,8 +5,8 @@ from __future__ import annotations
 from mooring.api.kinds import PERSISTENT_VOLUME_CLAIMS, PODS
 from mooring.api.objects import Pod, Volume
 from mooring.api.storage import PersistentVolumeClaim
+from mooring.client.api_errors import ApiError
 from mooring.client.controller import Context, Controller
-from mooring.client.errors import ApiError
 from mooring.sandbox.controllers.owning import controller_reference
 
 

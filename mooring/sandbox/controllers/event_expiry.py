@@ -10,8 +10,8 @@ import asyncio
 
 from mooring.api.events import Event
 from mooring.api.kinds import EVENTS
+from mooring.client.api_errors import ApiError
 from mooring.client.controller import Context, Controller
-from mooring.client.errors import ApiError
 
 LIFETIME = 3600.0  # seconds
 LEAST_PAUSE = 60.0  # between two looks

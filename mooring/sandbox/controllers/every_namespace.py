@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from mooring.api.kinds import NAMESPACES, ApiResource
 from mooring.api.meta import KubeObject
 from mooring.api.workloads import Namespace
+from mooring.client.api_errors import ApiError
 from mooring.client.controller import Context, Controller
-from mooring.client.errors import ApiError
 
 SERVICE_ACCOUNTS = ApiResource("", "v1", "serviceaccounts", True, KubeObject)
 CONFIG_MAPS = ApiResource("", "v1", "configmaps", True, KubeObject)  # their content can be large

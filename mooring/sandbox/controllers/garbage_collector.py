@@ -21,9 +21,9 @@ import msgspec
 
 from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITIONS
 from mooring.api.meta import KubeObject, ObjectMeta, OwnerReference
+from mooring.client.api_errors import ApiError
 from mooring.client.cache import Collection
 from mooring.client.controller import Context, Controller
-from mooring.client.errors import ApiError
 from mooring.client.port import ServedKind
 
 ORPHAN = "orphan"

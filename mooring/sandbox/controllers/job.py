@@ -11,8 +11,8 @@ from mooring.api.kinds import JOBS, PODS
 from mooring.api.meta import Condition
 from mooring.api.objects import Pod
 from mooring.api.selectors import Selector, compile_selector
+from mooring.client.api_errors import ApiError, ClusterError
 from mooring.client.controller import Context, Controller
-from mooring.client.errors import ApiError, ClusterError
 from mooring.client.port import PatchType
 from mooring.sandbox.controllers.deletion_order import pods_to_delete
 from mooring.sandbox.controllers.job_indexes import format_indexes

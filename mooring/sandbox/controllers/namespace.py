@@ -13,8 +13,8 @@ from mooring.api.meta import KubeObject
 from mooring.api.objects import Pod
 from mooring.api.times import parse_time
 from mooring.api.workloads import Namespace
+from mooring.client.api_errors import ApiError, ClusterError
 from mooring.client.controller import Context, Controller
-from mooring.client.errors import ApiError, ClusterError
 from mooring.client.port import ServedKind
 
 FINALIZER = "kubernetes"

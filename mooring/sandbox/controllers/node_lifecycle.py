@@ -18,8 +18,8 @@ from mooring.api.kinds import LEASES, NODES, PODS
 from mooring.api.objects import Node, Pod, Taint
 from mooring.api.times import parse_time
 from mooring.api.tolerations import NO_EXECUTE, NO_SCHEDULE
+from mooring.client.api_errors import ApiError
 from mooring.client.controller import Context, Controller
-from mooring.client.errors import ApiError
 from mooring.client.port import PatchType
 from mooring.sandbox.controllers.placement import index_by_node, pods_on
 from mooring.sandbox.controllers.zones import Zone, Zones, zone_of

@@ -12,9 +12,9 @@ from typing import Any, Generic, TypeVar
 from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject
 from mooring.api.selectors import Selector
+from mooring.client.api_errors import ApiError, ClusterError
 from mooring.client.cache import Collection
 from mooring.client.controller import Controller
-from mooring.client.errors import ApiError, ClusterError
 from mooring.client.port import Obj, PatchType
 
 Owner = TypeVar("Owner", bound=KubeObject)

@@ -10,8 +10,8 @@ from mooring.api.meta import KubeObject
 from mooring.api.objects import Pod
 from mooring.api.selectors import Selector
 from mooring.api.times import parse_time
+from mooring.client.api_errors import ApiError
 from mooring.client.controller import Context, Controller
-from mooring.client.errors import ApiError
 from mooring.sandbox.controllers.owning import concerned, index_orphans
 
 Owner = TypeVar("Owner", bound=KubeObject)

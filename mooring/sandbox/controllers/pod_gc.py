@@ -9,8 +9,8 @@ import asyncio
 
 from mooring.api.kinds import NODES, PODS
 from mooring.api.objects import Node, Pod
+from mooring.client.api_errors import ApiError
 from mooring.client.controller import Context, Controller
-from mooring.client.errors import ApiError
 from mooring.sandbox.controllers.placement import disrupt, index_by_node, pods_on
 
 QUARANTINE = 40.0  # seconds that a node may be missing before its pods are

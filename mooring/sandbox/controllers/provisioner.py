@@ -17,8 +17,8 @@ from mooring.api.kinds import (
     STORAGE_CLASSES,
 )
 from mooring.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, TopologySelectorTerm
+from mooring.client.api_errors import ApiError
 from mooring.client.controller import Context, Controller
-from mooring.client.errors import ApiError
 from mooring.sandbox.controllers.volume_matching import (
     PROVISIONED_BY,
     SELECTED_NODE,

@@ -13,8 +13,8 @@ from mooring.api.meta import Condition
 from mooring.api.objects import Pod
 from mooring.api.selectors import Selector, compile_selector, from_map
 from mooring.api.workloads import Replicas, ReplicaSet, ReplicaSetStatus, ReplicationController
+from mooring.client.api_errors import ApiError, ClusterError
 from mooring.client.controller import Context
-from mooring.client.errors import ApiError, ClusterError
 from mooring.sandbox.controllers.deletion_order import pods_to_delete
 from mooring.sandbox.controllers.owning import Claims, controller_reference
 from mooring.sandbox.controllers.pod_controller import PodController, available_in, namespace_terminating

@@ -10,9 +10,9 @@ from mooring.api.kinds import CONTROLLER_REVISIONS
 from mooring.api.meta import ObjectMeta, Tree
 from mooring.api.selectors import Selector
 from mooring.api.workloads import ControllerRevision, DaemonSet, StatefulSet
+from mooring.client.api_errors import ApiError
 from mooring.client.cache import Collection
 from mooring.client.controller import Controller
-from mooring.client.errors import ApiError
 from mooring.sandbox.controllers.owning import Claims, controller_reference, index_orphans
 from mooring.sandbox.controllers.templates import safe_encode
 

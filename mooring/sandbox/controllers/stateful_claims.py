@@ -11,8 +11,8 @@ from mooring.api.meta import OwnerReference, Tree
 from mooring.api.objects import Pod
 from mooring.api.storage import PersistentVolumeClaim
 from mooring.api.workloads import StatefulSet
+from mooring.client.api_errors import ApiError
 from mooring.client.controller import Controller
-from mooring.client.errors import ApiError
 from mooring.client.port import PatchType
 from mooring.sandbox.controllers.owning import controller_reference, kind_of
 

@@ -11,8 +11,8 @@ from mooring.api.objects import Pod
 from mooring.api.selectors import Selector, compile_selector
 from mooring.api.storage import PersistentVolumeClaim
 from mooring.api.workloads import ControllerRevision, StatefulSet, StatefulSetStatus
+from mooring.client.api_errors import ApiError
 from mooring.client.controller import Context
-from mooring.client.errors import ApiError
 from mooring.sandbox.controllers.owning import Claims
 from mooring.sandbox.controllers.pod_controller import PodController, available_in
 from mooring.sandbox.controllers.revisions import History

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from mooring.api.kinds import NODES, PODS
 from mooring.api.objects import Node, Pod, Taint, Toleration
 from mooring.api.tolerations import NO_EXECUTE, tolerates
+from mooring.client.api_errors import ClusterError
 from mooring.client.controller import Context, Controller
-from mooring.client.errors import ClusterError
 from mooring.sandbox.controllers.placement import disrupt, index_by_node, pods_on
 
 

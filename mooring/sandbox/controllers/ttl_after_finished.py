@@ -5,8 +5,8 @@ from __future__ import annotations
 from mooring.api.jobs import Job
 from mooring.api.kinds import JOBS
 from mooring.api.times import parse_time
+from mooring.client.api_errors import ApiError
 from mooring.client.controller import Context, Controller
-from mooring.client.errors import ApiError
 
 
 class TTLAfterFinishedController(Controller):

@@ -12,8 +12,8 @@ from mooring.api.kinds import (
 )
 from mooring.api.objects import Pod
 from mooring.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from mooring.client.api_errors import ApiError
 from mooring.client.controller import Context, Controller
-from mooring.client.errors import ApiError
 from mooring.sandbox.controllers.volume_matching import (
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,

@@ -7,9 +7,9 @@ from typing import Any
 from mooring.api.kinds import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
 from mooring.api.objects import Pod
 from mooring.api.storage import PersistentVolume, PersistentVolumeClaim
+from mooring.client.api_errors import ApiError
 from mooring.client.cache import Collection
 from mooring.client.controller import Context, Controller
-from mooring.client.errors import ApiError
 from mooring.sandbox.controllers.volume_users import claims_of, index_by_claim, users_of
 
 CLAIM_PROTECTION = "kubernetes.io/pvc-protection"

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from mooring.api.kinds import NODES
 from mooring.api.meta import Tree
+from mooring.client.api_errors import ApiError
 from mooring.client.controller import Context
-from mooring.client.errors import ApiError
 from mooring.sandbox.kubelet.fleet import Fleet, Listener
 from mooring.sandbox.kubelet.heartbeats import Heartbeats
 from mooring.sandbox.kubelet.kubelets import Kubelets

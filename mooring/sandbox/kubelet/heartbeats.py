@@ -7,8 +7,8 @@ import math
 from mooring.api.kinds import LEASES, NODES
 from mooring.api.objects import Node
 from mooring.api.times import format_time
+from mooring.client.api_errors import ApiError
 from mooring.client.controller import Context, Controller
-from mooring.client.errors import ApiError
 from mooring.client.port import PatchType
 from mooring.sandbox.kubelet.fleet import Fleet
 from mooring.sandbox.kubelet.machines import completion, healthy

@@ -7,8 +7,8 @@ from typing import Any
 from mooring.api.kinds import PODS
 from mooring.api.objects import ContainerStatus, Pod
 from mooring.api.times import format_time, go_duration, parse_time
+from mooring.client.api_errors import ApiError
 from mooring.client.controller import Context, Controller
-from mooring.client.errors import ApiError
 from mooring.client.limiter import TokenBucket
 from mooring.sandbox.controllers.placement import index_by_node, pods_on
 from mooring.sandbox.kubelet import statuses

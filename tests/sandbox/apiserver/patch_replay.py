@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 import yaml
 
 from mooring.api.patches import merge_patch
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.authorization.users import IN_PROCESS, User
 from mooring.sandbox.apiserver.dispatch import handle
 from mooring.sandbox.apiserver.errors import status_tree

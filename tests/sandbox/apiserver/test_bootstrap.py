@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.bootstrap import bootstrap, bootstrap_roles
 from mooring.sandbox.apiserver.strategies.service_strategy import ADDRESSES, NODE_PORTS
 from tests.sandbox.apiserver.kit import Direct

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.patches import merge_patch
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.kinds.codec import FieldValidation
 from mooring.sandbox.apiserver.kinds.merge_keys import merging_of
 from mooring.sandbox.apiserver.kinds.types import ListOf, ObjectType, object_type

@@ -11,7 +11,7 @@ import pytest
 from mooring.api.kinds import EVENTS, NODES, PODS, ApiResource
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Node, Pod
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.client.port import Cluster
 from mooring.sandbox.apiserver import EmbeddedServer
 from mooring.sandbox.apiserver.port import EmbeddedCluster

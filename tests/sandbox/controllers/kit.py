@@ -21,9 +21,9 @@ from mooring.api import kinds
 from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject
 from mooring.api.times import format_time
+from mooring.client.api_errors import ApiError
 from mooring.client.cache import Cache
 from mooring.client.controller import Context, Controller
-from mooring.client.errors import ApiError
 from mooring.client.event_recorder import EventRecorder
 from mooring.client.port import Cluster, PatchType
 from mooring.client.virtual_time import VirtualTimeLoop

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from tests.sandbox.controllers.kit import Stage, Tree, template, workload
 
 SETTLED = 1.5  # seconds; who counts again hears of a deletion only after others did

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mooring.api.kinds import REPLICA_SETS
-from mooring.client.errors import Unreachable
+from mooring.client.api_errors import Unreachable
 from mooring.sandbox.controllers.deployment import DeploymentController
 from mooring.sandbox.controllers.deployment_history import REVISION, REVISION_HISTORY
 from mooring.sandbox.controllers.replica_set import ReplicaSetController

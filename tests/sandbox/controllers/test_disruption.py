@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.sandbox.controllers.deployment import DeploymentController
 from mooring.sandbox.controllers.disruption import DisruptionController
 from mooring.sandbox.controllers.replica_set import ReplicaSetController

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mooring.api.kinds import ApiResource
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.sandbox.controllers.garbage_collector import GarbageCollector
 from tests.sandbox.controllers.kit import Embedded, Tree, Whole, play, resource
 

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from mooring.client.api_errors import Unreachable
 from mooring.client.controller import Context
-from mooring.client.errors import Unreachable
 from mooring.sandbox.controllers import job as job_module
 from mooring.sandbox.controllers.job import JobController, OrphanedJobPods
 from mooring.sandbox.controllers.job_pods import FINALIZER

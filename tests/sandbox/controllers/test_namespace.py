@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.kinds import ApiResource
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.sandbox.controllers.every_namespace import RootCertificates, ServiceAccounts
 from mooring.sandbox.controllers.namespace import NamespaceController
 from tests.sandbox.controllers.kit import Embedded, Tree, Whole, play, template

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mooring.api.meta import Condition, ObjectMeta
 from mooring.api.objects import ContainerStatus, Pod, PodSpec, PodStatus
 from mooring.api.times import format_time
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.client.port import Cluster
 from mooring.sandbox.controllers.deletion_order import DELETION_COST, pods_to_delete
 from mooring.sandbox.controllers.replica_set import (

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mooring.api.kinds import PODS
 from mooring.api.quantity import parse
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.sandbox.controllers.deployment import DeploymentController
 from mooring.sandbox.controllers.garbage_collector import GarbageCollector
 from mooring.sandbox.controllers.replica_set import ReplicaSetController

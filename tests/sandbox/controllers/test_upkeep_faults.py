@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from mooring.client.api_errors import ApiError, Unreachable
 from mooring.client.cache import Cache
 from mooring.client.controller import Context
-from mooring.client.errors import ApiError, Unreachable
 from mooring.client.event_recorder import EventRecorder
 from mooring.client.virtual_time import VirtualTimeLoop
 from mooring.sandbox.apiserver.port import EmbeddedCluster

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.context.admission import AdmissionPlugin
 from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.errors import forbidden

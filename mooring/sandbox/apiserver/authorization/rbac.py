@@ -9,7 +9,7 @@ import msgspec
 
 from mooring.api.decode import strip_nulls
 from mooring.api.meta import KubeObject, Value
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.authorization.rules import EVERYTHING, Attributes, Rule
 from mooring.sandbox.apiserver.authorization.users import ACCOUNT, MASTERS, User
 from mooring.sandbox.apiserver.errors import forbidden, show

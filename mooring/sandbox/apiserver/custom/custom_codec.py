@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.context.resource import GroupVersionKind
 from mooring.sandbox.apiserver.custom.custom_metadata import sift_embedded, sift_metadata
 from mooring.sandbox.apiserver.custom.pruning import drop_nulls, fill_in, prune

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from mooring.api.errors import child
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.custom.definition_names import dns_1035_label
 from mooring.sandbox.apiserver.custom.schema import Schema
 from mooring.sandbox.apiserver.errors import Cause, bad_request, invalid_value, required, show

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Final
 from urllib.parse import unquote
 
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.authorization.rules import Attributes
 from mooring.sandbox.apiserver.authorization.users import ACCOUNT, User, service_account
 from mooring.sandbox.apiserver.context.api import Api

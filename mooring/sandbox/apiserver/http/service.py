@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.accounts import user_of
 from mooring.sandbox.apiserver.authorization.users import User
 from mooring.sandbox.apiserver.context.api import Api

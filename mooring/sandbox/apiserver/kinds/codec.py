@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.errors import bad_request
 from mooring.sandbox.apiserver.kinds.decode_errors import duplicate_fields, mismatch, parse, unknown_fields
 from mooring.sandbox.apiserver.kinds.sieve import Sieve, sieve_of

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.context.resource import GroupVersionKind
 from mooring.sandbox.apiserver.errors import bad_request
 from mooring.sandbox.apiserver.fields.configuration_errors import problems

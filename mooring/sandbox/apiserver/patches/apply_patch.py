@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from mooring.api.patches import merge_patch
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.client.port import PatchType
 from mooring.sandbox.apiserver.errors import bad_request
 from mooring.sandbox.apiserver.fields.go_text import go_value, json_name

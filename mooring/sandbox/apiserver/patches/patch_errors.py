@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.errors import bad_request, invalid, invalid_value
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from mooring.api.meta import LabelSelector
 from mooring.api.selectors import SelectorError, compile_selector
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.context.options import DeleteOptions, WriteOptions
 from mooring.sandbox.apiserver.context.resource import Resource
 from mooring.sandbox.apiserver.context.write import Write

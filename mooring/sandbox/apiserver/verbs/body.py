@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.context.resource import GroupVersionKind, Registry
 from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.errors import bad_request, unsupported_media_type

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.client.port import PatchType
 from mooring.sandbox.apiserver.context.options import WriteOptions
 from mooring.sandbox.apiserver.context.write import Write

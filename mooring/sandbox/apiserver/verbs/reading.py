@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.context.api import Api
 from mooring.sandbox.apiserver.context.options import ListOptions
 from mooring.sandbox.apiserver.context.resource import Resource

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from mooring.api.patches import merge_patch
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.client.port import PatchType
 from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.kinds.codec import Codec

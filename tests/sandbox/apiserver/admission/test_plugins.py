@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mooring.api.kinds import NODES, PODS
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver import EmbeddedServer
 from mooring.sandbox.apiserver.context.admission import Admission, AdmissionPlugin
 from mooring.sandbox.apiserver.context.write import Write

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from tests.sandbox.apiserver.kit import Direct, pod
 
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.api.go_regexp import PatternError, compile_pattern
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.custom.formats import format_of
 from mooring.sandbox.apiserver.custom.pruning import drop_nulls, fill_in, prune
 from mooring.sandbox.apiserver.custom.schema import Schema

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from tests.sandbox.apiserver.custom.scenes import (
     CREW,
     DEFINITIONS,

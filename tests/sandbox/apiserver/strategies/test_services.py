@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.strategies.service_strategy import ADDRESSES, NODE_PORTS
 from tests.sandbox.apiserver.kit import Direct
 

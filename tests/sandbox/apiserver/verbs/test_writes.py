@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.verbs.request import ObjectAnswer
 from tests.sandbox.apiserver.kit import Direct, pod
 
