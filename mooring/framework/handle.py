@@ -11,7 +11,6 @@ from mooring.framework.nodes import NodeInfo, Nodes
 from mooring.framework.pod import PodInfo
 
 Obj = TypeVar("Obj", bound=KubeObject)
-Obj_co = TypeVar("Obj_co", bound=KubeObject, covariant=True)
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -25,25 +24,13 @@ class Snapshot(Protocol):
     def pods(self) -> Iterator[PodInfo]: ...
 
 
-class Changes(Protocol[Obj_co]):
-    """What happened to the objects of a kind."""
-
-    def take(self) -> Sequence[tuple[Obj_co | None, Obj_co | None]]:
-        """Return the changes since the last call, oldest first: the object before and after, or None."""
-        ...
-
-
 class Listers(Protocol):
     """The other objects the scheduler watches: claims, volumes, services, budgets, namespaces and so on."""
 
     def get(self, kind: type[Obj], name: str, namespace: str = "") -> Obj | None: ...
     def list(self, kind: type[Obj], namespace: str | None = None) -> Sequence[Obj]: ...
     def version(self, kind: type[KubeObject]) -> int:
-        """Changes whenever an object of this kind does; compare it to know whether to look again."""
-        ...
-
-    def changes(self, kind: type[Obj]) -> Changes[Obj]:
-        """Follow the objects of a kind from now on; those that are there already come first, as additions."""
+        """Return a number that changes whenever an object of this kind does."""
         ...
 
 

@@ -103,7 +103,7 @@ class Status:
 
 SUCCESS = Status(Code.SUCCESS)
 SKIP = Status(Code.SKIP)
-SKIP_SHAPE = Status(Code.SKIP)  # told from SKIP by identity
+SKIP_SHAPE = Status(Code.SKIP)  # distinguished from SKIP by identity
 
 
 def unschedulable(*reasons: str, not_before: float | None = None) -> Status:

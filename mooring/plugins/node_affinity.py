@@ -116,7 +116,7 @@ class NodeAffinity(Plugin[NodeAffinityArgs]):
         if added is not None and not any(term.matches(new.metadata.labels, new.name) for term in added):
             return Hint.SKIP
         if not _matches(pod.spec, new):
-            # Of a term that cannot be read nobody knows what it would match: kube-scheduler retries.
+            # What an invalid term would match is unknown: kube-scheduler retries.
             return Hint.QUEUE if _selected(pod.spec, new) and _unreadable(pod.spec) else Hint.SKIP
         return Hint.QUEUE if old is None or not _matches(pod.spec, old) else Hint.SKIP
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
+from mooring.api.meta import KubeObject
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.handle import Client, Handle, Snapshot
+from mooring.framework.handle import Client, Handle, Listers, Snapshot
 from mooring.framework.pod import PodInfo
 from mooring.runtime.engine_nodes import EngineNode, EngineNodes
 from mooring.runtime.extender import Extender
 from mooring.runtime.filtering import Answer
 
+Obj = TypeVar("Obj", bound=KubeObject)
+Obj_co = TypeVar("Obj_co", bound=KubeObject, covariant=True)
 Shared = TypeVar("Shared")
 
 
@@ -26,11 +29,29 @@ class EngineSnapshot(Snapshot, Protocol):
         ...
 
 
+class ObjectChanges(Protocol[Obj_co]):
+    """Changes of the objects of one kind."""
+
+    def take(self) -> Sequence[tuple[Obj_co | None, Obj_co | None]]:
+        """Return the changes since the last call, oldest first: the object before and after, or None."""
+        ...
+
+
+class EngineListers(Listers, Protocol):
+    """The objects that the scheduler watches, and their changes."""
+
+    def changes(self, kind: type[Obj]) -> ObjectChanges[Obj]:
+        """Follow the objects of a kind. Existing objects come first, as additions."""
+        ...
+
+
 class EngineHandle(Handle, Protocol):
     """The whole Handle, including the parts that are not in the contract."""
 
     @property
     def snapshot(self) -> EngineSnapshot: ...
+    @property
+    def listers(self) -> EngineListers: ...
     @property
     def extenders(self) -> Iterable[Extender]:
         """The configured extenders, in the order in which they are called."""

@@ -43,7 +43,7 @@ class Observer:
         self.timer = timer
         self.sample_every = sample_every
 
-    # ---- asked at start-up, so that little is left to do when it happens
+    # ---- called once, for functions that are then called often
 
     def scheduled(self, profile: str, points: Points) -> Scheduled:
         """Return the callback for pods that passed these points and were bound."""
@@ -61,7 +61,7 @@ class Observer:
         """Return the callback for results of a queueing hint: "Queue", "QueueSkip" or "Error"."""
         return _ignore
 
-    # ---- told when it happens
+    # ---- called when it happens
 
     def broken_off(
         self, profile: str, points: Points, laps: Laps, code: Code, state: EngineState | None

@@ -255,7 +255,7 @@ class Scoring:
         """Keep scores that need not be normalised; they, weighted."""
         runner = column.runner
         if outside_range(scores):
-            # Rows that did not pass the filters may have any score: nobody looks at it.
+            # Rows that did not pass the filters may have any score: it is not used.
             runner.check_range(scores[cycle.feasible[rows]])
         if runner.weight != 1:
             scores = scores * runner.weight

@@ -19,7 +19,7 @@ from mooring.testing.configuration import PluginArgs
 from mooring.testing.subject import Subject, cluster_for
 
 _BINDING = ("pre_bind", "bind", "post_bind")
-_SILENT = ("unreserve", "post_bind")  # whose answers nobody reads
+_SILENT = ("unreserve", "post_bind")  # whose answers are ignored
 _CHECKS: dict[str, Callable[[Place, object], object]] = {
     "pre_filter": check_pre_filter,
     "post_filter": check_post_filter,

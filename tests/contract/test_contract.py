@@ -37,7 +37,7 @@ def test_signatures_of_the_contract_mention_only_exported_types() -> None:
 
 def _mentioned(module: ModuleType) -> list[tuple[str, str, Any]]:
     """The types of ours that annotations of exported names mention: owner, word and type."""
-    found = []
+    mentions = []
     for name in module.__all__:
         value = getattr(module, name)
         if not inspect.isclass(value) and not inspect.isfunction(value):
@@ -49,16 +49,17 @@ def _mentioned(module: ModuleType) -> list[tuple[str, str, Any]]:
             for word in set(re.findall(r"[A-Za-z_]\w*", annotation)):
                 mentioned = namespace.get(word)
                 if _is_ours(mentioned):
-                    found.append((name, word, mentioned))
-    return found
+                    mentions.append((name, word, mentioned))
+    return mentions
 
 
 def _is_ours(value: Any) -> bool:
     """Whether it is a class of ours other than a Kubernetes object, or an alias."""
-    if value is None or isinstance(value, TypeVar | ModuleType) or type(value).__module__ == "typing":
-        return False
-    module = value.__module__ if inspect.isclass(value) else ""
-    return not module or (module.startswith("mooring.") and not module.startswith("mooring.api."))
+    if inspect.isclass(value):
+        module = value.__module__
+        return module.startswith("mooring.") and not module.startswith("mooring.api.")
+    from_typing = isinstance(value, TypeVar) or type(value).__module__ == "typing"
+    return value is not None and not from_typing and not isinstance(value, ModuleType)
 
 
 def _annotations(value: Any) -> list[str]:

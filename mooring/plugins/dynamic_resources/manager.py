@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from mooring.api.devices import DeviceClass, ResourceSlice
-from mooring.framework.handle import Listers
 from mooring.plugins.dynamic_resources.device_selectors import Selectors
 from mooring.plugins.dynamic_resources.extended_resources import ResourceClasses
 from mooring.plugins.dynamic_resources.inventory import Inventory
@@ -13,12 +12,13 @@ from mooring.plugins.dynamic_resources.plan import Plans
 from mooring.plugins.dynamic_resources.search import World
 from mooring.plugins.dynamic_resources.tracker import ClaimTracker
 from mooring.plugins.dynamic_resources.verdicts import Codes, VerdictCache
+from mooring.runtime.engine_handle import EngineListers
 
 
 class DeviceManager:
     """One for each scheduler."""
 
-    def __init__(self, listers: Listers) -> None:
+    def __init__(self, listers: EngineListers) -> None:
         self._listers = listers
         self._slices = listers.changes(ResourceSlice)
         self._classes_version: int | None = None

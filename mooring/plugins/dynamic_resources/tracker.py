@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mooring.api.devices import DeviceResult, ResourceClaim
-from mooring.framework.handle import Changes, Listers
 from mooring.plugins.dynamic_resources.inventory import Inventory
 from mooring.plugins.dynamic_resources.usage import Usage
+from mooring.runtime.engine_handle import EngineListers, ObjectChanges
 
 _NOTHING: Sequence[DeviceResult] = ()
 
@@ -16,10 +16,10 @@ class ClaimTracker:
     """Three layers, the later ones on top: claims as the API server has them, claims as it answered our
     writes (until it is seen to have something newer), and allocations that are still to be written."""
 
-    def __init__(self, listers: Listers, inventory: Inventory) -> None:
+    def __init__(self, listers: EngineListers, inventory: Inventory) -> None:
         self._listers = listers
         self._inventory = inventory
-        self._feed: Changes[ResourceClaim] = listers.changes(ResourceClaim)
+        self._feed: ObjectChanges[ResourceClaim] = listers.changes(ResourceClaim)
         self._assumed: dict[str, ResourceClaim] = {}  # by key
         self._in_flight: dict[str, tuple[ResourceClaim, int]] = {}  # by uid, with how many share it
         self._held: dict[str, Sequence[DeviceResult]] = {}  # by uid: what counts as in use

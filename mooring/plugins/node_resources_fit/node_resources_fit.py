@@ -105,7 +105,7 @@ class Aligned:
         self._hopeless = 2 << len(needed.names)
         optional = [1 + resources.index(name) for name in needed.optional if name in resources]
         self._optional = [i for i, (place, _, _) in enumerate(self._each) if place in optional]
-        # What the table has no line for nobody offers, so that no node can be made to fit.
+        # No node has a resource without a line in the table, so preemption cannot help.
         missing = [
             i for i, name in enumerate(needed.names) if i not in present and name not in needed.optional
         ]

@@ -123,5 +123,5 @@ def _of_class(listers: Listers, claim: PersistentVolumeClaim) -> Attachment | No
         if not plugin.migrated:
             return None
         driver = plugin.driver
-    # No volume is called like that, so it is told apart from every volume that exists.
+    # No volume has such a name, so it differs from every volume that exists.
     return Attachment(driver, f"\0{claim.key}") if driver else None

@@ -70,7 +70,7 @@ class ByDomain(Contribution):
         self.codes += 1
         # Nodes without the label and nodes where it is empty are one domain.
         self._blank = values.index("") + 1 if "" in values else 0
-        # The code that a row's pods count for; 0 is nobody's.
+        # The code that a row's pods count for; 0 is unused.
         self._counted_for = np.where(eligible, np.where(ids < 0, self._blank, self.codes), 0)
         self._sums = self._add_up()
 

@@ -43,7 +43,7 @@ from mooring.plugins.volumes.migration import MIGRATED_PLUGINS
 from mooring.runtime.engine_nodes import EngineNodes, engine_nodes
 from mooring.runtime.runners import PluginError
 
-# What is read to find volumes, besides the nodes, the pod's claims and what is assumed.
+# What is read to find volumes, in addition to the nodes, the pod's claims and what is assumed.
 _READ = (PersistentVolume, StorageClass, CSINode, CSIDriver, CSIStorageCapacity)
 
 
