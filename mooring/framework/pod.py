@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import inf
 from typing import Any
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -142,22 +143,21 @@ def _matches_requests(status: ContainerStatus, requests: ResourceList | None) ->
 
 
 class Shapes:
-    """The shapes in use, so that equal pods find the same one."""
+    """The shapes in use, so that equal pods find the same one; others are forgotten."""
 
-    __slots__ = ("_by_key", "_limit")
+    __slots__ = ("_by_key",)
 
-    def __init__(self, limit: int = 65_536) -> None:
-        self._by_key: dict[bytes, Shape] = {}
-        self._limit = limit
+    def __init__(self) -> None:
+        self._by_key: WeakValueDictionary[bytes, Shape] = WeakValueDictionary()
+
+    def __len__(self) -> int:
+        return len(self._by_key)
 
     def of(self, pod: Pod) -> Shape:
         key = Shape.key_of(pod)
         shape = self._by_key.get(key)
         if shape is None:
-            shape = Shape(pod)
-            if len(self._by_key) >= self._limit:  # forget the oldest: sharing is an economy, not a need
-                del self._by_key[next(iter(self._by_key))]
-            self._by_key[key] = shape
+            shape = self._by_key[key] = Shape(pod)
         return shape
 
 

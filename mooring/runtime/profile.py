@@ -96,6 +96,7 @@ class Profile:
 
     CACHE_BYTES = 256 << 20  # for shape caches, estimated at BYTES_PER_ROW for each row of the table
     BYTES_PER_ROW = 160
+    MOST_CACHES = 1024
 
     def __init__(
         self,
@@ -155,7 +156,8 @@ class Profile:
         cache = ShapeCache(self)
         if self.reuse:
             caches[shape] = cache
-            room = max(16, self.CACHE_BYTES // (self.BYTES_PER_ROW * max(rows, 1)))
+            by_size = self.CACHE_BYTES // (self.BYTES_PER_ROW * max(rows, 1))
+            room = max(16, min(by_size, self.MOST_CACHES))
             while len(caches) > room:
                 del caches[next(iter(caches))]
         return cache

@@ -16,13 +16,14 @@ from mooring.state.columns import ChangeLog, Column
 class Counter:
     """The number of pods per row that match one predicate, kept as pods come and go."""
 
-    __slots__ = ("column", "live", "log", "predicate", "used")
+    __slots__ = ("column", "live", "log", "predicate", "readers", "used")
 
     def __init__(self, predicate: PodPredicate, capacity: int) -> None:
         self.predicate = predicate
         self.column = Column(capacity, np.int64)
         self.log = ChangeLog()
         self.live = True  # False once the table dropped it as unused
+        self.readers = 0  # how many TableRowCounts follow it
         self.used = 0  # when it was last asked for, in the table's count of requests
 
     def add(self, row: int, count: int) -> None:
@@ -36,9 +37,10 @@ Matches = list[tuple[Counter, int]]
 
 class Counters:
     """All counters of a table. A counter is created when a predicate is first used, from the existing
-    pods, and dropped when there are many and it was not used for long."""
+    pods, and dropped when nothing follows it any more, or when there are too many."""
 
     LIMIT = 4096
+    SPARE = 256  # how many of the last requests keep a counter that nothing follows
 
     def __init__(self) -> None:
         self._counters: dict[PodPredicate, Counter] = {}
@@ -49,6 +51,7 @@ class Counters:
         self.running: dict[Shape, dict[int, int]] = {}
         self.terminating: dict[Shape, dict[int, int]] = {}
         self._requests = 0
+        self._drop_at = self.SPARE
 
     def columns(self) -> list[Column]:
         return [counter.column for counter in self._ordered]
@@ -109,7 +112,7 @@ class Counters:
         return counter
 
     def _make(self, predicate: PodPredicate, capacity: int) -> Counter:
-        if len(self._ordered) >= self.LIMIT:
+        if len(self._ordered) >= self._drop_at:
             self._drop_unused()
         counter = Counter(predicate, capacity)
         groups = (self.running, self.terminating) if predicate.count_terminating else (self.running,)
@@ -125,7 +128,11 @@ class Counters:
         return counter
 
     def _drop_unused(self) -> None:
-        keep = sorted(self._ordered, key=lambda counter: counter.used)[len(self._ordered) // 2 :]
+        recent = self._requests - self.SPARE
+        keep = [counter for counter in self._ordered if counter.readers or counter.used > recent]
+        if len(keep) >= self.LIMIT:
+            keep = sorted(keep, key=lambda counter: counter.used)[len(keep) // 2 :]
+        self._drop_at = min(self.LIMIT, 2 * len(keep) + self.SPARE)
         for counter in self._ordered:
             counter.live = False
         for counter in keep:
@@ -154,8 +161,12 @@ class TableRowCounts:
         self._find = find
         self._load(rows)
 
+    def __del__(self) -> None:
+        self._counter.readers -= 1
+
     def _load(self, rows: int) -> None:
         self._counter = self._find()
+        self._counter.readers += 1
         self._position = self._counter.log.position
         self.counts: IntArray = self._counter.column.data[:rows].copy()
         self.changed: dict[int, int] | None = None
@@ -168,6 +179,7 @@ class TableRowCounts:
             return False
         rows = counter.log.since(self._position) if counter.live else None
         if rows is None:
+            counter.readers -= 1
             self._load(len(self.counts))
             return True
         self._position = position

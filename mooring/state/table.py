@@ -52,7 +52,6 @@ class NodeTable:
         self.node_log = ChangeLog()
         self.pod_log = ChangeLog()
         self.node_version = 0
-        self._vectors: dict[Shape, IntArray] = {}
         self.carried_terms: list[AffinityTerm] = []
         self._carried: set[AffinityTerm] = set()
         self._compact_terms_at = 1024
@@ -104,12 +103,13 @@ class NodeTable:
 
     def _write(self, info: NodeRow, allocatable: dict[str, int]) -> None:
         node, row = info.node, info.row
-        lines = [(self._line(name), amount) for name, amount in allocatable.items()]
+        self._add_resources(allocatable)
         given = self.amounts.data[: pods_line(len(self.amounts.data)), row]
         given[:] = 0
         # An API server stores no negative amounts; from a file they count as none.
         given[ALLOWED_PODS] = max(0, allocatable.get("pods", 0))
-        for line, amount in lines:
+        for name, amount in allocatable.items():
+            line = self.resource_index.get(name)
             if line is not None:
                 given[1 + line] = max(0, amount)
         self.unschedulable.data[row] = node.spec.unschedulable
@@ -216,30 +216,30 @@ class NodeTable:
 
     def vector(self, shape: Shape) -> IntArray:
         """What one pod of a shape adds to a node's amounts."""
-        vector = self._vectors.get(shape)
+        vector: IntArray | None = shape.derived.get(self)
         if vector is None or len(vector) != len(self.amounts.data):
-            lines = [(self._line(name), amount) for name, amount in shape.used.items()]
+            self._add_resources(shape.used)
             vector = np.zeros(len(self.amounts.data), np.int64)
             taken = vector[pods_line(len(vector)) :]
             taken[0] = 1
             taken[NONZERO] = shape.nonzero_used
-            for line, amount in lines:
+            for name, amount in shape.used.items():
+                line = self.resource_index.get(name)
                 if line is not None:
                     taken[1 + line] = amount
-            if len(self._vectors) > 100_000:
-                self._vectors.clear()
-            self._vectors[shape] = vector
+            shape.derived[self] = vector
         return vector
 
-    def _line(self, resource: str) -> int | None:
-        """The line of a resource, made when it first appears; None for names that are not tracked."""
-        line = self.resource_index.get(resource)
-        if line is None and amounts.is_scalar(resource):
-            line = self.resource_index[resource] = len(self.resources)
-            self.resources.append(resource)
-            half = pods_line(len(self.amounts.data))
-            self.amounts.insert_lines((half, 2 * half))
-        return line
+    def _add_resources(self, names: Iterable[str]) -> None:
+        """Add lines for the resources that have none yet, all at once."""
+        added = [name for name in names if name not in self.resource_index and amounts.is_scalar(name)]
+        if not added:
+            return
+        for name in added:
+            self.resource_index[name] = len(self.resources)
+            self.resources.append(name)
+        half, count = pods_line(len(self.amounts.data)), len(added)
+        self.amounts.insert_lines((*[half] * count, *[2 * half] * count))
 
     # ---- counts
 
