@@ -196,7 +196,8 @@ class FakeCluster:
         while not watch.items or watch.stalled:
             watch.wake.clear()
             try:
-                await asyncio.wait_for(watch.wake.wait(), BOOKMARK_EVERY)
+                async with asyncio.timeout(BOOKMARK_EVERY):  # wait_for of Python 3.11 may lose a cancellation
+                    await watch.wake.wait()
             except TimeoutError:
                 watch.items.append(("BOOKMARK", {"metadata": {"resourceVersion": str(self.revision)}}))
         return watch.items.popleft()
