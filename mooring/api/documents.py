@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 import yaml
 
-MOST_VALUES = 5_000_000
+MOST_VALUES = 500_000
 """Values of one document once its aliases are expanded."""
 MOST_LEVELS = 500
 """Levels of nesting. Kubernetes' own objects have about twenty."""
