@@ -14,6 +14,7 @@ from tests.cli.test_up import Up, needs_kubectl
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 @needs_kubectl
 def test_from_installing_to_a_pod_placed_by_a_plugin(tmp_path: Path) -> None:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)

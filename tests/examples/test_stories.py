@@ -12,6 +12,7 @@ from tests.cli.test_up import needs_kubectl, running
 from tests.examples.stories import STORIES, Teller
 
 
+@pytest.mark.slow
 @needs_kubectl
 @pytest.mark.parametrize("story", STORIES)
 def test_the_story(tmp_path: Path, story: str) -> None:
