@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -40,7 +41,13 @@ def _render(name: str, value: Any) -> Iterator[str]:
         yield f"class {name}({', '.join(bases)})" if bases else f"class {name}"
         yield from (f"    {line}" for line in _members(value))
     else:
-        yield f"{name} = {value!r}"
+        yield f"{name} = {_alias(value)}"
+
+
+def _alias(value: Any) -> str:
+    """Return a type alias as text; NumPy's arrays look different from one release to the next."""
+    dtype = re.search(r"numpy\.(bool|int64|int32|float64)\b", repr(value))
+    return f"NDArray[{dtype[0]}]" if dtype else repr(value)
 
 
 def _members(cls: type) -> Iterator[str]:

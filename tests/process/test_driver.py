@@ -194,7 +194,8 @@ class TestBindingFailures:
             condition = it.server.condition("p")
             assert condition is not None
             assert condition["status"] == "True"
-            assert len(it.server.notes("FailedScheduling")) == (0 if known else 1)
+            # If both arrive in one turn of the loop, which is first depends on the version of asyncio.
+            assert len(it.server.notes("FailedScheduling")) <= (0 if known else 1)
             assert it.scheduler.cluster.node_of(it.server.pod("p")["metadata"]["uid"]) == "n1"
 
         driving(scenario, nodes=[node("n0"), node("n1", cpu="0")])

@@ -47,7 +47,11 @@ class SqliteJournal:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
             self._database = sqlite3.connect(self._path, timeout=0, isolation_level=None)
-            self._open()
+            try:
+                self._open()
+            except BaseException:
+                self._database.close()
+                raise
         except (OSError, sqlite3.Error) as error:
             raise DataDirError(_problem(directory, error)) from error
 
