@@ -54,5 +54,9 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         future.add_done_callback(self._back_from_thread)
         return future
 
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        """Wait until the threads end. A timeout would expire at once, since time jumps to it."""
+        await super().shutdown_default_executor()
+
     def _back_from_thread(self, _: asyncio.Future[Any]) -> None:
         self._jumping.in_threads -= 1

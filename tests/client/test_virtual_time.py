@@ -55,6 +55,22 @@ def test_time_stands_still_while_a_thread_works() -> None:
     assert run(main()) == 0
 
 
+def test_closing_the_loop_waits_for_a_thread_that_is_no_longer_awaited() -> None:
+    started, release, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def work() -> None:
+        started.set()
+        release.wait(0.05)
+        ended.set()
+
+    async def main() -> None:
+        asyncio.get_running_loop().run_in_executor(None, work).cancel()
+        started.wait(5)
+
+    run(main())
+    assert ended.is_set()
+
+
 def test_sockets_work_as_ever() -> None:
     async def main() -> bytes:
         loop = asyncio.get_running_loop()
