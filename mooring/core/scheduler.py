@@ -380,8 +380,9 @@ class Scheduler:
             self._undo(held.cycle)
             self.queue.done(uid)
 
-    def binding_finished(self, cycle: BindingCycle, status: Status) -> None:
-        """A driver reports how a binding cycle went."""
+    def binding_finished(self, cycle: BindingCycle, status: Status, *, bound_elsewhere: bool = False) -> None:
+        """A driver reports how a binding cycle went; `bound_elsewhere`: another scheduler has bound the pod,
+        although that may not have been seen yet."""
         pod = cycle.pod
         if status.ok:
             note = f"Successfully assigned {pod.key} to {cycle.node_name}"
@@ -393,7 +394,7 @@ class Scheduler:
         self._undo(cycle)
         self.queue.move_all(ASSIGNED_POD_DELETE, pod, None)
         decision = self._late(cycle)
-        self._fail(cycle.queued, status, "", decision)
+        self._fail(cycle.queued, status, "", decision, bound_elsewhere=bound_elsewhere)
         self._keep(cycle, decision)
 
     def _tell_scheduled(self, stopwatch: Stopwatch, cycle: BindingCycle) -> None:
@@ -450,6 +451,8 @@ class Scheduler:
         nominate: str | None,
         decision: Decision,
         diagnosis: Diagnosis | None = None,
+        *,
+        bound_elsewhere: bool = False,
     ) -> None:
         """Put the pod back, and say why it was not scheduled."""
         reason = UNSCHEDULABLE if status.rejected else SCHEDULER_ERROR
@@ -467,23 +470,17 @@ class Scheduler:
             queued.refused_by(
                 diagnosis.unschedulable_plugins, diagnosis.pending_plugins, diagnosis.not_before()
             )
-        self._requeue(queued)
         current = self.intake.pod(queued.pod.uid)
-        if current is None or current.node_name:
-            return  # gone, or bound by another: that it did not get there by us is of no interest
+        if current is None or current.node_name or bound_elsewhere:
+            self.queue.done(queued.pod.uid)
+            return  # gone, or bound by another: a condition written now would hide the binding
+        queued.pod = current
+        self.queue.add_unschedulable_if_not_present(queued, self.clock())
         if nominate is not None:
             self.queue.nominator.add(current, nominate)
         note = truncate_note(status.message)
         self.effects.append(EmitEvent(current, "Warning", "FailedScheduling", "Scheduling", note))
         self._patch_condition(current, reason, status.message, nominate)
-
-    def _requeue(self, queued: QueuedPodInfo) -> None:
-        current = self.intake.pod(queued.pod.uid)
-        if current is None or current.node_name:
-            self.queue.done(queued.pod.uid)
-            return
-        queued.pod = current
-        self.queue.add_unschedulable_if_not_present(queued, self.clock())
 
     def _patch_condition(self, pod: PodInfo, reason: str, message: str, nominate: str | None) -> None:
         known = next((c for c in pod.status.conditions if c.type == "PodScheduled"), None)

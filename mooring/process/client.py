@@ -27,6 +27,13 @@ class NotLeadingError(Exception):
     """Another replica may be scheduling by now."""
 
 
+class BoundElsewhereError(ApiError):
+    """Another scheduler has bound the pod to another node."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(409, "Conflict", message)
+
+
 class _Target(msgspec.Struct, rename="camel"):
     name: str
     kind: str = "Node"
@@ -78,9 +85,12 @@ class LiveClient:
         try:
             await self._cluster.post(PODS, pod.name, "binding", body, pod.namespace)
         except ApiError as refusal:
-            # An earlier request, of which there was no answer, may have taken effect after all.
-            if not (refusal.conflict and await self._on(pod) == body.target.name):
+            where = await self._on(pod) if refusal.conflict else ""
+            if not where:
                 raise
+            # An earlier request, of which there was no answer, may have taken effect after all.
+            if where != body.target.name:
+                raise BoundElsewhereError(refusal.message) from refusal
 
     async def _bind_when_reachable(self, pod: PodInfo, body: _Binding, failure: ClusterError) -> None:
         node_name = body.target.name
@@ -95,7 +105,7 @@ class LiveClient:
                 if not where:
                     await self._post_binding(pod, body)
                 elif where != node_name:
-                    raise ApiError(409, "Conflict", f'pod {pod.name} is already assigned to node "{where}"')
+                    raise BoundElsewhereError(f'pod {pod.name} is already assigned to node "{where}"')
                 return
             except ClusterError as again:
                 if not self._may_recover(again):

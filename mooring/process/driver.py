@@ -31,7 +31,7 @@ from mooring.core.scheduler import Scheduler
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Code, Status
 from mooring.process.aside import Aside
-from mooring.process.client import LiveClient
+from mooring.process.client import BoundElsewhereError, LiveClient
 from mooring.process.logs import failed, verbose
 from mooring.process.status_writer import StatusWriter
 
@@ -262,7 +262,8 @@ class Driver:
             stopping = Status(Code.ERROR, "the scheduler is stopping")
             self._do(partial(self.scheduler.binding_finished, cycle, stopping))
             raise
-        self._do(partial(self.scheduler.binding_finished, cycle, status))
+        elsewhere = isinstance(status.exception, BoundElsewhereError)
+        self._do(partial(self.scheduler.binding_finished, cycle, status, bound_elsewhere=elsewhere))
         pod, node_name = cycle.pod.key, cycle.node_name
         if status.ok:
             verbose(

@@ -114,6 +114,16 @@ class FakeCluster:
         for watch in self.watches:
             watch.cut()
 
+    def stall_watches(self) -> None:
+        """Send nothing until `resume_watches`."""
+        for watch in self.watches:
+            watch.stall()
+
+    def resume_watches(self) -> None:
+        for watch in self.watches:
+            watch.stalled = False
+            watch.wake.set()
+
     def asked(self, verb: str) -> list[str]:
         return [detail for asked, detail in self.requests if asked == verb]
 

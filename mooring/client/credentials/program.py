@@ -44,7 +44,8 @@ async def run_program(
     except BaseException:
         _end(process, interactive)
         with suppress(TimeoutError):  # do not wait for other processes that keep its pipes open
-            await asyncio.wait_for(_finish(process, interactive), _END_IN)
+            async with asyncio.timeout(_END_IN):  # `wait_for` of Python 3.11 may drop a cancellation
+                await _finish(process, interactive)
         raise
     if len(printed.output) > LARGEST_OUTPUT:
         raise OverflowError
