@@ -1,4 +1,4 @@
-"""Scores by groups of nodes, for a default plugin whose scores depend on pods elsewhere."""
+"""Shortcuts for default plugins whose scores depend on more than a node: by groups of nodes, by shape."""
 
 from __future__ import annotations
 
@@ -29,9 +29,21 @@ def scores_groups(cls: type[Plugin]) -> bool:
     score alike. The plugin implements those two as well, with equal answers. A subclass that overrides one of
     them but not score_groups is not called through the inherited one.
     """
-    return hasattr(cls, "score_groups") and all(
-        _depth(cls, "score_groups") <= _depth(cls, method)
-        for method in ("score", "score_nodes", "normalize_score")
+    return _speaks_for_scores(cls, "score_groups")
+
+
+def scores_by_shape(cls: type[Plugin]) -> bool:
+    """Whether to call a plugin's scores_shape(pod) -> bool: can pods of this shape get any score but 0?
+
+    For a plugin without a cache key that has nothing to say of most pods. It is called once for a shape.
+    """
+    return _speaks_for_scores(cls, "scores_shape")
+
+
+def _speaks_for_scores(cls: type[Plugin], hook: str) -> bool:
+    """Whether no subclass overrides how scores are computed without overriding the hook, too."""
+    return hasattr(cls, hook) and all(
+        _depth(cls, hook) <= _depth(cls, method) for method in ("score", "score_nodes", "normalize_score")
     )
 
 

@@ -157,7 +157,7 @@ class Scoring:
         self._mark = None
         skipped = state.skip_score
         if changes.any is EVERY or (skipped is not self._skipped and skipped != self._skipped):
-            self._start(skipped, len(nodes))
+            self._start(skipped, pod, len(nodes))
             changes.everything()
         all_feasible, same_rows = len(candidates) == len(feasible), feasible is self._feasible
         cycle = _Cycle(state, pod, feasible, candidates, all_feasible, same_rows, changes)
@@ -180,19 +180,20 @@ class Scoring:
                 self._add_up_on(few_or_many((self._feasible != feasible).nonzero()[0]), cycle)
         self._mark, self._feasible = changes.until, feasible
 
-    def _start(self, skipped: frozenset[str], length: int) -> None:
+    def _start(self, skipped: frozenset[str], pod: PodInfo, length: int) -> None:
         self._skipped = skipped
         self._feasible = np.zeros(length, np.bool_)
         runners = [runner for runner in self._runners if runner.name not in skipped]
         self._lines = np.zeros((len(runners), length), np.int64)
         self.columns = columns = [ScoreColumn(r, line) for r, line in zip(runners, self._lines, strict=True)]
         self._by_nodes = [c for c in columns if c.runner.cache_key in (CacheKey.NODE, CacheKey.ALL_NODES)]
-        self._uncached = [c for c in columns if c.runner.cache_key is CacheKey.NONE]
+        silent = [c for c in columns if not c.runner.scores_shape(pod)]  # they stay at 0
+        self._uncached = [c for c in columns if c.runner.cache_key is CacheKey.NONE and c not in silent]
         # Scores that are to be normalised follow from those of other nodes, too.
         self._by_amounts = [
             c for c in columns if c.runner.cache_key is CacheKey.RESOURCES and not c.runner.normalizes
         ]
-        others = (*self._by_nodes, *self._uncached, *self._by_amounts)
+        others = (*self._by_nodes, *self._uncached, *self._by_amounts, *silent)
         self._by_pods = [c for c in columns if c not in others]
         self._answers_by_amounts = ByAmounts()
         if self._feasible_only:

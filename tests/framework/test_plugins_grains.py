@@ -218,3 +218,41 @@ def test_a_score_may_be_any_kind_of_integer() -> None:
     cluster.schedule()
     scores = cluster.decision("pod").scores
     assert (scores["One"].raw, scores["Two"].raw) == ([7], [8])
+
+
+class OfSomeShapes(Table):
+    """Scores pods only if they are labelled, and says so in advance."""
+
+    asked = 0
+
+    def score_nodes(self, state: Any, pod: Any, nodes: Any) -> Any:
+        OfSomeShapes.asked += 1
+        return super().score_nodes(state, pod, nodes) if "scored" in pod.labels else np.zeros(len(nodes), int)
+
+    def normalize_score(self, state: Any, pod: Any, scores: Any, nodes: Any) -> Any:
+        return scores
+
+    def scores_shape(self, pod: Any) -> bool:
+        return "scored" in pod.labels
+
+
+class TestScoresByShape:
+    def test_a_plugin_is_not_asked_about_pods_that_it_does_not_score(self) -> None:
+        OfSomeShapes.asked = 0
+        cluster = cluster_with(OfSomeShapes, CacheKey.NONE)
+        cluster.apply(make_pod("plain"), make_pod("scored", labels={"scored": "yes"}))
+        cluster.schedule()
+        assert OfSomeShapes.asked == 1
+        plain = cluster.decision("plain")
+        assert (plain.total, plain.scores["Answers"].raw) == ([0] * 6, [0] * 6)
+        assert cluster.node_of("scored") == "f"
+
+    def test_a_subclass_that_scores_in_another_way_is_asked(self) -> None:
+        class Other(OfSomeShapes):
+            def score_nodes(self, state: Any, pod: Any, nodes: Any) -> Any:
+                return np.array([100 - SCORES[name] for name in nodes.names])
+
+        cluster = cluster_with(Other, CacheKey.NONE)
+        cluster.apply(make_pod())
+        cluster.schedule()
+        assert cluster.decision("pod").node == "a"

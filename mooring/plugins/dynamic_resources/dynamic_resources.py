@@ -393,6 +393,10 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
 
     # ---- scores
 
+    def scores_shape(self, pod: PodInfo) -> bool:
+        """Only claims with alternatives are scored; the claim for extended resources has none."""
+        return bool(pod.spec.resource_claims)
+
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         claims = state.get(CLAIMS)
         if claims is None or not any(_has_choice(claim) for claim in claims.claims):

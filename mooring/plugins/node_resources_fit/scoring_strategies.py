@@ -13,6 +13,7 @@ from mooring.plugins.arithmetic import MAX_SCORE, broken_linear, truncating_divi
 from mooring.plugins.resource_columns import ScoredResources
 from mooring.runtime.amounts import wrap_int64
 from mooring.runtime.engine_nodes import EngineNodes
+from mooring.runtime.runners import outside_range
 
 N = TypeVar("N", int, IntArray)
 
@@ -57,6 +58,9 @@ class Strategy:
         if self._least:
             np.subtract(divisor, ratings, out=ratings)
         ratings *= _HUNDRED
+        quotients = ratings // divisor
+        if complete and not outside_range(quotients):  # the result is Go's, overflown or not
+            return scored.weighted_sum(quotients) // scored.total_weight
         ratings = truncating_divide(ratings, divisor)
         if complete:
             return valid_scores(scored.weighted_sum(ratings) // scored.total_weight)
