@@ -74,6 +74,20 @@ def scheduler(cluster: TestCluster, kubeconfig: Path) -> Iterator[Replica]:
         assert replica.end() == 0, replica.log
 
 
+@pytest.fixture(scope="module")
+def claim_controller(request: pytest.FixtureRequest) -> Iterator[None]:
+    """kube-controller-manager's resourceclaim controller; an existing cluster has it."""
+    if os.environ.get("MOORING_TEST_KUBECONFIG"):
+        yield
+        return
+    plane: ControlPlane = request.getfixturevalue("control_plane")
+    if not plane.has("kube-controller-manager"):
+        pytest.skip("needs kube-controller-manager: put it into KUBEBUILDER_ASSETS")
+    plane.start_controller_manager("resourceclaim-controller")
+    yield
+    plane.stop_controller_manager()
+
+
 @pytest.fixture
 def scene(cluster: TestCluster) -> Iterator[Scene]:
     made = Scene(cluster, "scene", SCHEDULER)

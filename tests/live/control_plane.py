@@ -40,10 +40,15 @@ AUDIT_POLICY = {
             "verbs": ["create"],
             "resources": [{"group": "", "resources": ["pods/binding"]}],
         },
+        {
+            "level": "RequestResponse",
+            "verbs": ["update", "patch"],
+            "resources": [{"group": "resource.k8s.io", "resources": ["resourceclaims/status"]}],
+        },
         {"level": "None"},
     ],
 }
-"""So that the server itself tells who bound which pod to what, and how often."""
+"""So that the server itself records which client bound which pod and allocated which devices."""
 NOTHING = {"target": {"name": ""}}
 
 
@@ -73,6 +78,16 @@ class Binding(NamedTuple):
     node: str
     code: int
     user: str
+    agent: str
+
+
+class ClaimWrite(NamedTuple):
+    """A status of a ResourceClaim that was written: the devices that it holds from then on."""
+
+    version: int
+    claim: str
+    devices: frozenset[tuple[str, str, str]]
+    pods: frozenset[str]
     agent: str
 
 
@@ -210,9 +225,7 @@ class ControlPlane:
             return data
 
     def bindings(self, namespace: str) -> list[Binding]:
-        """All requests to bind pods of a namespace that were ever answered, as the server wrote them down."""
-        lines = (self.folder / "audit.log").read_text().splitlines()
-        records = [json.loads(line) for line in lines if line.endswith("}")]
+        """All requests to bind pods of a namespace that were ever answered, as the server recorded them."""
         return [
             Binding(
                 record["objectRef"]["name"],
@@ -221,9 +234,37 @@ class ControlPlane:
                 record["user"]["username"],
                 record["userAgent"],
             )
-            for record in records
-            if record["objectRef"]["namespace"] == namespace
+            for record in self._audit(namespace, "pods")
         ]
+
+    def claim_writes(self, namespace: str) -> list[ClaimWrite]:
+        """All statuses of claims of a namespace that were ever written, in etcd's order."""
+        writes = []
+        for record in self._audit(namespace, "resourceclaims"):
+            if record["responseStatus"]["code"] != 200:
+                continue
+            claim = record["responseObject"]
+            status = claim.get("status", {})
+            results = status.get("allocation", {}).get("devices", {}).get("results", [])
+            writes.append(
+                ClaimWrite(
+                    int(claim["metadata"]["resourceVersion"]),
+                    claim["metadata"]["name"],
+                    frozenset((each["driver"], each["pool"], each["device"]) for each in results),
+                    frozenset(each["name"] for each in status.get("reservedFor", [])),
+                    record["userAgent"],
+                )
+            )
+        return sorted(writes)
+
+    def _audit(self, namespace: str, resource: str) -> Iterator[dict[str, Any]]:
+        """The records of finished requests for a resource in a namespace."""
+        for line in (self.folder / "audit.log").read_text().splitlines():
+            if line.endswith("}"):
+                record: dict[str, Any] = json.loads(line)
+                where = record["objectRef"]
+                if (where["namespace"], where["resource"]) == (namespace, resource):
+                    yield record
 
     def kubeconfig(self, *, token: str = "", name: str = "admin", server: str = "") -> Path:
         """A kubeconfig of the administrator, or of whoever a token belongs to."""

@@ -15,7 +15,8 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import Nodes, Verdicts
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status
-from mooring.plugins.dynamic_resources.dynamic_resources import CLAIMS, DynamicResources, PodClaims
+from mooring.plugins.dynamic_resources.dynamic_resources import DynamicResources
+from mooring.plugins.dynamic_resources.pod_claims import CLAIMS, PodClaims
 
 Obj = TypeVar("Obj", bound=KubeObject)
 

@@ -95,6 +95,20 @@ async def release_claim(client: Client, claim: ResourceClaim, uid: str) -> None:
         claim = await client.get(claim)
 
 
+async def withdraw_allocation(client: Client, claim: ResourceClaim, uid: str) -> None:
+    """Take back an allocation that was made for a pod, unless another pod has reserved the claim since."""
+    for attempt in range(RETRIES):
+        if claim.allocation is None or any(user.uid != uid for user in claim.status.reserved_for):
+            return
+        try:
+            await deallocate_claim(client, claim)
+            return
+        except Exception as error:
+            if not is_conflict(error) or attempt == RETRIES - 1:
+                raise
+        claim = await client.get(claim)
+
+
 async def deallocate_claim(client: Client, claim: ResourceClaim) -> None:
     """Take a claim's devices away."""
     status = {"allocation": None, "reservedFor": None, "devices": None}

@@ -22,6 +22,11 @@ class PoolCounters:
                     for counter, amount in counters.items():
                         self._available[name][counter] -= amount
 
+    @property
+    def is_overdrawn(self) -> bool:
+        """Whether allocated devices consume more than there is."""
+        return any(left < 0 for counters in self._available.values() for left in counters.values())
+
     def take(self, device: DeviceInfo) -> bool:
         """Take what a device consumes, if all counters of the pool stay at or above zero."""
         self._add(device, 1)

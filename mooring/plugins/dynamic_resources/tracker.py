@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from mooring.api.devices import DeviceResult, ResourceClaim
-from mooring.plugins.dynamic_resources.inventory import Inventory
+from mooring.plugins.dynamic_resources.inventory import DeviceId, Inventory
 from mooring.plugins.dynamic_resources.usage import Usage
 from mooring.runtime.engine_handle import EngineListers, ObjectChanges
 
@@ -23,6 +23,8 @@ class ClaimTracker:
         self._assumed: dict[str, ResourceClaim] = {}  # by key
         self._in_flight: dict[str, tuple[ResourceClaim, int]] = {}  # by uid, with how many share it
         self._held: dict[str, Sequence[DeviceResult]] = {}  # by uid: what counts as in use
+        self._order: dict[str, int] = {}  # by uid of allocated claims: the order in which they were seen
+        self._events = 0
         self.usage = Usage()
 
     # ---- reading
@@ -42,6 +44,23 @@ class ClaimTracker:
 
     def is_in_flight(self, uid: str) -> bool:
         return uid in self._in_flight
+
+    def has_seen(self, claim: ResourceClaim) -> bool:
+        """Whether the API server is known to have this version of a claim, a later one, or none any more."""
+        seen = self._listers.get(ResourceClaim, claim.name, claim.namespace)
+        return seen is None or seen.uid != claim.uid or not is_newer(claim, seen)
+
+    def earlier_holder(self, claim: ResourceClaim, devices: Collection[DeviceId]) -> str | None:
+        """The key of a claim that got one of these devices before a given claim got its own."""
+        own = self._order.get(claim.uid, self._events + 1)
+        for other in self._listers.list(ResourceClaim):
+            order = self._order.get(other.uid)
+            if order is None or other.uid == claim.uid or (order > own and is_newer(other, claim)):
+                continue
+            held = self._held.get(other.uid, _NOTHING)
+            if any((r.driver, r.pool, r.device) in devices for r in held if not r.admin_access):
+                return other.key
+        return None
 
     # ---- writes under way
 
@@ -84,6 +103,7 @@ class ClaimTracker:
     def refresh(self) -> None:
         """Take in what changed since the last call."""
         for old, new in self._feed.take():
+            self._events += 1
             claim = new or old
             assert claim is not None
             assumed = self._assumed.get(claim.key)
@@ -91,7 +111,12 @@ class ClaimTracker:
                 del self._assumed[claim.key]
             if old is not None and (new is None or old.uid != new.uid):
                 self._hold(old.uid, None)
+                self._order.pop(old.uid, None)
             if new is not None:
+                if new.allocation is None:
+                    self._order.pop(new.uid, None)
+                else:
+                    self._order.setdefault(new.uid, self._events)
                 self._hold(new.uid, self.get(new.name, new.namespace))
 
     def _hold(self, uid: str, claim: ResourceClaim | None = None) -> None:

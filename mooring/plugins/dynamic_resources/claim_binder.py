@@ -1,0 +1,150 @@
+"""PreBind: claims are written, and their devices are ready, before the pod is bound."""
+
+from __future__ import annotations
+
+import msgspec
+
+from mooring.api.devices import ResourceClaim
+from mooring.framework.handle import Client
+from mooring.framework.pod import PodInfo
+from mooring.framework.status import Status, error
+from mooring.plugins.args import DynamicResourcesArgs
+from mooring.plugins.dynamic_resources import binding
+from mooring.plugins.dynamic_resources.contention import earlier_holder
+from mooring.plugins.dynamic_resources.extended_resources import IN_MEMORY_NAME
+from mooring.plugins.dynamic_resources.manager import DeviceManager
+from mooring.plugins.dynamic_resources.pod_claims import Offer, PodClaims
+from mooring.runtime.engine_handle import EngineHandle
+
+SPECIAL_CLAIM_TIMEOUT = 120.0  # seconds until the claim for extended resources must have come back
+CONFIRMATION_TIMEOUT = 30.0  # seconds until an allocation must have come back
+
+
+class ClaimBinder:
+    """Writes the claims of pods that have a node."""
+
+    def __init__(self, manager: DeviceManager, args: DynamicResourcesArgs, handle: EngineHandle) -> None:
+        self._manager = manager
+        self._args = args
+        self._handle = handle
+
+    async def bind(self, claims: PodClaims, client: Client, pod: PodInfo, node_name: str) -> Status | None:
+        try:
+            for i, claim in enumerate(claims.claims):
+                if not claim.is_reserved_for(pod.uid):
+                    claims.claims[i] = await self._bind_claim(claims, i, client, pod, node_name)
+            if any(binding.waits_for_devices(claim) for claim in claims.claims):
+                await self._wait_for_devices(claims, client, pod, node_name)
+        except binding.BindingFailed as failure:
+            return error(str(failure))
+        return None
+
+    async def _bind_claim(
+        self, claims: PodClaims, i: int, client: Client, pod: PodInfo, node_name: str
+    ) -> ResourceClaim:
+        claim, allocation = claims.claims[i], claims.allocations.get(i)
+        special = i >= claims.own
+        if special and allocation is None and not claim.spec.devices.requests:
+            return claim  # the node serves the extended resources itself
+        tracker, written = self._manager.tracker, False
+        try:
+            if special and claim.name == IN_MEMORY_NAME:
+                claim = claims.claims[i] = await self._create(claims, client, node_name)
+                written = True
+            reserved = await binding.reserve_claim(client, claim, allocation, pod, self._handle.now())
+            if allocation is not None:
+                await self._confirm(client, reserved, pod, node_name)
+            claim, written = reserved, True
+        finally:
+            force = written and not special and tracker.assume(claim)
+            if special and written and not tracker.assume(claim):
+                await client.wait_until(lambda: tracker.assume(claim), SPECIAL_CLAIM_TIMEOUT)
+            if allocation is not None:
+                tracker.settle(claims.special_uid if special else claim.uid, force=force)
+        if special:
+            await self._map_requests(claims, claim, client, pod, node_name)
+        return claim
+
+    async def _confirm(self, client: Client, claim: ResourceClaim, pod: PodInfo, node_name: str) -> None:
+        """Withdraw an allocation if another scheduler allocated its devices first.
+
+        All schedulers see writes in the order of etcd, so once an allocation has come back through the watch,
+        those that preceded it have too. kube-scheduler does not look.
+        """
+        tracker = self._manager.tracker
+
+        def has_returned() -> bool:
+            self._manager.refresh()
+            return tracker.has_seen(claim)
+
+        confirmed = await client.wait_until(has_returned, CONFIRMATION_TIMEOUT)
+        self._manager.refresh()
+        node = self._handle.snapshot.node(node_name)
+        rival = None if node is None else earlier_holder(self._manager, claim, node)
+        if confirmed and rival is None:
+            return
+        try:
+            await binding.withdraw_allocation(client, claim, pod.uid)
+        except Exception as failure:
+            raise binding.BindingFailed(f"withdraw allocation of claim {claim.key}: {failure}") from failure
+        if rival is None:
+            raise binding.BindingFailed(f"allocation of claim {claim.key} was not seen on the watch")
+        raise binding.BindingFailed(f"devices of claim {claim.key} got allocated to claim {rival} first")
+
+    async def _create(self, claims: PodClaims, client: Client, node_name: str) -> ResourceClaim:
+        """Create the claim for extended resources as the chosen node needs it."""
+        wanted = self._chosen_offer(claims, node_name).wanted
+        if wanted is None:
+            raise binding.BindingFailed(f"extended resource claim not found for node {node_name}")
+        claim = wanted[-1].claim
+        metadata = msgspec.structs.replace(claim.metadata, name="", uid="")
+        try:
+            return await client.create(msgspec.structs.replace(claim, metadata=metadata))
+        except Exception as failure:
+            raise binding.BindingFailed(
+                f"create claim for extended resources {claim.namespace}/: {failure}"
+            ) from failure
+
+    async def _map_requests(
+        self, claims: PodClaims, claim: ResourceClaim, client: Client, pod: PodInfo, node_name: str
+    ) -> None:
+        """Write into the pod's status which container uses which request of the claim."""
+        mappings = self._chosen_offer(claims, node_name).mappings
+        if not mappings:
+            problem = f"no update of pod {pod.key} ExtendedResourceClaimStatus"
+            raise binding.BindingFailed(f"nil or empty request mappings, {problem}")
+        status = {
+            "requestMappings": msgspec.to_builtins(mappings),
+            "resourceClaimName": claim.name,
+        }
+        try:
+            await client.patch(pod.pod, {"status": {"extendedResourceClaimStatus": status}}, "status")
+        except Exception as failure:
+            problem = f"update pod {pod.key} ExtendedResourceClaimStatus: {failure}"
+            raise binding.BindingFailed(problem) from failure
+
+    def _chosen_offer(self, claims: PodClaims, node_name: str) -> Offer:
+        row = self._handle.snapshot.nodes.index(node_name)
+        return Offer(None, []) if row is None else claims.offer(row)
+
+    async def _wait_for_devices(
+        self, claims: PodClaims, client: Client, pod: PodInfo, node_name: str
+    ) -> None:
+        note = f"waiting for binding conditions for device on node {node_name}"
+        self._handle.emit_event(pod, "Normal", "BindingConditionsPending", "Scheduling", note)
+
+        def ready() -> bool:
+            self._manager.refresh()
+            for i, claim in enumerate(claims.claims):
+                current = self._manager.tracker.get(claim.name, claim.namespace)
+                if current is None:
+                    raise binding.BindingFailed(f'could not find ResourceClaim "{claim.key}"')
+                claims.claims[i] = current
+                if not binding.is_ready(current):
+                    if binding.is_overdue(current, self._args.binding_timeout.seconds, self._handle.now()):
+                        raise binding.BindingFailed(f"device binding timeout: claim={current.name}")
+                    return False
+            return True
+
+        if not await client.wait_until(ready, self._args.binding_timeout.seconds):
+            raise binding.BindingFailed("device binding timeout: context deadline exceeded")
