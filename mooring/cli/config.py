@@ -6,8 +6,9 @@ import click
 
 from mooring.cli.errors import describe, exit_with
 from mooring.cli.output import echo
-from mooring.cli.plugins import plugin_option, registry_for
-from mooring.config import ConfigError, load, load_and_resolve, to_yaml
+from mooring.cli.plugins import plugin_option
+from mooring.cli.setup import load_setup, not_enabled, registry_for, show_args
+from mooring.config import ConfigError, load_and_resolve, to_yaml
 from mooring.extender.calling.make import make_extenders
 from mooring.framework.registration import RegistrationError
 
@@ -25,6 +26,9 @@ def config() -> None:
 def check(file: str, plugins: tuple[str, ...]) -> None:
     """Check FILE and report every problem, with line numbers.
 
+    Plugins of --plugin are checked even if no profile enables them: a warning says so, and their args are
+    validated.
+
     \b
     Exit codes:
       0  the configuration is valid
@@ -32,13 +36,16 @@ def check(file: str, plugins: tuple[str, ...]) -> None:
       2  FILE cannot be read
     """
     try:
-        loaded, profiles = load_and_resolve(file, registry_for(plugins))
+        registry, classes = registry_for(plugins)
+        loaded, profiles = load_and_resolve(file, registry)
         make_extenders(loaded)
     except (ConfigError, RegistrationError) as error:
         exit_with(str(error), INVALID)
     except OSError as error:
         exit_with(describe(error, file), UNREADABLE)
-    for warning in (*loaded.warnings, *(text for profile in profiles for text in profile.warnings)):
+    enabled = {name for profile in profiles for name in profile.args}
+    warnings = [text for profile in profiles for text in profile.warnings]
+    for warning in (*loaded.warnings, *warnings, *not_enabled(classes, enabled, file)):
         echo(f"warning: {warning}", err=True)
     names = ", ".join(profile.scheduler_name for profile in profiles)
     count = "1 profile" if len(profiles) == 1 else f"{len(profiles)} profiles"
@@ -46,15 +53,29 @@ def check(file: str, plugins: tuple[str, ...]) -> None:
 
 
 @config.command()
-@click.argument("file", type=click.Path())
-def view(file: str) -> None:
-    """Print FILE as v1 with all defaults."""
+@click.argument("file", type=click.Path(), required=False)
+@plugin_option
+def view(file: str | None, plugins: tuple[str, ...]) -> None:
+    """Print FILE as v1 with all defaults, or the default configuration without FILE.
+
+    With --plugin, the args of these plugins are printed with their defaults, too; without FILE, the plugins
+    are enabled.
+
+    \b
+    Exit codes:
+      0  the configuration is valid
+      1  the configuration is invalid
+      2  FILE cannot be read
+    """
     try:
-        loaded = load(file)
-    except ConfigError as error:
+        setup = load_setup(file, plugins)
+        if plugins:
+            show_args(setup)
+        text = to_yaml(setup.config.config)
+    except (ConfigError, RegistrationError) as error:
         exit_with(str(error), INVALID)
     except OSError as error:
         exit_with(describe(error, file), UNREADABLE)
-    for warning in loaded.warnings:
+    for warning in setup.config.warnings:
         echo(f"warning: {warning}", err=True)
-    echo(to_yaml(loaded.config), nl=False)
+    echo(text, nl=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from importlib import import_module
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import click
@@ -12,14 +12,15 @@ from mooring.cli.errors import describe, exit_with
 from mooring.cli.event_loop import fastest_loop
 from mooring.cli.flags import SectionedCommand, group, log_flags, option, text
 from mooring.cli.output import echo
-from mooring.cli.plugins import registry_for
+from mooring.cli.setup import registry_for
 from mooring.client.credentials import Credentials, CredentialsError, load_credentials
 from mooring.client.credentials.loading import in_cluster
 from mooring.client.port import Cluster
-from mooring.config import ConfigError, load
+from mooring.config import ConfigError, LoadedConfig, load
 from mooring.extender.serving.handlers import HandlerError
 from mooring.extender.serving.loading import LoadingError, load_handlers
 from mooring.extender.serving.offer import Served
+from mooring.extender.serving.plugin_profile import mentions
 from mooring.extender.serving.process import Settings, run
 from mooring.framework.registration import RegistrationError
 from mooring.process import logs
@@ -31,7 +32,13 @@ INVALID = 2
 
 _handlers = group(
     click.argument("sources", nargs=-1, metavar="[FILE.py | MODULE]..."),
-    option("--plugin", "plugins", multiple=True, metavar="MODULE:CLASS", help="Plugin to serve; repeatable"),
+    option(
+        "--plugin",
+        "plugins",
+        multiple=True,
+        metavar="MODULE:CLASS",
+        help="Plugin to serve at all its extension points, as MODULE:CLASS or ./FILE.py:CLASS; repeatable",
+    ),
     option(
         "--config",
         "config_file",
@@ -112,14 +119,16 @@ def extender(**values: Any) -> None:
 def _settings(values: dict[str, Any]) -> Settings:
     if not values["sources"] and not values["plugins"]:
         raise click.UsageError("nothing to serve\nhint: pass a file with handlers, or --plugin MODULE:CLASS")
-    registry = registry_for(values["plugins"])
+    registry, classes = registry_for(values["plugins"])
+    plugins = list(dict.fromkeys(cls.name for cls in classes))
     config = load(values["config_file"]) if values["config_file"] else None
-    for warning in config.warnings if config is not None else ():
-        echo(f"warning: {warning}", err=True)
+    if config is not None:
+        for warning in (*config.warnings, *_not_mentioned(config, plugins)):
+            echo(f"warning: {warning}", err=True)
     return Settings(
         served=Served(
             handlers=[handler for source in values["sources"] for handler in load_handlers(source)],
-            plugins=_names(values["plugins"]),
+            plugins=plugins,
             registry=registry,
             config=config,
             node_cache_capable=values["node_cache_capable"],
@@ -136,10 +145,10 @@ def _settings(values: dict[str, Any]) -> Settings:
     )
 
 
-def _names(paths: tuple[str, ...]) -> list[str]:
-    """Return the names of the registered plugins at "module:Class"."""
-    places = (path.partition(":") for path in paths)
-    return list(dict.fromkeys(getattr(import_module(module), cls).name for module, _, cls in places))
+def _not_mentioned(config: LoadedConfig, plugins: Iterable[str]) -> Iterator[str]:
+    for name in plugins:
+        if not any(mentions(profile, [name]) for profile in config.config.profiles):
+            yield f"{config.source}: no profile names plugin {name}; it has default arguments and weight 1"
 
 
 def _credentials(kubeconfig: str, master: str) -> Credentials | None:

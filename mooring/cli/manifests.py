@@ -19,9 +19,9 @@ from mooring.api.objects import Pod
 from mooring.cli.errors import describe, exit_with
 from mooring.cli.flags import option
 from mooring.cli.output import echo
-from mooring.cli.plugins import registry_for
+from mooring.cli.setup import load_setup
 from mooring.client.parallel import Threads
-from mooring.config import ConfigError, LoadedConfig, default_config, load
+from mooring.config import ConfigError
 from mooring.core.scheduler import Scheduler
 from mooring.extender.calling.make import make_extenders
 from mooring.framework.registration import RegistrationError
@@ -132,7 +132,7 @@ def make_scheduler(
     Extenders are called, but not to bind: they would bind in a real cluster.
     """
     try:
-        config = LoadedConfig(default_config()) if config_file is None else load(config_file)
+        config, registry = load_setup(config_file, plugins)
         for warning in config.warnings:
             echo(f"warning: {warning}", err=True)
         extenders = make_extenders(config, binds=False)
@@ -142,7 +142,7 @@ def make_scheduler(
             config,
             clock=time.time,
             pick=random.Random(seed).randrange,
-            registry=registry_for(plugins),
+            registry=registry,
             extenders=extenders,
             record=record,
             parallelize=Threads(config.config.parallelism),

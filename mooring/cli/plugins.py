@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import click
 import msgspec
@@ -12,12 +12,11 @@ import msgspec
 from mooring.cli.errors import describe, exit_with
 from mooring.cli.flags import option
 from mooring.cli.output import echo
-from mooring.config import ConfigError, LoadedConfig, default_config, load, resolve
-from mooring.core.build import registry_with
+from mooring.cli.setup import Setup, load_setup
+from mooring.config import ConfigError, resolve
 from mooring.framework.extension_points import EXTENSION_POINTS
 from mooring.framework.plugin import Plugin
 from mooring.framework.registration import RegistrationError
-from mooring.runtime.registry import Registry
 
 INVALID = 2
 
@@ -26,22 +25,9 @@ plugin_option = option(
     "plugins",
     multiple=True,
     metavar="MODULE:CLASS",
-    help="Plugin to register, in addition to the default and installed ones; repeatable",
+    help="Plugin to register, as MODULE:CLASS or ./FILE.py:CLASS, and to enable unless --config is set; "
+    "repeatable",
 )
-
-
-def registry_for(paths: Iterable[str]) -> Registry:
-    """Return the registry of the default plugins, the installed ones and those at `paths`.
-
-    Modules are also searched in the current directory. Raises RegistrationError.
-    """
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    registry = registry_with()
-    registry.register_entry_points()
-    for path in paths:
-        registry.register_path(path)
-    return registry
 
 
 class Row(msgspec.Struct, rename="camel"):
@@ -67,7 +53,10 @@ def list_plugins(config_file: str | None, plugins: tuple[str, ...], output: str)
     Exits 2 if the configuration or a plugin is invalid.
     """
     try:
-        rows = list(_rows(config_file, registry_for(plugins)))
+        setup = load_setup(config_file, plugins)
+        for warning in setup.config.warnings:
+            echo(f"warning: {warning}", err=True)
+        rows = list(_rows(setup))
     except (ConfigError, RegistrationError) as problem:
         exit_with(str(problem), INVALID)
     except OSError as problem:
@@ -78,9 +67,9 @@ def list_plugins(config_file: str | None, plugins: tuple[str, ...], output: str)
         _print(rows)
 
 
-def _rows(config_file: str | None, registry: Registry) -> Iterator[Row]:
-    config = LoadedConfig(default_config()) if config_file is None else load(config_file)
-    profiles = resolve(config, registry)
+def _rows(setup: Setup) -> Iterator[Row]:
+    registry = setup.registry
+    profiles = resolve(setup.config, registry)
     order = {name: None for profile in profiles for name in profile.args}
     for name in (*order, *sorted(registry.keys() - order)):
         cls = registry[name]

@@ -7,29 +7,15 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
 
-from mooring.cli.plugins import registry_for
-from mooring.config import LoadedConfig, from_object, load
-from mooring.runtime.registry import Registry
-from mooring.testing.configuration import config_with
+from mooring.cli.setup import Setup, load_setup
+from mooring.runtime.source_modules import is_file
 
 Stamp = tuple[int, int]
 
 
-class Setup(NamedTuple):
-    """Configuration and plugins of a scheduler."""
-
-    config: LoadedConfig
-    registry: Registry
-
-
 class Sources:
-    """Source files of a scheduler's configuration and plugins.
-
-    Without a configuration file, the plugins run at all their extension points, in addition to the default
-    plugins.
-    """
+    """Source files of a scheduler's configuration and plugins."""
 
     def __init__(self, config_file: str | None, plugins: Iterable[str], *, reload_plugins: bool) -> None:
         self._config_file = config_file
@@ -43,7 +29,7 @@ class Sources:
     def load(self) -> Setup:
         """Load everything for the first time. Raises ConfigError, RegistrationError or OSError."""
         try:
-            return self._read()
+            return load_setup(self._config_file, self._plugins)
         finally:
             self._stamps = self._look()
 
@@ -54,7 +40,7 @@ class Sources:
             held = {name: sys.modules.pop(name) for name in list(self._modules())}
             importlib.invalidate_caches()
         try:
-            return self._read()
+            return load_setup(self._config_file, self._plugins)
         except BaseException:
             sys.modules.update(held)
             raise
@@ -65,14 +51,6 @@ class Sources:
         """Return the files that changed since they were loaded."""
         now = self._look()
         return [str(path) for path, stamp in now.items() if self._stamps.get(path) != stamp]
-
-    def _read(self) -> Setup:
-        registry = registry_for(self._plugins)
-        if self._config_file is not None:
-            return Setup(load(self._config_file), registry)
-        modules = (path.split(":") for path in self._plugins)
-        named = [getattr(sys.modules[module], name) for module, name in modules]
-        return Setup(from_object(config_with(named)), registry)
 
     def _look(self) -> dict[Path, Stamp]:
         stamps = {}
@@ -97,9 +75,11 @@ class Sources:
             for name, module in list(sys.modules.items())
             if (file := getattr(module, "__file__", None)) and name != "__main__"
         }
-        named = {path.partition(":")[0] for path in self._plugins}
-        places = {files[name].parent for name in named if name in files}
-        packages = {name.partition(".")[0] for name in named}
+        sources = {path.rpartition(":")[0] for path in self._plugins}
+        names = {source for source in sources if not is_file(source)}
+        places = {files[name].parent for name in names if name in files}
+        places |= {Path(source).resolve().parent for source in sources - names}
+        packages = {name.partition(".")[0] for name in names}
         return {
             name: file
             for name, file in files.items()

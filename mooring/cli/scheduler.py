@@ -24,16 +24,14 @@ from mooring.cli.flags import (
     without_effect,
 )
 from mooring.cli.output import echo
-from mooring.cli.plugins import plugin_option, registry_for
+from mooring.cli.plugins import plugin_option
 from mooring.cli.serving import endpoint_settings, serving_flags
+from mooring.cli.setup import Setup, load_setup
 from mooring.client.credentials import CredentialsError
 from mooring.config import (
     ConfigError,
     KubeSchedulerConfiguration,
-    LoadedConfig,
     check,
-    default_config,
-    load,
     to_yaml,
 )
 from mooring.explain.log import Recording
@@ -187,13 +185,13 @@ def scheduler(**values: Any) -> None:
     """
     logs.configure(values["v"], values["logging_format"])
     try:
-        config = _configuration(values)
+        config, registry = _setup(values)
         if values["write_config_to"]:
             Path(values["write_config_to"]).write_text(to_yaml(config.config))
             return
         settings = Settings(
             config=config,
-            registry=registry_for(values["plugins"]),
+            registry=registry,
             kubeconfig=values["kubeconfig"],
             master=values["master"],
             pod_max_in_unschedulable_seconds=values["pod_max_in_unschedulable_pods_duration"].seconds,
@@ -214,15 +212,14 @@ def _run(settings: Settings) -> int:
         return runner.run(run(settings))
 
 
-def _configuration(values: dict[str, Any]) -> LoadedConfig:
-    """Return the configuration of the file, or the defaults with the flags that a file overrides; the leader
-    election flags override either."""
+def _setup(values: dict[str, Any]) -> Setup:
+    """Return the plugins and the configuration of the file, or the defaults with the flags that a file
+    overrides; the leader election flags override either."""
+    config, registry = load_setup(values["config_file"], values["plugins"])
     if values["config_file"]:
-        config = load(values["config_file"])
         for warning in (*config.warnings, *_insecure_serving(config.config)):
             echo(f"warning: {warning}", err=True)
     else:
-        config = LoadedConfig(default_config())
         connection = config.config.client_connection
         connection.kubeconfig = values["kubeconfig"]
         if values["kube_api_qps"] is not None:
@@ -230,7 +227,7 @@ def _configuration(values: dict[str, Any]) -> LoadedConfig:
         if values["kube_api_burst"] is not None:
             connection.burst = values["kube_api_burst"]
     _apply_leader_election(config.config, values)
-    return config
+    return Setup(config, registry)
 
 
 def _insecure_serving(config: KubeSchedulerConfiguration) -> Iterator[str]:

@@ -25,7 +25,8 @@ from mooring.cli.flags import option
 from mooring.cli.manifests import filename_option, read_sources
 from mooring.cli.output import echo
 from mooring.cli.plugins import plugin_option
-from mooring.cli.reloading import Setup, Sources
+from mooring.cli.reloading import Sources
+from mooring.cli.setup import Setup
 from mooring.config import ConfigError
 from mooring.framework.registration import RegistrationError
 from mooring.runtime.runners import PluginError

@@ -56,11 +56,23 @@ class Expansion:
         """The weight of each score plugin: what its point says, else MultiPoint; none means 1."""
         given: dict[str, int] = {}
         for plugin in (*self.plugins.score.enabled, *self.plugins.multi_point.enabled):
-            given.setdefault(plugin.name, plugin.weight or 1)
-        weights = {name: given[name] for name in score}
-        if sum(weights.values()) * MAX_NODE_SCORE > MAX_TOTAL_SCORE:
-            self._add(("score",), "total score of Score plugins could overflow")
-        return weights
+            registered = self.registry.get(plugin.name)
+            if registered is not None and "score" in registered.extension_points:
+                given.setdefault(plugin.name, plugin.weight or 1)
+        self._check_overflow(given)
+        return {name: given[name] for name in score}
+
+    def _check_overflow(self, weights: dict[str, int]) -> None:
+        """Reject what kube-scheduler takes for an overflow: also a total that is negative before the last
+        plugin, because it subtracts the total from the largest integer."""
+        total = 0
+        for name, weight in weights.items():
+            if total < 0 or weight * MAX_NODE_SCORE > MAX_TOTAL_SCORE - total:
+                hint = f"the weights before {name} are negative in total; list negative ones last"
+                message = "total score of Score plugins could overflow"
+                self._add(("score",), message, hint if total < 0 else None)
+                return
+            total += weight * MAX_NODE_SCORE
 
     def _point(self, point: str, chosen: PluginSet) -> list[str]:
         """First what both the point and MultiPoint list, then what MultiPoint adds, then the rest."""

@@ -64,6 +64,7 @@ def loads_and_resolve(
     if loaded is not None:
         config = loaded.config
         report.check_further(lambda later: resolved.extend(_resolve(config, registry, later)))
+        report.check_further(lambda later: _check_unused_args(config, resolved, registry, later))
     return finish(loaded, report), resolved
 
 
@@ -87,6 +88,7 @@ def _profile(index: int, profile: Profile, registry: Registry, report: Report) -
     _required_points(resolved, (*path, "plugins"), report)
     _args(resolved, profile, registry, (*path, "pluginConfig"), report)
     resolved.warnings += _warnings(profile, registry, path, report.places)
+    resolved.warnings += _negative_weights(resolved, (*path, "plugins", "score"), report.places)
     return resolved
 
 
@@ -115,6 +117,23 @@ def _args(
         resolved.args[name] = args
         if args is None and entry.args is not None:
             resolved.raw_args[name] = entry.args
+
+
+def _check_unused_args(
+    config: KubeSchedulerConfiguration, resolved: list[ResolvedProfile], registry: Registry, report: Report
+) -> None:
+    """Check the arguments of registered plugins that their profile does not enable. A scheduler ignores them,
+    so this is for those who check a file before it is used."""
+    for index, (profile, result) in enumerate(zip(config.profiles, resolved, strict=True)):
+        for position, entry in enumerate(profile.plugin_config):
+            if entry.name in registry and entry.name not in result.args:
+                path: Path = ("profiles", index, "pluginConfig", position)
+                _typed(entry, registry[entry.name], (*path, "args"), report)
+                finding = Report(report.places)
+                finding.add(
+                    path, f'args of plugin "{entry.name}" have no effect: the profile does not enable it'
+                )
+                result.warnings.append(str(finding.findings[0]))
 
 
 def _typed(entry: PluginConfig, plugin: PluginClass, path: Path, report: Report) -> Args | None:
@@ -166,6 +185,17 @@ def _ignore_managed_resources(
         args = resolved.args.get("NodeResourcesFit")
         if isinstance(args, NodeResourcesFitArgs):
             resolved.args["NodeResourcesFit"] = msgspec.structs.replace(args, ignored_resources=ignored)
+
+
+def _negative_weights(profile: ResolvedProfile, path: Path, places: Places) -> Iterator[str]:
+    """Weights that kube-scheduler accepts, but that invert what a plugin means."""
+    for name, weight in profile.weights.items():
+        if weight < 0:
+            later = Report(places)
+            later.add(
+                path, f'plugin "{name}" has weight {weight}: a node that it scores high gets a low total'
+            )
+            yield str(later.findings[0])
 
 
 def _warnings(profile: Profile, registry: Registry, path: Path, places: Places) -> Iterator[str]:

@@ -122,7 +122,7 @@ def test_a_configuration_picks_the_plugins(tmp_path: Path) -> None:
     ("args", "text"),
     [
         (["--config", "missing.yaml"], "missing.yaml: No such file or directory"),
-        (["--plugin", "nowhere:Plugin"], "--plugin nowhere:Plugin: ModuleNotFoundError"),
+        (["--plugin", "nowhere:Plugin"], '--plugin nowhere:Plugin: no module named "nowhere" in'),
         (["--plugin", "nowhere"], 'expected "module:Class"'),
         (["-f", "missing-manifest.yaml"], "missing-manifest.yaml: No such file or directory"),
     ],

@@ -86,3 +86,56 @@ def test_files_that_cannot_be_read_or_used(command: str, file: Path) -> None:
     assert (missing.exit_code, missing.stderr) == (2, f"{file}: No such file or directory\n")
     file.write_text("nonsense")
     assert run(command, str(file)).exit_code == 1
+
+
+LIMIT = """
+from mooring.framework import Args, Plugin, Problem
+
+class LimitArgs(Args):
+    max_pods: int = 10
+
+    def problems(self):
+        if self.max_pods < 1:
+            yield Problem("maxPods", "must be at least 1", self.max_pods)
+
+class Limit(Plugin[LimitArgs]):
+    name = "Limit"
+
+    def score(self, state, pod, node):
+        return 0
+"""
+
+
+@pytest.fixture
+def limit(tmp_path: Path) -> str:
+    (tmp_path / "limit_plugin.py").write_text(LIMIT)
+    return f"--plugin={tmp_path}/limit_plugin.py:Limit"
+
+
+def test_check_reads_the_args_of_a_plugin_that_no_profile_enables(file: Path, limit: str) -> None:
+    file.write_text(HEAD.format("v1") + "profiles: [{pluginConfig: [{name: Limit, args: {maxPods: 0}}]}]")
+    result = run("check", str(file), limit)
+    assert result.exit_code == 1
+    assert "pluginConfig[0].args.maxPods: Invalid value: 0: must be at least 1" in result.stderr
+
+
+def test_check_warns_of_a_plugin_that_no_profile_enables(file: Path, limit: str) -> None:
+    file.write_text(HEAD.format("v1") + "profiles: [{pluginConfig: [{name: Limit, args: {maxPods: 1}}]}]")
+    result = run("check", str(file), limit)
+    assert result.exit_code == 0
+    assert 'args of plugin "Limit" have no effect: the profile does not enable it' in result.stderr
+    assert f"warning: {file}: no profile enables plugin Limit" in result.stderr
+    enabling = "profiles: [{plugins: {multiPoint: {enabled: [{name: Limit}]}}}]"
+    file.write_text(HEAD.format("v1") + enabling)
+    assert run("check", str(file), limit).stderr == ""
+
+
+def test_view_shows_the_args_of_plugins_with_their_defaults(file: Path, limit: str) -> None:
+    enabling = "profiles: [{plugins: {multiPoint: {enabled: [{name: Limit}]}}}]"
+    file.write_text(HEAD.format("v1") + enabling)
+    for arguments in ([str(file), limit], [limit]):  # without a file the plugin is enabled
+        result = run("view", *arguments)
+        assert result.exit_code == 0, result.stderr
+        [profile] = loads(result.stdout).config.profiles
+        assert {"maxPods": 10} in [entry.args for entry in profile.plugin_config if entry.name == "Limit"]
+        assert "Limit" in [plugin.name for plugin in profile.plugins.multi_point.enabled]

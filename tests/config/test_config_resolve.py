@@ -12,6 +12,7 @@ from mooring.config import (
     ResolvedProfile,
     default_config,
     from_object,
+    loads,
     resolve,
 )
 from mooring.framework.args import Args
@@ -335,3 +336,27 @@ def test_the_percentage_of_a_profile_is_its_own() -> None:
         )
     )
     assert [p.percentage_of_nodes_to_score for p in resolve(loaded, registry())] == [0, None]
+
+
+@pytest.mark.parametrize(
+    ("plugins", "accepted"),  # as kube-scheduler v1.36.4 accepts them
+    [
+        ("{multiPoint: {enabled: [{name: ImageLocality, weight: -1}]}}", True),
+        ("{score: {enabled: [{name: NodeAffinity, weight: 2}, {name: ImageLocality, weight: -1}]}}", True),
+        ("{score: {enabled: [{name: NodeAffinity, weight: 1}, {name: ImageLocality, weight: -2}]}}", False),
+        ("{score: {enabled: [{name: ImageLocality, weight: -1}]}}", False),
+        ('{score: {disabled: [{name: "*"}], enabled: [{name: ImageLocality, weight: -1}]}}', False),
+    ],
+)
+def test_negative_weights_as_in_kube_scheduler(plugins: str, accepted: bool) -> None:
+    text = (
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        f"profiles: [{{plugins: {plugins}}}]\n"
+    )
+    if accepted:
+        [profile] = resolve(loads(text), registry())
+        assert profile.weights["ImageLocality"] < 0
+        assert 'plugin "ImageLocality" has weight -1' in profile.warnings[0]
+    else:
+        with pytest.raises(ConfigError, match=r"could overflow\n.*list negative ones last"):
+            resolve(loads(text), registry())

@@ -128,7 +128,7 @@ def test_nothing_to_serve() -> None:
     [
         (("nowhere.py",), "nowhere.py: No such file"),
         (("json",), "json: no handlers found"),
-        (("--plugin=nowhere:Plugin",), "--plugin nowhere:Plugin: ModuleNotFoundError"),
+        (("--plugin=nowhere:Plugin",), "--plugin nowhere:Plugin: no module named"),
         (("--plugin=json:JSONDecoder",), "is not a plugin"),
         ((PRIORITY, "--config=nowhere.yaml"), "nowhere.yaml: No such file or directory"),
         ((PRIORITY, "--kubeconfig=nowhere"), "nowhere"),

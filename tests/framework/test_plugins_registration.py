@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -154,14 +155,40 @@ class TestPath:
     @pytest.mark.parametrize(
         ("path", "problem"),
         [
-            ("no_such_module:Picky", "ModuleNotFoundError: No module named 'no_such_module'"),
-            ("mooring.framework:Nothing", "AttributeError"),
+            ("no_such_module:Picky", 'no module named "no_such_module" in .*site-packages'),
+            ("mooring.framework:Nothing", 'no class "Nothing" in .*framework/__init__.py; it has no plugin'),
+            (
+                "mooring.plugins.node_name:NodeNam",
+                'its plugin classes: NodeName\nhint: did you mean "NodeName"',
+            ),
+            ("./no_such_file.py:Picky", "no such file: .*/no_such_file.py"),
             ("mooring.framework:Args", "is not a plugin: expected a subclass of mooring.framework.Plugin"),
         ],
     )
     def test_one_that_leads_nowhere_is_named(self, path: str, problem: str) -> None:
         with pytest.raises(RegistrationError, match=f"--plugin {path}: .*{problem}"):
             Registry().register_path(path)
+
+    def test_a_file_and_its_class(self, site: Path) -> None:
+        install(site, "nice_nodes", "nice_nodes:Picky")
+        registry = registry_with()
+        cls = registry.register_path(f"{site}/nice_nodes.py:Picky")
+        assert works(cls)
+        registry.register_path("nice_nodes:Picky")  # the same module, so the same class
+        assert registry["Picky"] is cls
+
+    def test_a_file_called_like_a_module_of_python(self, tmp_path: Path) -> None:
+        (tmp_path / "json.py").write_text(
+            "from mooring.framework import Plugin\n"
+            "class Mine(Plugin):\n    name = 'Mine'\n    def filter(self, state, pod, node): return None\n"
+        )
+        assert Registry().register_path(f"{tmp_path}/json.py:Mine").name == "Mine"
+        assert json.loads("1") == 1
+
+    def test_a_module_that_the_plugin_imports_is_named(self, tmp_path: Path) -> None:
+        (tmp_path / "importing.py").write_text("import no_such_library\n")
+        with pytest.raises(RegistrationError, match="ModuleNotFoundError: No module named 'no_such_library'"):
+            Registry().register_path(f"{tmp_path}/importing.py:Mine")
 
 
 class TestInCode:

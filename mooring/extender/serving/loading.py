@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import os
-import sys
-from pathlib import Path
 from types import ModuleType
 
 from mooring.extender.serving.handlers import Handler, handlers_of
 from mooring.runtime.containment import CONTAINED, reraise_if_from_outside
+from mooring.runtime.source_modules import load_module
 
 
 class LoadingError(Exception):
@@ -32,11 +28,8 @@ def load_handlers(source: str) -> list[Handler]:
 
 
 def _loaded(source: str) -> ModuleType:
-    is_file = source.endswith(".py") or os.sep in source
-    if is_file and not Path(source).is_file():
-        raise LoadingError(f"{source}: No such file or directory")
     try:
-        return _from_file(Path(source)) if is_file else importlib.import_module(source)
+        return load_module(source)
     except OSError as error:
         raise LoadingError(f"{source}: {error.strerror}") from None
     except ModuleNotFoundError as error:
@@ -44,18 +37,3 @@ def _loaded(source: str) -> ModuleType:
     except CONTAINED as error:
         reraise_if_from_outside(error)
         raise LoadingError(f"{source}: {type(error).__name__}: {error}") from error
-
-
-def _from_file(path: Path) -> ModuleType:
-    """Load a file as a module, which can import modules from its directory, like a script."""
-    taken = path.stem in sys.modules  # such as a file that is called as a module of Python's own
-    spec = importlib.util.spec_from_file_location(f"extender_{path.stem}" if taken else path.stem, path)
-    if spec is None or spec.loader is None:
-        raise ImportError("expected a Python file, whose name ends in .py")
-    folder = str(path.resolve().parent)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module

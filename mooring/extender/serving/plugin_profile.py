@@ -22,7 +22,7 @@ def make_scheduler(
     them. Raises ConfigError and PluginError."""
     loaded = config or LoadedConfig(default_config())
     profiles = loaded.config.profiles
-    chosen = next((each for each in profiles if _mentions(each, names)), profiles[0])
+    chosen = next((each for each in profiles if mentions(each, names)), profiles[0])
     weights = {ref.name: ref.weight for ref in _refs(chosen)}
     refs = [PluginRef(name=name, weight=weights.get(name, 0)) for name in names]
     for i, profile in enumerate(profiles):  # all stay where they are: complaints name the file's lines
@@ -34,7 +34,8 @@ def make_scheduler(
     return scheduler, points
 
 
-def _mentions(profile: Profile, names: Sequence[str]) -> bool:
+def mentions(profile: Profile, names: Sequence[str]) -> bool:
+    """Return whether the profile enables one of the plugins or has arguments for it."""
     found = [entry.name for entry in profile.plugin_config] + [ref.name for ref in _refs(profile)]
     return any(name in found for name in names)
 
