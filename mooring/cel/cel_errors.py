@@ -8,7 +8,15 @@ class CelError(Exception):
 
 
 class CelCompileError(ValueError):
-    """The text is not an expression, or uses a name that does not exist."""
+    """The text is not an expression, or uses a name that does not exist.
+
+    A syntax error has an offset, and the text that was found there, which is empty at the end.
+    """
+
+    def __init__(self, message: str, offset: int | None = None, unexpected: str = "") -> None:
+        super().__init__(message)
+        self.offset = offset
+        self.unexpected = unexpected
 
 
 class CostLimitExceededError(CelError):

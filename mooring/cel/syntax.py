@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from mooring.cel.cel_errors import CelCompileError
@@ -116,11 +117,17 @@ class _Token(NamedTuple):
 
 def parse(source: str) -> Node:
     """The tree of an expression; CelCompileError where it is not one."""
+    return parse_located(source)[0]
+
+
+def parse_located(source: str) -> tuple[Node, Mapping[int, int]]:
+    """The tree of an expression, and the offsets of its names and operators by the `id` of their nodes."""
     if len(source) > MAX_LENGTH:
         raise CelCompileError(
             f"expression code point size exceeds limit: size: {len(source)}, limit {MAX_LENGTH}"
         )
-    return _Parser(source).parse()
+    parser = _Parser(source)
+    return parser.parse(), parser.offsets
 
 
 def _tokens(source: str) -> list[_Token]:
@@ -128,7 +135,8 @@ def _tokens(source: str) -> list[_Token]:
     while position < len(source):
         match = _RAW.match(source, position) or _TOKEN.match(source, position)
         if match is None:
-            raise CelCompileError(f"syntax error at {position}: unexpected {source[position]!r}")
+            text = source[position]
+            raise CelCompileError(f"syntax error at {position}: unexpected {text!r}", position, text)
         kind = "text" if match.re is _RAW else str(match.lastgroup)
         if kind != "space":
             found.append(_Token(kind, match.group(), position))
@@ -141,6 +149,7 @@ class _Parser:
     def __init__(self, source: str) -> None:
         self._tokens = _tokens(source)
         self._at = 0
+        self.offsets: dict[int, int] = {}
 
     def parse(self) -> Node:
         node = self._expression()
@@ -155,8 +164,14 @@ class _Parser:
     def _fail(self) -> Any:
         token = self._next
         raise CelCompileError(
-            f"syntax error at {token.position}: unexpected {token.text or 'end of expression'!r}"
+            f"syntax error at {token.position}: unexpected {token.text or 'end of expression'!r}",
+            token.position,
+            token.text,
         )
+
+    def _located(self, node: Node, offset: int) -> Node:
+        self.offsets[id(node)] = offset
+        return node
 
     def _take(self, *texts: str) -> str | None:
         """Consume an operator if it is one of these."""
@@ -188,13 +203,14 @@ class _Parser:
     def _relation(self) -> Node:
         node = self._sum()
         while True:
+            offset = self._next.position
             operator = self._take(*_RELATIONS)
             if operator is None and self._next == ("ident", "in", self._next.position):
                 operator = self._next.text
                 self._at += 1
             if operator is None:
                 return node
-            node = Call(operator, None, (node, self._sum()))
+            node = self._located(Call(operator, None, (node, self._sum())), offset)
 
     def _sum(self) -> Node:
         node = self._product()
@@ -223,13 +239,15 @@ class _Parser:
 
     def _postfix(self, node: Node) -> Node:
         while True:
+            offset = self._next.position
             if self._take("."):
                 optional = self._take("?") is not None
                 field = self._field()
+                opening = self._next.position
                 if not optional and self._take("("):
-                    node = Call(field, node, self._arguments(")"))
+                    node = self._located(Call(field, node, self._arguments(")")), opening)
                 else:
-                    node = Select(node, field, optional)
+                    node = self._located(Select(node, field, optional), offset)
             elif self._take("["):
                 optional = self._take("?") is not None
                 node = Index(node, self._expression(), optional)
@@ -284,9 +302,10 @@ class _Parser:
             return Literal(constants[token.text])
         if token.text in _RESERVED or token.text == "in":
             raise CelCompileError(f"reserved identifier: {token.text}")
+        opening = self._next.position
         if self._take("("):
-            return Call(token.text, None, self._arguments(")"))
-        return Ident(token.text)
+            return self._located(Call(token.text, None, self._arguments(")")), opening)
+        return self._located(Ident(token.text), token.position)
 
     def _items(self) -> tuple[tuple[Node, bool], ...]:
         items = []

@@ -68,6 +68,10 @@ def too_long(field: str, limit: int) -> Cause:
     return Cause("FieldValueTooLong", field, f"Too long: may not be more than {limit} bytes")
 
 
+def too_many(field: str, count: int, limit: int) -> Cause:
+    return Cause("FieldValueTooMany", field, f"Too many: {count}: must have at most {limit} items")
+
+
 # ---- refusals -------------------------------------------------------------------------------------
 
 

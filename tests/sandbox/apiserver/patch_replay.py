@@ -14,10 +14,10 @@ from mooring.api.patches import merge_patch
 from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.authorization.users import IN_PROCESS, User
 from mooring.sandbox.apiserver.dispatch import handle
-from mooring.sandbox.apiserver.errors import status_tree
+from mooring.sandbox.apiserver.errors import no_such_resource, status_tree
 from mooring.sandbox.apiserver.http.negotiation import PLAIN
 from mooring.sandbox.apiserver.http.paths import find_target, verb_of
-from mooring.sandbox.apiserver.verbs.request import ObjectAnswer, Request, TreeAnswer
+from mooring.sandbox.apiserver.verbs.request import ListAnswer, ObjectAnswer, Request, TreeAnswer
 from tests.sandbox.apiserver.kit import Direct
 
 DATA = Path(__file__).parent / "data"
@@ -181,7 +181,8 @@ class Embedded:
     def ask(self, step: Step) -> Answer:
         path, _, query = step.path.partition("?")
         target = find_target(self.direct.api.registry, path)
-        assert target is not None, f"{path} is not served"
+        if target is None:
+            return Answer(404, status_tree(no_such_resource()), [])
         request = Request(
             self.direct.api,
             verb_of(step.method, target, False),
@@ -204,5 +205,7 @@ class Embedded:
         if isinstance(answer, ObjectAnswer):
             tree = json.loads(PLAIN.single(answer.resource, answer.record))
             return Answer(answer.code, tree, answer.warnings)
+        if isinstance(answer, ListAnswer):
+            return Answer(200, json.loads(b"".join(PLAIN.listed(answer.resource, answer.listing))), [])
         assert isinstance(answer, TreeAnswer)
         return Answer(answer.code, answer.tree, answer.warnings)

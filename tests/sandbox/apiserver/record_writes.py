@@ -1,11 +1,12 @@
-"""Make data/writes.json anew, with a real API server:
+"""Record the answers of a real API server, data/writes.json and data/devices.json or one of them:
 
-KUBEBUILDER_ASSETS=… python -m tests.sandbox.apiserver.record_writes
+KUBEBUILDER_ASSETS=… python -m tests.sandbox.apiserver.record_writes [writes | devices]
 """
 
 from __future__ import annotations
 
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathlib import Path
 from tests.live.control_plane import HOW_TO_GET, ControlPlane, assets
 from tests.sandbox.apiserver.patch_replay import Step
 from tests.sandbox.apiserver.record_patches import Real, write
-from tests.sandbox.apiserver.write_replay import PAUSE, RECORDED, making_namespace, normal, scenes
+from tests.sandbox.apiserver.write_replay import FILES, PAUSE, making_namespace, normal, recording, scenes
 
 
 class TaintingControlPlane(ControlPlane):
@@ -32,11 +33,12 @@ def main() -> None:
         try:
             plane.start()
             server = Real(plane.server, plane.token)
-            answers = {scene: _record(server, scene, steps) for scene, steps in scenes().items()}
+            for file in sys.argv[1:] or FILES:
+                answers = {scene: _record(server, scene, steps) for scene, steps in scenes(file).items()}
+                write(answers, recording(file))
+                print(f"{recording(file)}: {sum(map(len, answers.values()))} answers")
         finally:
             plane.stop()
-    write(answers, RECORDED)
-    print(f"{RECORDED}: {sum(map(len, answers.values()))} answers")
 
 
 def _record(server: Real, scene: str, steps: list[Step]) -> list[list[object]]:

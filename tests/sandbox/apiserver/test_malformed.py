@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from tests.sandbox.apiserver.kit import USER, Running
 from tests.sandbox.apiserver.patch_replay import PATCHES, Embedded, Step
-from tests.sandbox.apiserver.write_replay import PAUSE, making_namespace, scenes
+from tests.sandbox.apiserver.write_replay import PAUSE, all_scenes, making_namespace
 
-SCENES = scenes()
+SCENES = all_scenes()
 STEPS = [
     (scene, step) for scene, steps in SCENES.items() for step in steps if step.method in ("POST", "PATCH")
 ]

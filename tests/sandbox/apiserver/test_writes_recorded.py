@@ -8,9 +8,10 @@ import pytest
 
 from tests.sandbox.apiserver.kit import USER
 from tests.sandbox.apiserver.patch_replay import Embedded, merge_difference, recorded
-from tests.sandbox.apiserver.write_replay import PAUSE, RECORDED, making_namespace, normal, scenes
+from tests.sandbox.apiserver.write_replay import FILES, PAUSE, all_scenes, making_namespace, normal, recording
 
-SCENES, ANSWERS = scenes(), recorded(RECORDED)
+SCENES = all_scenes()
+ANSWERS = {name: answers for file in FILES for name, answers in recorded(recording(file)).items()}
 
 
 @pytest.mark.parametrize("scene", SCENES)

@@ -1,9 +1,10 @@
-"""Scenes of writes (data/writes.yaml): what is compared of the answers of two servers."""
+"""Scenes of writes (data/writes.yaml, data/devices.yaml): what is compared of the answers of two servers."""
 
 from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -12,10 +13,12 @@ from tests.sandbox.apiserver.patch_replay import DATA, PATCHES, Answer, Step
 
 Tree = dict[str, Any]
 
-RECORDED = DATA / "writes.json"
+FILES = ("writes", "devices")
 PAUSE = "PAUSE"
 _NEVER_THE_SAME = ("creationTimestamp", "managedFields", "resourceVersion", "uid")
 _TIMES = (
+    "allocationTimestamp",
+    "timeAdded",
     "expirationTimestamp",
     "lastPhaseTransitionTime",
     "lastProbeTime",
@@ -25,17 +28,25 @@ _TIMES = (
 _NODE_PORTS = range(30000, 32768)
 
 
-def scenes() -> dict[str, list[Step]]:
-    told = yaml.safe_load((DATA / "writes.yaml").read_text())
+def recording(file: str) -> Path:
+    return DATA / f"{file}.json"
+
+
+def scenes(file: str) -> dict[str, list[Step]]:
+    told = yaml.safe_load((DATA / f"{file}.yaml").read_text())
     return {
         name: [_step(told["paths"], _namespace(name), *step) for step in steps]
         for name, steps in told["scenes"].items()
     }
 
 
+def all_scenes() -> dict[str, list[Step]]:
+    return {name: steps for file in FILES for name, steps in scenes(file).items()}
+
+
 def _step(paths: dict[str, str], namespace: str, what: str, body: Any = None) -> Step:
     verb, _, where = what.partition(" ")
-    resource = where.partition("/")[0]
+    resource = re.split("[/?]", where)[0]
     path = paths.get(resource, "").replace("{}", namespace) + where[len(resource) :]
     data = None if body is None else json.dumps(body).encode()
     content_type = PATCHES.get(verb, "application/json")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mooring.sandbox.apiserver.objects import Tree
+from mooring.sandbox.apiserver.objects import Tree, dig
 
 _CPU_UTILIZATION: Final = 80
 _SCALE_UP: Final = {
@@ -95,6 +95,9 @@ def default_role_binding(obj: Tree) -> None:
 
 def default_resource_claim(obj: Tree) -> None:
     _device_requests(obj["spec"])
+    allocation = dig(obj, "status", "allocation", "devices") or {}
+    for result in allocation.get("results") or ():
+        default_device_tolerations(result)
 
 
 def default_resource_claim_template(obj: Tree) -> None:
@@ -104,5 +107,14 @@ def default_resource_claim_template(obj: Tree) -> None:
 def _device_requests(spec: Tree) -> None:
     for request in spec["devices"].get("requests") or ():
         for exact in (request.get("exactly"), *(request.get("firstAvailable") or ())):
-            if exact is not None and exact.setdefault("allocationMode", "ExactCount") == "ExactCount":
-                exact["count"] = exact.get("count") or 1
+            if exact is not None:
+                if exact.setdefault("allocationMode", "ExactCount") == "ExactCount":
+                    exact["count"] = exact.get("count") or 1
+                default_device_tolerations(exact)
+
+
+def default_device_tolerations(item: Tree) -> None:
+    """Set the operators in a request, or in a result of an allocation."""
+    for toleration in item.get("tolerations") or ():
+        if not toleration.get("operator"):
+            toleration["operator"] = "Equal"

@@ -22,7 +22,7 @@ from mooring.sandbox.apiserver.kinds.types import Scalar
 
 _NUMBERS: Final = (Scalar.INTEGER, Scalar.LONG, Scalar.NUMBER)
 _TEXTS: Final = (Scalar.STRING, Scalar.BYTES)
-_FREE: Final = (Scalar.ANY, Scalar.INT_OR_STRING, Scalar.OBJECT)
+_FREE: Final = (Scalar.ANY, Scalar.INT_OR_STRING, Scalar.OBJECT, Scalar.RAW)
 """Scalars that are checked later, when the object is decoded as one of its kind."""
 
 

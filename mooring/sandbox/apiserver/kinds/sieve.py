@@ -58,6 +58,7 @@ _PYTHON: dict[Scalar, Any] = {
     Scalar.MICRO_TIME: _MicroTime,
     Scalar.INT_OR_STRING: _Int32 | str,
     Scalar.OBJECT: dict[str, Any],
+    Scalar.RAW: Any,
     Scalar.ANY: Any,
 }
 

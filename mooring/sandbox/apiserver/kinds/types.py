@@ -22,7 +22,8 @@ class Scalar(Enum):
     TIME = "time"
     MICRO_TIME = "microTime"
     INT_OR_STRING = "intOrString"
-    OBJECT = "object"  # any tree: raw extensions, managed fields
+    OBJECT = "object"  # any tree: managed fields
+    RAW = "raw"  # a raw extension: an object, unless validation says otherwise
     ANY = "any"
 
 
@@ -83,7 +84,7 @@ _NAMED = {
     "meta_v1.Time": Scalar.TIME,
     "meta_v1.MicroTime": Scalar.MICRO_TIME,
     "util_intstr.IntOrString": Scalar.INT_OR_STRING,
-    "runtime.RawExtension": Scalar.OBJECT,
+    "runtime.RawExtension": Scalar.RAW,
 }
 
 

@@ -20,6 +20,7 @@ SCALARS: Final = {
     Scalar.MICRO_TIME: f"{_MACHINERY}.apis.meta.v1.MicroTime",
     Scalar.INT_OR_STRING: f"{_MACHINERY}.util.intstr.IntOrString",
     Scalar.OBJECT: f"{_MACHINERY}.runtime.RawExtension",
+    Scalar.RAW: f"{_MACHINERY}.runtime.RawExtension",
     Scalar.ANY: f"{_ELSEWHERE['apiextensions']}.v1.JSON",
 }
 """Scalars with their own definitions."""

@@ -20,6 +20,11 @@ from mooring.sandbox.apiserver.strategies.cluster_strategies import (
     NodeStrategy,
     PriorityClassStrategy,
 )
+from mooring.sandbox.apiserver.strategies.device_strategies import (
+    ResourceClaimStrategy,
+    ResourceClaimTemplateStrategy,
+    ResourceSliceStrategy,
+)
 from mooring.sandbox.apiserver.strategies.pod_strategy import PodStrategy
 from mooring.sandbox.apiserver.strategies.service_strategy import ServiceStrategy
 from mooring.sandbox.apiserver.strategies.volume_strategies import ClaimStrategy, VolumeStrategy
@@ -41,6 +46,9 @@ STRATEGIES: dict[str, type[Strategy]] = {
     "persistentvolumes": VolumeStrategy,
     "pods": PodStrategy,
     "priorityclasses.scheduling.k8s.io": PriorityClassStrategy,
+    "resourceclaims.resource.k8s.io": ResourceClaimStrategy,
+    "resourceclaimtemplates.resource.k8s.io": ResourceClaimTemplateStrategy,
+    "resourceslices.resource.k8s.io": ResourceSliceStrategy,
     "services": ServiceStrategy,
 }
 

@@ -10,6 +10,7 @@ from mooring.sandbox.apiserver.objects import Tree, dig
 from mooring.sandbox.apiserver.validation.changes import difference
 from mooring.sandbox.apiserver.validation.fields import Causes, immutable, ip_address, text
 from mooring.sandbox.apiserver.validation.names import between, dns_subdomain, qualified_name
+from mooring.sandbox.apiserver.validation.pod_claims import claim_statuses, extended_claim
 from mooring.sandbox.apiserver.validation.pod_spec import pod_annotations, pod_spec
 from mooring.sandbox.apiserver.validation.scheduling import node_affinity_narrowed
 
@@ -185,6 +186,10 @@ def pod_status(obj: Tree, old: Tree) -> Causes:
             yield from _restarts(name, status.get(name) or (), before[name], old["spec"])
     for index, address in enumerate(status.get("podIPs") or ()):
         yield from ip_address(f"status.podIPs[{index}]", address.get("ip", ""))
+    if status.get("resourceClaimStatuses"):
+        yield from claim_statuses(status["resourceClaimStatuses"], old["spec"])
+    if status.get("extendedResourceClaimStatus") is not None:
+        yield from extended_claim(status["extendedResourceClaimStatus"], old["spec"])
 
 
 def _restarts(name: str, new: Sequence[Tree], old: Sequence[Tree], spec: Tree) -> Causes:

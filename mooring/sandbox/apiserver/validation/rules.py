@@ -9,13 +9,16 @@ from mooring.sandbox.apiserver.errors import Cause
 from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.validation import (
     autoscaling,
+    claim_status,
     claims,
     cluster,
     configuration,
+    device_claims,
     events,
     jobs,
     pod_rules,
     quotas,
+    resource_slices,
     services,
     workloads,
 )
@@ -44,6 +47,7 @@ RULES: dict[str, Rules] = {
     "csinodes.storage.k8s.io": Rules(cluster.csi_node, cluster.csi_node_update),
     "daemonsets.apps": Rules(workloads.daemon_set, workloads.daemon_set_update, workloads.daemon_set_status),
     "deployments.apps": Rules(workloads.deployment, workloads.deployment_update, workloads.deployment_status),
+    "deviceclasses.resource.k8s.io": _always(device_claims.device_class),
     "events": Rules(events.event, events.event_update),
     "horizontalpodautoscalers.autoscaling": _always(autoscaling.horizontal_pod_autoscaler),
     "jobs.batch": Rules(jobs.job, jobs.job_update),
@@ -64,6 +68,15 @@ RULES: dict[str, Rules] = {
     ),
     "replicationcontrollers": _always(workloads.replication_controller)._replace(
         status=workloads.replica_set_status
+    ),
+    "resourceclaims.resource.k8s.io": Rules(
+        device_claims.resource_claim, device_claims.resource_claim_update, claim_status.claim_status
+    ),
+    "resourceclaimtemplates.resource.k8s.io": Rules(
+        device_claims.resource_claim_template, device_claims.resource_claim_template_update
+    ),
+    "resourceslices.resource.k8s.io": Rules(
+        resource_slices.resource_slice, resource_slices.resource_slice_update
     ),
     "resourcequotas": Rules(
         quotas.resource_quota, quotas.resource_quota_update, quotas.resource_quota_status

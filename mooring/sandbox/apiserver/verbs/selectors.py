@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from mooring.api.selector_text import parse_selector
 from mooring.api.selectors import Selector, SelectorError, from_requirements, requirement
@@ -12,6 +12,8 @@ from mooring.sandbox.apiserver.context.resource import Resource
 from mooring.sandbox.apiserver.errors import bad_request
 from mooring.sandbox.apiserver.store.record import Record
 from mooring.sandbox.apiserver.store.watch import Predicate
+
+_DEVICES: Final = "resource.k8s.io"
 
 
 def parse_labels(text: str) -> Selector:
@@ -66,7 +68,9 @@ def _field_of(resource: Resource, term: FieldTerm) -> int:
     if field in selectable:
         return selectable.index(field)
     if selectable:
-        raise bad_request(f"field label not supported: {term.field}")
+        # Only the message about slices names the kind.
+        kind = f" for {resource.api_version}, Kind={resource.kind}" if resource.group == _DEVICES else ""
+        raise bad_request(f"field label not supported{kind}: {term.field}")
     raise bad_request(
         f'"{term.field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
     )
