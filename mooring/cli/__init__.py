@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import click
 
 from mooring import __version__
+from mooring.cli.groups import LazyGroup
 from mooring.cli.process import relax_collector
 
 COMMANDS = {  # the module of each command, with its line in `mooring --help`
+    "completion": "Print a completion script for bash, zsh or fish.",
     "config": "Check and view scheduler configuration files.",
     "demo": "Run a guided demo on a sandbox cluster.",
     "explain": "Explain why a pod is pending or where it was scheduled, and what would make it fit.",
@@ -20,28 +20,16 @@ COMMANDS = {  # the module of each command, with its line in `mooring --help`
     "scheduler": "Run the scheduler on a cluster, in place of kube-scheduler or alongside it.",
     "simulate": "Simulate workloads in virtual time and compare scheduling policies.",
     "up": "Start a sandbox cluster in this process: API server, controllers, fake nodes, scheduler.",
+    "version": "Print the version.",
 }
 
 
-class LazyGroup(click.Group):
-    """A group that imports a command only when it is used, to keep every command fast to start."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in COMMANDS:
-            return None
-        command: click.Command = getattr(import_module(f"mooring.cli.{name}"), name)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+class _Commands(LazyGroup):
+    lines = COMMANDS
 
 
 @click.group(
-    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+    cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
 )
 @click.version_option(__version__, prog_name="mooring")
 def main() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from mooring.cli.errors import describe, exit_with
+from mooring.cli.groups import Group
 from mooring.cli.output import echo
 from mooring.cli.plugins import plugin_option
 from mooring.cli.setup import load_setup, not_enabled, registry_for, show_args
@@ -15,7 +16,7 @@ from mooring.framework.registration import RegistrationError
 INVALID, UNREADABLE = 1, 2
 
 
-@click.group()
+@click.group(cls=Group)
 def config() -> None:
     """Check and view KubeSchedulerConfiguration files."""
 

@@ -6,11 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from mooring.cli.output import echo
 from mooring.config import Duration
 
 Decorator = Callable[[Any], Any]
+
+FILE_METAVARS = {"FILE": "file", "DIR": "dir", "MODULE:CLASS": "file"}
 
 
 class Flag(click.Option):
@@ -21,6 +24,11 @@ class Flag(click.Option):
         if default not in (None, "", False):
             help += f" (default {'true' if default is True else default})"
         super().__init__(names, default=default, help=help, **attrs)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete file names where the metavar says that the value is one."""
+        kind = FILE_METAVARS.get(self.metavar or "")
+        return [CompletionItem(incomplete, type=kind)] if kind else super().shell_complete(ctx, incomplete)
 
     def get_help_extra(self, ctx: click.Context) -> Any:
         """Leave out the default and the range that click appends in brackets."""

@@ -11,6 +11,7 @@ from mooring.api.kinds import NODES
 from mooring.api.objects import Node
 from mooring.cli.errors import exit_with
 from mooring.cli.flags import kubeconfig_flags
+from mooring.cli.groups import Group
 from mooring.cli.output import echo
 from mooring.cli.reach import USER_AGENT
 from mooring.client.api_errors import ApiError, ClusterError
@@ -24,7 +25,7 @@ MAX_HINTS = 5
 _names = click.argument("names", nargs=-1, required=True, metavar="NAME...")
 
 
-@click.group()
+@click.group(cls=Group)
 def node() -> None:
     """Simulate node failure and recovery in a `mooring up` cluster.
 

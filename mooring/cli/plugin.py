@@ -12,13 +12,14 @@ import click
 
 from mooring.cli.errors import describe
 from mooring.cli.flags import option
+from mooring.cli.groups import Group
 from mooring.cli.plugins import list_plugins
 
 FORM = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[-_ ][A-Za-z0-9]+)*")
 WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
 
 
-@click.group()
+@click.group(cls=Group)
 def plugin() -> None:
     """Create and list scheduler plugins."""
 

@@ -1,0 +1,3 @@
+from mooring.cli import main
+
+main()
