@@ -35,8 +35,8 @@ def key_of(obj: dict[str, Any]) -> str:
     return f"{namespace}/{name}" if namespace else name
 
 
-def text_or_empty(found: Any) -> str:
-    return found if isinstance(found, str) else ""
+def text_or_empty(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def malformed(kind: str, obj: Any, message: str) -> MalformedObject:
@@ -52,10 +52,10 @@ def malformed(kind: str, obj: Any, message: str) -> MalformedObject:
         return MalformedObject(kind, key, child(field, required["name"]), MISSING, "a value")
     expected = _EXPECTED.search(what)
     if expected is None:
-        field, found = _walk(obj, at, None)
-        return MalformedObject(kind, key, field or kind, found, what)
-    field, found = _walk(obj, at, expected["got"])
-    return MalformedObject(kind, key, field or kind, found, _words(expected["expected"]))
+        field, value = _walk(obj, at, None)
+        return MalformedObject(kind, key, field or kind, value, what)
+    field, value = _walk(obj, at, expected["got"])
+    return MalformedObject(kind, key, field or kind, value, _words(expected["expected"]))
 
 
 def _words(types: str) -> str:
@@ -85,10 +85,10 @@ def _walk(obj: Any, at: str, got: str | None) -> tuple[str, Any]:
 
 def _member(members: Any, got: str | None) -> str:
     """The name of the first member of the type which the complaint is about."""
-    wanted = _GOT.get(got or "", object)
+    expected_type = _GOT.get(got or "", object)
     if isinstance(members, dict):
         for name, member in members.items():
-            if isinstance(member, wanted) and (got == "bool" or not isinstance(member, bool)):
+            if isinstance(member, expected_type) and (got == "bool" or not isinstance(member, bool)):
                 return str(name)
     return "..."
 

@@ -140,16 +140,16 @@ def read_trees(sources: Iterable[tuple[str, str]]) -> Iterator[tuple[Any, str]]:
 def load_trees(trees: Iterable[tuple[Any, str]]) -> Manifests:
     """What `read_trees` read, decoded."""
     result = Manifests()
-    found: dict[tuple[str, str], tuple[KubeObject, str]] = {}
+    sources: dict[tuple[str, str], tuple[KubeObject, str]] = {}
     for tree, source in trees:
         try:
-            _collect(tree, source, found)
+            _collect(tree, source, sources)
         except UnknownKind as error:
             result.ignored.append(Ignored(source, error.kind, error.key))
         except ValueError as error:
             result.problems.append(Problem(source, error))
-    classes = {obj.name: obj for obj, _ in found.values() if isinstance(obj, PriorityClass)}
-    for obj, source in found.values():
+    classes = {obj.name: obj for obj, _ in sources.values() if isinstance(obj, PriorityClass)}
+    for obj, source in sources.values():
         try:
             result.objects.append(prioritised(obj, classes) if isinstance(obj, Pod) else obj)
         except MalformedObject as error:
@@ -157,7 +157,7 @@ def load_trees(trees: Iterable[tuple[Any, str]]) -> Manifests:
     return result
 
 
-def _collect(tree: Any, source: str, found: dict[tuple[str, str], tuple[KubeObject, str]]) -> None:
+def _collect(tree: Any, source: str, sources: dict[tuple[str, str], tuple[KubeObject, str]]) -> None:
     """Decode, check and default one object into `found`. Raises what is wrong with it."""
     if isinstance(tree, ValueError):
         raise tree
@@ -168,6 +168,6 @@ def _collect(tree: Any, source: str, found: dict[tuple[str, str], tuple[KubeObje
         obj = identified(obj, namespaced=KINDS[obj.kind].namespaced)
     validate(obj)
     obj = defaulted(obj)
-    other, where = found.setdefault((obj.kind, obj.key), (obj, source))
+    other, where = sources.setdefault((obj.kind, obj.key), (obj, source))
     if other != obj:
         raise ObjectError(obj.kind, obj.key, f"defined twice with different content (first in {where})")

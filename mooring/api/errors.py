@@ -49,14 +49,14 @@ class UnknownKind(ObjectError):  # noqa: N818
         self.api_version = api_version
 
 
-def show(found: object) -> str:
+def show(value: object) -> str:
     """A found value as it would stand in JSON, cut short where it is long."""
-    if found is MISSING:
+    if value is MISSING:
         return "nothing"
     try:
-        text = json.dumps(found, ensure_ascii=False)
+        text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError):
-        text = repr(found)
+        text = repr(value)
     return text if len(text) <= _LONGEST_FOUND else text[: _LONGEST_FOUND - 1] + "…"
 
 

@@ -186,15 +186,15 @@ def _of_container(
     member: _Member,
 ) -> _Exact:
     """The effective requests or limits of one container, as a dict of the caller's own."""
-    status, asked = statuses.get(container.name), _parsed(getattr(container.resources, member))
+    status, requested = statuses.get(container.name), _parsed(getattr(container.resources, member))
     if status is None or status.resources is None:
-        own = asked
+        own = requested
     else:
         own = _parsed(getattr(status.resources, member))
         if member == "requests":
             _raise_to(own, _parsed(status.allocated_resources))
         if not _resize_infeasible(pod):
-            _raise_to(own, asked)
+            _raise_to(own, requested)
     for name, amount in missing.items():
         own.setdefault(name, amount)
     return own
@@ -206,11 +206,11 @@ def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
 
 
 def _pod_level_requests(pod: Pod, use_status: bool) -> _Exact:
-    resources, given = pod.spec.resources, pod.status.resources
+    resources, status_resources = pod.spec.resources, pod.status.resources
     spec = _parsed(resources.requests) if resources is not None else {}
-    if not use_status or given is None:
+    if not use_status or status_resources is None:
         return spec
-    own = _parsed(given.requests)
+    own = _parsed(status_resources.requests)
     _raise_to(own, _parsed(pod.status.allocated_resources))
     if not _resize_infeasible(pod):
         _raise_to(own, spec)

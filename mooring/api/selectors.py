@@ -64,20 +64,20 @@ class Requirement(NamedTuple):
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        found = labels.get(self.key)
+        label = labels.get(self.key)
         operator = self.operator
         if operator == IN:
-            return found is not None and found in self.values
+            return label is not None and label in self.values
         if operator == NOT_IN:
-            return found is None or found not in self.values
+            return label is None or label not in self.values
         if operator == EXISTS:
-            return found is not None
+            return label is not None
         if operator == DOES_NOT_EXIST:
-            return found is None
-        return found is not None and self._compares(found)
+            return label is None
+        return label is not None and self._compares(label)
 
-    def _compares(self, found: str) -> bool:
-        left, right = parse_int64(found), parse_int64(self.values[0])
+    def _compares(self, label: str) -> bool:
+        left, right = parse_int64(label), parse_int64(self.values[0])
         if left is None or right is None:
             return False
         return left > right if self.operator == GT else left < right
@@ -88,10 +88,10 @@ def requirement(key: str, operator: str, values: Iterable[str] = ()) -> Requirem
     return Requirement(key, operator, tuple(sorted(set(values))))
 
 
-def operator_problem(operator: str, values: Sequence[str], known: Sequence[str]) -> str | None:
+def operator_problem(operator: str, values: Sequence[str], operators: Sequence[str]) -> str | None:
     """What is wrong with an operator and its values, in words that follow "expected"."""
-    if operator not in known:
-        return f"one of the operators {', '.join(known)}"
+    if operator not in operators:
+        return f"one of the operators {', '.join(operators)}"
     if operator in (IN, NOT_IN) and not values:
         return f"at least one value for operator {operator}"
     if operator in (EXISTS, DOES_NOT_EXIST) and values:
@@ -101,10 +101,10 @@ def operator_problem(operator: str, values: Sequence[str], known: Sequence[str])
     return None
 
 
-def _checked(key: str, operator: str, values: Sequence[str], known: Sequence[str]) -> Requirement:
-    problem = operator_problem(operator, values, known)
+def _checked(key: str, operator: str, values: Sequence[str], operators: Sequence[str]) -> Requirement:
+    problem = operator_problem(operator, values, operators)
     if problem is not None:
-        shown = f"[{' '.join(values)}]" if operator in known else f'"{operator}"'
+        shown = f"[{' '.join(values)}]" if operator in operators else f'"{operator}"'
         raise SelectorError(f'key "{key}": found {shown}, expected {problem}')
     if not is_qualified_name(key):
         raise SelectorError(f'key "{key}": expected the name of a label')
@@ -178,10 +178,10 @@ _interned: WeakValueDictionary[tuple[tuple[Requirement, ...], bool], Selector] =
 
 def _intern(requirements: tuple[Requirement, ...], nothing: bool) -> Selector:
     key = (requirements, nothing)
-    found = _interned.get(key)
-    if found is None:
-        found = _interned.setdefault(key, Selector(requirements, nothing))
-    return found
+    selector = _interned.get(key)
+    if selector is None:
+        selector = _interned.setdefault(key, Selector(requirements, nothing))
+    return selector
 
 
 def from_requirements(requirements: Iterable[Requirement]) -> Selector:
@@ -201,9 +201,13 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
     """The compiled form; None selects nothing and `{}` everything. Raises SelectorError."""
     if selector is None:
         return NOTHING
-    found = [_checked(key, IN, (value,), LABEL_OPERATORS) for key, value in selector.match_labels.items()]
-    found += [_checked(e.key, e.operator, e.values, LABEL_OPERATORS) for e in selector.match_expressions]
-    return from_requirements(found)
+    requirements = [
+        _checked(key, IN, (value,), LABEL_OPERATORS) for key, value in selector.match_labels.items()
+    ]
+    requirements += [
+        _checked(e.key, e.operator, e.values, LABEL_OPERATORS) for e in selector.match_expressions
+    ]
+    return from_requirements(requirements)
 
 
 def matches(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
@@ -228,8 +232,8 @@ class NodeTerm(NamedTuple):
     def fields_match(self, name: str) -> bool:
         """Whether the node's name passes; `metadata.name` is the only field that nodes have."""
         for key, operator, values in self.fields:
-            found = name if key == "metadata.name" else ""
-            if (found == values[0]) != (operator == IN):
+            actual = name if key == "metadata.name" else ""
+            if (actual == values[0]) != (operator == IN):
                 return False
         return True
 
@@ -248,10 +252,10 @@ def parse_node_term(term: NodeSelectorTerm) -> NodeTerm:
     return NodeTerm(from_requirements(labels), tuple(fields))
 
 
-def _in_term(where: str, index: int, item: NodeSelectorRequirement, known: Sequence[str]) -> Requirement:
+def _in_term(where: str, index: int, item: NodeSelectorRequirement, operators: Sequence[str]) -> Requirement:
     try:
-        if known is not FIELD_OPERATORS:
-            return _checked(item.key, item.operator, item.values, known)
+        if operators is not FIELD_OPERATORS:
+            return _checked(item.key, item.operator, item.values, operators)
         problem = field_problem(item.operator, item.values)
         if problem is not None:
             raise SelectorError(f'key "{item.key}": expected {problem}')

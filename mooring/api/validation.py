@@ -38,8 +38,8 @@ def validate(obj: KubeObject) -> None:
     refuses an API server would refuse too.
     """
 
-    def fail(field: str, found: object, expected: str) -> None:
-        raise MalformedObject(obj.kind or type(obj).__name__, obj.key, field, found, expected)
+    def fail(field: str, value: object, expected: str) -> None:
+        raise MalformedObject(obj.kind or type(obj).__name__, obj.key, field, value, expected)
 
     if not obj.metadata.name:
         fail("metadata.name", MISSING, "a name")
@@ -97,10 +97,10 @@ def _quantity(field: str, raw: Quantity, fail: Fail) -> None:
         fail(field, raw, QUANTITY_EXPECTED)
 
 
-def _one_of(field: str, found: str | None, known: Sequence[str | None], fail: Fail) -> None:
-    if found not in known:
-        names = ", ".join(name for name in known if name)
-        fail(field, found or MISSING, f"one of {names}")
+def _one_of(field: str, value: str | None, choices: Sequence[str | None], fail: Fail) -> None:
+    if value not in choices:
+        names = ", ".join(name for name in choices if name)
+        fail(field, value or MISSING, f"one of {names}")
 
 
 def _toleration(path: str, toleration: Toleration, fail: Fail) -> None:
@@ -177,11 +177,13 @@ def _label_selector(path: str, selector: LabelSelector | None, fail: Fail) -> No
             _requirement(where, item.operator, item.values, LABEL_OPERATORS, fail)
 
 
-def _requirement(path: str, operator: str, values: Sequence[str], known: Sequence[str], fail: Fail) -> None:
-    problem = operator_problem(operator, values, known)
+def _requirement(
+    path: str, operator: str, values: Sequence[str], operators: Sequence[str], fail: Fail
+) -> None:
+    problem = operator_problem(operator, values, operators)
     if problem is None:
         return
-    if operator in known:
+    if operator in operators:
         fail(f"{path}.values", values, problem)
     else:
         fail(f"{path}.operator", operator, problem)

@@ -222,15 +222,15 @@ class ApiServer:
             preferred = group.preferred_version.group_version
             others = [one.group_version for one in group.versions if one.group_version != preferred]
             roots += [f"/apis/{version}" for version in (preferred, *others)]
-        found: dict[tuple[str, str], ServedKind] = {}
+        kinds: dict[tuple[str, str], ServedKind] = {}
         for served in await asyncio.gather(*(self._document(root, _Resources) for root in roots)):
             group_name, _, version = served.group_version.rpartition("/")
             for one in served.resources:
                 if "/" not in one.name:
                     resource = ApiResource(group_name, version, one.name, one.namespaced, KubeObject)
                     kind = ServedKind(resource, one.kind, frozenset(one.verbs))
-                    found.setdefault((group_name, one.name), kind)
-        return list(found.values())
+                    kinds.setdefault((group_name, one.name), kind)
+        return list(kinds.values())
 
     async def close(self) -> None:
         await self._http.close()
@@ -310,8 +310,8 @@ class ApiServer:
         self._http.tls = access.tls
         return access
 
-    def _nonsense(self, request: str, found: bytes, error: Exception) -> Unreachable:
-        cause = f"invalid response: {error}; it starts with {snippet(found)!r}"
+    def _nonsense(self, request: str, body: bytes, error: Exception) -> Unreachable:
+        cause = f"invalid response: {error}; it starts with {snippet(body)!r}"
         return Unreachable(self._credentials.server, cause, request=request)
 
 
@@ -326,5 +326,5 @@ def _item(resource: ApiResource[Any], namespace: str, name: str, subresource: st
 
 
 def _query(**parameters: Any) -> str:
-    given = {name: value for name, value in parameters.items() if value}
-    return "?" + urlencode(given) if given else ""
+    present = {name: value for name, value in parameters.items() if value}
+    return "?" + urlencode(present) if present else ""

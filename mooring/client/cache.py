@@ -99,10 +99,10 @@ class Collection(Generic[Obj]):
 
     def deleting(self, obj: Obj, now: str) -> None:
         """An API server accepted that this object be deleted; it may take its time."""
-        known = self._objects.get(obj.key)
-        if known is not None and known.uid == obj.uid and known.metadata.deletion_timestamp is None:
-            metadata = msgspec.structs.replace(known.metadata, deletion_timestamp=now)
-            self._put(known, msgspec.structs.replace(known, metadata=metadata))
+        current = self._objects.get(obj.key)
+        if current is not None and current.uid == obj.uid and current.metadata.deletion_timestamp is None:
+            metadata = msgspec.structs.replace(current.metadata, deletion_timestamp=now)
+            self._put(current, msgspec.structs.replace(current, metadata=metadata))
 
     # ---- the sink of an informer
 
@@ -170,19 +170,19 @@ class _Index(Generic[Obj]):
 
     def put(self, name: str, old: Obj | None, new: Obj | None) -> None:
         """Take note of a change of the object with this name."""
-        found = self._found
+        buckets = self._found
         before = () if old is None else self._keys(old)
         after = () if new is None else self._keys(new)
         if before == after:  # as nearly always
             return
         for key in before:
             if key not in after:
-                bucket = found[key]
+                bucket = buckets[key]
                 del bucket[name]
                 if not bucket:
-                    del found[key]
+                    del buckets[key]
         for key in after:
-            found.setdefault(key, {})[name] = None
+            buckets.setdefault(key, {})[name] = None
 
     def find(self, key: str) -> list[Obj]:
         objects = self._objects
@@ -218,19 +218,19 @@ class Cache:
     def follow(self, resource: ApiResource[Obj]) -> Collection[Obj]:
         """Return the collection of a kind and start watching it. The first caller determines the model that
         its objects are decoded into."""
-        found = self._collections.get(resource.name)
-        if found is None:
-            found = self._collections[resource.name] = Collection(resource)
-            informer = Informer(self._cluster, resource, found, optional=True, troubles=self._troubles)
+        collection = self._collections.get(resource.name)
+        if collection is None:
+            collection = self._collections[resource.name] = Collection(resource)
+            informer = Informer(self._cluster, resource, collection, optional=True, troubles=self._troubles)
             self._informers[resource.name] = informer
             if self._group is not None:
                 self._begin(self._group, informer)
-        elif found.resource.model is not resource.model:
+        elif collection.resource.model is not resource.model:
             raise TypeError(
-                f"{resource.name} are already read as {found.resource.model.__name__}, "
+                f"{resource.name} are already read as {collection.resource.model.__name__}, "
                 f"not as {resource.model.__name__}"
             )
-        return found
+        return collection
 
     def informer(self, resource: ApiResource[Obj]) -> Informer[Obj]:
         """Who follows a kind for this cache, to be shared."""

@@ -78,8 +78,8 @@ class Reader(Generic[Obj]):
     def page(self, body: bytes, keep: Keep | None = None) -> Page[Obj]:
         if keep is None:
             with suppress(msgspec.ValidationError):
-                found: _List[Obj] = self._list(body)
-                return _page(found.metadata, found.items)
+                listed: _List[Obj] = self._list(body)
+                return _page(listed.metadata, listed.items)
         raw = _raw_list(body)
         page: Page[Obj] = _page(raw.metadata, [])
         for item in raw.items or ():

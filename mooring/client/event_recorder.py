@@ -233,13 +233,13 @@ class EventRecorder:
             try:
                 await self._write(series)
             except Unreachable as failure:
-                asked = 0.0
+                retry_after = 0.0
                 self._report_unreachable(failure)
             except ApiError as refusal:
                 if not refusal.transient:
                     self._report_rejected(series.event, refusal)
                     break
-                asked = min(refusal.retry_after or 0.0, LONGEST_RETRY_AFTER)
+                retry_after = min(refusal.retry_after or 0.0, LONGEST_RETRY_AFTER)
                 self._report_unreachable(refusal)
             else:
                 self._unreachable = False
@@ -249,7 +249,7 @@ class EventRecorder:
                 return
             if left:
                 backoff = backoff or Backoff()
-                await asyncio.sleep(max(backoff.wait(), asked))
+                await asyncio.sleep(max(backoff.wait(), retry_after))
         self._forget(series)
 
     async def _write(self, series: _Series) -> None:

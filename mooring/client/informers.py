@@ -117,8 +117,8 @@ class Informer(Generic[Obj]):
                 await self._follow()
             except Exception as failure:  # whatever it is, the kind has to be followed on
                 self._report(failure)
-                asked = failure.retry_after or 0.0 if isinstance(failure, ApiError) else 0.0
-                await asyncio.sleep(max(backoff.wait(), min(asked, LONGEST_RETRY_AFTER)))
+                retry_after = failure.retry_after or 0.0 if isinstance(failure, ApiError) else 0.0
+                await asyncio.sleep(max(backoff.wait(), min(retry_after, LONGEST_RETRY_AFTER)))
 
     async def _follow(self) -> None:
         """List where that is needed, and watch; a watch that did some good is taken up again at once.
@@ -267,11 +267,11 @@ class Informer(Generic[Obj]):
         self._version = change.resource_version or self._version
 
     def _take_malformed(self, type: str, error: ObjectError) -> None:
-        known = self._known.get(error.key)
+        last = self._known.get(error.key)
         if type != "DELETED":
             self._refuse(error.key, error)
-        elif known is not None:
-            self._delete(known)
+        elif last is not None:
+            self._delete(last)
         else:
             self._refused.pop(error.key, None)
 

@@ -47,15 +47,15 @@ def refusal(request: str, answer: Response) -> ApiError:
     )
 
 
-def watch_error(found: msgspec.Raw) -> ApiError:
+def watch_error(raw: msgspec.Raw) -> ApiError:
     """The error of a watch's ERROR event. Raises one of UNREADABLE."""
-    status = _status_of(found)
+    status = _status_of(raw)
     code = status.code or 500
     message = status.message or f"the server ended the watch with {code}"
     return ApiError(code, status.reason or "", message, details=status.details)
 
 
-def snippet(found: bytes) -> str:
+def snippet(body: bytes) -> str:
     """The beginning of a text, on one line."""
-    text = " ".join(found[: 4 * _SNIPPET].decode(errors="replace").split())
+    text = " ".join(body[: 4 * _SNIPPET].decode(errors="replace").split())
     return text if len(text) <= _SNIPPET else text[:_SNIPPET] + "…"

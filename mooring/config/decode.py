@@ -44,8 +44,8 @@ def decode(value: object, cls: type[S], path: Path, report: Report) -> S | None:
 
     None where that cannot be: a field without a default is missing or wrong, or `value` is no mapping.
     """
-    found = _Walker(report).struct(value, cls, path)
-    return found if isinstance(found, cls) else None
+    struct = _Walker(report).struct(value, cls, path)
+    return struct if isinstance(struct, cls) else None
 
 
 class _Walker:
@@ -75,16 +75,16 @@ class _Walker:
         kwargs: dict[str, object] = {}
         complete = True
         for name, info in fields.items():
-            given = value.get(name)
-            if given is None and not (name in value and _accepts_none(info.type)):
+            raw = value.get(name)
+            if raw is None and not (name in value and _accepts_none(info.type)):
                 # As in Kubernetes, null is the same as absent.
                 if info.required:
                     self.report.add((*path, name), "Required value")
                     complete = False
                 continue
-            found = self.value(given, info.type, (*path, name))
-            if found is not _INVALID:
-                kwargs[info.name] = found
+            converted = self.value(raw, info.type, (*path, name))
+            if converted is not _INVALID:
+                kwargs[info.name] = converted
             elif info.required:
                 complete = False
         return cls(**kwargs) if complete else self._lost(path)
@@ -117,8 +117,8 @@ class _Walker:
             below = parse_path(place["path"]) if place else ()
             message = _MSGSPEC_PLACE.sub("", text).replace("`int`", "an integer")
             if below or (bare in _EXPECTED and _right_type(value, bare)) or bare not in _EXPECTED:
-                found = "" if "found" in message or below else f", found {describe(value)}"
-                self.report.add(path + below, message[:1].lower() + message[1:] + found)
+                actual = "" if "found" in message or below else f", found {describe(value)}"
+                self.report.add(path + below, message[:1].lower() + message[1:] + actual)
                 return self._lost(path)
             return self._wrong(value, bare, path)
 

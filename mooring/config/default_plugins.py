@@ -29,16 +29,16 @@ DEFAULT_MULTI_POINT: tuple[tuple[str, int], ...] = (
 )
 
 
-def merge_multi_point(given: PluginSet) -> tuple[PluginSet, list[int | None]]:
+def merge_multi_point(plugin_set: PluginSet) -> tuple[PluginSet, list[int | None]]:
     """The defaults with `given` merged in, and for each enabled plugin its index in `given`.
 
     A default that is enabled again is replaced where it stands, weight included: leaving the weight
     out then means 1, not the default weight. Disabled names are kept, so that merging twice changes
     nothing.
     """
-    disabled = {plugin.name for plugin in given.disabled}
+    disabled = {plugin.name for plugin in plugin_set.disabled}
     position: dict[str, int] = {}
-    for index, plugin in enumerate(given.enabled):
+    for index, plugin in enumerate(plugin_set.enabled):
         position.setdefault(plugin.name, index)
     enabled: list[PluginRef] = []
     origins: list[int | None] = []
@@ -46,10 +46,10 @@ def merge_multi_point(given: PluginSet) -> tuple[PluginSet, list[int | None]]:
         if name in disabled or "*" in disabled:
             continue
         origin = position.get(name)
-        enabled.append(PluginRef(name=name, weight=weight) if origin is None else given.enabled[origin])
+        enabled.append(PluginRef(name=name, weight=weight) if origin is None else plugin_set.enabled[origin])
         origins.append(origin)
-    for index, plugin in enumerate(given.enabled):
+    for index, plugin in enumerate(plugin_set.enabled):
         if index not in origins:
             enabled.append(plugin)
             origins.append(index)
-    return PluginSet(enabled=enabled, disabled=given.disabled), origins
+    return PluginSet(enabled=enabled, disabled=plugin_set.disabled), origins

@@ -54,13 +54,13 @@ class Expansion:
 
     def weights(self, score: tuple[str, ...]) -> dict[str, int]:
         """The weight of each score plugin: what its point says, else MultiPoint; none means 1."""
-        given: dict[str, int] = {}
+        explicit: dict[str, int] = {}
         for plugin in (*self.plugins.score.enabled, *self.plugins.multi_point.enabled):
             registered = self.registry.get(plugin.name)
             if registered is not None and "score" in registered.extension_points:
-                given.setdefault(plugin.name, plugin.weight or 1)
-        self._check_overflow(given)
-        return {name: given[name] for name in score}
+                explicit.setdefault(plugin.name, plugin.weight or 1)
+        self._check_overflow(explicit)
+        return {name: explicit[name] for name in score}
 
     def _check_overflow(self, weights: dict[str, int]) -> None:
         """Reject what kube-scheduler takes for an overflow: also a total that is negative before the last
@@ -127,5 +127,5 @@ class Expansion:
 
 def interface(point: str) -> str:
     """The name kube-scheduler's messages have for an extension point: "PreFilterPlugin"."""
-    known = EXTENSION_POINTS.get(point)
-    return f"{known.interface if known else point[:1].upper() + point[1:]}Plugin"
+    extension_point = EXTENSION_POINTS.get(point)
+    return f"{extension_point.interface if extension_point else point[:1].upper() + point[1:]}Plugin"

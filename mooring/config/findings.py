@@ -82,9 +82,9 @@ class Report:
     def add_at(self, place: Place, message: str, hint: str | None = None) -> None:
         self.findings.append(Finding(message, format_path(place.path), self.places.file, place.line, hint))
 
-    def invalid(self, path: Path, found: object, message: str, hint: str | None = None) -> None:
+    def invalid(self, path: Path, value: object, message: str, hint: str | None = None) -> None:
         """Report a value as Kubernetes' API validation words it."""
-        self.add(path, f"Invalid value: {json.dumps(found, default=str)}: {message}", hint)
+        self.add(path, f"Invalid value: {json.dumps(value, default=str)}: {message}", hint)
 
     def has_below(self, path: Path) -> bool:
         """Whether something at `path` or below it has been reported."""
@@ -128,8 +128,8 @@ def parse_path(text: str) -> Path:
     return tuple(parts)
 
 
-def did_you_mean(found: str, known: Iterable[str]) -> str | None:
+def did_you_mean(misspelled: str, candidates: Iterable[str]) -> str | None:
     """A hint naming the known word nearest to `found`, if one is near."""
-    by_lower = {name.lower(): name for name in known}
-    close = get_close_matches(found.lower(), by_lower, n=1, cutoff=0.6)
+    by_lower = {name.lower(): name for name in candidates}
+    close = get_close_matches(misspelled.lower(), by_lower, n=1, cutoff=0.6)
     return f'did you mean "{by_lower[close[0]]}"?' if close else None

@@ -123,8 +123,8 @@ def _version(tree: object, report: Report) -> str | None:
     kind, api_version = tree.get("kind"), tree.get("apiVersion")
     if kind != KIND:
         place = tree.places.get("kind", Place(("kind",)))
-        found = "no kind" if kind is None else f"{api_version}, Kind={kind}"
-        report.add_at(place, f"couldn't decode as {KIND}, got {found}", _kind_hint(tree))
+        actual = "no kind" if kind is None else f"{api_version}, Kind={kind}"
+        report.add_at(place, f"couldn't decode as {KIND}, got {actual}", _kind_hint(tree))
         return None
     group, _, version = str(api_version or "").rpartition("/")
     if group != GROUP or version not in VERSIONS:

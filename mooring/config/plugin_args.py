@@ -45,8 +45,8 @@ def check_type(
     """Check the apiVersion and kind that args of an in-tree plugin may carry."""
     kind, version = f"{plugin}Args", raw.get("apiVersion")
     if raw.get("kind") not in (None, "", kind):
-        found = raw["kind"]
-        report.add((*path, "kind"), f"args for plugin {plugin} were not of type {kind}, got {found}")
+        actual = raw["kind"]
+        report.add((*path, "kind"), f"args for plugin {plugin} were not of type {kind}, got {actual}")
     if version not in (None, "", *versions):
         message = f'no kind "{kind}" is registered for version "{version}"'
         report.add((*path, "apiVersion"), message, f'write "{next(iter(versions))}", or leave it out')

@@ -110,9 +110,9 @@ def _required_points(profile: ResolvedProfile, path: Path, report: Report) -> No
 def _args(
     resolved: ResolvedProfile, profile: Profile, registry: Registry, path: Path, report: Report
 ) -> None:
-    given = {entry.name: (index, entry) for index, entry in enumerate(profile.plugin_config)}
+    entries = {entry.name: (index, entry) for index, entry in enumerate(profile.plugin_config)}
     for name in dict.fromkeys(name for names in resolved.points.values() for name in names):
-        index, entry = given.get(name, (len(given), PluginConfig(name=name)))
+        index, entry = entries.get(name, (len(entries), PluginConfig(name=name)))
         args = _typed(entry, registry[name], (*path, index, "args"), report)
         resolved.args[name] = args
         if args is None and entry.args is not None:

@@ -38,15 +38,15 @@ class LocatedMap(dict[str, Any]):
         """The mapping under `key`, made at `place` when there is none."""
         if self.get(key) is None:
             self.put(key, LocatedMap(place), place)
-        found = self[key]
-        return found if isinstance(found, LocatedMap) else LocatedMap(place)
+        child = self[key]
+        return child if isinstance(child, LocatedMap) else LocatedMap(place)
 
     def items_of(self, key: str, place: Place) -> LocatedList:
         """The list under `key`, made at `place` when there is none."""
         if self.get(key) is None:
             self.put(key, LocatedList(), place)
-        found = self[key]
-        return found if isinstance(found, LocatedList) else LocatedList()
+        items = self[key]
+        return items if isinstance(items, LocatedList) else LocatedList()
 
 
 class LocatedList(list[Any]):
@@ -89,7 +89,7 @@ def locate(value: object, place: Place | None = None) -> Any:
 
 def places_of(tree: object, file: str) -> Places:
     """The place of every value of a located tree, by its path in the tree as it is now."""
-    known: dict[Path, Place] = {}
+    places: dict[Path, Place] = {}
 
     def visit(value: object, path: Path) -> None:
         children: list[tuple[str | int, Place]] = []
@@ -98,11 +98,11 @@ def places_of(tree: object, file: str) -> Places:
         elif isinstance(value, LocatedList):
             children = list(enumerate(value.places))
         for key, place in children:
-            known[*path, key] = place
+            places[*path, key] = place
             visit(value[key], (*path, key))  # type: ignore[index]
 
     visit(tree, ())
-    return Places(file, known)
+    return Places(file, places)
 
 
 def plain(value: object) -> Any:
@@ -197,13 +197,13 @@ class _Builder:
 
     def _merge(self, mapping: LocatedMap, source: yaml.Node, place: Place) -> None:
         """A merge key (`<<`): what the mapping does not say itself is taken from `source`."""
-        found = self.build(source, place.path)
-        if not isinstance(found, LocatedMap):
+        source_map = self.build(source, place.path)
+        if not isinstance(source_map, LocatedMap):
             self.report.add_at(place, "expected a mapping to merge with <<")
             return
-        for key, value in found.items():
+        for key, value in source_map.items():
             if key not in mapping:
-                mapping.put(key, value, found.places[key])
+                mapping.put(key, value, source_map.places[key])
 
     def _scalar(self, node: yaml.ScalarNode) -> object:
         kind = node.tag.removeprefix("tag:yaml.org,2002:")

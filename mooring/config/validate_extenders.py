@@ -32,8 +32,8 @@ def validate_extenders(extenders: list[Extender], report: Report) -> None:
             seen.add(resource.name)
     binders = sum(1 for extender in extenders if extender.bind_verb)
     if binders > 1:
-        found = f"found {binders} extenders implementing bind"
-        report.invalid(("extenders",), found, "only one extender can implement bind")
+        value = f"found {binders} extenders implementing bind"
+        report.invalid(("extenders",), value, "only one extender can implement bind")
 
 
 def _tls(tls: ExtenderTLSConfig, path: Path, report: Report) -> None:
@@ -54,9 +54,9 @@ def is_extended_resource(name: str) -> bool:
 def _address(extender: Extender, path: Path, report: Report) -> None:
     """Where it is asked. kube-scheduler finds out only when it asks."""
     if not is_http(extender.url_prefix):
-        found = without_password(extender.url_prefix)
+        url = without_password(extender.url_prefix)
         expected = "expected http://HOST[:PORT][/PATH] or https://…"
-        report.add((*path, "urlPrefix"), f'found "{found}", {expected}')
+        report.add((*path, "urlPrefix"), f'found "{url}", {expected}')
     for field in ("filter", "prioritize", "preempt", "bind"):
         verb: str = getattr(extender, f"{field}_verb")
         if not is_path(verb):

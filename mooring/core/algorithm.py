@@ -173,14 +173,14 @@ class Algorithm:
         diagnosis.filtering = filtering
         crowded = self._crowded(profile, pod, nodes, choice.state, changes)
         nominated = pod.pod.status.nominated_node_name
-        wanted = nodes.index(nominated) if nominated else None
-        if wanted is not None:
-            refusal = crowded.get(wanted) or filtering.status(wanted)
+        nominated_row = nodes.index(nominated) if nominated else None
+        if nominated_row is not None:
+            refusal = crowded.get(nominated_row) or filtering.status(nominated_row)
             if refusal is not None:
                 diagnosis.blame(refusal)
-                diagnosis.explicit[wanted] = refusal
-            elif self._passes(pod, nodes, wanted, diagnosis):
-                choice.row = wanted
+                diagnosis.explicit[nominated_row] = refusal
+            elif self._passes(pod, nodes, nominated_row, diagnosis):
+                choice.row = nominated_row
                 choice.feasible = self._feasible(choice, filtering.feasible, crowded)
                 return
         if diagnosis.allowed is not None:
@@ -300,15 +300,15 @@ class Algorithm:
 
     def _sample(self, feasible: BoolArray, total: int, percentage: int) -> BoolArray | None:
         """Where only a share of the nodes is to be scored: that many feasible ones, going round."""
-        wanted = max(100, total * percentage // 100)
-        if total < 100 or wanted >= total:
+        enough = max(100, total * percentage // 100)
+        if total < 100 or enough >= total:
             return None
         order = np.roll(np.arange(total), -(self._next_start % total))
-        found = order[feasible[order]]
-        if len(found) <= wanted:
+        candidates = order[feasible[order]]
+        if len(candidates) <= enough:
             return None
-        chosen = found[:wanted]
-        self._next_start = int(found[wanted])
+        chosen = candidates[:enough]
+        self._next_start = int(candidates[enough])
         sampled = np.zeros(total, np.bool_)
         sampled[chosen] = True
         return sampled

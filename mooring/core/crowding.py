@@ -43,16 +43,16 @@ class Crowding:
         rows = changes.any
         if not self._complete or isinstance(rows, slice) or not local:
             self._refusals.clear()
-            asked = [
+            crowded = [
                 (row, nominations[name]) for name in nominations if (row := nodes.index(name)) is not None
             ]
-            self._refusals.update(refusals_with(profile, pod, nodes, state, asked))
+            self._refusals.update(refusals_with(profile, pod, nodes, state, crowded))
         elif rows is not None:
             changed = list(dict.fromkeys(rows if isinstance(rows, list) else rows.tolist()))
             for row in changed:
                 self._refusals.pop(row, None)
-            asked = [(row, pods) for row in changed if (pods := nominator.nominated_for(nodes[row].name))]
-            self._refusals.update(refusals_with(profile, pod, nodes, state, asked))
+            crowded = [(row, pods) for row in changed if (pods := nominator.nominated_for(nodes[row].name))]
+            self._refusals.update(refusals_with(profile, pod, nodes, state, crowded))
         self._complete = local
         own = nominator.node_of(pod.uid)
         row = nodes.index(own) if own else None
@@ -74,11 +74,11 @@ def refusals_with(
 ) -> dict[int, Status]:
     """The rows that refuse the pod with these pods present, and why."""
     important = [(row, [p for p in pods if p.priority >= pod.priority]) for row, pods in nominated]
-    asked = [(row, pods) for row, pods in important if pods]
-    if not asked:
+    crowded = [(row, pods) for row, pods in important if pods]
+    if not crowded:
         return {}
-    rows = [row for row, _ in asked]
-    view = nodes.what_if(np.array(rows, np.intp), [()] * len(rows), [pods for _, pods in asked])
+    rows = [row for row, _ in crowded]
+    view = nodes.what_if(np.array(rows, np.intp), [()] * len(rows), [pods for _, pods in crowded])
     view.set_all_present(np.ones(view.present.shape, np.bool_), True)
     answer = Answer(profile.filters, state, pod, view)
     refused = np.flatnonzero(answer.first).tolist()

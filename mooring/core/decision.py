@@ -164,9 +164,9 @@ def count_refusals(diagnosis: Diagnosis) -> list[RefusedNodes]:
     if outside is not None and rest:
         counts[outside.plugin, outside.reasons] = rest
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    told = [RefusedNodes(plugin, list(reasons), n) for (plugin, reasons), n in ordered[:MOST_REFUSALS]]
+    listed = [RefusedNodes(plugin, list(reasons), n) for (plugin, reasons), n in ordered[:MOST_REFUSALS]]
     others = sum(n for _, n in ordered[MOST_REFUSALS:])
-    return [*told, RefusedNodes("", [], others)] if others else told
+    return [*listed, RefusedNodes("", [], others)] if others else listed
 
 
 def refusal(status: Status) -> Refusal:

@@ -91,16 +91,16 @@ class Diagnosis(msgspec.Struct, eq=False):
         """The rows refused with a code, in order."""
         absent = self.absent is not None and self.absent.code is code
         if self.filtering is None:
-            found = np.full(self.total, absent)
+            mask = np.full(self.total, absent)
         else:
-            found = self.filtering.with_code(code)
+            mask = self.filtering.with_code(code)
             if self.allowed is not None:
-                found = np.where(self.allowed, found, absent)
+                mask = np.where(self.allowed, mask, absent)
             elif self.explicit:
-                found = found.copy()
+                mask = mask.copy()
         for row, status in self.explicit.items():
-            found[row] = status.code is code
-        return np.flatnonzero(found)
+            mask[row] = status.code is code
+        return np.flatnonzero(mask)
 
     def refusals(self) -> list[tuple[Status, int]]:
         """Each refusal and on how many nodes it stands, once filtering is over."""

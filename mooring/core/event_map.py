@@ -56,10 +56,10 @@ _NODE_TAINT = EventHint(ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT))
 
 def registrations(plugins: Iterable[Plugin], *, extenders: bool = False) -> dict[str, list[EventHint]]:
     """The events each plugin of one profile is woken by, for the queue; with a line for extenders if any."""
-    found = {plugin.name: events_of(plugin) for plugin in plugins}
+    events = {plugin.name: events_of(plugin) for plugin in plugins}
     if extenders:
-        found[EXTENDER] = list(ANY_EVENT)
-    return found
+        events[EXTENDER] = list(ANY_EVENT)
+    return events
 
 
 def events_of(plugin: Plugin) -> list[EventHint]:

@@ -53,16 +53,16 @@ class Extenders(list[Extender]):
         for extender in self:
             if not (extender.filters and extender.is_interested(pod)):
                 continue
-            asked = nodes.where(feasible)
-            if not len(asked):
+            candidates = nodes.where(feasible)
+            if not len(candidates):
                 break
             try:
-                answer = extender.filter(pod, asked)
+                answer = extender.filter(pod, candidates)
             except ExtenderCallError:
                 if extender.ignorable:
                     continue
                 raise
-            if len(answer.passed) < len(asked):
+            if len(answer.passed) < len(candidates):
                 left = np.zeros(len(feasible), np.bool_)
                 left[answer.passed] = True
                 diagnosis.explain_later(partial(_explain, extender, feasible & ~left, answer, diagnosis))
@@ -74,22 +74,22 @@ class Extenders(list[Extender]):
 
         All are asked at once. Raises ExtenderCallError where one that cannot be ignored fails.
         """
-        asked = [each for each in self if each.prioritizes and each.is_interested(pod)]
-        self.prioritizing = len(asked)
+        interested = [each for each in self if each.prioritizes and each.is_interested(pod)]
+        self.prioritizing = len(interested)
         try:
-            if len(asked) == 1:
-                answers = [_prioritize(asked[0], pod, candidates)]
+            if len(interested) == 1:
+                answers = [_prioritize(interested[0], pod, candidates)]
             else:
-                answers = self._parallelize(lambda each: _prioritize(each, pod, candidates), asked)
+                answers = self._parallelize(lambda each: _prioritize(each, pod, candidates), interested)
         finally:
             self.prioritizing = 0
-        found = []
-        for extender, scores in zip(asked, answers, strict=True):
+        results = []
+        for extender, scores in zip(interested, answers, strict=True):
             if scores is not None:
                 raw = np.zeros(length, np.int64)
                 raw[candidates.rows] = scores
-                found.append(ExtenderScores(signature(extender), extender.weight * SCALE, raw))
-        return found
+                results.append(ExtenderScores(signature(extender), extender.weight * SCALE, raw))
+        return results
 
 
 def _prioritize(extender: Extender, pod: PodInfo, candidates: EngineNodes) -> IntArray | None:
@@ -105,18 +105,18 @@ def _explain(extender: Extender, refused: BoolArray, answer: Filtered, diagnosis
     """Put down why an extender refused rows. Where it does not say, there is nothing to count in a message,
     and removing pods is not worth a try."""
     name = signature(extender)
-    known: dict[tuple[Code, str], Status] = {}
+    statuses: dict[tuple[Code, str], Status] = {}
     dropped = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, plugin=name)
     explicit, row_of = diagnosis.explicit, diagnosis.row_of
     explicit.update(dict.fromkeys(np.flatnonzero(refused).tolist(), dropped))
-    for code, told in (
+    for code, failures in (
         (Code.UNSCHEDULABLE, answer.failed),
         (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, answer.unresolvable),  # wins where a row is in both
     ):
-        for node_name, reason in told.items():
+        for node_name, reason in failures.items():
             row = row_of.get(node_name)
             if row is not None and refused.item(row):
-                status = known.get((code, reason))
+                status = statuses.get((code, reason))
                 if status is None:
-                    status = known[code, reason] = Status(code, reason, plugin=name)
+                    status = statuses[code, reason] = Status(code, reason, plugin=name)
                 explicit[row] = status

@@ -54,11 +54,11 @@ class ProfileHandle:
         return self._scheduler.clock()
 
     def shared(self, kind: type[Result], make: Callable[[], Result]) -> Result:
-        known = self._scheduler.shared
-        if kind not in known:
-            known[kind] = make()
-        found: Result = known[kind]
-        return found
+        instances = self._scheduler.shared
+        if kind not in instances:
+            instances[kind] = make()
+        instance: Result = instances[kind]
+        return instance
 
     def write(self, work: Callable[[Client], Coroutine[Any, Any, None]]) -> None:
         self._scheduler.effects.append(Write(work))

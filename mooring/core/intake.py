@@ -126,12 +126,12 @@ class Intake:
     # ---- nodes
 
     def _apply_node(self, node: Node) -> Events:
-        known = self._cluster.node(node.name)
-        if known is None:
+        info = self._cluster.node(node.name)
+        if info is None:
             self._cluster.add_node(node)
             self._queue.move_all(NODE_ADD, None, node)
             return _NODE_ADDED
-        old = known.node
+        old = info.node
         if not self._cluster.update_node(node):
             return _NO_EVENTS
         events = node_update_events(old, node)

@@ -142,8 +142,8 @@ class MemoryClient:
 
     async def patch(self, obj: Obj, patch: dict[str, Any], subresource: str = "") -> Obj:
         current = self._current(obj)
-        wanted = patch.get("metadata", {}).get("resourceVersion", "")
-        if wanted and wanted != current.metadata.resource_version:
+        expected_version = patch.get("metadata", {}).get("resourceVersion", "")
+        if expected_version and expected_version != current.metadata.resource_version:
             raise ConflictError(f'{type(obj).__name__} "{obj.key}": the object has been modified')
         part = {name: patch[name] for name in patch if (name == "status") == (subresource == "status")}
         merged = merge_patch(msgspec.to_builtins(current), part)
@@ -159,14 +159,14 @@ class MemoryClient:
 
     def _current(self, obj: Obj) -> Obj:
         """An object as the cluster has it now."""
-        found = (
+        stored = (
             self._cluster.pods.get(obj.uid)
             if isinstance(obj, Pod)
             else self._cluster.scheduler.store.get(type(obj), obj.name, obj.namespace)
         )
-        if found is None:
+        if stored is None:
             raise LookupError(f'{type(obj).__name__} "{obj.key}" not found')
-        return cast(Obj, found)
+        return cast(Obj, stored)
 
 
 def _next_version(obj: Obj) -> Obj:

@@ -483,8 +483,12 @@ class Scheduler:
         self._patch_condition(current, reason, status.message, nominate)
 
     def _patch_condition(self, pod: PodInfo, reason: str, message: str, nominate: str | None) -> None:
-        known = next((c for c in pod.status.conditions if c.type == "PodScheduled"), None)
-        same = known is not None and (known.status, known.reason, known.message) == ("False", reason, message)
+        current = next((c for c in pod.status.conditions if c.type == "PodScheduled"), None)
+        same = current is not None and (current.status, current.reason, current.message) == (
+            "False",
+            reason,
+            message,
+        )
         if nominate == pod.status.nominated_node_name:
             nominate = None
         if same and nominate is None:

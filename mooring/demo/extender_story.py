@@ -38,8 +38,8 @@ def _serving() -> Iterator[str]:
         assert process.stderr is not None
         for line in process.stderr:
             click.echo(f"  {line.rstrip().partition('] ')[2]}")
-            if found := _SERVES.search(line):
-                yield found[1]
+            if match := _SERVES.search(line):
+                yield match[1]
                 break
         else:
             raise StoryError("the extender did not start")

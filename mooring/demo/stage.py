@@ -83,9 +83,9 @@ class Stage:
     def get(self, kind: str, *, wide: bool = False, show: Iterable[str] = ()) -> None:
         """The table that kubectl prints, or the columns of it named."""
         self._type(f"kubectl get {kind}{' -o wide' if wide else ''}")
-        wanted = list(show)
+        names = list(show)
         columns, rows = self._table(kind, wide)
-        kept = [i for i, name in enumerate(columns) if not wanted or name in wanted]
+        kept = [i for i, name in enumerate(columns) if not names or name in names]
         table = [[line[i] for i in kept] for line in (columns, *rows)]
         widths = [max(len(line[i]) for line in table) for i in range(len(kept))]
         self._print("   ".join(f"{c:<{w}}" for c, w in zip(line, widths, strict=True)) for line in table)

@@ -93,8 +93,10 @@ class Histograms:
             child.add(mine, total)
 
     def collect(self) -> Metric:
-        told = self.definition
-        family = HistogramMetricFamily(told.full_name, told.documentation, labels=told.labels)
+        definition = self.definition
+        family = HistogramMetricFamily(
+            definition.full_name, definition.documentation, labels=definition.labels
+        )
         for labels, child in sorted(self._children.items()):
             counts, total = child.read()
             family.add_metric(labels, list(zip(self._names, accumulate(counts), strict=True)), total)

@@ -124,9 +124,9 @@ def _one_of(column: Ids[str], values: Sequence[str]) -> BoolArray:
     return spread(column, frozenset(values).__contains__, np.bool_)
 
 
-def _find(values: Sequence[str], wanted: str) -> int | None:
+def _find(values: Sequence[str], value: str) -> int | None:
     try:
-        return values.index(wanted)
+        return values.index(value)
     except ValueError:
         return None
 

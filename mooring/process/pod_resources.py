@@ -79,10 +79,10 @@ def _requests(pod: PodInfo) -> Mapping[str, int]:
 
 def _limits(pod: PodInfo) -> Mapping[str, int]:
     memory = pod.shape.derived
-    found: Mapping[str, int] | None = memory.get(_LIMITS)
-    if found is None:
-        found = memory[_LIMITS] = pod_limits(pod.pod)
-    return found
+    limits: Mapping[str, int] | None = memory.get(_LIMITS)
+    if limits is None:
+        limits = memory[_LIMITS] = pod_limits(pod.pod)
+    return limits
 
 
 def pod_limits(pod: Pod) -> dict[str, int]:

@@ -80,10 +80,10 @@ def _metrics(collect: Callable[[], Iterable[Metric]], ask: Ask) -> Handler:
 
 def _recent(scheduler: Scheduler, log: DecisionLog | None, ask: Ask) -> Handler:
     async def handle(request: Request) -> Answer:
-        asked = request.query.get("limit", ["100"])[0]
-        if not asked.isdecimal() or len(asked) > LONGEST_NUMBER:
-            return failure(400, "BadRequest", f'limit: found "{asked[:100]}", expected a number')
-        return as_json(await ask(lambda: recent(scheduler, log, int(asked))))
+        limit = request.query.get("limit", ["100"])[0]
+        if not limit.isdecimal() or len(limit) > LONGEST_NUMBER:
+            return failure(400, "BadRequest", f'limit: found "{limit[:100]}", expected a number')
+        return as_json(await ask(lambda: recent(scheduler, log, int(limit))))
 
     return handle
 
@@ -91,9 +91,9 @@ def _recent(scheduler: Scheduler, log: DecisionLog | None, ask: Ask) -> Handler:
 def _decisions(scheduler: Scheduler, log: DecisionLog | None, ask: Ask) -> Handler:
     async def handle(request: Request) -> Answer:
         namespace, _, pod = request.path.removeprefix(f"{DECISIONS}/").partition("/")
-        found = await ask(lambda: decisions(scheduler, log, namespace, pod))
-        if found is None:
+        record = await ask(lambda: decisions(scheduler, log, namespace, pod))
+        if record is None:
             return failure(404, "NotFound", f'pods "{namespace}/{pod}" is not known to this scheduler')
-        return as_json(found)
+        return as_json(record)
 
     return handle

@@ -32,8 +32,8 @@ def status_patch(
     status: dict[str, Any] = {}
     if condition is not None:
         written = msgspec.to_builtins(condition)
-        known = next((c for c in pod.status.conditions if c.type == condition.type), None)
-        if known is None or known.status != condition.status:
+        current = next((c for c in pod.status.conditions if c.type == condition.type), None)
+        if current is None or current.status != condition.status:
             written["lastTransitionTime"] = format_time(now)
         status["conditions"] = [written]
     if nominated_node is not None:

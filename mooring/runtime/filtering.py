@@ -274,9 +274,9 @@ class Filtering:
             if not failing:
                 continue
             rows = (self.first == index + 1) & np.isin(column.codes, failing)
-            found = np.flatnonzero(rows if among is None else rows & among)
-            if len(found):
-                status = column.statuses[column.codes.item(found[0])]
+            failing_rows = np.flatnonzero(rows if among is None else rows & among)
+            if len(failing_rows):
+                status = column.statuses[column.codes.item(failing_rows[0])]
                 return filter_failed(column.runner.name, status.message)
         return None
 

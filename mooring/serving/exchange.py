@@ -71,8 +71,8 @@ class Exchange:
     @property
     def certificate(self) -> ClientCertificate | None:
         """The verified certificate of the client."""
-        found: ClientCertificate | None = self._state["certificate"]
-        return found
+        certificate: ClientCertificate | None = self._state["certificate"]
+        return certificate
 
     def header(self, name: bytes) -> str:
         """Return the first header of a name, given in lower case; empty if there is none."""

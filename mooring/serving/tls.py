@@ -62,10 +62,10 @@ class TlsFiles:
     def __init__(self, settings: EndpointSettings) -> None:
         self._settings = settings
         if bool(settings.tls_cert_file) != bool(settings.tls_private_key_file):
-            given, missing = "--tls-cert-file", "--tls-private-key-file"
+            present, missing = "--tls-cert-file", "--tls-private-key-file"
             if settings.tls_private_key_file:
-                given, missing = missing, given
-            raise EndpointError(f"{given} requires {missing}")
+                present, missing = missing, present
+            raise EndpointError(f"{present} requires {missing}")
         self._certificate, self._key = settings.tls_cert_file, settings.tls_private_key_file
         self._own: KeyPair | None = None
         if not self._certificate and settings.cert_dir:
@@ -77,9 +77,9 @@ class TlsFiles:
         """Return the files of the pair in a folder. They are made if there are none."""
         certificate, key = (folder / f"{PAIR_NAME}.{end}" for end in ("crt", "key"))
         if certificate.exists() != key.exists():
-            found, missing = (certificate, key) if certificate.exists() else (key, certificate)
+            present, missing = (certificate, key) if certificate.exists() else (key, certificate)
             raise EndpointError(
-                f"--cert-dir: {missing} is missing\nhint: restore it, or remove {found} to make a new pair"
+                f"--cert-dir: {missing} is missing\nhint: restore it, or remove {present} to make a new pair"
             )
         if not key.exists():
             pair = self_signed(self._settings.bind_address)

@@ -74,8 +74,8 @@ def _identity(choice: Choice, trust: Trust, server: str) -> Identity:
     if user.token and (user.username or user.password):
         raise CredentialsError(f"{choice.user_field('token')}: mutually exclusive with username")
     if user.auth_provider is not None:
-        field, found = choice.user_field("auth-provider"), show(user.auth_provider.name)
-        raise CredentialsError(f"{field}: found {found}, which is not supported; expected an exec plugin")
+        field, provider = choice.user_field("auth-provider"), show(user.auth_provider.name)
+        raise CredentialsError(f"{field}: found {provider}, which is not supported; expected an exec plugin")
     if user.exec is not None and not (user.token or user.token_file or user.username or certificate):
         _check_plugin(user.exec, choice)
         return ExecIdentity(user.exec, choice, trust, server)
@@ -94,14 +94,14 @@ def _check_plugin(plugin: Exec, choice: Choice) -> None:
     versions = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
     # v1 has to say whether it talks to a person
     mode = plugin.interactive_mode or ("IfAvailable" if plugin.api_version == versions[1] else "")
-    for name, found, known in (
+    for name, value, choices in (
         ("apiVersion", plugin.api_version, versions),
         ("interactiveMode", mode, ("Never", "IfAvailable", "Always")),
     ):
-        if found not in known:
+        if value not in choices:
             field = choice.user_field(f"exec.{name}")
             raise CredentialsError(
-                f"{field}: found {show(found or MISSING)}, expected one of {', '.join(known)}"
+                f"{field}: found {show(value or MISSING)}, expected one of {', '.join(choices)}"
             )
     if not plugin.command:
         raise CredentialsError(f"{choice.user_field('exec.command')}: found nothing, expected a program")

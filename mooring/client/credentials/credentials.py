@@ -156,10 +156,10 @@ def _parse(server: str, field: str) -> SplitResult:
     expected = "expected a URL such as https://10.0.0.1:6443"
     try:
         url = urlsplit(server if "://" in server else f"http://{server}")
-        known = url.scheme in ("http", "https") and url.hostname and (url.port or True)
+        is_valid = url.scheme in ("http", "https") and url.hostname and (url.port or True)
     except ValueError as error:
         raise CredentialsError(f"{field}: found {show(server)} ({error}), {expected}") from None
-    if not known:
+    if not is_valid:
         raise CredentialsError(f"{field}: found {show(server)}, {expected}")
     return url._replace(query="", fragment="")
 

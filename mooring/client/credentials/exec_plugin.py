@@ -54,10 +54,10 @@ class ExecIdentity:
         output = await self._run(interactive)
         try:
             tree = strip_nulls(msgspec.json.decode(output))
-            found = msgspec.convert(tree, _ExecCredential)
+            credential = msgspec.convert(tree, _ExecCredential)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise CredentialsError(f"{self._where}: printed no ExecCredential: {error}") from None
-        return self._proof(found)
+        return self._proof(credential)
 
     def _interactive(self) -> bool:
         """Whether the plugin may talk to the person at the terminal."""
@@ -109,14 +109,14 @@ class ExecIdentity:
         hint = "".join(c if c.isprintable() or c in "\n\t" else "�" for c in self._plugin.install_hint)
         return f"\n{hint}" if hint else ""
 
-    def _proof(self, found: _ExecCredential) -> Proof:
+    def _proof(self, credential: _ExecCredential) -> Proof:
         expected = self._plugin.api_version
-        if found.kind != "ExecCredential" or found.api_version != expected:
+        if credential.kind != "ExecCredential" or credential.api_version != expected:
             raise CredentialsError(
-                f'{self._where}: printed kind "{found.kind}" of apiVersion "{found.api_version}", '
+                f'{self._where}: printed kind "{credential.kind}" of apiVersion "{credential.api_version}", '
                 f'expected "ExecCredential" of "{expected}"'
             )
-        status = found.status or _Status()
+        status = credential.status or _Status()
         certificate, key = status.client_certificate_data.encode(), status.client_key_data.encode()
         if bool(certificate) != bool(key):
             missing = "clientKeyData" if certificate else "clientCertificateData"

@@ -90,8 +90,8 @@ def token_of(content: bytes, where: str) -> str:
     except UnicodeDecodeError:
         raise CredentialsError(f"{where}: found bytes that are not ASCII, expected a token") from None
     if not token or not token.isprintable() or " " in token:
-        found = "nothing" if not token else "text with spaces or control characters"
-        raise CredentialsError(f"{where}: found {found}, expected a token")
+        actual = "nothing" if not token else "text with spaces or control characters"
+        raise CredentialsError(f"{where}: found {actual}, expected a token")
     return token
 
 

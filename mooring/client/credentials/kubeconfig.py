@@ -48,11 +48,11 @@ class Cluster(_Section, frozen=True, kw_only=True):
 
     def scheduler(self) -> str:
         """Where its scheduler can be asked about its decisions, if that is said."""
-        found = self._extension(SCHEDULER)
-        return found if isinstance(found, str) else ""
+        extension = self._extension(SCHEDULER)
+        return extension if isinstance(extension, str) else ""
 
     def _extension(self, name: str) -> Any:
-        return next((found.extension for found in self.extensions if found.name == name), None)
+        return next((entry.extension for entry in self.extensions if entry.name == name), None)
 
 
 class ExecEnv(_Section, frozen=True, kw_only=True):
@@ -149,15 +149,17 @@ class Kubeconfig:
                 f"{where}: current-context: found nothing, expected {_one_of(self.contexts)}"
             )
         if name not in self.contexts:
-            asked = "--context" if context else "current-context"
-            raise CredentialsError(f"{where}: {asked}: found {show(name)}, expected {_one_of(self.contexts)}")
+            source = "--context" if context else "current-context"
+            raise CredentialsError(
+                f"{where}: {source}: found {show(name)}, expected {_one_of(self.contexts)}"
+            )
         chosen, path = self.contexts[name]
         field = f'{path}: contexts["{name}"].context'
         for kind, there in (("cluster", self.clusters), ("user", self.users)):
-            found = getattr(chosen, kind)
-            if found not in there:
+            reference = getattr(chosen, kind)
+            if reference not in there:
                 raise CredentialsError(
-                    f"{field}.{kind}: found {show(found or MISSING)}, expected {_one_of(there)}"
+                    f"{field}.{kind}: found {show(reference or MISSING)}, expected {_one_of(there)}"
                 )
         return Choice(chosen, *self.clusters[chosen.cluster], *self.users[chosen.user])
 
@@ -184,14 +186,14 @@ def _one_of(names: dict[str, Any]) -> str:
 
 
 def _merge(
-    known: dict[str, tuple[Part, Path]], named: Iterable[tuple[str, Part]], path: Path, field: str
+    parts: dict[str, tuple[Part, Path]], named: Iterable[tuple[str, Part]], path: Path, field: str
 ) -> None:
     own: set[str] = set()
     for name, part in named:
         if name in own:
             raise CredentialsError(f"{path}: {field}: found two called {show(name)}, expected one")
         own.add(name)
-        known.setdefault(name, (part, path))
+        parts.setdefault(name, (part, path))
 
 
 def _read(path: Path) -> _File:
@@ -220,8 +222,8 @@ def _read(path: Path) -> _File:
 
 def _found(complaint: MalformedObject) -> str:
     """What stood there; of users, and of things that may contain some, only of what kind it was."""
-    found = complaint.found
-    if found is MISSING or not (complaint.field.startswith("users") or isinstance(found, dict | list)):
-        return show(found)
+    value = complaint.found
+    if value is MISSING or not (complaint.field.startswith("users") or isinstance(value, dict | list)):
+        return show(value)
     kinds: dict[type, str] = {dict: "an object", list: "a list", str: "text", bool: "true or false"}
-    return kinds.get(type(found), "a number")
+    return kinds.get(type(value), "a number")

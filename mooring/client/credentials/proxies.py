@@ -22,8 +22,8 @@ def parse_proxy(text: str, where: str) -> Proxy:
     except ValueError:
         raise CredentialsError(f"{where}: found no URL, {expected}") from None
     if url.scheme not in _PORTS or not url.hostname:  # the text is not shown: it may hold a password
-        found = f'scheme "{url.scheme}"' if url.hostname else "no host"
-        raise CredentialsError(f"{where}: found {found}, {expected}")
+        problem = f'scheme "{url.scheme}"' if url.hostname else "no host"
+        raise CredentialsError(f"{where}: found {problem}, {expected}")
     scheme = cast(Literal["http", "https", "socks5"], url.scheme)
     return Proxy(scheme, url.hostname, port, unquote(url.username or ""), unquote(url.password or ""))
 

@@ -123,8 +123,8 @@ class _Talk(asyncio.Protocol):
 
 
 def _end_of_head(buffer: bytearray) -> int:
-    found = buffer.find(b"\r\n\r\n")
-    return found + 4 if found >= 0 else 0
+    position = buffer.find(b"\r\n\r\n")
+    return position + 4 if position >= 0 else 0
 
 
 def _exactly(size: int) -> Callable[[bytearray], int]:

@@ -470,8 +470,8 @@ class SchedulingQueue:
             for queued in pods:
                 assert queued.place is place, f"found in {place.value}: {queued}"
                 assert self._queued.get(queued.pod.key) is queued, f"in {place.value} but unknown: {queued}"
-        found = sum(map(len, held.values()))
-        assert found == len(self._queued), f"{len(self._queued)} pods known, {found} found: {list(self)}"
+        total = sum(map(len, held.values()))
+        assert total == len(self._queued), f"{len(self._queued)} pods known, {total} found: {list(self)}"
         for uid, queued in self._in_flight.pods.items():
             assert queued.place is _IN_FLIGHT, f"in flight under {uid}: {queued}"
             assert self._queued.get(queued.pod.key) is not queued, f"in flight and queued: {queued}"

@@ -99,14 +99,14 @@ class UnschedulablePool:
         """
         everyone = event.wildcard
         interested = self._registrations.interested(event)
-        found: list[tuple[QueuedPodInfo, Plan]] = []
+        pairs: list[tuple[QueuedPodInfo, Plan]] = []
         for group in self.groups.values():
             if group.gating_plugin and group.gating_plugin not in interested and not everyone:
                 continue
             plan = group.rejectors.plan(event)
             if not plan.futile:
-                found.extend((queued, plan) for queued in group.pods.values())
-        return found
+                pairs.extend((queued, plan) for queued in group.pods.values())
+        return pairs
 
     def due(self, now: float) -> QueuedPodInfo | None:
         """A pod whose named time has come."""

@@ -133,9 +133,9 @@ class HttpExtender:
                     f"expected {wire.MIN_EXTENDER_PRIORITY} to {wire.MAX_EXTENDER_PRIORITY}, "
                     f"and no more than {limit}",
                 )
-            found = np.array(scores, np.int64)
-            roll.last_scores[self] = (data, found)
-            return found
+            array = np.array(scores, np.int64)
+            roll.last_scores[self] = (data, array)
+            return array
 
     def process_preemption(
         self, pod: PodInfo, victims: Mapping[str, VictimsOnNode], pods_on: PodsOn
@@ -280,12 +280,12 @@ class HttpExtender:
             log.info("extender %s: %s: answers again", self.name, verb)
 
 
-def _by_position(roll: Roll, given: wire.HostPriorityList) -> list[int]:
+def _by_position(roll: Roll, priorities: wire.HostPriorityList) -> list[int]:
     """The scores in the order of the nodes, 0 where there is none; those of one node add up."""
-    if [each.host for each in given] == roll.names:
-        return [each.score for each in given]
+    if [each.host for each in priorities] == roll.names:
+        return [each.score for each in priorities]
     scores = [0] * len(roll.names)
-    for each in given:
+    for each in priorities:
         position = roll.positions.get(each.host)
         if position is not None:
             scores[position] += each.score

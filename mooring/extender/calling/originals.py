@@ -64,8 +64,8 @@ class Originals:
 
     def of(self, obj: KubeObject) -> bytes:
         """An object's JSON."""
-        found = self._known.get(obj.uid)
-        return shown(msgspec.json.encode(obj)) if found is None else found
+        original = self._known.get(obj.uid)
+        return shown(msgspec.json.encode(obj)) if original is None else original
 
 
 class ForgettingSink:

@@ -55,25 +55,27 @@ class KnownObjects:
     def find(self, names: list[str]) -> tuple[list[str], list[Node]]:
         """Those of the nodes that are known, and their names. The lists of one filter and one prioritize are
         looked up once for all pods that are asked about with them."""
-        for names_then, found in self._recent:
+        for names_then, entry in self._recent:
             if names_then is names:
-                return found
+                return entry
         nodes = self._nodes
         try:
-            found = (names, list(map(nodes.__getitem__, names)))
+            entry = (names, list(map(nodes.__getitem__, names)))
         except KeyError:
-            known = [name for name in names if name in nodes]
-            found = (known, [nodes[name] for name in known])
-        self._recent = [(names, found), *self._recent[:1]]
-        return found
+            present = [name for name in names if name in nodes]
+            entry = (present, [nodes[name] for name in present])
+        self._recent = [(names, entry), *self._recent[:1]]
+        return entry
 
 
 class HandlerVerbs:
     """Makes verbs of handlers. `known` is what the extender keeps of the cluster, if it does."""
 
-    def __init__(self, questions: Questions, known: KnownObjects | None, client: Client | None) -> None:
+    def __init__(
+        self, questions: Questions, known_objects: KnownObjects | None, client: Client | None
+    ) -> None:
         self._questions = questions
-        self._known = known
+        self._known = known_objects
         self._client = client
 
     def verb(self, handler: Handler) -> Verb:
@@ -221,8 +223,8 @@ def _refusals(
     return {name: default for name in names if name not in by_name}
 
 
-def _check_names(found: Iterable[object], names: Iterable[str]) -> None:
-    odd = set(found).difference(names)
+def _check_names(answered: Iterable[object], names: Iterable[str]) -> None:
+    odd = set(answered).difference(names)
     if odd:
         raise ValueError(f"named node {reprlib.repr(odd.pop())}, which was not in the request")
 
@@ -248,12 +250,12 @@ def _checked(scores: list[Any], names: Sequence[str]) -> list[int]:
 
 def _score(score: Any, name: str) -> int:
     try:
-        found = index(score)
+        number = index(score)
     except TypeError:
         raise TypeError(f"answered {reprlib.repr(score)} for node {name}; expected an integer") from None
-    if found not in INT64:
-        raise ValueError(f"answered {reprlib.repr(found)} for node {name}; expected a 64-bit integer")
-    return found
+    if number not in INT64:
+        raise ValueError(f"answered {reprlib.repr(number)} for node {name}; expected a 64-bit integer")
+    return number
 
 
 def _uids(victims: object) -> list[str]:

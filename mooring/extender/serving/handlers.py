@@ -146,5 +146,5 @@ the names of the nodes that may remain, or a mapping from them to the pods, or t
 
 def handlers_of(function: object) -> tuple[Handler, ...]:
     """Return the handlers that a function was decorated as."""
-    found: tuple[Handler, ...] = getattr(function, MARK, ()) if inspect.isfunction(function) else ()
-    return found
+    handlers: tuple[Handler, ...] = getattr(function, MARK, ()) if inspect.isfunction(function) else ()
+    return handlers

@@ -17,14 +17,14 @@ def load_handlers(source: str) -> list[Handler]:
     """The handlers of "my_extender.py" or "package.module", those that it imports from elsewhere included."""
     module = _loaded(source)
     functions = {id(value): value for value in vars(module).values()}
-    found = [handler for function in functions.values() for handler in handlers_of(function)]
-    if not found:
+    handlers = [handler for function in functions.values() for handler in handlers_of(function)]
+    if not handlers:
         raise LoadingError(
             f"{source}: no handlers found\n"
             "hint: decorate a function with @extender.filter, prioritize, bind or preempt, or serve a "
             "plugin with --plugin MODULE:CLASS"
         )
-    return found
+    return handlers
 
 
 def _loaded(source: str) -> ModuleType:

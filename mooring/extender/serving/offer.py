@@ -75,13 +75,13 @@ class Offer:
             sink.delete(obj)
 
     def _of_handlers(self, served: Served) -> Iterator[Verb]:
-        known = KnownObjects() if served.node_cache_capable and served.handlers else None
-        if known is not None:
-            self._sinks.append(known)
+        known_objects = KnownObjects() if served.node_cache_capable and served.handlers else None
+        if known_objects is not None:
+            self._sinks.append(known_objects)
             preempting = any(handler.verb == "preempt" for handler in served.handlers)
             self.resources = (NODES, PODS) if preempting else (NODES,)  # type: ignore[assignment]
         client = self._reach.client if self._reach is not None else None
-        verbs = HandlerVerbs(self._questions, known, client)
+        verbs = HandlerVerbs(self._questions, known_objects, client)
         for handler in served.handlers:
             if client is None and "client" in handler.parameters:
                 raise LoadingError(
@@ -121,9 +121,9 @@ class Offer:
 
     def _check_paths(self) -> None:
         """Two behind one path are an error."""
-        known: dict[str, Verb] = {}
+        verbs: dict[str, Verb] = {}
         for verb in self.verbs:
-            other = known.setdefault(verb.path, verb)
+            other = verbs.setdefault(verb.path, verb)
             if other is not verb:
                 raise LoadingError(
                     f"{verb.path}: found {other.who} and {verb.who}, expected one of them; a handler can "

@@ -36,8 +36,8 @@ def make_scheduler(
 
 def mentions(profile: Profile, names: Sequence[str]) -> bool:
     """Return whether the profile enables one of the plugins or has arguments for it."""
-    found = [entry.name for entry in profile.plugin_config] + [ref.name for ref in _refs(profile)]
-    return any(name in found for name in names)
+    mentioned = [entry.name for entry in profile.plugin_config] + [ref.name for ref in _refs(profile)]
+    return any(name in mentioned for name in names)
 
 
 def _refs(profile: Profile) -> list[PluginRef]:

@@ -68,25 +68,25 @@ class ServedPlugins:
             return self._filter(question, rows)
 
     def _filter(self, question: Question, rows: npt.NDArray[np.intp]) -> dict[str, Status]:
-        names, known = question.names, rows >= 0
-        refused = {names[i]: NOT_KNOWN for i in np.flatnonzero(~known).tolist()}
-        if not known.any():
+        names, is_known = question.names, rows >= 0
+        refused = {names[i]: NOT_KNOWN for i in np.flatnonzero(~is_known).tolist()}
+        if not is_known.any():
             return refused
         cycle = _Cycle(self, question.pod)
         outcome = cycle.outcome
         if outcome.status is not SUCCESS:
             return dict.fromkeys(names, outcome.status)
-        allowed = self._mask(rows[known])
+        allowed = self._mask(rows[is_known])
         if outcome.node_names is not None:
             reason = f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(outcome.restricting))}]"
             outside = unresolvable(reason)
-            for i in np.flatnonzero(known).tolist():
+            for i in np.flatnonzero(is_known).tolist():
                 if names[i] not in outcome.node_names:
                     refused[names[i]] = outside
                     allowed[rows[i]] = False
         filtering = cycle.cache.filtering
         filtering.refresh(cycle.state, cycle.pod, cycle.nodes, allowed)
-        failed = np.flatnonzero(known & ~filtering.feasible[rows])
+        failed = np.flatnonzero(is_known & ~filtering.feasible[rows])
         for i, row in zip(failed.tolist(), rows[failed].tolist(), strict=True):
             status = filtering.status(row)
             if names[i] not in refused and status is not None:
@@ -99,14 +99,14 @@ class ServedPlugins:
         """Mooring's 0..100 as the protocol's 0..10: the weighted mean, rounded half up."""
         rows = self._rows(question)
         scores: IntArray = np.zeros(len(rows), np.int64)
-        known = rows >= 0
-        if known.any():
+        is_known = rows >= 0
+        if is_known.any():
             with self.scheduler.in_rehearsal():
-                total = self._total(question, self._mask(rows[known]))[rows[known]]
+                total = self._total(question, self._mask(rows[is_known]))[rows[is_known]]
             step = 100 // MAX_EXTENDER_PRIORITY * self._weights
-            scores[known] = (total + step // 2) // step
-        found: list[int] = scores.tolist()
-        return found
+            scores[is_known] = (total + step // 2) // step
+        answer: list[int] = scores.tolist()
+        return answer
 
     def _total(self, question: Question, feasible: BoolArray) -> IntArray:
         """The sum of the weighted scores on each row that is asked about."""
@@ -133,20 +133,20 @@ class ServedPlugins:
             return self._preempt(preemption)
 
     def _preempt(self, preemption: Preemption) -> dict[str, list[str]]:
-        found = dict(self._victims(preemption))
-        if not found:
+        victims = dict(self._victims(preemption))
+        if not victims:
             return {}
         cycle = _Cycle(self, preemption.pod)
         if cycle.outcome.status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return {}
         table = self.scheduler.cluster.table
-        rows = np.array([table.row_of[name] for name in found], np.intp)
-        view = cycle.nodes.what_if(rows, list(found.values()), [()] * len(found))
+        rows = np.array([table.row_of[name] for name in victims], np.intp)
+        view = cycle.nodes.what_if(rows, list(victims.values()), [()] * len(victims))
         view.set_all_present(np.ones(view.present.shape, np.bool_), False)
         passed = Answer(self.profile.filters, cycle.state, cycle.pod, view).passed.tolist()
         kept = {
             name: [pod.uid for pod in pods]
-            for (name, pods), passes in zip(found.items(), passed, strict=True)
+            for (name, pods), passes in zip(victims.items(), passed, strict=True)
             if passes and (cycle.outcome.node_names is None or name in cycle.outcome.node_names)
         }
         return self._chosen(cycle, kept) if kept and self.profile.points.get("postFilter") else kept

@@ -102,10 +102,10 @@ class Questions:
 def _items(nodes: Raw) -> list[Raw]:
     """The nodes of a NodeList, which mostly is one as Go writes it."""
     try:
-        found: NodeList = msgspec.json.decode(nodes, type=NodeList)
+        node_list: NodeList = msgspec.json.decode(nodes, type=NodeList)
     except msgspec.ValidationError:
         return read_nodes(nodes)
-    return found.items
+    return node_list.items
 
 
 def message(body: bytes, kind: type[T]) -> T:

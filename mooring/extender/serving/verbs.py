@@ -149,12 +149,12 @@ class BindVerb(Verb):
 
     async def answer(self, body: bytes) -> Outcome:
         args = message(body, ExtenderBindingArgs)
-        for name, found in (
+        for name, present in (
             ("PodName", args.pod_name),
             ("PodNamespace", args.pod_namespace),
             ("Node", args.node),
         ):
-            if not found:
+            if not present:
                 raise BadRequestError(f"{name}: required")
         pod, error = f"{args.pod_namespace}/{args.pod_name}", ""
         try:

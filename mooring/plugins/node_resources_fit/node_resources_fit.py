@@ -251,8 +251,8 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         if old is not None and old.spec.extended_resource_name == explicit:
             return Hint.SKIP
         implicit = IMPLICIT_PREFIX + new.name if old is None else None
-        wanted = {name for name, amount in pod.shape.requests.items() if amount}
-        return Hint.QUEUE if {explicit, implicit} & wanted else Hint.SKIP
+        requested = {name for name, amount in pod.shape.requests.items() if amount}
+        return Hint.QUEUE if {explicit, implicit} & requested else Hint.SKIP
 
     def _after_node_change(self, pod: PodInfo, old: Node | None, new: Node) -> Hint:
         # As in kube-scheduler, the ignored resources are not ignored here.

@@ -161,10 +161,10 @@ class VolumeBinding(Plugin[VolumeBindingArgs]):
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Verdicts | None:
         view = engine_nodes(nodes)
-        found = self._find(state, view.whole)
-        if found.verdicts is None or view.whole is view:
-            return found.verdicts
-        return Verdicts(found.verdicts.codes[view.rows], found.verdicts.statuses)
+        answer = self._find(state, view.whole)
+        if answer.verdicts is None or view.whole is view:
+            return answer.verdicts
+        return Verdicts(answer.verdicts.codes[view.rows], answer.verdicts.statuses)
 
     def _find(self, state: CycleState, nodes: EngineNodes) -> _Answer:
         volumes = state.get(self.STATE_KEY)
@@ -182,12 +182,12 @@ class VolumeBinding(Plugin[VolumeBindingArgs]):
         if cached is not None and cached.versions == versions and cached.claims.same(claims):
             return cached
         try:
-            found = self._finder.find(self.handle.listers, claims, nodes)
+            bindings = self._finder.find(self.handle.listers, claims, nodes)
         except VolumeError as problem:
             raise PluginError(self.name, str(problem)) from problem
-        refused = bool(found.conflicts.any())
-        verdicts = Verdicts(found.conflicts, self._refusals) if refused else None
-        return state.write_cached(_ANSWER, _Answer(versions, claims, found, verdicts))
+        refused = bool(bindings.conflicts.any())
+        verdicts = Verdicts(bindings.conflicts, self._refusals) if refused else None
+        return state.write_cached(_ANSWER, _Answer(versions, claims, bindings, verdicts))
 
     # ---- scores: only with the gate StorageCapacityScoring, which is off
 

@@ -71,12 +71,12 @@ class Applier:
         api_version, kind = tree.get("apiVersion"), tree.get("kind")
         if not isinstance(kind, str) or not isinstance(api_version, str) or not kind or not api_version:
             raise ManifestError(f"{source}: object without kind or apiVersion: {tree!s:.80}")
-        found = self._registry.of_kind(api_version, kind)
-        if found is None:
+        resource = self._registry.of_kind(api_version, kind)
+        if resource is None:
             raise ManifestError(
                 f'{source}: no kind "{kind}" is served in {api_version}; `kubectl api-resources` lists them'
             )
-        return ApiResource(found.group, found.version, found.plural, found.namespaced, KubeObject)
+        return ApiResource(resource.group, resource.version, resource.plural, resource.namespaced, KubeObject)
 
 
 def _cleaned(tree: Mapping[str, Any]) -> Tree:

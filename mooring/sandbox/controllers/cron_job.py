@@ -112,26 +112,26 @@ class CronJobController(Controller):
 
     def _look_after(self, cron_job: CronJob, jobs: list[Job], status: CronJobStatus) -> None:
         """Put down which Jobs are active, and when one last succeeded."""
-        known = {one.uid: one for one in status.active}
+        active = {one.uid: one for one in status.active}
         for job in jobs:
             ended = job.finished
             if ended is None:
-                if job.uid not in known and job.metadata.deletion_timestamp is None:
+                if job.uid not in active and job.metadata.deletion_timestamp is None:
                     note = f"Saw a job that the controller did not create or forgot: {job.name}"
                     self.event(self.cron_jobs, cron_job, "Warning", "UnexpectedJob", note)
                 continue
-            if known.pop(job.uid, None) is not None:
+            if active.pop(job.uid, None) is not None:
                 note = f"Saw completed job: {job.name}, condition: {ended.type}"
                 self.event(self.cron_jobs, cron_job, "Normal", "SawCompletedJob", note)
             if ended.type == "Complete" and job.status.completion_time is not None:
                 last = status.last_successful_time
                 status.last_successful_time = max(last or "", job.status.completion_time)
         there = {job.uid for job in jobs}
-        for missing in [one for one in known.values() if one.uid not in there]:
-            del known[missing.uid]
+        for missing in [one for one in active.values() if one.uid not in there]:
+            del active[missing.uid]
             note = f"Active job went missing: {missing.name}"
             self.event(self.cron_jobs, cron_job, "Normal", "MissingJob", note)
-        status.active = list(known.values())
+        status.active = list(active.values())
 
     # ---- the next one
 
@@ -244,15 +244,15 @@ def _latest(schedule: Schedule | Every, since: float, now: float) -> tuple[float
 
 def _body(cron_job: CronJob, time: float) -> dict[str, Any]:
     template = cron_job.spec.job_template
-    given = template.get("metadata") or {}
+    metadata = template.get("metadata") or {}
     moment = datetime.fromtimestamp(time, _zone(cron_job)).isoformat().replace("+00:00", "Z")
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {
             "name": f"{cron_job.name}-{int(time // 60)}",
-            "labels": given.get("labels") or {},
-            "annotations": {**(given.get("annotations") or {}), SCHEDULED_AT: moment},
+            "labels": metadata.get("labels") or {},
+            "annotations": {**(metadata.get("annotations") or {}), SCHEDULED_AT: moment},
             "ownerReferences": [controller_reference(CRON_JOBS, cron_job)],
         },
         "spec": template.get("spec") or {},

@@ -84,7 +84,7 @@ class Schedule(NamedTuple):
     def latest(self, first: float, now: float) -> float:
         """The last time up to now; the first is one of them."""
         span = 60.0
-        while now - span > first and ((found := self.next(now - span)) is None or found > now):
+        while now - span > first and ((following := self.next(now - span)) is None or following > now):
             span *= 2
         latest = first
         candidate = self.next(max(first, now - span))
@@ -104,8 +104,8 @@ def parse_schedule(text: str, zone: tzinfo = UTC) -> Schedule | Every:
         return Every(_seconds(text.removeprefix("@every ")))
     fields = DESCRIPTORS.get(text, text).split()
     if len(fields) != len(_BOUNDS):
-        found = " ".join(fields)
-        raise ScheduleError(f"expected exactly {len(_BOUNDS)} fields, found {len(fields)}: [{found}]")
+        joined = " ".join(fields)
+        raise ScheduleError(f"expected exactly {len(_BOUNDS)} fields, found {len(fields)}: [{joined}]")
     parsed = (_field(field, *bounds) for field, bounds in zip(fields, _BOUNDS, strict=True))
     minute, hour, day, month, weekday = parsed
     return Schedule(minute, hour, day, month, weekday, zone)

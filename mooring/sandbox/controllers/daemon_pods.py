@@ -65,13 +65,13 @@ class Placement:
 
 def tolerations(spec: Tree) -> list[Tree]:
     """A pod's own tolerations, and those that all daemons have."""
-    found = list(spec.get("tolerations") or [])
+    tolerations = list(spec.get("tolerations") or [])
     tolerated = [*_TOLERATED, *([("network-unavailable", NO_SCHEDULE)] if spec.get("hostNetwork") else [])]
     for name, effect in tolerated:
-        wanted = {"key": f"node.kubernetes.io/{name}", "operator": "Exists", "effect": effect}
-        found = [each for each in found if not wanted.items() <= each.items()]
-        found.append(wanted)
-    return found
+        toleration = {"key": f"node.kubernetes.io/{name}", "operator": "Exists", "effect": effect}
+        tolerations = [each for each in tolerations if not toleration.items() <= each.items()]
+        tolerations.append(toleration)
+    return tolerations
 
 
 class Moulds:

@@ -38,10 +38,10 @@ class _Memory:
 
     def wants(self, node: Node) -> tuple[bool, bool]:
         """Whether there is to be a pod on a node, and whether one that is there may stay."""
-        found = self._wants.get(node.name)
-        if found is None:
-            found = self._wants[node.name] = self._placement.wants(node)
-        return found
+        answer = self._wants.get(node.name)
+        if answer is None:
+            answer = self._wants[node.name] = self._placement.wants(node)
+        return answer
 
     def forget(self, node: str) -> None:
         self._wants.pop(node, None)
@@ -94,10 +94,10 @@ class DaemonSetController(PodController[DaemonSet]):
 
     def _concerns(self, set: DaemonSet, node: Node, scheduled: bool) -> bool:
         """Whether a set has something to do about a node that changed."""
-        wanted, may_stay = self._memory(set).wants(node)
+        should_run, may_stay = self._memory(set).wants(node)
         if scheduled:
             return not may_stay or set.status.number_misscheduled > 0
-        return wanted
+        return should_run
 
     async def sync(self, key: str) -> None:
         set = self.owners.get(key)
@@ -144,8 +144,8 @@ class DaemonSetController(PodController[DaemonSet]):
         delete: list[Pod] = []
         for node in self.nodes:
             pods = look.pods.get(node.name)
-            wanted, may_stay = look.memory.wants(node)
-            if wanted and pods is None:
+            should_run, may_stay = look.memory.wants(node)
+            if should_run and pods is None:
                 create.append(node.name)
             elif may_stay and pods is not None:
                 live = [pod for pod in pods if not pod.terminating]
@@ -154,7 +154,7 @@ class DaemonSetController(PodController[DaemonSet]):
                 running = sorted((pod for pod in live if not pod.finished), key=by_age)
                 if not surges(look.set):
                     delete += running[1:]
-                elif wanted and not running:
+                elif should_run and not running:
                     create.append(node.name)
                 else:
                     delete += _surplus(look, running)
@@ -195,14 +195,14 @@ class DaemonSetController(PodController[DaemonSet]):
     async def _roll(self, look: Look) -> None:
         nodes, desired = {}, 0
         for node in self.nodes:
-            wanted, _ = look.memory.wants(node)
-            desired += wanted
+            should_run, _ = look.memory.wants(node)
+            desired += should_run
             pods = look.pods.get(node.name, ())
-            if wanted or pods:
+            if should_run or pods:
                 live = [pod for pod in pods if not pod.terminating]
                 new = [pod for pod in live if is_updated(look.set, pod, look.hash)]
                 old = [pod for pod in live if not is_updated(look.set, pod, look.hash)]
-                nodes[node.name] = OnNode(wanted, new, old)
+                nodes[node.name] = OnNode(should_run, new, old)
         await self._take(look, next_steps(look.set, nodes, look.available, desired))
 
     async def _take(self, look: Look, steps: Steps) -> None:

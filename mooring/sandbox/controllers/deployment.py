@@ -229,13 +229,13 @@ class _Turn:
         """There is a ReplicaSet of this name: ours, if the answer to an earlier request was lost. Otherwise
         the Deployment counts a collision, which makes for another name."""
         controller, deployment = self._controller, self._deployment
-        found = await controller.cluster.get(REPLICA_SETS, name, deployment.namespace)
-        owner = found.metadata.controller()
-        if owner is not None and owner.uid == deployment.uid and split(deployment, [found])[0] is found:
-            controller.replica_sets.wrote(found)
-            self._new = found
-            self._revision = found.metadata.annotations.get(REVISION, "")
-            return found
+        existing = await controller.cluster.get(REPLICA_SETS, name, deployment.namespace)
+        owner = existing.metadata.controller()
+        if owner is not None and owner.uid == deployment.uid and split(deployment, [existing])[0] is existing:
+            controller.replica_sets.wrote(existing)
+            self._new = existing
+            self._revision = existing.metadata.annotations.get(REVISION, "")
+            return existing
         self._status.collision_count = (self._status.collision_count or 0) + 1
         return None
 
@@ -252,8 +252,8 @@ class _Turn:
         changed = False
         for rs, size in sizes:
             before = rs.spec.replicas
-            known = annotations.items() <= rs.metadata.annotations.items()
-            if size == before and (known or not remember):
+            is_current = annotations.items() <= rs.metadata.annotations.items()
+            if size == before and (is_current or not remember):
                 continue
             patch = {"metadata": {"annotations": annotations}, "spec": {"replicas": size}}
             self._put(await self._patch(rs, patch))

@@ -41,8 +41,8 @@ def split(
 ) -> tuple[ReplicaSet | None, list[ReplicaSet]]:
     """The ReplicaSet that has the Deployment's template, the oldest if there are several, and all others."""
     ordered = by_age(replica_sets)
-    wanted = _comparable(deployment.spec.template)
-    new = next((rs for rs in ordered if _comparable(rs.spec.template) == wanted), None)
+    template = _comparable(deployment.spec.template)
+    new = next((rs for rs in ordered if _comparable(rs.spec.template) == template), None)
     return new, [rs for rs in ordered if rs is not new]
 
 
@@ -109,17 +109,17 @@ def annotations_of_new(deployment: Deployment, present: dict[str, str], revision
     """The annotations of the ReplicaSet with the Deployment's template: the Deployment's, and its revision,
     which only grows. One that is used again remembers which revisions it was."""
     copied = {key: text for key, text in deployment.metadata.annotations.items() if key not in _OWN}
-    found = present | copied
+    annotations = present | copied
     before = present.get(REVISION, "")
     number = parse_int64(before) if before else 0
     if number is None:
         return present
     if number >= revision:
-        return found
-    found[REVISION] = str(revision)
+        return annotations
+    annotations[REVISION] = str(revision)
     if REVISION in present:
-        found[REVISION_HISTORY] = _longer(present.get(REVISION_HISTORY, ""), before)
-    return found
+        annotations[REVISION_HISTORY] = _longer(present.get(REVISION_HISTORY, ""), before)
+    return annotations
 
 
 def _longer(history: str, revision: str) -> str:

@@ -65,11 +65,11 @@ def replicas_annotations(deployment: Deployment) -> dict[str, str]:
 
 def size_of_new(deployment: Deployment, new: int, everything: int) -> int:
     """How many pods the new ReplicaSet should have, which has `new` of `everything`."""
-    wanted = deployment.spec.replicas
-    if not rolls(deployment) or new >= wanted:
-        return wanted
-    room = wanted + max_surge(deployment) - everything
-    return new + min(room, wanted - new) if room > 0 else new
+    desired = deployment.spec.replicas
+    if not rolls(deployment) or new >= desired:
+        return desired
+    room = desired + max_surge(deployment) - everything
+    return new + min(room, desired - new) if room > 0 else new
 
 
 def sizes_of_old(deployment: Deployment, new: ReplicaSet, old: Iterable[ReplicaSet]) -> Sizes:
@@ -113,8 +113,8 @@ def _annotated(rs: ReplicaSet, name: str) -> int | None:
 
 def was_scaled(deployment: Deployment, replica_sets: Iterable[ReplicaSet]) -> bool:
     """Whether the Deployment has another size than its ReplicaSets know of."""
-    known = (desired_replicas(rs) for rs in replica_sets if rs.spec.replicas > 0)
-    return any(size is not None and size != deployment.spec.replicas for size in known)
+    sizes = (desired_replicas(rs) for rs in replica_sets if rs.spec.replicas > 0)
+    return any(size is not None and size != deployment.spec.replicas for size in sizes)
 
 
 def sizes_when_scaled(deployment: Deployment, new: ReplicaSet | None, old: list[ReplicaSet]) -> Sizes:
@@ -123,10 +123,10 @@ def sizes_when_scaled(deployment: Deployment, new: ReplicaSet | None, old: list[
     slower. ReplicaSets whose size stays are named where they are to remember the Deployment's new size."""
     present = [*old, new] if new is not None else old
     active = [rs for rs in present if rs.spec.replicas > 0]
-    wanted = deployment.spec.replicas
+    desired = deployment.spec.replicas
     if len(active) <= 1:
         latest = [*active, *((new,) if new is not None else ()), *reversed(by_age(old))]
-        return [(rs, wanted) for rs in latest[:1] if rs.spec.replicas != wanted]
+        return [(rs, desired) for rs in latest[:1] if rs.spec.replicas != desired]
     if new is not None and _saturated(deployment, new):
         return [(rs, 0) for rs in by_age(old)[::-1] if rs.spec.replicas > 0]
     return _in_proportion(deployment, active) if rolls(deployment) else []
@@ -139,8 +139,8 @@ def _saturated(deployment: Deployment, rs: ReplicaSet) -> bool:
 
 
 def _in_proportion(deployment: Deployment, active: list[ReplicaSet]) -> Sizes:
-    wanted = deployment.spec.replicas
-    missing = (wanted + max_surge(deployment) if wanted else 0) - total_size(active)
+    desired = deployment.spec.replicas
+    missing = (desired + max_surge(deployment) if desired else 0) - total_size(active)
     if missing == 0:
         return [(rs, rs.spec.replicas) for rs in active]
     # The larger ones first; of like ones the newer when pods are added, the older when they are removed.
@@ -158,13 +158,13 @@ def _in_proportion(deployment: Deployment, active: list[ReplicaSet]) -> Sizes:
 
 def _share(deployment: Deployment, rs: ReplicaSet) -> int:
     """How many pods more or fewer a ReplicaSet should have, for its part of the whole to stay the same."""
-    wanted, size = deployment.spec.replicas, rs.spec.replicas
-    if wanted == 0:
+    desired, size = deployment.spec.replicas, rs.spec.replicas
+    if desired == 0:
         return -size
     before = _annotated(rs, MAX_REPLICAS) or deployment.status.replicas
     if before == 0:
         return 0
-    return _rounded(size * (wanted + max_surge(deployment)) / before) - size
+    return _rounded(size * (desired + max_surge(deployment)) / before) - size
 
 
 def _rounded(number: float) -> int:

@@ -64,10 +64,10 @@ def note_pause(deployment: Deployment, status: DeploymentStatus, now: str) -> No
     progressing = condition_of(status, PROGRESSING)
     if not has_deadline(deployment) or (progressing is not None and progressing.reason == TIMED_OUT):
         return
-    known = progressing is not None and progressing.reason == PAUSED
-    if deployment.spec.paused and not known:
+    is_noted = progressing is not None and progressing.reason == PAUSED
+    if deployment.spec.paused and not is_noted:
         set_condition(status, condition(PROGRESSING, "Unknown", PAUSED, "Deployment is paused", now))
-    elif known and not deployment.spec.paused:
+    elif is_noted and not deployment.spec.paused:
         set_condition(status, condition(PROGRESSING, "Unknown", RESUMED, "Deployment is resumed", now))
 
 
@@ -84,7 +84,7 @@ def counted(
     """The status after counting; `status` is what it was so far, with what this turn found."""
     every = [*old, new] if new is not None else old
     available = sum(rs.status.available_replicas for rs in every)
-    found = DeploymentStatus(
+    result = DeploymentStatus(
         replicas=sum(rs.status.replicas for rs in every),
         updated_replicas=0 if new is None else new.status.replicas,
         ready_replicas=sum(rs.status.ready_replicas for rs in every),
@@ -99,8 +99,8 @@ def counted(
         said = ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
     else:
         said = ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
-    set_condition(found, condition(AVAILABLE, *said, now))
-    return found
+    set_condition(result, condition(AVAILABLE, *said, now))
+    return result
 
 
 def _terminating(replica_sets: Iterable[ReplicaSet]) -> int | None:

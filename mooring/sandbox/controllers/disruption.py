@@ -92,14 +92,14 @@ class DisruptionController(Controller):
                 self.enqueue(budget.key, PAUSE)
 
     def _selector(self, budget: PodDisruptionBudget) -> Selector:
-        found = self._selectors.get(budget.key)
-        if found is None or found[0] != budget.spec.selector:
+        cached = self._selectors.get(budget.key)
+        if cached is None or cached[0] != budget.spec.selector:
             try:
                 compiled = compile_selector(budget.spec.selector)
             except SelectorError:
                 compiled = compile_selector(None)
-            found = self._selectors[budget.key] = (budget.spec.selector, compiled)
-        return found[1]
+            cached = self._selectors[budget.key] = (budget.spec.selector, compiled)
+        return cached[1]
 
     # ---- budgets
 
@@ -188,9 +188,9 @@ class DisruptionController(Controller):
             raise SyncError(f'found no controllers for pod "{pod.name}"')
         collection = self._scaled.get((group, owner.kind))
         if collection is not None:
-            found = collection.get(f"{pod.namespace}/{owner.name}")
-            if found is not None and found.uid == owner.uid:
-                return found.uid, found.spec.replicas
+            workload = collection.get(f"{pod.namespace}/{owner.name}")
+            if workload is not None and workload.uid == owner.uid:
+                return workload.uid, workload.spec.replicas
             raise SyncError(f'found no controllers for pod "{pod.name}"')
         return await self._other_scale(pod, owner, group)
 
@@ -204,14 +204,14 @@ class DisruptionController(Controller):
         kind = served.resource
         scale = ApiResource(kind.group, kind.version, kind.plural, kind.namespaced, Scale)
         try:
-            found = await self.cluster.get(scale, owner.name, pod.namespace, "scale")
+            scale_object = await self.cluster.get(scale, owner.name, pod.namespace, "scale")
         except ApiError as refusal:
             if not refusal.not_found:
                 raise
             await self._check_scalable(pod, owner, scale)
         else:
-            if found.uid == owner.uid:
-                return found.uid, found.spec.replicas
+            if scale_object.uid == owner.uid:
+                return scale_object.uid, scale_object.spec.replicas
         raise SyncError(f'found no controllers for pod "{pod.name}"')
 
     async def _check_scalable(self, pod: Pod, owner: OwnerReference, scale: ApiResource[Scale]) -> None:
@@ -227,20 +227,20 @@ class DisruptionController(Controller):
     def _disrupted(self, budget: PodDisruptionBudget, pods: list[Pod]) -> dict[str, str]:
         """The evictions that were granted and have not been seen yet. They are not waited for for ever."""
         disrupted, now = budget.status.disrupted_pods, self.context.clock()
-        found: dict[str, str] = {}
+        still_disrupted: dict[str, str] = {}
         for pod in pods if disrupted else ():
             since = disrupted.get(pod.name)
             if since is None or pod.terminating:
                 continue
             left = parse_time(since) + DELETION_TIMEOUT - now
             if left > 0:
-                found[pod.name] = since
+                still_disrupted[pod.name] = since
                 self.enqueue(budget.key, left)
             else:
                 where = f"{budget.namespace}/{budget.namespace}"  # as kube-controller-manager has it
                 note = f"Pod was expected by PDB {where} to be deleted but it wasn't"
                 self.event(self._pods, pod, "Warning", "NotDeleted", note)
-        return found
+        return still_disrupted
 
     # ---- writing
 
@@ -264,13 +264,13 @@ class DisruptionController(Controller):
 
     async def _write(self, budget: PodDisruptionBudget, status: dict[str, Any]) -> None:
         """Write a status that differs, unless an eviction was granted meanwhile."""
-        wanted = msgspec.convert({**msgspec.to_builtins(budget.status), **status}, PodDisruptionBudgetStatus)
-        if wanted == budget.status:
+        updated = msgspec.convert({**msgspec.to_builtins(budget.status), **status}, PodDisruptionBudgetStatus)
+        if updated == budget.status:
             return
-        gone = {name: None for name in budget.status.disrupted_pods if name not in wanted.disrupted_pods}
+        gone = {name: None for name in budget.status.disrupted_pods if name not in updated.disrupted_pods}
         patch = {
             "metadata": {"resourceVersion": budget.metadata.resource_version},
-            "status": {**status, "disruptedPods": {**wanted.disrupted_pods, **gone}},
+            "status": {**status, "disruptedPods": {**updated.disrupted_pods, **gone}},
         }
         self._budgets.wrote(
             await self.cluster.patch(

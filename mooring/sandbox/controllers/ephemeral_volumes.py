@@ -47,8 +47,10 @@ class EphemeralVolumes(Controller):
                 self.event(self._pods, pod, "Warning", "EphemeralVolumeConflict", note)
             return
         template = volume.ephemeral.volume_claim_template if volume.ephemeral is not None else None
-        given = (template or {}).get("metadata") or {}
-        metadata = {part: given[part] for part in ("labels", "annotations") if part in given}
+        template_metadata = (template or {}).get("metadata") or {}
+        metadata = {
+            part: template_metadata[part] for part in ("labels", "annotations") if part in template_metadata
+        }
         body = {
             "apiVersion": "v1",
             "kind": "PersistentVolumeClaim",

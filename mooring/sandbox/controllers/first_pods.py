@@ -54,14 +54,14 @@ def workload_of(tree: Tree) -> KubeObject:
     """A workload as its controller reads it. Raises MalformedObject."""
     kind, stripped = tree["kind"], strip_nulls(with_namespace(tree))
     try:
-        found: KubeObject = msgspec.convert(stripped, _BY_KIND[tree["apiVersion"], kind].model)
+        workload: KubeObject = msgspec.convert(stripped, _BY_KIND[tree["apiVersion"], kind].model)
     except msgspec.ValidationError as error:
         raise malformed(kind, stripped, str(error)) from None
-    if not found.name:
+    if not workload.name:
         raise MalformedObject(kind, "", "metadata.name", MISSING, "a name")
-    found = identified(found, namespaced=True)
-    _check_templates(found, stripped.get("spec", {}))
-    return found
+    workload = identified(workload, namespaced=True)
+    _check_templates(workload, stripped.get("spec", {}))
+    return workload
 
 
 def _check_templates(workload: KubeObject, spec: Tree) -> None:

@@ -171,22 +171,22 @@ class GarbageCollector(Controller):
 
     def _suspicious(self, item: _Item, owner: OwnerReference) -> bool:
         """Whether an owner is not simply there."""
-        found = self._items.get(owner.uid)
-        return found is None or found.waits or not self._names(item, owner, found)
+        existing = self._items.get(owner.uid)
+        return existing is None or existing.waits or not self._names(item, owner, existing)
 
-    def _names(self, item: _Item, owner: OwnerReference, found: _Item) -> bool:
+    def _names(self, item: _Item, owner: OwnerReference, existing: _Item) -> bool:
         """Whether a reference names this object in all its parts, and from a place where it may."""
-        resource = found.collection.resource
+        resource = existing.collection.resource
         return (
-            owner.name == found.obj.name
+            owner.name == existing.obj.name
             and owner.kind == self._kind_of.get(resource.name)
             and _group(owner) == resource.group
-            and (not resource.namespaced or found.obj.namespace == item.obj.namespace)
+            and (not resource.namespaced or existing.obj.namespace == item.obj.namespace)
         )
 
     def _dependents_of(self, item: _Item) -> list[_Item]:
-        found = (self._items.get(uid) for uid in self._dependents.get(item.obj.uid, ()))
-        return [dependent for dependent in found if dependent is not None]
+        dependents = (self._items.get(uid) for uid in self._dependents.get(item.obj.uid, ()))
+        return [dependent for dependent in dependents if dependent is not None]
 
     # ---- one object
 
@@ -249,10 +249,10 @@ class GarbageCollector(Controller):
 
     async def _owners(self, item: _Item) -> _Owners | None:
         """Return the state of the owners of an object; None if the kind or scope of one is invalid."""
-        found = _Owners([], [], [])
+        owners = _Owners([], [], [])
         for owner in item.meta.owner_references:
-            known = self._items.get(owner.uid)
-            if known is None or not self._names(item, owner, known):
+            existing = self._items.get(owner.uid)
+            if existing is None or not self._names(item, owner, existing):
                 served = self._kinds.get((_group(owner), owner.kind))
                 if served is None:
                     self._unmapped.add(item.obj.uid)
@@ -261,14 +261,14 @@ class GarbageCollector(Controller):
                     return (
                         None  # nothing that belongs to the whole cluster can be owned from within a namespace
                     )
-                known = await self._look_up(item, owner, served)
-            if known is None:
-                found.dangling.append(owner)
-            elif known.waits:
-                found.waiting.append(owner)
+                existing = await self._look_up(item, owner, served)
+            if existing is None:
+                owners.dangling.append(owner)
+            elif existing.waits:
+                owners.waiting.append(owner)
             else:
-                found.solid.append(owner)
-        return found
+                owners.solid.append(owner)
+        return owners
 
     async def _look_up(self, item: _Item, owner: OwnerReference, served: ServedKind) -> _Item | None:
         """An owner as the API server has it; None where it is gone or never was."""

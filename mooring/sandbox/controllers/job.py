@@ -103,14 +103,14 @@ class JobController(PodController[Job]):
             raise failure
 
     def _set_timers(self, job: Job) -> None:
-        known = self.owners.get(job.key)
-        left = None if known is None else deadline_in(known, self.context.clock())
-        if left is not None and known is not None and known.finished is None:
+        current = self.owners.get(job.key)
+        left = None if current is None else deadline_in(current, self.context.clock())
+        if left is not None and current is not None and current.finished is None:
             self.enqueue(job.key, max(left, 0.001))
 
     def _backoff(self, tally: Tally) -> Backoff:
-        known = self._backoffs.get(tally.job.key, Backoff())
-        return known.after(tally.new_succeeded, tally.new_failed, tally.now)
+        backoff = self._backoffs.get(tally.job.key, Backoff())
+        return backoff.after(tally.new_succeeded, tally.new_failed, tally.now)
 
     def remember(self, job: Job, backoff: Backoff) -> None:
         """Failures are known for certain once the status has them."""
@@ -119,32 +119,32 @@ class JobController(PodController[Job]):
     def _note_suspension(self, job: Job, status: JobStatus) -> None:
         """Update the condition Suspended of a Job; its start time is reset when it resumes."""
         now = self.context.now()
-        known = next((each for each in status.conditions if each.type == "Suspended"), None)
-        if job.spec.suspend == (known is not None and known.status == "True"):
+        suspended = next((each for each in status.conditions if each.type == "Suspended"), None)
+        if job.spec.suspend == (suspended is not None and suspended.status == "True"):
             return
         word = "suspended" if job.spec.suspend else "resumed"
         self.event(self.owners, job, "Normal", word.capitalize(), f"Job {word}")
         status.start_time = None if job.spec.suspend else now
         said = "True" if job.spec.suspend else "False"
         changed = _condition("Suspended", said, f"Job{word.capitalize()}", f"Job {word}", now)
-        if known is None:
+        if suspended is None:
             status.conditions.append(changed)
         else:
-            status.conditions[status.conditions.index(known)] = changed
+            status.conditions[status.conditions.index(suspended)] = changed
 
     # ---- pods
 
     async def _manage(self, tally: Tally, backoff: Backoff) -> None:
         """As many pods as there are to be: fewer at once, more after a pause for every failure."""
         job, active = tally.job, len(tally.active)
-        wanted = _wanted(tally)
-        surplus = _surplus(tally, active - wanted)
+        desired = _wanted(tally)
+        surplus = _surplus(tally, active - desired)
         if surplus:
             for pod in surplus:
                 await self.release(pod)  # it did not fail and is not counted
             await self._delete_all(job, surplus)
             return
-        missing = wanted - active - (len(tally.terminating) if waits_for_failed(job) else 0)
+        missing = desired - active - (len(tally.terminating) if waits_for_failed(job) else 0)
         if missing <= 0:
             return
         per_index = job.spec.backoff_limit_per_index is not None

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 
 def parse_indexes(text: str, completions: int) -> set[int]:
     """Return the indexes below the number of completions; invalid ones are skipped."""
-    found: set[int] = set()
+    indexes: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.partition("-")
         if _is_index(first) and (not dash or _is_index(last)):
-            found.update(range(int(first), min(int(last or first) + 1, completions)))
-    return found
+            indexes.update(range(int(first), min(int(last or first) + 1, completions)))
+    return indexes
 
 
 def _is_index(text: str) -> bool:

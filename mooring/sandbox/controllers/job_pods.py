@@ -119,15 +119,15 @@ def _match(rule: PodFailurePolicyRule, pod: Pod) -> str | None:
     return None if condition is None else f"Pod {pod.key} has condition {condition.type}"
 
 
-def _code_matches(wanted: OnExitCodes, container: str, code: int) -> bool:
-    if code == 0 or wanted.container_name not in (None, container):
+def _code_matches(rule: OnExitCodes, container: str, code: int) -> bool:
+    if code == 0 or rule.container_name not in (None, container):
         return False
-    return (code in wanted.values) == (wanted.operator == "In")
+    return (code in rule.values) == (rule.operator == "In")
 
 
 def _matching_condition(patterns: list[OnPodCondition], conditions: Iterable[Condition]) -> Condition | None:
-    wanted = {(pattern.type, pattern.status) for pattern in patterns}
-    return next((each for each in conditions if (each.type, each.status) in wanted), None)
+    matching = {(pattern.type, pattern.status) for pattern in patterns}
+    return next((each for each in conditions if (each.type, each.status) in matching), None)
 
 
 # ---- failures in a row --------------------------------------------------------------------------

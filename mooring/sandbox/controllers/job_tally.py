@@ -49,10 +49,10 @@ class Tally:
         valid = [pod for pod in self.tracked if self.valid(pod)]
         self.all_failed = [pod for pod in valid if has_failed(job, pod)]
         self.uncounted = job.status.uncounted_terminated_pods or UncountedTerminatedPods()
-        known = {*self.uncounted.succeeded, *self.uncounted.failed}
+        counted = {*self.uncounted.succeeded, *self.uncounted.failed}
         succeeded = [pod for pod in valid if pod.status.phase == "Succeeded"]
-        self.new_succeeded = [pod for pod in succeeded if pod.uid not in known]
-        self.new_failed = [pod for pod in self.all_failed if pod.uid not in known]
+        self.new_succeeded = [pod for pod in succeeded if pod.uid not in counted]
+        self.new_failed = [pod for pod in self.all_failed if pod.uid not in counted]
         self.failed = job.status.failed + len(self.uncounted.failed)
         self.failed += sum(counts(job, pod) for pod in self.new_failed)
         self.succeeded = job.status.succeeded + len(self.uncounted.succeeded) + len(self.new_succeeded)
@@ -155,11 +155,11 @@ def _by_indexes(tally: Tally) -> Finish | None:
     for number, rule in enumerate(job.spec.success_policy.rules if job.spec.success_policy else ()):
         succeeded, needed = tally.succeeded_indexes, rule.succeeded_count
         if rule.succeeded_indexes is not None:
-            wanted = parse_indexes(rule.succeeded_indexes, job.spec.completions or 0)
-            if not wanted:
+            indexes = parse_indexes(rule.succeeded_indexes, job.spec.completions or 0)
+            if not indexes:
                 continue
-            succeeded = succeeded & wanted
-            needed = len(wanted) if needed is None else needed
+            succeeded = succeeded & indexes
+            needed = len(indexes) if needed is None else needed
         if needed is not None and succeeded and len(succeeded) >= needed:
             return Finish("Complete", "SuccessPolicy", f"Matched rules at index {number}")
     return None

@@ -50,22 +50,22 @@ class _Findings:
 
     def troubles(self) -> dict[str, tuple[str, str]]:
         """Reasons and messages of the conditions that are True."""
-        found: dict[str, tuple[str, str]] = {}
+        conditions: dict[str, tuple[str, str]] = {}
         if self.undiscovered:
-            found["NamespaceDeletionDiscoveryFailure"] = ("DiscoveryFailed", self.undiscovered)
+            conditions["NamespaceDeletionDiscoveryFailure"] = ("DiscoveryFailed", self.undiscovered)
         if self.failures:
             names = ", ".join(sorted(self.failures))
             message = f"Failed to delete all resource types, {len(self.failures)} remaining: {names}"
-            found["NamespaceDeletionContentFailure"] = ("ContentDeletionFailed", message)
+            conditions["NamespaceDeletionContentFailure"] = ("ContentDeletionFailed", message)
         if self.remaining:
             each = (f"{name} has {count} resource instances" for name, count in self.remaining.items())
             message = f"Some resources are remaining: {', '.join(sorted(each))}"
-            found["NamespaceContentRemaining"] = ("SomeResourcesRemain", message)
+            conditions["NamespaceContentRemaining"] = ("SomeResourcesRemain", message)
         if self.finalizers:
             each = (f"{name} in {count} resource instances" for name, count in self.finalizers.items())
             message = f"Some content in the namespace has finalizers remaining: {', '.join(sorted(each))}"
-            found["NamespaceFinalizersRemaining"] = ("SomeFinalizersRemain", message)
-        return found
+            conditions["NamespaceFinalizersRemaining"] = ("SomeFinalizersRemain", message)
+        return conditions
 
 
 class NamespaceController(Controller):

@@ -131,8 +131,8 @@ class NodeLifecycle(Controller):
         if not alive:
             if last is None:
                 last = self._hear(node)
-            known = node.condition("Ready") is not None
-            left = last + (GRACE_PERIOD if known else STARTUP_GRACE_PERIOD) - now
+            has_reported = node.condition("Ready") is not None
+            left = last + (GRACE_PERIOD if has_reported else STARTUP_GRACE_PERIOD) - now
             if left > 0:
                 self.enqueue(key, left)
             else:
@@ -213,32 +213,32 @@ class NodeLifecycle(Controller):
 
     def _taints(self, node: Node) -> list[Taint]:
         """The taints that a node should have: those of others as they are, and ours."""
-        wanted = {
+        desired = {
             (key, NO_SCHEDULE): None
             for condition in node.status.conditions
             if (key := _BY_CONDITION.get((condition.type, condition.status))) is not None
         }
         if node.spec.unschedulable:
-            wanted[UNSCHEDULABLE, NO_SCHEDULE] = None
+            desired[UNSCHEDULABLE, NO_SCHEDULE] = None
         present = {(taint.key, taint.effect) for taint in node.spec.taints}
-        reason = next((key for key in (NOT_READY, UNREACHABLE) if (key, NO_SCHEDULE) in wanted), None)
+        reason = next((key for key in (NOT_READY, UNREACHABLE) if (key, NO_SCHEDULE) in desired), None)
         if reason is not None and self._may_evict(node, (reason, NO_EXECUTE), present):
-            wanted[reason, NO_EXECUTE] = None
+            desired[reason, NO_EXECUTE] = None
         kept = [
             taint
             for taint in node.spec.taints
-            if (taint.key, taint.effect) in wanted or (taint.key, taint.effect) not in _OURS
+            if (taint.key, taint.effect) in desired or (taint.key, taint.effect) not in _OURS
         ]
         now = self.context.now()
-        added = [Taint(key=key, effect=effect, time_added=now) for key, effect in wanted.keys() - present]
+        added = [Taint(key=key, effect=effect, time_added=now) for key, effect in desired.keys() - present]
         return kept + sorted(added, key=lambda taint: (taint.effect, taint.key), reverse=True)
 
-    def _may_evict(self, node: Node, wanted: tuple[str, str], present: set[tuple[str, str]]) -> bool:
+    def _may_evict(self, node: Node, taint: tuple[str, str], present: set[tuple[str, str]]) -> bool:
         """Whether a node may lose its pods now. A reason may be exchanged for another at any time; else it
         has to wait for its turn in its zone. Where no node is ready, none does."""
         if self._zones.all_lost:
             return False
-        if wanted in present or {(NOT_READY, NO_EXECUTE), (UNREACHABLE, NO_EXECUTE)} & present:
+        if taint in present or {(NOT_READY, NO_EXECUTE), (UNREACHABLE, NO_EXECUTE)} & present:
             return True
         zone, now = zone_of(node), self.context.clock()
         interval = self._zones.interval(zone)
@@ -273,5 +273,5 @@ def _lost(node: Node, type: str, now: str) -> dict[str, Any] | None:
         message="Kubelet stopped posting node status.",
         last_transition_time=now,
     )
-    found: dict[str, Any] = msgspec.to_builtins(changed)
-    return found
+    trees: dict[str, Any] = msgspec.to_builtins(changed)
+    return trees

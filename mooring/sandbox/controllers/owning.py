@@ -105,8 +105,8 @@ class Claims(Generic[Owner, Obj]):
     def owned(self, eligible: Callable[[Obj], bool] = lambda obj: True) -> list[Obj]:
         """What of the eligible objects has this owner and is selected, just as it is: nothing is adopted or
         released."""
-        found = filter(eligible, self._collection.controlled_by(self._owner.uid))
-        return [obj for obj in found if self._selector.matches(obj.metadata.labels)]
+        eligible_objects = filter(eligible, self._collection.controlled_by(self._owner.uid))
+        return [obj for obj in eligible_objects if self._selector.matches(obj.metadata.labels)]
 
     async def claim(self, eligible: Callable[[Obj], bool] = lambda obj: True) -> list[Obj]:
         """What the owner controls of the eligible objects, after adoptions and releases. Raises the first of

@@ -115,15 +115,15 @@ class PodGC(Controller):
 
     async def _remove_terminated(self) -> None:
         """The evicted first, then the oldest."""
-        found = [pod for key in self._terminated if (pod := self._pods.get(key)) is not None]
-        found.sort(
+        terminated = [pod for key in self._terminated if (pod := self._pods.get(key)) is not None]
+        terminated.sort(
             key=lambda pod: (
                 not (pod.status.phase == "Failed" and pod.status.reason == "Evicted"),
                 pod.metadata.creation_timestamp or "",
                 pod.name,
             )
         )
-        await self._remove_all(found[: max(len(found) - self._threshold, 0)])
+        await self._remove_all(terminated[: max(len(terminated) - self._threshold, 0)])
 
     async def _remove_all(self, pods: list[Pod], reason: str = "", message: str = "") -> None:
         for count, pod in enumerate(pods, 1):

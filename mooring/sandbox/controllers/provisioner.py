@@ -79,17 +79,17 @@ class Provisioner(Controller):
         claim = self._claims.get(name)
         if claim is None or not _is_waiting(claim):
             return
-        found = self._classes.get(class_of(claim))
+        storage_class = self._classes.get(class_of(claim))
         annotations = claim.metadata.annotations
-        if found is None or found.provisioner != annotations[STORAGE_PROVISIONER]:
+        if storage_class is None or storage_class.provisioner != annotations[STORAGE_PROVISIONER]:
             return
-        if found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER and SELECTED_NODE not in annotations:
+        if storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER and SELECTED_NODE not in annotations:
             return
         if claim.uid not in self._begun:
             note = f'External provisioner is provisioning volume for claim "{claim.key}"'
             self.event(self._claims, claim, "Normal", "Provisioning", note)
         if self._is_time(key, claim.uid):
-            await self._provision(claim, found)
+            await self._provision(claim, storage_class)
 
     def _is_time(self, key: str, uid: str) -> bool:
         """Whether something has taken as long as it takes; else it is looked at again when it has."""
@@ -98,13 +98,13 @@ class Provisioner(Controller):
             self.enqueue(key, left)
         return left <= 0
 
-    async def _provision(self, claim: PersistentVolumeClaim, found: StorageClass) -> None:
+    async def _provision(self, claim: PersistentVolumeClaim, storage_class: StorageClass) -> None:
         try:
-            topology = self._topology(claim, found)
+            topology = self._topology(claim, storage_class)
         except ProvisioningError as error:
-            await self._give_up(claim, found, str(error))
+            await self._give_up(claim, storage_class, str(error))
             return
-        body = _volume(claim, found, topology)
+        body = _volume(claim, storage_class, topology)
         try:
             await self.create(self._volumes, body)
         except ApiError as refusal:
@@ -114,10 +114,10 @@ class Provisioner(Controller):
         note = f"Successfully provisioned volume {body['metadata']['name']}"
         self.event(self._claims, claim, "Normal", "ProvisioningSucceeded", note)
 
-    async def _give_up(self, claim: PersistentVolumeClaim, found: StorageClass, why: str) -> None:
+    async def _give_up(self, claim: PersistentVolumeClaim, storage_class: StorageClass, why: str) -> None:
         """Have the scheduler select another node."""
         self._begun.pop(claim.uid, None)
-        note = f'failed to provision volume with StorageClass "{found.name}": {why}'
+        note = f'failed to provision volume with StorageClass "{storage_class.name}": {why}'
         self.event(self._claims, claim, "Warning", "ProvisioningFailed", note)
         if SELECTED_NODE in claim.metadata.annotations:
             version = claim.metadata.resource_version
@@ -127,11 +127,11 @@ class Provisioner(Controller):
 
     # ---- where a volume is
 
-    def _topology(self, claim: PersistentVolumeClaim, found: StorageClass) -> Topology:
+    def _topology(self, claim: PersistentVolumeClaim, storage_class: StorageClass) -> Topology:
         """Where the volume of a claim can be reached from: the place of the selected node, else one of those
         there are, another for each claim."""
         selected = claim.metadata.annotations.get(SELECTED_NODE)
-        allowed = found.allowed_topologies
+        allowed = storage_class.allowed_topologies
         if selected is not None:
             node = self._nodes.get(selected)
             if node is None:
@@ -179,7 +179,7 @@ def _is_due(volume: PersistentVolume) -> bool:
     )
 
 
-def _volume(claim: PersistentVolumeClaim, found: StorageClass, topology: Topology) -> dict[str, Any]:
+def _volume(claim: PersistentVolumeClaim, storage_class: StorageClass, topology: Topology) -> dict[str, Any]:
     name = f"pvc-{claim.uid}"
     spec: dict[str, Any] = {
         "capacity": {"storage": claim.spec.resources.requests.get("storage", "0")},
@@ -192,19 +192,19 @@ def _volume(claim: PersistentVolumeClaim, found: StorageClass, topology: Topolog
             "uid": claim.uid,
             "resourceVersion": claim.metadata.resource_version,
         },
-        "persistentVolumeReclaimPolicy": found.reclaim_policy,
-        "storageClassName": found.name,
+        "persistentVolumeReclaimPolicy": storage_class.reclaim_policy,
+        "storageClassName": storage_class.name,
         "volumeMode": claim.spec.volume_mode or "Filesystem",
-        "csi": {"driver": found.provisioner, "volumeHandle": name},
+        "csi": {"driver": storage_class.provisioner, "volumeHandle": name},
     }
-    if found.mount_options:
-        spec["mountOptions"] = found.mount_options
+    if storage_class.mount_options:
+        spec["mountOptions"] = storage_class.mount_options
     if claim.spec.volume_attributes_class_name:
         spec["volumeAttributesClassName"] = claim.spec.volume_attributes_class_name
     if topology:
         expressions = [{"key": key, "operator": "In", "values": values} for key, values in topology.items()]
         spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": expressions}]}}
-    annotations = {PROVISIONED_BY: found.provisioner}
+    annotations = {PROVISIONED_BY: storage_class.provisioner}
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",

@@ -69,10 +69,10 @@ class ResourceQuotaController(Controller):
         if quota is None or quota.metadata.deletion_timestamp is not None:
             return
         all_known = await self._know_kinds(quota)
-        hard, known = quota.spec.hard, quota.status
-        used = only({**known.used, **await self._count(quota)}, hard)
+        hard, status = quota.spec.hard, quota.status
+        used = only({**status.used, **await self._count(quota)}, hard)
         again = RECOUNT_EVERY if all_known else UNKNOWN_AGAIN
-        if not equal(hard, known.hard) or not equal(used, known.used):
+        if not equal(hard, status.hard) or not equal(used, status.used):
             await self._write(quota, ResourceQuotaStatus(hard, used))
             again = CHECKED_AFTER
         self.enqueue(key, again)

@@ -35,8 +35,8 @@ class History(Generic[Owner]):
 
     async def claim(self, owner: Owner, selector: Selector) -> list[ControllerRevision]:
         """The revisions of an owner, the oldest first."""
-        found = await Claims(self._controller, self._owners, owner, selector, self.revisions).claim()
-        return sorted(found, key=_age)
+        claimed = await Claims(self._controller, self._owners, owner, selector, self.revisions).claim()
+        return sorted(claimed, key=_age)
 
     async def current(
         self, owner: Owner, revisions: list[ControllerRevision]
@@ -47,15 +47,15 @@ class History(Generic[Owner]):
         """
         collisions = owner.status.collision_count or 0
         data = _restoring(owner.spec.template)
-        found = next((each for each in reversed(revisions) if each.data == data), None)
-        if found is None:
+        revision = next((each for each in reversed(revisions) if each.data == data), None)
+        if revision is None:
             return await self._create(owner, data, _next(revisions), collisions)
-        if found is not revisions[-1]:
-            found = await self._controller.cluster.patch(
-                CONTROLLER_REVISIONS, found.name, {"revision": _next(revisions)}, found.namespace
+        if revision is not revisions[-1]:
+            revision = await self._controller.cluster.patch(
+                CONTROLLER_REVISIONS, revision.name, {"revision": _next(revisions)}, revision.namespace
             )
-            self.revisions.wrote(found)
-        return found, collisions
+            self.revisions.wrote(revision)
+        return revision, collisions
 
     async def forget(self, revisions: Iterable[ControllerRevision], count: int) -> None:
         """Delete the first of some revisions."""

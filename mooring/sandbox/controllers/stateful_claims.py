@@ -29,10 +29,10 @@ class StatefulClaims:
         """Create what is missing of a pod's claims. Raises ApiError, also where one is on its way out."""
         for template in set.spec.volume_claim_templates:
             name = claim_name(set, template, ordinal)
-            known = self.claims.get(f"{set.namespace}/{name}")
-            if known is None:
+            claim = self.claims.get(f"{set.namespace}/{name}")
+            if claim is None:
                 await self._create(set, template, name, f"{set.name}-{ordinal}")
-            elif known.metadata.deletion_timestamp is not None:
+            elif claim.metadata.deletion_timestamp is not None:
                 raise ApiError(409, "Conflict", f"pvc {name} is being deleted")
 
     async def _create(self, set: StatefulSet, template: Tree, name: str, pod: str) -> None:
@@ -60,7 +60,7 @@ class StatefulClaims:
     async def retain(self, set: StatefulSet, pod: Pod, ordinal: int, *, scaled_down: bool) -> bool:
         """Set the owners of the pod's claims by the retention policy: claims are deleted with their owner.
         Return whether anything changed."""
-        wanted = _owner(set, pod, scaled_down)
+        reference = _owner(set, pod, scaled_down)
         changed = False
         for claim in self._of(set, ordinal):
             ours = [
@@ -71,7 +71,7 @@ class StatefulClaims:
             if any(owner.uid not in (set.uid, pod.uid) for owner in ours):
                 continue  # it belonged to an earlier set or pod
             conflicting = not _retains(set) and self._conflicting(set, claim, ours)
-            changed |= await self._own(claim, ours, None if conflicting else wanted)
+            changed |= await self._own(claim, ours, None if conflicting else reference)
         return changed
 
     def _of(self, set: StatefulSet, ordinal: int) -> Iterator[PersistentVolumeClaim]:
@@ -94,12 +94,12 @@ class StatefulClaims:
         return True
 
     async def _own(
-        self, claim: PersistentVolumeClaim, ours: list[OwnerReference], wanted: Tree | None
+        self, claim: PersistentVolumeClaim, ours: list[OwnerReference], reference: Tree | None
     ) -> bool:
-        uid = None if wanted is None else wanted["uid"]
+        uid = None if reference is None else reference["uid"]
         changes: list[Tree] = [{"$patch": "delete", "uid": owner.uid} for owner in ours if owner.uid != uid]
-        if wanted is not None and not any(owner.uid == uid and owner.controller for owner in ours):
-            changes.append(wanted)
+        if reference is not None and not any(owner.uid == uid and owner.controller for owner in ours):
+            changes.append(reference)
         if changes:
             patch = {"metadata": {"uid": claim.uid, "ownerReferences": changes}}
             written = await self._controller.cluster.patch(
@@ -115,11 +115,11 @@ def claim_name(set: StatefulSet, template: Tree, ordinal: int) -> str:
 
 def claim_of(set: StatefulSet, template: Tree, name: str) -> Tree:
     """The body of a claim of this name, made of one of the set's templates."""
-    given = template["metadata"]
+    template_metadata = template["metadata"]
     selected = set.spec.selector.match_labels if set.spec.selector is not None else {}
-    metadata: Tree = {"name": name, "labels": {**(given.get("labels") or {}), **selected}}
-    if given.get("annotations"):
-        metadata["annotations"] = given["annotations"]
+    metadata: Tree = {"name": name, "labels": {**(template_metadata.get("labels") or {}), **selected}}
+    if template_metadata.get("annotations"):
+        metadata["annotations"] = template_metadata["annotations"]
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",

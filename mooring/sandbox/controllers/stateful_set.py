@@ -79,11 +79,11 @@ class StatefulSetController(PodController[StatefulSet]):
 
     def _claim_changed(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:
         """Enqueue the sets of a deleted claim: a pod may wait for it to be gone."""
-        found = None if new is not None or old is None else _MEMBER.fullmatch(old.name)
-        if old is not None and found is not None:
+        match = None if new is not None or old is None else _MEMBER.fullmatch(old.name)
+        if old is not None and match is not None:
             for set in self.owners.in_namespace(old.namespace):
                 templates = set.spec.volume_claim_templates
-                if any(claim_name(set, each, int(found[2])) == old.name for each in templates):
+                if any(claim_name(set, each, int(match[2])) == old.name for each in templates):
                     self.enqueue(set.key)
 
     async def sync(self, key: str) -> None:
@@ -108,8 +108,8 @@ class StatefulSetController(PodController[StatefulSet]):
 
     def _pods(self, set: StatefulSet) -> dict[int, Pod]:
         """The pods of a set by their ordinals; those whose names have none do not count."""
-        found = ((_ordinal(set, pod), pod) for pod in self.pods.controlled_by(set.uid))
-        return {ordinal: pod for ordinal, pod in found if ordinal is not None}
+        members = ((_ordinal(set, pod), pod) for pod in self.pods.controlled_by(set.uid))
+        return {ordinal: pod for ordinal, pod in members if ordinal is not None}
 
     async def _scale(self, round: Round) -> bool:
         """Create and remove pods until there is one for each ordinal; False where others have to wait until a
@@ -229,8 +229,8 @@ class StatefulSetController(PodController[StatefulSet]):
 
 def _ordinal(set: StatefulSet, pod: Pod) -> int | None:
     """The number of a pod that bears the name of a set."""
-    found = _MEMBER.fullmatch(pod.name)
-    return int(found[2]) if found is not None and found[1] == set.name else None
+    match = _MEMBER.fullmatch(pod.name)
+    return int(match[2]) if match is not None and match[1] == set.name else None
 
 
 def _running(pod: Pod) -> bool:

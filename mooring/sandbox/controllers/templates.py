@@ -42,11 +42,11 @@ def name_prefix(owner: str) -> str:
 
 def pod_of(template: dict[str, Any], owner: str, reference: dict[str, Any]) -> dict[str, Any]:
     """The body of a new pod, to be named by the API server; callers may change its metadata, not its spec."""
-    given = template.get("metadata") or {}
+    template_metadata = template.get("metadata") or {}
     metadata: dict[str, Any] = {"generateName": name_prefix(owner), "ownerReferences": [reference]}
     for field in ("labels", "annotations"):
-        if given.get(field):
-            metadata[field] = dict(given[field])
-    if given.get("finalizers"):
-        metadata["finalizers"] = list(given["finalizers"])
+        if template_metadata.get(field):
+            metadata[field] = dict(template_metadata[field])
+    if template_metadata.get("finalizers"):
+        metadata["finalizers"] = list(template_metadata["finalizers"])
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.get("spec") or {}}

@@ -128,8 +128,8 @@ class VolumeBinder(Controller):
             await self._set_claim_phase(claim, "Pending", None)
 
     def _is_delayed(self, claim: PersistentVolumeClaim) -> bool:
-        found = self._classes.get(class_of(claim))
-        return found is not None and found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+        storage_class = self._classes.get(class_of(claim))
+        return storage_class is not None and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
     def _record_waiting(self, claim: PersistentVolumeClaim) -> None:
         pods = [pod.name for pod in users_of(self._pods, claim) if not pod.spec.node_name]
@@ -198,14 +198,14 @@ class VolumeBinder(Controller):
         return True
 
     async def _ask_provisioner(self, claim: PersistentVolumeClaim) -> None:
-        found = self._classes.get(class_of(claim))
-        if found is None or found.provisioner == NO_PROVISIONER:
+        storage_class = self._classes.get(class_of(claim))
+        if storage_class is None or storage_class.provisioner == NO_PROVISIONER:
             note = f"no volume plugin matched name: {NO_PROVISIONER}"
-            if found is None:
+            if storage_class is None:
                 note = f'storageclass.storage.k8s.io "{class_of(claim)}" not found'
             self.event(self._claims, claim, "Warning", "ProvisioningFailed", note)
             return
-        name = found.provisioner
+        name = storage_class.provisioner
         if claim.metadata.annotations.get(STORAGE_PROVISIONER) == name:
             return
         annotations = {OLD_STORAGE_PROVISIONER: name, STORAGE_PROVISIONER: name}

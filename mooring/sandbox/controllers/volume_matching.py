@@ -101,12 +101,12 @@ def best_match(
     if delayed:
         return None
     selector = None if claim.spec.selector is None else compile_selector(claim.spec.selector)
-    wanted = class_of(claim)
+    class_name = class_of(claim)
     free = [
         volume
         for volume in suitable
         if volume.status.phase == "Available"
-        and class_of(volume) == wanted
+        and class_of(volume) == class_name
         and (selector is None or selector.matches(volume.metadata.labels))
     ]
     return min(

@@ -61,12 +61,12 @@ class VolumeProtection(Controller):
         """Have a finalizer on an object that is not deleted, and take it off one that is and is not used."""
         finalizers, deleted = obj.metadata.finalizers, obj.metadata.deletion_timestamp is not None
         if deleted and not used and finalizer in finalizers:
-            wanted = [one for one in finalizers if one != finalizer]
+            updated = [one for one in finalizers if one != finalizer]
         elif not deleted and finalizer not in finalizers:
-            wanted = [*finalizers, finalizer]
+            updated = [*finalizers, finalizer]
         else:
             return
-        patch = {"metadata": {"finalizers": wanted, "resourceVersion": obj.metadata.resource_version}}
+        patch = {"metadata": {"finalizers": updated, "resourceVersion": obj.metadata.resource_version}}
         try:
             written = await self.cluster.patch(collection.resource, obj.name, patch, obj.namespace)
         except ApiError as refusal:

@@ -54,10 +54,10 @@ class Fleet:
 
     def machine(self, name: str) -> Machine:
         """The machine by this name, whether there is a Node yet or not."""
-        found = self._machines.get(name)
-        if found is None:
-            found = self._machines[name] = Machine()
-        return found
+        machine = self._machines.get(name)
+        if machine is None:
+            machine = self._machines[name] = Machine()
+        return machine
 
     def find(self, name: str) -> Machine | None:
         """The machine by this name, if there is such a Node."""

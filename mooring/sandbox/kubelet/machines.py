@@ -63,13 +63,13 @@ def registered(node: Tree, address: str, now: str) -> Tree:
         addresses = [*addresses, {"type": "InternalIP", "address": address}]
     if not any(one.get("type") == "Hostname" for one in addresses):
         addresses = [*addresses, {"type": "Hostname", "address": name}]
-    given = [one for one in status.get("conditions") or () if one.get("type") not in _HEALTHY_TYPES]
+    conditions = [one for one in status.get("conditions") or () if one.get("type") not in _HEALTHY_TYPES]
     completed = {
         **status,
         "capacity": capacity,
         "allocatable": status.get("allocatable") or capacity,
         "addresses": addresses,
-        "conditions": [*given, *healthy(now)],
+        "conditions": [*conditions, *healthy(now)],
         "nodeInfo": {**node_info(name), **(status.get("nodeInfo") or {})},
     }
     return {**node, "status": completed}
@@ -107,8 +107,8 @@ def healthy(now: str, node: Node | None = None) -> list[Tree]:
     since = {} if node is None else {one.type: one for one in node.status.conditions}
     conditions = []
     for type, status, reason, message in _HEALTH:
-        known = since.get(type)
-        same = known is not None and known.status == status
+        current = since.get(type)
+        same = current is not None and current.status == status
         conditions.append(
             {
                 "type": type,
@@ -116,7 +116,7 @@ def healthy(now: str, node: Node | None = None) -> list[Tree]:
                 "reason": reason,
                 "message": message,
                 "lastHeartbeatTime": now,
-                "lastTransitionTime": (known.last_transition_time if known and same else None) or now,
+                "lastTransitionTime": (current.last_transition_time if current and same else None) or now,
             }
         )
     return conditions

@@ -130,11 +130,11 @@ def rejected(pod: Pod, reason: str, message: str, now: str) -> Tree:
 
 def gated(pod: Pod, now: str) -> Tree:
     """Return the patch of the readiness of a running pod with readiness gates; empty if it is up to date."""
-    ready, wanted = _condition(pod, "Ready"), readiness(pod)
-    status, reason, message = _in_full(wanted)
+    ready, readiness_now = _condition(pod, "Ready"), readiness(pod)
+    status, reason, message = _in_full(readiness_now)
     if ready is not None and (ready.status, ready.reason, ready.message) == (status, reason, message):
         return {}
-    return {"conditions": _conditions(pod, now, {"Ready": wanted})}
+    return {"conditions": _conditions(pod, now, {"Ready": readiness_now})}
 
 
 def pod_text(pod: Pod) -> str:
@@ -172,10 +172,10 @@ def _unready(pod: Pod) -> dict[str, _Verdict]:
 
 def _conditions(pod: Pod, now: str, verdicts: dict[str, _Verdict]) -> list[Tree | Condition]:
     """All conditions of a pod; those whose status stays keep the time since when it is so."""
-    known = {one.type: one for one in pod.status.conditions}
+    current = {one.type: one for one in pod.status.conditions}
     conditions: list[Tree | Condition] = []
     for type, verdict in verdicts.items():
-        before = known.pop(type, None)
+        before = current.pop(type, None)
         status, reason, message = _in_full(verdict)
         condition: Tree = {
             "type": type,
@@ -191,7 +191,7 @@ def _conditions(pod: Pod, now: str, verdicts: dict[str, _Verdict]) -> list[Tree 
         if message:
             condition["message"] = message
         conditions.append(condition)
-    conditions.extend(known.values())
+    conditions.extend(current.values())
     return conditions
 
 

@@ -46,10 +46,10 @@ class Claims(QuotaKind[PersistentVolumeClaim]):
 
 def _storage(claim: PersistentVolumeClaim) -> str | None:
     """What is asked for, or was set aside already if that is more; in whole bytes."""
-    asked = claim.spec.resources.requests.get("storage")
-    if asked is None:
+    requested = claim.spec.resources.requests.get("storage")
+    if requested is None:
         return None
-    largest = max((asked, claim.status.allocated_resources.get("storage", asked)), key=parse)
+    largest = max((requested, claim.status.allocated_resources.get("storage", requested)), key=parse)
     return written(-(-parse(largest) // NANO) * NANO, like=str(largest))
 
 

@@ -106,8 +106,8 @@ def _ends_by_itself(pod: Pod) -> bool:
 def _is_best_effort(pod: Pod) -> bool:
     whole = pod.spec.resources
     parts = [one.resources for one in (*pod.spec.containers, *pod.spec.init_containers)]
-    given = [whole] if whole is not None and (whole.requests or whole.limits) else parts
-    amounts = [amounts for one in given for amounts in (one.requests, one.limits)]
+    resources = [whole] if whole is not None and (whole.requests or whole.limits) else parts
+    amounts = [amounts for one in resources for amounts in (one.requests, one.limits)]
     return not any(parse(each.get(name, "0")) for each in amounts for name in (CPU, MEMORY))
 
 
@@ -136,16 +136,16 @@ def _compute(requests: dict[str, str], limits: dict[str, str]) -> dict[str, str]
 def _totals(pod: Pod) -> tuple[dict[str, str], dict[str, str]]:
     """Requests and limits of a pod, each in the family of suffixes of the first that names the resource."""
     spec = pod.spec
-    given = [one.resources for one in (*spec.containers, *spec.init_containers)]
+    resources = [one.resources for one in (*spec.containers, *spec.init_containers)]
     if spec.resources is not None:
-        given.insert(0, spec.resources)
-    requests = [*(one.requests for one in given), spec.overhead]
-    limits = [one.limits for one in given]
+        resources.insert(0, spec.resources)
+    requests = [*(one.requests for one in resources), spec.overhead]
+    limits = [one.limits for one in resources]
     return _written(total_requests(pod), requests), _written(total_limits(pod), limits)
 
 
-def _written(total: dict[str, int], given: list[ResourceList]) -> dict[str, str]:
-    like = {name: str(raw) for amounts in reversed(given) for name, raw in amounts.items()}
+def _written(total: dict[str, int], lists: list[ResourceList]) -> dict[str, str]:
+    like = {name: str(raw) for amounts in reversed(lists) for name, raw in amounts.items()}
     return {name: written(nano, like.get(name, "")) for name, nano in total.items()}
 
 

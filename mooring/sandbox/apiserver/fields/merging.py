@@ -50,8 +50,8 @@ def _merge_items(shape: Listed, live: list[Any], config: list[Any]) -> list[Any]
         nonlocal upcoming
         element = waiting.pop()
         item = configured[element]
-        known = present.get(element)
-        merged.append(item if known is None else merge(shape.item, known, item))
+        current = present.get(element)
+        merged.append(item if current is None else merge(shape.item, current, item))
         if element == upcoming:
             upcoming = next(ahead, None)
 

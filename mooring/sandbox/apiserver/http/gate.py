@@ -45,15 +45,15 @@ def check_path(api: Api, user: User, method: str, path: str) -> None:
 def acting(api: Api, user: User, headers: Iterable[tuple[bytes, bytes]]) -> User:
     """Return the user that a request acts as: its own, or the impersonated one if allowed. Raises 403."""
     prefix = b"impersonate-"
-    given = [
+    impersonation = [
         (name.removeprefix(prefix), value.decode("latin-1"))
         for name, value in headers
         if name.startswith(prefix)
     ]
-    if not given:
+    if not impersonation:
         return user
-    names = [value for name, value in given if name == b"user"]
-    groups = [value for name, value in given if name == b"group"]
+    names = [value for name, value in impersonation if name == b"user"]
+    groups = [value for name, value in impersonation if name == b"group"]
     if not names:
         raise bad_request("requested to impersonate without a user: the header Impersonate-User is missing")
     name = names[0]
@@ -63,9 +63,9 @@ def acting(api: Api, user: User, headers: Iterable[tuple[bytes, bytes]]) -> User
         groups = groups or list(service_account(namespace, account).groups)
     else:
         api.rbac.check(user, Attributes("impersonate", "", "users", "", name))
-    for group in (value for name, value in given if name == b"group"):
+    for group in (value for name, value in impersonation if name == b"group"):
         api.rbac.check(user, Attributes("impersonate", "", "groups", "", group))
-    for kind, value in given:
+    for kind, value in impersonation:
         if kind == b"uid":
             api.rbac.check(user, Attributes("impersonate", "authentication.k8s.io", "uids", "", value))
         elif kind.startswith(b"extra-"):

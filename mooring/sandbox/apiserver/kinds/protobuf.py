@@ -155,11 +155,11 @@ def _put_schema_or(tree: Tree, name: str, schema: ObjectType, data: bytes, depth
             others.append(_message(schema, _SCHEMA, value, depth + 1))
         else:
             others.append(_utf8(value) if name == "dependencies" else bool(value))
-    found: Any = schemas[0] if schemas else others if name in ("dependencies", "items") else any(others)
+    content: Any = schemas[0] if schemas else others if name in ("dependencies", "items") else any(others)
     if key is None:
-        tree[name] = found
+        tree[name] = content
     else:
-        tree.setdefault(name, {})[key] = found
+        tree.setdefault(name, {})[key] = content
 
 
 def _put(tree: Tree, field: WireField, type: Type, wire: int, value: Any, depth: int) -> None:
