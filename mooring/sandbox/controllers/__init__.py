@@ -17,6 +17,7 @@ from mooring.sandbox.controllers.node_lifecycle import NodeLifecycle, SimulatedN
 from mooring.sandbox.controllers.pod_gc import PodGC
 from mooring.sandbox.controllers.provisioner import Provisioner
 from mooring.sandbox.controllers.replica_set import ReplicaSetController, ReplicationControllerController
+from mooring.sandbox.controllers.resource_claim import ResourceClaimController
 from mooring.sandbox.controllers.resource_quota import ResourceQuotaController
 from mooring.sandbox.controllers.role_aggregation import RoleAggregation
 from mooring.sandbox.controllers.stateful_set import StatefulSetController
@@ -46,6 +47,7 @@ def controllers(
         Provisioner(context),
         VolumeProtection(context),
         EphemeralVolumes(context),
+        ResourceClaimController(context),
         ResourceQuotaController(context),
         RoleAggregation(context),
         GarbageCollector(context),

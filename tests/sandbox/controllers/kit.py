@@ -65,9 +65,10 @@ _GROUPS = {
     "coordination.k8s.io": "leases",
     "scheduling.k8s.io": "priorityclasses",
     "rbac.authorization.k8s.io": "clusterroles",
+    "resource.k8s.io": "resourceclaims resourceclaimtemplates resourceslices deviceclasses",
 }
 _CLUSTER_WIDE = {"nodes", "namespaces", "persistentvolumes", "storageclasses", "csinodes", "csidrivers",
-                 "priorityclasses", "clusterroles"}  # fmt: skip
+                 "priorityclasses", "clusterroles", "resourceslices", "deviceclasses"}  # fmt: skip
 
 
 def resource(plural: str) -> ApiResource[Whole]:

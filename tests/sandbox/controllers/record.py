@@ -21,6 +21,7 @@ from mooring.client.api_server import ApiServer
 from mooring.client.credentials import load_credentials
 from tests.live.control_plane import HOW_TO_GET, ControlPlane, assets
 from tests.sandbox.controllers import (
+    claim_scenes,
     cron_scenes,
     daemon_scenes,
     deployment_scenes,
@@ -35,7 +36,7 @@ DATA = Path(__file__).parent / "data"
 WATCHED = (
     "deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "pods", "configmaps",
     "poddisruptionbudgets", "persistentvolumes", "persistentvolumeclaims", "resourcequotas",
-    "clusterroles",
+    "clusterroles", "resourceclaims",
 )  # fmt: skip
 QUIET = 1.0  # seconds without a change, after which nothing is expected to happen by itself
 PATIENCE = 60.0
@@ -47,6 +48,7 @@ MODULES: dict[ModuleType, tuple[str, ...]] = {
     job_scenes: ("job-controller", "ttl-after-finished-controller"),
     cron_scenes: ("cronjob-controller", "job-controller"),
     quota_scenes: ("resourcequota-controller",),
+    claim_scenes: ("resourceclaim-controller", "garbage-collector-controller"),
     upkeep_scenes: (
         "deployment-controller",
         "garbage-collector-controller",
