@@ -30,8 +30,11 @@ from mooring.cli.setup import Setup, load_setup
 from mooring.client.credentials import CredentialsError
 from mooring.config import (
     ConfigError,
+    FeatureGateError,
+    FeatureGates,
     KubeSchedulerConfiguration,
     check,
+    parse_feature_gates,
     to_yaml,
 )
 from mooring.explain.log import Recording
@@ -42,6 +45,14 @@ from mooring.runtime.runners import PluginError
 from mooring.serving.settings import EndpointError
 
 INVALID = 2
+INVALID_SETTINGS = (
+    ConfigError,
+    CredentialsError,
+    EndpointError,
+    FeatureGateError,
+    PluginError,
+    RegistrationError,
+)
 
 _misc = group(
     option("--config", "config_file", metavar="FILE", help="KubeSchedulerConfiguration file"),
@@ -111,6 +122,16 @@ _deprecated = group(
     section="Deprecated flags",
 )
 
+_feature_gates = group(
+    option(
+        "--feature-gates",
+        multiple=True,
+        metavar="NAME=BOOL,...",
+        help="Feature gates to switch on or off; those of dynamic resource allocation have an effect",
+    ),
+    section="Feature gate flags",
+)
+
 _decisions = group(
     option(
         "--decisions",
@@ -140,7 +161,6 @@ _without_effect = without_effect(
     "--profiling",
     "--contention-profiling",
     "--kube-api-content-type",
-    "--feature-gates",
     "--emulated-version",
     "--min-compatibility-version",
     "--permit-port-sharing",
@@ -165,14 +185,15 @@ _without_effect = without_effect(
 @serving_flags
 @_deprecated
 @_leader_election
+@_feature_gates
 @_decisions
 @log_flags("Log verbosity, 0 to 10 (default 0)")
 @_without_effect
 def scheduler(**values: Any) -> None:
     """Schedule the pods of a cluster, as a replacement for kube-scheduler or alongside it.
 
-    The flags have kube-scheduler's names and meaning. Other flags of kube-scheduler, such as --feature-gates,
-    are accepted with a warning and have no effect.
+    The flags have kube-scheduler's names and meaning. Other flags of kube-scheduler, such as --profiling, are
+    accepted with a warning and have no effect.
 
     SIGTERM and SIGINT shut it down gracefully: it stops scheduling, waits for bindings in flight and releases
     the lease. SIGUSR2 dumps the cache and the queue to the log.
@@ -200,7 +221,14 @@ def scheduler(**values: Any) -> None:
             decisions_sample=values["decisions_sample"],
         )
         code = _run(settings)
-    except (ConfigError, RegistrationError, PluginError, CredentialsError, EndpointError) as exc:
+    except (
+        ConfigError,
+        FeatureGateError,
+        RegistrationError,
+        PluginError,
+        CredentialsError,
+        EndpointError,
+    ) as exc:
         exit_with(str(exc), INVALID)
     except OSError as exc:
         exit_with(describe(exc), INVALID)
@@ -227,6 +255,9 @@ def _setup(values: dict[str, Any]) -> Setup:
         if values["kube_api_burst"] is not None:
             connection.burst = values["kube_api_burst"]
     _apply_leader_election(config.config, values)
+    config.config.feature_gates |= parse_feature_gates(values["feature_gates"])
+    for name in FeatureGates(config.config.feature_gates).without_effect():
+        echo(f"warning: feature gate {name} has no effect in Mooring", err=True)
     return Setup(config, registry)
 
 

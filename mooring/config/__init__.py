@@ -7,6 +7,7 @@ the same. Everything that is wrong with a file is raised together as one `Config
 from mooring.config.default_plugins import DEFAULT_MULTI_POINT
 from mooring.config.dump import to_object, to_yaml
 from mooring.config.expand import PluginClass, Registry
+from mooring.config.feature_gates import FeatureGateError, FeatureGates, parse_feature_gates
 from mooring.config.findings import ConfigError, Finding
 from mooring.config.load import LoadedConfig, check, default_config, from_object, load, loads
 from mooring.config.resolve import ResolvedProfile, load_and_resolve, loads_and_resolve, resolve
@@ -33,6 +34,8 @@ __all__ = [
     "Extender",
     "ExtenderManagedResource",
     "ExtenderTLSConfig",
+    "FeatureGateError",
+    "FeatureGates",
     "Finding",
     "KubeSchedulerConfiguration",
     "LeaderElection",
@@ -52,6 +55,7 @@ __all__ = [
     "load_and_resolve",
     "loads",
     "loads_and_resolve",
+    "parse_feature_gates",
     "resolve",
     "to_object",
     "to_yaml",

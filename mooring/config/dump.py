@@ -34,6 +34,8 @@ def to_object(config: KubeSchedulerConfiguration) -> dict[str, Any]:
                 item["args"] = {"apiVersion": API_VERSION, "kind": kind, **item["args"]}
             elif entry.args is not None:
                 item["args"] = entry.args  # as the file has it, nulls included
+    if not body["featureGates"]:
+        del body["featureGates"]  # which kube-scheduler's file does not have
     return {"apiVersion": API_VERSION, "kind": KIND, **body}
 
 

@@ -145,3 +145,4 @@ class KubeSchedulerConfiguration(Section):
     profiles: list[Profile] = []
     extenders: list[Extender] = []
     delay_cache_until_active: bool = False
+    feature_gates: dict[str, bool] = {}

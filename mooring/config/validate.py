@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mooring.config.feature_gates import FeatureGateError, FeatureGates
 from mooring.config.findings import Path, Report
 from mooring.config.removed_plugins import REMOVED, VOLUME_LIMITS
 from mooring.config.types import API_VERSION, KubeSchedulerConfiguration, LeaderElection, Profile
@@ -31,6 +32,10 @@ def validate(config: KubeSchedulerConfiguration, report: Report) -> None:
         report.invalid(("podMaxBackoffSeconds",), maximum, message)
     _profiles(config.profiles, report)
     validate_extenders(config.extenders, report)
+    try:
+        FeatureGates(config.feature_gates)
+    except FeatureGateError as problem:
+        report.add(("featureGates",), str(problem))
 
 
 def _leader_election(election: LeaderElection, report: Report) -> None:

@@ -53,6 +53,9 @@ class ProfileHandle:
     def now(self) -> float:
         return self._scheduler.clock()
 
+    def feature_enabled(self, name: str) -> bool:
+        return self._scheduler.feature_gates.is_enabled(name)
+
     def shared(self, kind: type[Result], make: Callable[[], Result]) -> Result:
         instances = self._scheduler.shared
         if kind not in instances:

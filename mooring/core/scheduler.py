@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from mooring.api.events import truncate_note
 from mooring.api.meta import Condition, KubeObject
-from mooring.config import KubeSchedulerConfiguration, LoadedConfig, default_config, resolve
+from mooring.config import FeatureGates, KubeSchedulerConfiguration, LoadedConfig, default_config, resolve
 from mooring.core import decision as records
 from mooring.core.algorithm import NO_NODES, Algorithm, Choice
 from mooring.core.binding import BindingCycle
@@ -108,6 +108,7 @@ class Scheduler:
         self._preempting_since: dict[str, float] = {}
         loaded = default_config() if config is None else config
         settings = loaded.config if isinstance(loaded, LoadedConfig) else loaded
+        self.feature_gates = FeatureGates(settings.feature_gates)
         registry = registry_with() if registry is None else registry
         for cls in plugins:
             registry.register(cls)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from mooring.config import FeatureGates
 from mooring.core.scheduler import Scheduler
 from mooring.metrics import catalogue
 from mooring.metrics.catalogue import Definition
@@ -38,6 +39,7 @@ class SchedulerCollector(Collector):
         if scheduler.extenders:
             working["prioritizing_extender"] = scheduler.extenders.prioritizing
         yield _gauge(catalogue.GOROUTINES, _labelled(working))
+        yield _feature_gates(scheduler.feature_gates)
         for definition in catalogue.NEVER_OBSERVED:
             yield _histogram(definition) if definition.buckets else counter(definition, ())
 
@@ -46,6 +48,14 @@ class SchedulerCollector(Collector):
         counts = self._scheduler.queue.in_flight_counts()
         self._seen_events.update(counts)
         return {event: counts.get(event, 0) for event in self._seen_events}
+
+
+def _feature_gates(gates: FeatureGates) -> Metric:
+    help_text = "[BETA] This metric records the data about the stage and enablement of a k8s feature."
+    family = GaugeMetricFamily("kubernetes_feature_enabled", help_text, labels=("name", "stage"))
+    for gate, enabled in gates:
+        family.add_metric((gate.name, "" if gate.stage == "GA" else gate.stage), float(enabled))
+    return family
 
 
 def _labelled(values: Mapping[str, float]) -> Values:

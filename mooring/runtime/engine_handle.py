@@ -57,6 +57,10 @@ class EngineHandle(Handle, Protocol):
         """The configured extenders, in the order in which they are called."""
         ...
 
+    def feature_enabled(self, name: str) -> bool:
+        """Whether a feature gate is on."""
+        ...
+
     def shared(self, kind: type[Shared], make: Callable[[], Shared]) -> Shared:
         """Return the object of a kind that the plugins of all profiles share; the first to ask makes it."""
         ...

@@ -340,6 +340,18 @@ NOT_OURS = {
 }
 
 
+def test_feature_gates_are_kube_schedulers(
+    serving: Serving, kube_scheduler: KubeScheduler, control_plane: ControlPlane
+) -> None:
+    def gates(text: str) -> dict[str, float]:
+        found = re.findall(r"^(kubernetes_feature_enabled.*) (\S+)$", text, re.MULTILINE)
+        return {name: float(value) for name, value in found}
+
+    ours, theirs = (each.ask("/metrics", control_plane.token).text for each in (serving, kube_scheduler))
+    assert gates(ours) == gates(theirs)
+    assert len(gates(ours)) > 200
+
+
 def test_health_and_configuration_are_kube_schedulers(
     serving: Serving, kube_scheduler: KubeScheduler, control_plane: ControlPlane
 ) -> None:

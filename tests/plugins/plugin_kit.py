@@ -33,6 +33,9 @@ class EmptyHandle:
     def __init__(self) -> None:
         self.listers = ObjectStore()
 
+    def feature_enabled(self, name: str) -> bool:
+        return True
+
     def shared(self, kind: type[Any], make: Callable[[], Any]) -> Any:
         return make()
 

@@ -15,7 +15,7 @@ from mooring.api.devices import (
     ResourceClaim,
 )
 from mooring.api.meta import Condition
-from mooring.api.times import format_time, parse_time
+from mooring.api.times import parse_time
 from mooring.framework.handle import Client
 from mooring.framework.pod import PodInfo
 
@@ -32,12 +32,12 @@ def is_conflict(error: Exception) -> bool:
 
 
 async def reserve_claim(
-    client: Client, claim: ResourceClaim, allocation: Allocation | None, pod: PodInfo, now: float
+    client: Client, claim: ResourceClaim, allocation: Allocation | None, pod: PodInfo, timestamp: str | None
 ) -> ResourceClaim:
     """Write a new allocation, if there is one, and the pod's reservation; the claim as it is then."""
     for attempt in range(RETRIES):
         try:
-            return await _reserve(client, claim, allocation, pod, now)
+            return await _reserve(client, claim, allocation, pod, timestamp)
         except BindingFailed as failure:
             cause = failure.__cause__
             if not isinstance(cause, Exception) or not is_conflict(cause) or attempt == RETRIES - 1:
@@ -50,7 +50,7 @@ async def reserve_claim(
 
 
 async def _reserve(
-    client: Client, claim: ResourceClaim, allocation: Allocation | None, pod: PodInfo, now: float
+    client: Client, claim: ResourceClaim, allocation: Allocation | None, pod: PodInfo, timestamp: str | None
 ) -> ResourceClaim:
     key = claim.key
     if claim.metadata.deletion_timestamp is not None:
@@ -67,8 +67,8 @@ async def _reserve(
     kept = claim.allocation if allocation is None else allocation
     if kept is None:
         raise BindingFailed(f"claim {key} got deallocated elsewhere in the meantime")
-    if kept.allocation_timestamp is None:
-        kept = msgspec.structs.replace(kept, allocation_timestamp=format_time(now))
+    if kept.allocation_timestamp is None and timestamp is not None:
+        kept = msgspec.structs.replace(kept, allocation_timestamp=timestamp)
     user = ConsumerReference(resource="pods", name=pod.name, uid=pod.uid)
     status = {
         "allocation": msgspec.to_builtins(kept),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from mooring.api.devices import ResourceClaim
+from mooring.api.times import format_time
 from mooring.framework.handle import Client
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status, error
@@ -27,17 +28,22 @@ class ClaimBinder:
         self._manager = manager
         self._args = args
         self._handle = handle
+        self._waits_for_devices = manager.features.binding_conditions
 
     async def bind(self, claims: PodClaims, client: Client, pod: PodInfo, node_name: str) -> Status | None:
         try:
             for i, claim in enumerate(claims.claims):
                 if not claim.is_reserved_for(pod.uid):
                     claims.claims[i] = await self._bind_claim(claims, i, client, pod, node_name)
-            if any(binding.waits_for_devices(claim) for claim in claims.claims):
+            if self._waits_for_devices and any(binding.waits_for_devices(claim) for claim in claims.claims):
                 await self._wait_for_devices(claims, client, pod, node_name)
         except binding.BindingFailed as failure:
             return error(str(failure))
         return None
+
+    def _timestamp(self) -> str | None:
+        """When an allocation that is written now was made; only binding conditions need it."""
+        return format_time(self._handle.now()) if self._waits_for_devices else None
 
     async def _bind_claim(
         self, claims: PodClaims, i: int, client: Client, pod: PodInfo, node_name: str
@@ -51,7 +57,7 @@ class ClaimBinder:
             if special and claim.name == IN_MEMORY_NAME:
                 claim = claims.claims[i] = await self._create(claims, client, node_name)
                 written = True
-            reserved = await binding.reserve_claim(client, claim, allocation, pod, self._handle.now())
+            reserved = await binding.reserve_claim(client, claim, allocation, pod, self._timestamp())
             if allocation is not None:
                 await self._confirm(client, reserved, pod, node_name)
             claim, written = reserved, True

@@ -101,7 +101,7 @@ class ClaimFilter:
 
     def _deadline(self) -> Callable[[], bool]:
         timeout = self._args.filter_timeout.seconds
-        if timeout <= 0:
+        if timeout <= 0 or not self._manager.features.filter_timeout:
             return lambda: False
         until, now = self._handle.now() + timeout, self._handle.now
         return lambda: now() > until
@@ -115,7 +115,7 @@ class ClaimFilter:
             rows = np.zeros(len(nodes), np.bool_)
             if allocation.node_selector is not None:
                 rows = ~_rows_matching(nodes, allocation.node_selector)
-            if not self._may_be_bound(claim):
+            if self._manager.features.binding_conditions and not self._may_be_bound(claim):
                 rows[:] = True
             if rows.any():
                 yield i, rows

@@ -54,7 +54,7 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
 
     def __init__(self, args: DynamicResourcesArgs, handle: EngineHandle) -> None:
         super().__init__(args, handle)
-        self._manager = handle.shared(DeviceManager, lambda: DeviceManager(handle.listers))
+        self._manager = DeviceManager.of(handle)
         self._filter = ClaimFilter(self._manager, args, handle)
         self._binder = ClaimBinder(self._manager, args, handle)
         self._zeros: IntArray = np.zeros(0, np.int64)
@@ -101,7 +101,7 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
     # ---- which nodes
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        extended = extended_requests(pod)
+        extended = extended_requests(pod) if self._manager.features.extended_resource else {}
         if not pod.spec.resource_claims and not extended:
             return skip(shape=True)
         state.write(CLAIMS, NO_CLAIMS)
@@ -190,7 +190,8 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         claims = state.get(CLAIMS)
-        if claims is None or not any(_has_choice(claim) for claim in claims.claims):
+        prioritized = self._manager.features.prioritized_list
+        if claims is None or not prioritized or not any(_has_choice(claim) for claim in claims.claims):
             if len(self._zeros) != len(nodes):
                 self._zeros = np.zeros(len(nodes), np.int64)
             return self._zeros

@@ -11,6 +11,7 @@ from mooring.api.objects import NodeSelector
 from mooring.api.selectors import node_selector_matches
 from mooring.framework.nodes import NodeInfo
 from mooring.plugins.dynamic_resources.device_selectors import SelectorInput, Selectors
+from mooring.plugins.dynamic_resources.features import DeviceFeatures
 from mooring.runtime.engine_nodes import EngineNodes
 
 DeviceId = tuple[str, str, str]
@@ -23,23 +24,40 @@ BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
 class DeviceInfo:
     """A device of a slice, compiled for the search."""
 
-    __slots__ = ("consumes", "device", "id", "input", "plain", "pool_id", "shared", "slice", "taints")
+    __slots__ = (
+        "blocked",
+        "capacity",
+        "consumes",
+        "device",
+        "id",
+        "input",
+        "plain",
+        "pool_id",
+        "shared",
+        "slice",
+        "taints",
+    )
 
-    def __init__(self, spec: ResourceSliceSpec, device: Device, seen: SelectorInput) -> None:
+    def __init__(
+        self, spec: ResourceSliceSpec, device: Device, seen: SelectorInput, features: DeviceFeatures
+    ) -> None:
         self.slice = spec
         self.device = device
         self.id: DeviceId = (spec.driver, spec.pool.name, device.name)
         self.pool_id: PoolId = (spec.driver, spec.pool.name)
         self.input = seen
-        self.shared = bool(device.allow_multiple_allocations)
-        self.taints = [taint for taint in device.taints if taint.effect in BLOCKING_EFFECTS]
+        self.capacity = device.capacity if features.consumable_capacity else {}
+        self.shared = features.consumable_capacity and bool(device.allow_multiple_allocations)
+        taints = device.taints if features.taints else ()
+        self.taints = [taint for taint in taints if taint.effect in BLOCKING_EFFECTS]
+        self.blocked = bool(device.consumes_counters) and not features.partitionable_devices
         self.consumes: list[tuple[str, dict[str, int]]] = [
             (each.counter_set, {name: quantity.parse(c.value) for name, c in each.counters.items()})
-            for each in device.consumes_counters
+            for each in (device.consumes_counters if features.partitionable_devices else ())
         ]
-        policies = any(capacity.request_policy is not None for capacity in device.capacity.values())
+        policies = any(capacity.request_policy is not None for capacity in self.capacity.values())
         # Of a plain device all that matters is whether it is selected and in use.
-        self.plain = not (self.shared or self.taints or self.consumes or policies)
+        self.plain = not (self.shared or self.taints or self.consumes or policies or self.blocked)
 
     def matches_node(self, node: NodeInfo) -> bool:
         """Whether the node can use it, where that is for each device to say."""
@@ -93,8 +111,9 @@ class Inventory:
 
     KEEP = 16_384
 
-    def __init__(self, selectors: Selectors) -> None:
+    def __init__(self, selectors: Selectors, features: DeviceFeatures) -> None:
         self._selectors = selectors
+        self._features = features
         self._by_pool: dict[PoolId, dict[str, _Slice]] = {}
         self._local: dict[str, dict[str, _Slice]] = {}  # node → slices that only it can use
         self._shared: dict[str, _Slice] = {}
@@ -115,13 +134,16 @@ class Inventory:
 
     def _put(self, obj: ResourceSlice, add: bool) -> None:
         spec = obj.spec
+        partitioned = spec.shared_counters or spec.per_device_node_selection is not None
+        if partitioned and not self._features.partitionable_devices:
+            return
         pool_id = (spec.driver, spec.pool.name)
         local = bool(spec.node_name) and not spec.shared_counters
         group = self._local.setdefault(spec.node_name or "", {}) if local else self._shared
         pool = self._by_pool.setdefault(pool_id, {})
         if add:
             devices = [
-                DeviceInfo(spec, device, self._selectors.input(spec.driver, device))
+                DeviceInfo(spec, device, self._selectors.input(spec.driver, device), self._features)
                 for device in spec.devices
             ]
             group[obj.name] = pool[obj.name] = _Slice(obj.name, spec, devices)
@@ -233,7 +255,10 @@ class Inventory:
             every = [each for each in others if each.spec.pool.generation == own.generation]
             if len(every) != own.resource_slice_count:
                 return Pool(pool_id, incomplete=True)
-        return _build(pool_id, slices, every)
+        pool = _build(pool_id, slices, every)
+        if not self._features.binding_conditions:
+            pool.devices = [each for each in pool.devices if not each.device.binding_conditions]
+        return pool
 
 
 def _build(pool_id: PoolId, slices: list[_Slice], every: list[_Slice]) -> Pool:

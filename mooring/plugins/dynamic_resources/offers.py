@@ -36,6 +36,9 @@ def request_problem(manager: DeviceManager, claim: ResourceClaim) -> Status | No
     for request in claim.spec.devices.requests:
         if request.exactly is not None:
             names = [(request.name, request.exactly.device_class_name)]
+        elif request.first_available and not manager.features.prioritized_list:
+            problem = "has subrequests, but the DRAPrioritizedList feature is disabled"
+            return unresolvable(f"resource claim {claim.key}, request {request.name}: {problem}")
         elif request.first_available:
             names = [(f"{request.name}/{s.name}", s.device_class_name) for s in request.first_available]
         else:

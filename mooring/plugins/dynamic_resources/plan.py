@@ -31,6 +31,7 @@ class Alternative:
         "class_name",
         "count",
         "expressions",
+        "has_capacity",
         "has_unknown_selector",
         "mode",
         "name",
@@ -52,6 +53,7 @@ class Alternative:
         self.expressions = expressions(asked.selectors)
         self.has_unknown_selector = any(selector.cel is None for selector in asked.selectors)
         self.capacity = _amounts(asked.capacity)
+        self.has_capacity = asked.capacity is not None
 
     @property
     def request(self) -> str:
@@ -83,7 +85,7 @@ class ClaimPlan:
         self.simple = (
             only is not None
             and not self.requests[0].has_subrequests
-            and not (only.all or only.admin or only.capacity or spec.devices.constraints)
+            and not (only.all or only.admin or only.has_capacity or spec.devices.constraints)
             and not only.has_unknown_selector
         )
 

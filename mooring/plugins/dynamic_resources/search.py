@@ -16,6 +16,7 @@ from mooring.plugins.dynamic_resources.capacity import Amount, consumption, fits
 from mooring.plugins.dynamic_resources.constraints import Constraint, constraint
 from mooring.plugins.dynamic_resources.counters import PoolCounters
 from mooring.plugins.dynamic_resources.device_selectors import Selectors
+from mooring.plugins.dynamic_resources.features import DeviceFeatures
 from mooring.plugins.dynamic_resources.inventory import DeviceId, DeviceInfo, NodeDevices, PoolId
 from mooring.plugins.dynamic_resources.plan import Alternative, ClaimPlan, Request, expressions
 from mooring.plugins.dynamic_resources.usage import Usage
@@ -59,6 +60,7 @@ class World(NamedTuple):
     usage: Usage
     selectors: Selectors
     device_class: Callable[[str], DeviceClass | None]
+    features: DeviceFeatures = DeviceFeatures()
 
 
 class _Option:
@@ -121,6 +123,7 @@ class Search:
         claim, least = wanted.claim, 0
         options: list[list[_Option]] = []
         for request in wanted.plan.requests:
+            self._check_capacity_requests(claim, request)
             found = [self._option(claim, alternative) for alternative in request.alternatives]
             options.append(found)
             least += min(option.count for option in found)
@@ -136,6 +139,13 @@ class Search:
             constraints.append(compiled)
         self._options.append(options)
         self._constraints.append(constraints)
+
+    def _check_capacity_requests(self, claim: ResourceClaim, request: Request) -> None:
+        for alternative in () if self._world.features.consumable_capacity else request.alternatives:
+            if alternative.has_capacity:
+                what = "subrequest" if request.has_subrequests else "request"
+                problem = "has capacity requests, but the DRAConsumableCapacity feature is disabled"
+                raise AllocationError(f"claim {claim.key}, {what} {alternative.name}: {problem}")
 
     def _option(self, claim: ResourceClaim, alternative: Alternative) -> _Option:
         where = f"claim {claim.key}, request {alternative.name}"
@@ -275,7 +285,7 @@ class Search:
             return True
         allocated = self._world.usage.consumed(device.id)
         _, allocating = self._shares.get(device.id, (0, {}))
-        return fits(device.device.capacity, requested, allocated, allocating)
+        return fits(device.capacity, requested, allocated, allocating)
 
     def _take(
         self, claim: int, option: _Option, device: DeviceInfo, must: bool = False
@@ -283,6 +293,8 @@ class Search:
         """Take a device if nothing speaks against it; how to give it back."""
         alternative = option.alternative
         if (not device.shared or not alternative.admin) and self._in_use(claim, option, device):
+            return None
+        if device.blocked:
             return None
         counters = self._take_counters(device)
         if counters is False:
@@ -338,7 +350,7 @@ class Search:
         if not device.shared:
             self._taken.setdefault(device.id, []).append(claim)
             return None
-        consumed = consumption(device.device.capacity, option.alternative.capacity)
+        consumed = consumption(device.capacity, option.alternative.capacity)
         count, amounts = self._shares.get(device.id, (0, {}))
         total = {name: amounts.get(name, 0) + amount.nano for name, amount in consumed.items()}
         self._shares[device.id] = (count + 1, total)

@@ -16,7 +16,6 @@ from mooring.framework.args import Args
 from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import CycleState, StateKey
 from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
-from mooring.framework.handle import Handle
 from mooring.framework.nodes import IntArray, NodeInfo, Nodes, Verdicts
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
@@ -26,6 +25,7 @@ from mooring.plugins.dynamic_resources.extended_resources import ResourceClasses
 from mooring.plugins.node_resources_fit.scoring_strategies import Strategy
 from mooring.plugins.resource_columns import ScoredResources, is_tracked, lines_of
 from mooring.runtime.amounts import ALLOWED_PODS, pods_line, wrap_int64
+from mooring.runtime.engine_handle import EngineHandle
 from mooring.runtime.engine_nodes import EngineNode, EngineNodes, engine_node, engine_nodes
 from mooring.runtime.runners import PluginError
 
@@ -153,7 +153,9 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
 
     PRE_FILTER_KEY = StateKey[Requests]("PreFilterNodeResourcesFit")
 
-    def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
+    handle: EngineHandle
+
+    def __init__(self, args: NodeResourcesFitArgs, handle: EngineHandle) -> None:
         super().__init__(args, handle)
         _refuse_invalid(args)
         self._strategy = Strategy(args.scoring_strategy)
@@ -179,7 +181,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
     def _backed_by_classes(self, names: Iterable[str]) -> frozenset[str]:
         """The resources that DynamicResources allocates devices for on nodes that have none of them."""
         extended = [name for name in names if is_extended_resource(name)]
-        if not extended:
+        if not extended or not self.handle.feature_enabled("DRAExtendedResource"):
             return frozenset()
         classes = ResourceClasses(self.handle.listers.list(DeviceClass))
         return frozenset(name for name in extended if classes.get(name) is not None)
