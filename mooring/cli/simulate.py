@@ -13,6 +13,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from mooring.cli.simulate_perf import perf
 from mooring.config import ConfigError
 from mooring.framework.registration import RegistrationError
 from mooring.runtime.runners import PluginError
@@ -175,6 +176,9 @@ def compare(first: str, second: str, file: str | None, tolerance: float, output:
                 click.echo("\n".join(explain_divergence(plan, pair, record_a.seed, where)))
     if abs(found.wait_difference) > tolerance or found.only_first or found.only_second:
         sys.exit(FAILED)
+
+
+simulate.add_command(perf)
 
 
 # ---- reading

@@ -10,7 +10,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from mooring.sandbox.apiserver.admission.plugins import default_admission
@@ -56,6 +56,7 @@ class EmbeddedServer:
         clock: Callable[[], float] = time.time,
         seed: int | None = None,
         window: int = WINDOW,
+        disable_admission_plugins: Collection[str] = (),
     ) -> None:
         self._data_dir = None if data_dir is None else Path(data_dir)
         self._host = host
@@ -63,6 +64,7 @@ class EmbeddedServer:
         self._clock = clock
         self._seed = seed
         self._window = window
+        self._disabled = disable_admission_plugins
         self._directory: Path | None = None
         self._server: HttpServer | None = None
         self._serving: asyncio.Task[None] | None = None
@@ -97,7 +99,7 @@ class EmbeddedServer:
         self.api = Api(
             store,
             builtin_registry(),
-            default_admission(),
+            default_admission(self._disabled),
             clock=self._clock,
             seed=self._seed,
             token=self.token,

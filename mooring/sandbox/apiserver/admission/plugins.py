@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from mooring.sandbox.apiserver.admission.default_storage_class import DefaultStorageClass
 from mooring.sandbox.apiserver.admission.default_toleration_seconds import DefaultTolerationSeconds
 from mooring.sandbox.apiserver.admission.escalation import Escalation
@@ -30,5 +32,6 @@ PLUGINS: tuple[type[AdmissionPlugin], ...] = (
 )
 
 
-def default_admission() -> Admission:
-    return Admission([plugin() for plugin in PLUGINS])
+def default_admission(disabled: Collection[str] = ()) -> Admission:
+    """The plugins but for those that are disabled by name, as kube-apiserver's flag does it."""
+    return Admission([plugin() for plugin in PLUGINS if plugin.__name__ not in disabled])

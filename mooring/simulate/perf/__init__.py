@@ -1,0 +1,1 @@
+"""Workloads of Kubernetes' scheduler_perf, run from their own files."""
