@@ -8,7 +8,7 @@ The algorithm decides; it changes nothing in the cluster's state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 
 import msgspec
 import numpy as np
@@ -102,13 +102,15 @@ class Algorithm:
                 choice.row = int(best[self._pick(len(best)) if len(best) > 1 else 0])
         return self._finished(choice)
 
-    def rehearse(self, profile: Profile, pod: PodInfo, score: bool) -> Choice:
+    def rehearse(self, profile: Profile, pod: PodInfo, score: bool, without: Set[str]) -> Choice:
         """`choose` for those who only ask: all nodes, the first of the best, and nothing kept of it.
+
+        The plugins of `without` do not filter.
 
         Extenders are asked where scores are wanted, which is once for each explanation.
         """
         nodes = self._cluster.nodes
-        cache = ShapeCache(profile)
+        cache = ShapeCache(profile, without)
         choice = self._filtered(profile, pod, nodes, cache, None)
         if choice.failure is not None:
             raise choice.failure

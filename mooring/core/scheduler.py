@@ -8,7 +8,7 @@ one it was given, so the same core runs live, embedded, simulated, and replayed 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -269,12 +269,13 @@ class Scheduler:
         else:
             self._place(queued, profile, choice, decision)
 
-    def rehearse(self, pod: PodInfo, *, score: bool = True) -> Choice:
-        """What an attempt at a pod would come to now, over all nodes. It leaves no trace: nothing is assumed
-        or queued, and no random number is taken that later decisions would miss. Raises PluginError."""
+    def rehearse(self, pod: PodInfo, *, score: bool = True, without: Set[str] = frozenset()) -> Choice:
+        """What an attempt at a pod would come to now, over all nodes, or if the plugins of `without` did not
+        filter. It leaves no trace: nothing is assumed or queued, and no random number is taken that later
+        decisions would miss. Raises PluginError."""
         profile = self.profiles[pod.scheduler_name]
         with self.in_rehearsal():
-            return self._algorithm.rehearse(profile, pod, score)
+            return self._algorithm.rehearse(profile, pod, score, without)
 
     @contextmanager
     def in_rehearsal(self) -> Iterator[None]:

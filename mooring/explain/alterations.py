@@ -1,11 +1,14 @@
 """Copies of a pod with one change: what a user might drop or add to make it fit.
 
-Each copy is evaluated by running the filters again, so nothing here depends on what plugins do with it.
+Each copy is evaluated by running the filters again, so nothing here depends on what plugins do with it. A
+change of a node or of another object is represented by a pod that does not need it: to the filters, a pod
+that tolerates a taint is what a node without the taint is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -22,11 +25,13 @@ from mooring.api.objects import (
     Toleration,
     Volume,
 )
+from mooring.api.storage import PersistentVolumeClaim
 from mooring.api.tolerations import HARD_EFFECTS, tolerates
 from mooring.explain import words
 
 MOST_OF_A_KIND = 16  # of taints, labels, terms and so on that are tried: a spec may be as long as it likes
 UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _CONDITIONS = "node.kubernetes.io/"  # taints that Kubernetes sets for the conditions of a node
 
 
@@ -37,7 +42,10 @@ class Alteration(NamedTuple):
     text: str
     field: str
     pod: Pod
-    number: int = -1  # of the one thing that differs: a constraint, or the port number
+    number: int = -1  # of the one thing that differs: a taint, constraint or volume, or the port number
+    key: str = ""  # the resource or label that differs
+    patch: Mapping[str, Any] | None = None  # of the pod's spec, where it is the pod that would change
+    claim: PersistentVolumeClaim | None = None  # that would exist, in addition
 
 
 class Group(NamedTuple):
@@ -52,8 +60,11 @@ def altered(pod: Pod, **spec: Any) -> Pod:
     return replace(pod, spec=replace(pod.spec, **spec))
 
 
-def alterations(pod: Pod, taints: Iterable[Taint]) -> Iterator[Group]:
-    """Everything that could be given up, or tolerated of these taints."""
+def alterations(
+    pod: Pod, taints: Iterable[Taint], requests: Iterable[str], offered: Iterable[str]
+) -> Iterator[Group]:
+    """Everything that could be given up of the pod and its requests, or tolerated of these taints."""
+    yield resources(pod, requests, offered)
     yield cordon(pod)
     yield tolerations(pod, taints)
     yield node_selector(pod)
@@ -66,6 +77,40 @@ def alterations(pod: Pod, taints: Iterable[Taint]) -> Iterator[Group]:
 
 
 # ---- resources
+
+
+def resources(pod: Pod, requests: Iterable[str], offered: Iterable[str]) -> Group:
+    """Less of each resource; of one that no node offers, another with a similar name instead."""
+    names, there = list(requests), set(offered)
+    each = []
+    for name in names[:MOST_OF_A_KIND]:
+        close = [] if name in there else get_close_matches(name, there, n=1, cutoff=0.8)
+        field = f"spec.containers[*].resources.requests[{name}]"
+        if close:
+            each.append(
+                Alteration("resourceName", close[0], field, renamed_resource(pod, name, close[0]), key=name)
+            )
+        else:
+            each.append(Alteration("resource", "", field, without_resource(pod, name), key=name))
+    nothing = pod
+    for name in names:
+        nothing = without_resource(nothing, name)
+    field = "spec.containers[*].resources.requests"
+    return Group(each, Alteration("resource", "", field, nothing) if len(names) > 1 else None)
+
+
+def renamed_resource(pod: Pod, old: str, new: str) -> Pod:
+    """The pod with requests for another resource in the place of one."""
+    return altered(
+        pod,
+        containers=[_renamed(each, old, new) for each in pod.spec.containers],
+        init_containers=[_renamed(each, old, new) for each in pod.spec.init_containers],
+    )
+
+
+def _renamed(container: Container, old: str, new: str) -> Container:
+    requests = {new if name == old else name: raw for name, raw in container.resources.requests.items()}
+    return replace(container, resources=replace(container.resources, requests=requests))
 
 
 def without_resource(pod: Pod, resource: str) -> Pod:
@@ -104,11 +149,13 @@ def tolerations(pod: Pod, taints: Iterable[Taint]) -> Group:
     """Each taint that keeps the pod off some node, as many as are worth trying."""
     found = [taint for taint in untolerated(pod, taints) if taint.key != UNSCHEDULABLE.key]
     each = [
-        Alteration("toleration", _toleration_text(taint), "spec.tolerations", _tolerating(pod, taint), i)
+        Alteration(
+            "toleration", _toleration_text(taint), "spec.tolerations", _tolerating(pod, taint), i, taint.key
+        )
         for i, taint in enumerate(found[:MOST_OF_A_KIND])
     ]
     anything = altered(pod, tolerations=[*pod.spec.tolerations, Toleration(operator="Exists")])
-    together = Alteration("toleration", "tolerate every taint", "spec.tolerations", anything)
+    together = Alteration("toleration", "remove all taints", "spec.tolerations", anything)
     return Group(each, together if len(found) > 1 else None)
 
 
@@ -123,9 +170,14 @@ def untolerated(pod: Pod, taints: Iterable[Taint]) -> list[Taint]:
 
 
 def _toleration_text(taint: Taint) -> str:
-    if taint.key.startswith(_CONDITIONS):
-        return f"the condition behind the taint {words.taint(taint)} ends"
-    return f"tolerate the taint {words.taint(taint)}, or remove it"
+    if is_condition(taint):
+        return f"end the condition behind the taint {words.taint(taint)}"
+    return f"remove the taint {words.taint(taint)}, or tolerate it"
+
+
+def is_condition(taint: Taint) -> bool:
+    """Whether Kubernetes sets the taint for a condition of the node, so that removing it has no effect."""
+    return taint.key.startswith(_CONDITIONS)
 
 
 def _tolerating(pod: Pod, taint: Taint) -> Pod:
@@ -145,10 +197,18 @@ def node_selector(pod: Pod) -> Group:
             f"drop the node selector {key}={value}",
             f"{field}[{key}]",
             altered(pod, node_selector={k: v for k, v in wanted.items() if k != key}),
+            key=key,
+            patch={"nodeSelector": {key: None}},
         )
         for key, value in [*wanted.items()][:MOST_OF_A_KIND]
     ]
-    together = Alteration("nodeSelector", "drop the node selector", field, altered(pod, node_selector=None))
+    together = Alteration(
+        "nodeSelector",
+        "drop the node selector",
+        field,
+        altered(pod, node_selector=None),
+        patch={"nodeSelector": None},
+    )
     return Group(each, together if len(each) > 1 else None)
 
 
@@ -157,10 +217,13 @@ def node_affinity(pod: Pod) -> Group:
     node = None if affinity is None else affinity.node_affinity
     if affinity is None or node is None or node.required is None:
         return Group([])
-    field = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+    field = f"spec.affinity.nodeAffinity.{_REQUIRED}"
 
     def requiring(selector: NodeSelector | None) -> Pod:
         return altered(pod, affinity=replace(affinity, node_affinity=replace(node, required=selector)))
+
+    def patch(selector: NodeSelector | None) -> Mapping[str, Any]:
+        return {"affinity": {"nodeAffinity": {_REQUIRED: selector}}}
 
     each = []
     terms = node.required.node_selector_terms
@@ -168,10 +231,10 @@ def node_affinity(pod: Pod) -> Group:
         for less, text in islice(_looser(term), MOST_OF_A_KIND):
             changed = NodeSelector(node_selector_terms=[*terms[:i], less, *terms[i + 1 :]])
             text = f"drop {text} from the required node affinity"
-            each.append(
-                Alteration("nodeAffinity", text, f"{field}.nodeSelectorTerms[{i}]", requiring(changed))
-            )
-    whole = Alteration("nodeAffinity", "drop the required node affinity", field, requiring(None))
+            place = f"{field}.nodeSelectorTerms[{i}]"
+            each.append(Alteration("nodeAffinity", text, place, requiring(changed), patch=patch(changed)))
+    text = "drop the required node affinity"
+    whole = Alteration("nodeAffinity", text, field, requiring(None), patch=patch(None))
     return Group(each, whole) if each else Group([whole])
 
 
@@ -201,12 +264,19 @@ def spread(pod: Pod) -> Group:
             f"{field}[{i}]",
             altered(pod, topology_spread_constraints=constraints[:i] + constraints[i + 1 :]),
             i,
+            patch={"topologySpreadConstraints": constraints[:i] + constraints[i + 1 :]},
         )
         for i in hard[:MOST_OF_A_KIND]
     ]
     soft = [each for i, each in enumerate(constraints) if i not in hard]
     text = "drop all topology spread constraints"
-    together = Alteration("topologySpread", text, field, altered(pod, topology_spread_constraints=soft))
+    together = Alteration(
+        "topologySpread",
+        text,
+        field,
+        altered(pod, topology_spread_constraints=soft),
+        patch={"topologySpreadConstraints": soft},
+    )
     return Group(each, together if len(each) > 1 else None)
 
 
@@ -232,11 +302,14 @@ def pod_anti_affinity(pod: Pod) -> Group:
 
 
 def _terms(pod: Pod, affinity: Affinity, rules: PodAffinity, kind: str, called: str, attribute: str) -> Group:
-    field = f"spec.affinity.{kind}.requiredDuringSchedulingIgnoredDuringExecution"
+    field = f"spec.affinity.{kind}.{_REQUIRED}"
     terms = rules.required
 
     def requiring(kept: list[Any]) -> Pod:
         return altered(pod, affinity=replace(affinity, **{attribute: replace(rules, required=kept)}))
+
+    def patch(kept: list[Any]) -> Mapping[str, Any]:
+        return {"affinity": {kind: {_REQUIRED: kept}}}
 
     each = [
         Alteration(
@@ -244,10 +317,12 @@ def _terms(pod: Pod, affinity: Affinity, rules: PodAffinity, kind: str, called: 
             f"drop the {called} {words.selector(term.label_selector)} per {term.topology_key}",
             f"{field}[{i}]",
             requiring(terms[:i] + terms[i + 1 :]),
+            patch=patch(terms[:i] + terms[i + 1 :]),
         )
         for i, term in enumerate(terms[:MOST_OF_A_KIND])
     ]
-    together = Alteration(kind, f"drop the whole required {called.split()[0]}", field, requiring([]))
+    text = f"drop the whole required {called.split()[0]}"
+    together = Alteration(kind, text, field, requiring([]), patch=patch([]))
     return Group(each, together if len(each) > 1 else None)
 
 
@@ -281,4 +356,4 @@ def _without_volume(pod: Pod) -> Iterator[Alteration]:
         claim = volume.persistent_volume_claim
         called = f"volume {volume.name}" if claim is None else f"claim {claim.claim_name}"
         less = altered(pod, volumes=found[:i] + found[i + 1 :])
-        yield Alteration("volume", f"do without the {called}", f"spec.volumes[{i}]", less)
+        yield Alteration("volume", f"remove the {called}", f"spec.volumes[{i}]", less, i)

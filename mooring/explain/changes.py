@@ -1,7 +1,7 @@
-"""Which single change would make a pod fit, and on how many nodes.
+"""Which single change would make a pod fit, and on how many nodes; if none would, which two.
 
-If possible, the change is made to a copy of the pod and the filters run again. The remaining nodes, which a
-single plugin rejects for a reason that no such change removes, are reported too.
+Each candidate is a copy of the pod for which the filters run again. Only changes that were seen to open a
+node are returned.
 """
 
 from __future__ import annotations
@@ -10,45 +10,47 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mooring.api.objects import Taint
-from mooring.explain import alterations, words
+from mooring.api.objects import Pod, Taint
+from mooring.explain import alterations, commands, words
+from mooring.explain.advice import LARGER_NODE, actions, missing_claim
 from mooring.explain.alterations import Alteration, Group
-from mooring.explain.blockers import anti_affinity_of_others, port_holders
-from mooring.explain.explanation import Change
+from mooring.explain.blockers import anti_affinity_of_others
+from mooring.explain.explanation import Change, Now
 from mooring.explain.fresh_node import fresh_node
-from mooring.explain.refusing import PROMISED, Rows
+from mooring.explain.refusing import EXAMPLES, PROMISED, Rows
 from mooring.explain.rehearsal import Rehearsal
-from mooring.framework.nodes import BoolArray
+from mooring.framework.pod import PodInfo
 from mooring.plugins.inter_pod_affinity.inter_pod_affinity import InterPodAffinity
-from mooring.plugins.node_resources_fit.node_resources_fit import TOO_MANY_PODS, NodeResourcesFit
+from mooring.plugins.node_resources_fit.node_resources_fit import TOO_MANY_PODS
+from mooring.runtime.filtering import Answer
+from mooring.runtime.runners import PluginError
+
+MOST_PAIRS = 3
+MOST_DESCRIBED = 12  # pairs, to choose those from
+MOST_NODES_WITHOUT = 16  # nodes for which deleting pods is tried
 
 
 def changes(rehearsal: Rehearsal) -> list[Change]:
     """The changes that each would do alone."""
     search = _Search(rehearsal)
-    found = [*search.resources()]
-    for group in search.groups():
-        found += search.try_group(group)
-    return [*found, *search.left(), *fresh_node(rehearsal)]
+    return [*search.singles(), *search.other_pods(), *fresh_node(rehearsal)]
+
+
+def pairs(rehearsal: Rehearsal) -> list[Change]:
+    """The changes that would do two at a time."""
+    return _Search(rehearsal).pairs()
 
 
 class _Search:
     def __init__(self, rehearsal: Rehearsal) -> None:
         self._rehearsal = rehearsal
         self._pod = rehearsal.pod.pod
-        self._opened: BoolArray = np.zeros(len(rehearsal.nodes), np.bool_)  # rows that some change would open
+        self._taints = self._frequent_taints()
+        self._requests = [name for name, count in rehearsal.pod.requests.items() if count]
+        nodes = rehearsal.nodes
+        self._offered = [name for name in nodes.resources if nodes.allocatable[name].any()]
 
-    def _change(self, kind: str, text: str, rows: Rows, field: str = "") -> Change:
-        self._opened[rows] = True
-        examples = self._rehearsal.refusing.some(rows)
-        return Change(kind=kind, text=text, nodes=len(rows), examples=examples, field=field)
-
-    # ---- the pod altered
-
-    def groups(self) -> Iterator[Group]:
-        return alterations.alterations(self._pod, self._taints())
-
-    def _taints(self) -> list[Taint]:
+    def _frequent_taints(self) -> list[Taint]:
         """Every taint that there is, those on most nodes first."""
         ids, sets = self._rehearsal.nodes.taints
         counts: dict[Taint, int] = {}
@@ -57,99 +59,148 @@ class _Search:
                 counts[taint] = counts.get(taint, 0) + nodes
         return sorted(counts, key=lambda taint: -counts[taint])
 
-    def try_group(self, group: Group) -> list[Change]:
-        found = [change for each in group.each if (change := self._try(each)) is not None]
-        if not found and group.together is not None:
-            together = self._try(group.together)
-            return [] if together is None else [together]
-        return found
+    # ---- the pod altered
 
-    def _try(self, alteration: Alteration) -> Change | None:
-        rows = np.flatnonzero(self._rehearsal.fits(alteration.pod))
-        if not len(rows):
+    def singles(self) -> Iterator[Change]:
+        for group in self._groups(self._pod):
+            found = [change for each in group.each for change in self._try(each)]
+            yield from found or ([] if group.together is None else self._try(group.together))
+
+    def pairs(self) -> list[Change]:
+        """Two changes of different kinds, those that open most nodes first."""
+        found: list[tuple[Alteration, Alteration, Rows]] = []
+        for i, group in enumerate(self._groups(self._pod)):
+            for first in _all(group):
+                following = [each for other in list(self._groups(first.pod))[i + 1 :] for each in _all(other)]
+                found += [(first, second, self._rows(second, first)) for second in following]
+        found = [each for each in found if len(each[2])]
+        found.sort(key=lambda each: -len(each[2]))
+        described = [self._described_both(*each) for each in found[:MOST_DESCRIBED]]
+        ready = [each for each in described if each is not None]
+        ready.sort(key=lambda change: (change.parts[0].kind == LARGER_NODE, -change.nodes))
+        return ready[:MOST_PAIRS]
+
+    def _groups(self, pod: Pod) -> Iterator[Group]:
+        for group in alterations.alterations(pod, self._taints, self._requests, self._offered):
+            yield Group([self._with_claim(each, pod) for each in group.each], group.together)
+
+    def _with_claim(self, alteration: Alteration, pod: Pod) -> Alteration:
+        return missing_claim(alteration, pod, self._rehearsal) if alteration.kind == "volume" else alteration
+
+    def _rows(self, *made: Alteration) -> Rows:
+        """The rows that would take the pod of the first of these, which includes the others."""
+        claims = [each.claim for each in made if each.claim is not None]
+        return np.flatnonzero(self._rehearsal.fits(made[0].pod, *claims))
+
+    def _try(self, alteration: Alteration) -> list[Change]:
+        rows = self._rows(alteration)
+        return self._described(alteration, rows) if len(rows) else []
+
+    def _described_both(self, first: Alteration, second: Alteration, rows: Rows) -> Change | None:
+        firsts, seconds = self._described(first, rows), self._described(second, rows)
+        if not firsts or not seconds:
             return None
-        text = alteration.text + self._more(alteration, int(rows[0]))
-        return self._change(alteration.kind, text, rows, alteration.field)
+        if firsts[0].kind == LARGER_NODE:
+            seconds[0].command = ""  # it names a node that exists
+        return paired(firsts[0], seconds[0])
 
-    def _more(self, alteration: Alteration, row: int) -> str:
-        """What else can be said of a change that works, with a node where it does."""
-        if alteration.kind == "topologySpread" and alteration.number >= 0:
-            return self._wider_skew(alteration.number)
-        if alteration.kind == "hostPort":
-            holders = port_holders(self._rehearsal.nodes[row], alteration.number)
-            return f" ({words.listed(holders[:1])} has it)" if holders else ""
-        if alteration.kind == "toleration" and alteration.number < 0:
-            node = self._rehearsal.nodes[row]
-            return f" ({words.listed([words.taint(each) for each in node.taints])})"
-        return ""
-
-    def _wider_skew(self, index: int) -> str:
-        """The smallest maxSkew that would do as well as dropping the constraint, by halving."""
-        fits = self._rehearsal.fits
-        now = self._pod.spec.topology_spread_constraints[index].max_skew
-        too_low, enough = now, now + len(self._rehearsal.scheduler.cluster) + 1
-        if not fits(alterations.with_max_skew(self._pod, index, enough)).any():
-            return ""
-        while enough - too_low > 1:
-            middle = (too_low + enough) // 2
-            if fits(alterations.with_max_skew(self._pod, index, middle)).any():
-                enough = middle
-            else:
-                too_low = middle
-        return f", or raise its maxSkew to {enough}"
-
-    # ---- resources
-
-    def resources(self) -> Iterator[Change]:
-        """What is too little somewhere: how much of it would do, or how much less to ask for."""
-        for resource, wanted in self._rehearsal.pod.requests.items():
-            if wanted:
-                rows = np.flatnonzero(self._rehearsal.fits(alterations.without_resource(self._pod, resource)))
-                if len(rows):
-                    yield self._resource(resource, wanted, rows)
-
-    def _resource(self, resource: str, wanted: int, rows: Rows) -> Change:
-        free = self._rehearsal.nodes.free[resource][rows]
-        rows = rows[np.argsort(-free, kind="stable")]
-        most = max(0, int(free.max()))
-        field = f"spec.containers[*].resources.requests[{resource}]"
-        if most >= wanted:  # a plugin that wants more than the pod asks for, or pods promised a node
-            return self._change("resource", f"ask for less {resource}", rows, field)
-        asked, there = words.amount(resource, wanted), words.amount(resource, most)
-        lacking = words.amount(resource, wanted - most, up=True)
-        name = self._rehearsal.nodes.names[rows[0]]
-        text = f"{lacking} more {resource}: the pod asks for {asked}, {name} has {there} free"
-        largest = int(self._rehearsal.nodes.allocatable[resource][rows].max())
-        if largest < wanted:
-            offered = words.amount(resource, largest)
-            text = (
-                f"ask for less {resource}: {asked} is more than any of these nodes offers, {offered} at most"
+    def _described(self, alteration: Alteration, rows: Rows) -> list[Change]:
+        return [
+            self._change(
+                each.kind or alteration.kind,
+                each.text,
+                rows[:1] if each.kind == LARGER_NODE else rows,
+                alteration.field,
+                each.command,
             )
-        return self._change("resource", text, rows, field)
+            for each in actions(alteration, self._rehearsal, rows)
+        ]
 
-    # ---- what no alteration of the pod removes
+    def _change(self, kind: str, text: str, rows: Rows, field: str = "", command: str = "") -> Change:
+        examples = self._rehearsal.refusing.some(rows)
+        return Change(kind=kind, text=text, nodes=len(rows), examples=examples, field=field, command=command)
 
-    def left(self) -> list[Change]:
-        """Nodes that one plugin alone refuses, and that none of the changes so far would open."""
-        found = []
+    # ---- other pods
+
+    def other_pods(self) -> Iterator[Change]:
+        """Pods in the way whose deletion was seen to open a node, and nodes nominated to other pods."""
         for plugin, reasons, rows in self._rehearsal.refusing.alone():
-            several = plugin == NodeResourcesFit.name and len(reasons) > 1
-            if plugin == PROMISED or not (several or self._opened[rows].all()):
-                kind, text = self._in_words(plugin, reasons)
-                found.append(self._change(kind, text, rows))
-        return found
+            if plugin == PROMISED:
+                yield self._nominated(rows)
+            elif reasons == (TOO_MANY_PODS,):
+                yield from self._without_a_pod(rows)
+            elif reasons == (InterPodAffinity.EXISTING_ANTI_AFFINITY_NOT_SATISFIED,):
+                yield from self._without_anti_affinity(rows)
 
-    def _in_words(self, plugin: str, reasons: tuple[str, ...]) -> tuple[str, str]:
-        if plugin == PROMISED:
-            return "nomination", "the pods nominated to these nodes go elsewhere"
-        if reasons == (TOO_MANY_PODS,):
-            return "podSlots", "one pod less there: the nodes have as many as they may have"
-        if reasons == (InterPodAffinity.EXISTING_ANTI_AFFINITY_NOT_SATISFIED,):
-            others = anti_affinity_of_others(self._rehearsal.scheduler, self._rehearsal.pod)
-            if others:
-                return (
-                    "existingAntiAffinity",
-                    f"the anti-affinity of {words.listed(others[:2], len(others))} goes",
-                )
-        what = ", ".join(reasons) or "no reason given"
-        return "plugin", f"lift the only objection, {plugin or 'a plugin'}: {what}"
+    def _nominated(self, rows: Rows) -> Change:
+        names = self._rehearsal.nodes.names
+        nominator = self._rehearsal.scheduler.queue.nominator
+        pods = [pod.key for row in rows.tolist() for pod in nominator.nominated_for(names[row])]
+        text = (
+            f"wait for {words.listed(pods[:2], len(pods))}, nominated there after preemption, or delete them"
+        )
+        return self._change("nomination", text, rows, command=_delete(pods[0]) if pods else "")
+
+    def _without_a_pod(self, rows: Rows) -> Iterator[Change]:
+        """Delete the least important pod of a node that has as many pods as it may have."""
+        for row in rows[:MOST_NODES_WITHOUT].tolist():
+            node = self._rehearsal.nodes[row]
+            victims = sorted(node.pods, key=lambda pod: pod.priority)[:1]
+            if victims and self._fits_without(row, victims):
+                text = f"delete a pod such as {victims[0].key}: {node.name} has as many as it may have"
+                yield self._change("podSlots", text, rows, command=_delete(victims[0].key))
+                return
+
+    def _without_anti_affinity(self, rows: Rows) -> Iterator[Change]:
+        others = set(anti_affinity_of_others(self._rehearsal.scheduler, self._rehearsal.pod))
+        for row in rows[:MOST_NODES_WITHOUT].tolist():
+            victims = [pod for pod in self._rehearsal.nodes[row].pods if pod.key in others]
+            if victims and self._fits_without(row, victims):
+                names = words.listed([pod.key for pod in victims[:2]], len(victims))
+                text = f"delete {names} from {self._rehearsal.nodes.names[row]}: anti-affinity to this pod"
+                opened = np.array([row], np.intp)
+                yield self._change("existingAntiAffinity", text, opened, command=_delete(victims[0].key))
+                return
+
+    def _fits_without(self, row: int, pods: list[PodInfo]) -> bool:
+        """Whether a node would take the pod once these pods of it are gone."""
+        rehearsal = self._rehearsal
+        view = rehearsal.nodes.what_if(np.array([row], np.intp), [pods], [()])
+        view.set_all_present(np.ones(view.present.shape, np.bool_), False)
+        try:
+            with rehearsal.scheduler.in_rehearsal():
+                answer = Answer(rehearsal.profile.filters, rehearsal.choice.state, rehearsal.pod, view)
+        except PluginError:
+            return False
+        return bool(answer.passed.all())
+
+
+def paired(first: Change, second: Change) -> Change:
+    """Two changes as one."""
+    text = f"{first.text}; and {second.text}"
+    return Change(kind="pair", text=text, nodes=second.nodes, examples=second.examples, parts=[first, second])
+
+
+def _all(group: Group) -> list[Alteration]:
+    return group.each if group.together is None else [*group.each, group.together]
+
+
+def _delete(key: str) -> str:
+    namespace, _, name = key.partition("/")
+    return commands.kubectl("delete", "pod", name, namespace=namespace)
+
+
+def ungated(pod: Pod, now: Now) -> list[Change]:
+    """The changes for a pod with scheduling gates: without them it is not tried at all."""
+    gates = [gate.name for gate in pod.spec.scheduling_gates]
+    if not gates:
+        return now.changes
+    text = f"remove scheduling gate{'s' if len(gates) > 1 else ''} {', '.join(gates)}"
+    patch = '[{"op":"remove","path":"/spec/schedulingGates"}]'
+    command = commands.kubectl("patch", "pod", pod.name, "--type=json", "-p", patch, namespace=pod.namespace)
+    field = "spec.schedulingGates"
+    gate = Change(kind="schedulingGate", text=text, nodes=now.feasible, field=field, command=command)
+    if now.feasible:
+        gate.examples = [each.node for each in now.ranking[:EXAMPLES]]
+        return [gate]
+    return [paired(gate, change) for change in now.changes if not change.parts]

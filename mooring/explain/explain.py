@@ -49,6 +49,7 @@ def explain(
     )
     if pod is not None:
         explanation.uid, explanation.profile = pod.uid, pod.scheduler_name
+        explanation.phase = pod.status.phase
         explanation.condition = _condition(pod)
         _present(scheduler, pod, explanation)
     explanation.summary = summarized(explanation)
@@ -69,6 +70,8 @@ def _present(scheduler: Scheduler, pod: PodInfo, explanation: Explanation) -> No
         refused_by: frozenset[str] = frozenset()
         if pod.scheduler_name in scheduler.profiles:
             explanation.now, refused_by = now(scheduler, pod)
+        else:
+            explanation.profiles = list(scheduler.profiles)
         explanation.waiting = waiting(scheduler, pod, refused_by)
         gated = explanation.waiting is not None and explanation.waiting.gated_by
         explanation.state = "gated" if gated else "pending"

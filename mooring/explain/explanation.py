@@ -45,13 +45,15 @@ class Waiting(_Part):
 
 
 class Change(_Part):
-    """One change that would make the pod fit, all else being equal."""
+    """A change after which the filters were seen to let the pod pass, all else being equal."""
 
     kind: str
-    text: str
+    text: str  # what to do
     nodes: int  # on so many
     examples: list[str] = []
     field: str = ""  # of the pod, where it is the pod that would change
+    command: str = ""  # to paste into a shell
+    parts: list[Change] = []  # of kind "pair": the two changes that help only together
 
 
 class Reasons(_Part):
@@ -113,7 +115,9 @@ class Explanation(_Part):
     as_of: str
     source: str = ""  # who worked it out, where that is not the scheduler itself
     uid: str = ""
-    profile: str = ""
+    profile: str = ""  # the pod's schedulerName
+    profiles: list[str] = []  # of the scheduler, where none has that name
+    phase: str = ""  # of the pod; "" in a manifest that no cluster has seen
     node: str = ""
     condition: str = ""  # what the pod's status says about its scheduling
     waiting: Waiting | None = None

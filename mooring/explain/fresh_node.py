@@ -51,7 +51,7 @@ def fresh_node(rehearsal: Rehearsal) -> Iterator[Change]:
     passed = rows[answer.passed]
     if len(passed):
         model = rehearsal.nodes[int(passed[0])]
-        text = f"one more node like {model.name} ({_described(model)})"
+        text = f"add a node like {model.name} ({_described(model)})"
         yield Change(kind="newNode", text=text, nodes=1, examples=rehearsal.refusing.some(passed))
 
 

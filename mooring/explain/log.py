@@ -99,6 +99,8 @@ class DecisionLog:
         if attempts is None or attempts[-1].uid != uid:  # created anew under its name: another pod
             attempts = []
         self._pods[key] = attempts
+        if decision.tried_node:
+            _take_choice(attempts, decision)
         full = _encode(decision) if decision.full and self._every else None
         if decision.full or len(decision.message) > LONGEST_MESSAGE:
             decision = _summary_of(decision)
@@ -135,6 +137,16 @@ class DecisionLog:
 
     def __len__(self) -> int:
         return len(self._pods)
+
+
+def _take_choice(attempts: list[Attempt], failure: Decision) -> None:
+    """Join what failed after a node was chosen with the record of the choice: they are one attempt."""
+    last = attempts[-1].decision if attempts else None
+    if last is None or last.node != failure.tried_node or last.attempts != failure.attempts:
+        return
+    attempts.pop()
+    failure.feasible_nodes, failure.best_nodes = last.feasible_nodes, last.best_nodes
+    failure.scored_by, failure.ranking = last.scored_by, last.ranking
 
 
 def _summary_of(decision: Decision) -> Decision:

@@ -7,7 +7,7 @@ import numpy as np
 from mooring.core.algorithm import NO_NODES, Choice
 from mooring.core.decision import Ranked
 from mooring.core.scheduler import Scheduler
-from mooring.explain.changes import changes
+from mooring.explain.changes import changes, pairs, ungated
 from mooring.explain.explanation import Now
 from mooring.explain.preemption import higher_priority, preemption
 from mooring.explain.rehearsal import Rehearsal
@@ -33,6 +33,7 @@ def now(scheduler: Scheduler, pod: PodInfo) -> tuple[Now, frozenset[str]]:
     )
     if found.feasible:
         _rank(found, rehearsal.choice, scheduler.cluster.table.names)
+        found.changes = ungated(pod.pod, found)
         return found, frozenset()
     diagnosis = rehearsal.choice.diagnosis
     found.message = diagnosis.message()
@@ -42,7 +43,10 @@ def now(scheduler: Scheduler, pod: PodInfo) -> tuple[Now, frozenset[str]]:
         found.changes += higher_priority(rehearsal)
     found.changes.sort(key=lambda change: -change.nodes)
     if not found.changes:
+        found.changes = pairs(rehearsal)
+    if not found.changes:
         found.closest = rehearsal.refusing.closest()
+    found.changes = ungated(pod.pod, found)
     return found, frozenset(diagnosis.unschedulable_plugins)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mooring.api.objects import Pod
 from mooring.core.diagnosis import DiagnosedStatuses
-from mooring.explain import words
+from mooring.explain import commands, words
 from mooring.explain.alterations import altered
 from mooring.explain.explanation import Change, Preemption
 from mooring.explain.refusing import EXAMPLES
@@ -49,16 +49,36 @@ def higher_priority(rehearsal: Rehearsal) -> Iterator[Change]:
     if not found:
         return
     needed = 1 + min(each.victims[0].priority for each in found)  # the first is the most important
-    text, field = "a preemptionPolicy other than Never", "spec.preemptionPolicy"
+    text, field = "set a preemptionPolicy other than Never", "spec.preemptionPolicy"
+    command = commands.patch_spec(pod, {"preemptionPolicy": "PreemptLowerPriority"})
     if needed > pod.priority:
-        text, field = f"a priority of {needed} or more (it has {pod.priority})", "spec.priorityClassName"
+        text, field = (
+            f"raise the priority to {needed} or more (it has {pod.priority})",
+            "spec.priorityClassName",
+        )
+        command = _raise_priority(pod, needed)
         found = _candidates(rehearsal, altered(eager, priority=needed))
     if found:
         best = min(found, key=lambda each: each.badness)
         victims = words.listed([victim.key for victim in best.victims[:2]], len(best.victims))
-        text += f" would let it evict {victims} from {best.node_name}"
+        text += f", to evict {victims} from {best.node_name}"
         names = [each.node_name for each in found]
-        yield Change(kind="priority", text=text, nodes=len(names), examples=names[:EXAMPLES], field=field)
+        yield Change(
+            kind="priority",
+            text=text,
+            nodes=len(names),
+            examples=names[:EXAMPLES],
+            field=field,
+            command=command,
+        )
+
+
+def _raise_priority(pod: Pod, priority: int) -> str:
+    """Create a class and use it; the pod's own number goes, as admission computes it from the class."""
+    name = f"priority-{priority}"
+    patch = commands.patch_spec(pod, {"priorityClassName": name, "priority": None})
+    create = commands.kubectl("create", "priorityclass", name, f"--value={priority}")
+    return f"{create} && {patch}" if patch else ""
 
 
 def _candidates(rehearsal: Rehearsal, pod: Pod) -> list[Candidate]:

@@ -39,16 +39,29 @@ class Verdict(NamedTuple):
 
 
 class Refusing:
-    """All refusals of one rehearsal, by node."""
+    """All refusals of one rehearsal, by node.
 
-    def __init__(self, pod: PodInfo, choice: Choice, nodes: EngineNodes) -> None:
+    `rejections` are those of the pod as a whole; `filtered` is what the filters say without them.
+    """
+
+    def __init__(
+        self,
+        pod: PodInfo,
+        choice: Choice,
+        filtered: Choice,
+        rejections: Sequence[Status],
+        nodes: EngineNodes,
+    ) -> None:
         self._names = nodes.names
         restrictions = list(_restrictions(choice, len(nodes)))
-        filters = [*_filters(pod, choice, nodes), *_outside_the_table(choice, len(nodes))]
-        self.verdicts = restrictions + filters
+        filters = [*_filters(pod, filtered, nodes), *_outside_the_table(filtered, len(nodes))]
+        further = [_everywhere(each, len(nodes)) for each in rejections[1:]]
+        self.verdicts = restrictions + further + filters
         refused = [verdict.refused for verdict in self.verdicts]
         self._matrix: BoolArray = np.array(refused, np.bool_).reshape(len(refused), len(nodes))
-        if restrictions and filters:  # who ruled nodes out beforehand usually refuses them as a filter, too
+        if (
+            restrictions and filters and not rejections
+        ):  # who ruled nodes out beforehand usually refuses them as a filter, too
             self._matrix[0] &= ~self._matrix[1:].any(axis=0)
         self._refusals = self._matrix.sum(axis=0)
 
@@ -121,6 +134,12 @@ def _restrictions(choice: Choice, length: int) -> Iterator[Verdict]:
         return
     outside = np.ones(length, np.bool_) if allowed is None else ~allowed
     yield Verdict(absent.plugin, outside, outside.astype(np.int32), lambda row: absent.reasons, True)
+
+
+def _everywhere(status: Status, length: int) -> Verdict:
+    """A rejection of the pod as a whole."""
+    nodes = np.ones(length, np.bool_)
+    return Verdict(status.plugin, nodes, nodes.astype(np.int32), lambda row: status.reasons, True)
 
 
 def _filters(pod: PodInfo, choice: Choice, nodes: EngineNodes) -> Iterator[Verdict]:

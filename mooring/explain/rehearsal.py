@@ -7,15 +7,17 @@ from functools import cached_property
 import numpy as np
 
 from mooring.api.objects import Pod
+from mooring.api.storage import PersistentVolumeClaim
 from mooring.core.algorithm import Choice
 from mooring.core.scheduler import Scheduler
 from mooring.explain.refusing import Refusing
 from mooring.framework.nodes import BoolArray
 from mooring.framework.pod import PodInfo, Shape
+from mooring.framework.status import Status
 from mooring.runtime.profile import Profile
 from mooring.runtime.runners import PluginError
 
-MOST_TRIALS = 200  # each takes about a millisecond for 5,000 nodes
+MOST_TRIALS = 400  # each takes about a millisecond for 5,000 nodes
 
 
 class Rehearsal:
@@ -39,11 +41,25 @@ class Rehearsal:
 
     @cached_property
     def refusing(self) -> Refusing:
+        filtered, rejections = self._without_rejections()
         with self.scheduler.in_rehearsal():
-            return Refusing(self.pod, self.choice, self.nodes)
+            return Refusing(self.pod, self.choice, filtered, rejections, self.nodes)
 
-    def fits(self, pod: Pod) -> BoolArray:
-        """The rows that would take the pod if it were like this; after many such questions none.
+    def _without_rejections(self) -> tuple[Choice, list[Status]]:
+        """What the filters say once no pre_filter rejects the pod as a whole, and who did."""
+        choice, rejections = self.choice, list[Status]()
+        while (status := choice.diagnosis.pre_filter) is not None and status.plugin:
+            rejections.append(status)
+            try:
+                lifted = frozenset(each.plugin for each in rejections)
+                choice = self.scheduler.rehearse(self.pod, score=False, without=lifted)
+            except PluginError:
+                break
+        return choice, rejections
+
+    def fits(self, pod: Pod, *claims: PersistentVolumeClaim) -> BoolArray:
+        """The rows that would take the pod if it were like this, and if these claims existed; after many such
+        questions none.
 
         Extenders are not asked again: what they refused they go on refusing, as far as we know.
         """
@@ -51,8 +67,14 @@ class Rehearsal:
         self._trials += 1
         if self._trials > MOST_TRIALS:
             return nowhere
+        store = self.scheduler.store
+        for claim in claims:
+            store.put(claim)
         try:
             choice = self.scheduler.rehearse(PodInfo.of(pod, Shape(pod)), score=False)
         except PluginError:
             return nowhere
+        finally:
+            for claim in claims:
+                store.remove(PersistentVolumeClaim, claim.key)
         return nowhere if choice.feasible is None else choice.feasible & ~self.refusing.by_extenders

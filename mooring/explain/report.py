@@ -13,7 +13,9 @@ from mooring.explain import words
 from mooring.explain.explanation import Change, Closest, Explanation, Now, PastAttempt, Waiting
 from mooring.explain.text import why
 
+PROMPT = "$ "  # before a command
 MOST_CHANGES = 8
+_NEW_NODES = ("newNode", "largerNode")
 MOST_EVENTS = 6
 
 
@@ -124,13 +126,30 @@ def _changes(changes: list[Change]) -> Iterator[str]:
     if not changes:
         return
     yield ""
-    yield "Any one of these would do" if len(changes) > 1 else "This would do"
+    yield _heading(changes)
     width = max(len(words.count(each.nodes, "node")) for each in changes)
     for each in changes[:MOST_CHANGES]:
-        some = f"  ({words.listed(each.examples, each.nodes)})" if each.kind != "newNode" else ""
-        yield f"  {words.count(each.nodes, 'node'):<{width}}  {each.text}{some}"
+        some = f"  ({words.listed(each.examples, each.nodes)})" if each.kind not in _NEW_NODES else ""
+        first, *others = each.parts or [each]
+        yield f"  {words.count(each.nodes, 'node'):<{width}}  {first.text}{some}"
+        yield from _command(first, width)
+        for other in others:
+            yield f"  {'':<{width}}  and {other.text}"
+            yield from _command(other, width)
     if len(changes) > MOST_CHANGES:
         yield f"  and {len(changes) - MOST_CHANGES} others"
+
+
+def _heading(changes: list[Change]) -> str:
+    if changes[0].parts:
+        which = "any of these pairs" if len(changes) > 1 else "these two together"
+        return f"No single change would do; {which} would"
+    return "Any one of these would do" if len(changes) > 1 else "This would do"
+
+
+def _command(change: Change, width: int) -> Iterator[str]:
+    if change.command:
+        yield f"  {'':<{width}}  {PROMPT}{change.command}"
 
 
 def _closest(closest: list[Closest]) -> Iterator[str]:

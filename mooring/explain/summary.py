@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mooring.core.decision import Decision
 from mooring.explain import words
 from mooring.explain.explanation import Explanation, Now, Waiting
 from mooring.explain.text import why
@@ -28,7 +29,10 @@ def _scheduled(explanation: Explanation) -> str:
 
 
 def _finished(explanation: Explanation) -> str:
-    return f"ran to its end on {explanation.node}" if explanation.node else "ran to its end"
+    where = f" on {explanation.node}" if explanation.node else ""
+    if explanation.phase == "Failed":
+        return f"is Failed: its containers ended with an error{where}"
+    return f"is Completed: it ran to its end{where}"
 
 
 def _terminating(explanation: Explanation) -> str:
@@ -43,7 +47,14 @@ def _held(explanation: Explanation) -> str:
     held = explanation.waiting
     assert held is not None
     who = [f"{each.plugin} ({each.message})" if each.message else each.plugin for each in held.held_by]
-    return f"has {explanation.node} and waits there for permission from {words.joined(who, 'and')}"
+    text = f"has {explanation.node} and waits there for permission from {words.joined(who, 'and')}"
+    if held.until:
+        text += f" until {held.until}"
+    failed = [each for each in explanation.attempts if each.decision.tried_node]
+    if failed:
+        before = words.count(sum(each.count for each in failed), "earlier attempt")
+        text += f"; {before} failed: {_cause(failed[-1].decision)}"
+    return text
 
 
 def _gated(explanation: Explanation) -> str:
@@ -61,10 +72,15 @@ def _pending(explanation: Explanation) -> str:
         gone = words.listed(held.victims[:3], len(held.victims))
         return f"is promised {held.nominated_node} and waits there for {gone} to end"
     if now is None:
-        return f'is pending, and no profile here is named "{explanation.profile}"'
+        profiles = words.joined(explanation.profiles, "and")
+        return f'is pending: no profile here has its schedulerName "{explanation.profile}", only {profiles}'
+    failure = _failure(explanation)
+    if failure:
+        return f"is pending: {failure}"
     text = f"is pending: {_fitting(now)}"
     if now.feasible:
-        return f"{text}; {_next(held)}" if held is not None and held.queue else text
+        still = _still(explanation)
+        return f"{text}; {still}" if still else text
     if now.preemption is not None and now.preemption.helps:
         victims = words.listed(now.preemption.victims[:2], len(now.preemption.victims))
         return f"{text}; evicting {victims} from {now.preemption.node} would make room"
@@ -89,12 +105,51 @@ def _fitting(now: Now) -> str:
     return f"{now.feasible} of {words.count(now.nodes, 'node')} would take it now{best}"
 
 
+def _failure(explanation: Explanation) -> str:
+    """What failed in the last attempt after a node was chosen, or instead of a choice."""
+    if not explanation.attempts:
+        reason, _, message = explanation.condition.partition(": ")
+        return f"the last attempt failed: {message}" if reason == "SchedulerError" else ""
+    last = explanation.attempts[-1]
+    decision = last.decision
+    if not decision.tried_node and decision.result != "error":
+        return ""
+    chosen = f"{decision.tried_node} was chosen, but " if decision.tried_node else ""
+    times = f"{last.count} times, last" if last.count > 1 else "once,"
+    return f"{chosen}the attempt failed {times} at {last.last}: {_cause(decision)}"
+
+
+def _cause(decision: Decision) -> str:
+    """Why an attempt failed after its node was chosen, without the count of this one node."""
+    message = decision.message
+    if decision.tried_node and decision.result != "error":
+        message = message.partition("nodes are available: 1 ")[2] or message
+    return message.removesuffix(".")
+
+
+def _still(explanation: Explanation) -> str:
+    """Why a pod is pending although it would fit."""
+    held = explanation.waiting
+    if held is not None and held.queue:
+        return _next(held)
+    if not explanation.phase:
+        return ""  # a manifest, of no cluster
+    if not explanation.condition:
+        return f"no scheduler has tried it yet: does one named {explanation.profile} run?"
+    return (
+        "the scheduler that rejected it retries it when the cluster changes, or has plugins or a "
+        "configuration that are unknown here (--plugin, --config)"
+    )
+
+
 def _next(held: Waiting) -> str:
     if held.queue == "active":
         return "its turn comes next" if held.attempts else "it was not tried yet"
     if held.until:
-        return f"it is tried again at {held.until}"
-    return "it is being tried" if held.queue == "in flight" else "it is tried again after the next event"
+        return f"it is in {held.queue} and tried again at {held.until}"
+    if held.queue == "in flight":
+        return "it is being tried"
+    return "it is tried again after the next event that may help, or after a few minutes"
 
 
 _TOLD = {

@@ -50,6 +50,16 @@ def amount(resource: str, count: int, *, up: bool = False) -> str:
     return str(count)
 
 
+def quantity(resource: str, count: int) -> str:
+    """An amount exactly, for manifests and commands: `1500m`, `1536Mi`."""
+    if resource == CPU:
+        return amount(resource, count)
+    for power, suffix in zip(range(60, 0, -10), _BINARY, strict=True):
+        if resource in _BYTES and count and count % (1 << power) == 0:
+            return f"{count >> power}{suffix}"
+    return str(count)
+
+
 def taint(found: Taint) -> str:
     """As for `kubectl taint`: `dedicated=gpu:NoSchedule`."""
     return f"{found.key}={found.value}:{found.effect}" if found.value else f"{found.key}:{found.effect}"

@@ -76,14 +76,19 @@ class PreFilterOutcome(msgspec.Struct):
 
 
 class ShapeCache:
-    """What a profile caches for pods of one shape: answers of plugins, and the values that plugins cache."""
+    """What a profile caches for pods of one shape: answers of plugins, and the values that plugins cache.
+
+    `without` names plugins that do not filter, to find out what the others say.
+    """
 
     __slots__ = ("filtering", "pre_filter", "pre_score", "scoring", "values")
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile, without: Set[str] = frozenset()) -> None:
         self.values: dict[StateKey[Any], Any] = {}
-        self.pre_filter = Preparation("PreFilter", profile.pre_filters)
-        self.filtering = Filtering(profile.filters)
+        self.pre_filter = Preparation(
+            "PreFilter", [p for p in profile.pre_filters if p.plugin not in without]
+        )
+        self.filtering = Filtering([r for r in profile.filters if r.name not in without])
         self.pre_score = Preparation("PreScore", profile.pre_scores)
         self.scoring = Scoring(profile.scores)
 

@@ -34,4 +34,4 @@ def test_the_tour_explains_a_pod_that_is_placed_and_one_that_is_pending() -> Non
     assert "7 running, 4 succeeded" in tour
     assert "Scores of " in tour
     assert "default/db-1 is pending" in tour
-    assert "drop the node selector disk=ssd" in tour
+    assert "with disk=ssd: " in tour

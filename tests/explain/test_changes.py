@@ -18,11 +18,12 @@ from mooring.api.objects import (
     NodeSelectorTerm,
     Pod,
 )
+from mooring.api.storage import StorageClass, TopologySelectorRequirement, TopologySelectorTerm
 from mooring.explain.alterations import with_max_skew
 from mooring.explain.explain import explain_objects
 from mooring.explain.explanation import Change, Now
 from mooring.framework.plugin import Plugin
-from mooring.framework.status import Status, unschedulable
+from mooring.framework.status import Status, unresolvable, unschedulable
 from mooring.testing import affinity_term, make_node, make_pod, spread_constraint
 from mooring.testing.nodes import HOSTNAME, ZONE
 from tests.explain.kit import Setting
@@ -66,8 +67,11 @@ def test_the_smallest_shortfall_and_where_it_is() -> None:
     )
     change = the("resource", now)
     assert change.nodes == 3
-    assert change.examples[0] == "b"
-    assert change.text == "500m more cpu: the pod asks for 2, b has 1500m free"
+    assert change.text == "request at most 1500m cpu instead of 2, as b has free"
+    assert change.command == (
+        "kubectl set resources pod pod -c main --requests=cpu=1500m -n default "
+        "--dry-run=client -o yaml | kubectl replace --force -f -"
+    )
     assert change.field == "spec.containers[*].resources.requests[cpu]"
 
 
@@ -78,18 +82,20 @@ def test_the_shortfall_is_exact(free: list[int], wanted: int) -> None:
     pods = [filler(f"n{i}", f"{4000 - each}m") for i, each in enumerate(free)]
     pod = make_pod(requests={"cpu": f"{wanted}m"})
     now = asked(pod, *nodes, *pods)
-    if now.feasible:
-        assert max(free) >= wanted
+    if now.feasible or not max(free):
+        assert max(free) >= wanted or "resource" not in kinds(now)  # to request nothing is no advice
         return
-    lacking = the("resource", now).text.partition(" more cpu")[0]
-    short = int(lacking[:-1]) if lacking.endswith("m") else int(lacking) * 1000
-    assert short == wanted - max(free)
-    assert fitting(make_pod(requests={"cpu": f"{wanted - short}m"}), *nodes, *pods) > 0
+    most = the("resource", now).text.split()[3]
+    assert (int(most[:-1]) if most.endswith("m") else int(most) * 1000) == max(free)
+    assert fitting(make_pod(requests={"cpu": most}), *nodes, *pods) > 0
 
 
 def test_a_pod_larger_than_any_node_is_told_so() -> None:
     now = asked(make_pod(requests={"cpu": "9"}), make_node("a", cpu="4"), make_node("b", cpu="8"))
-    assert "9 is more than any of these nodes offers, 8 at most" in the("resource", now).text
+    assert the("resource", now).text == "request at most 8 cpu instead of 9, as b has free"
+    assert the("largerNode", now).text == (
+        "add a node with at least 9 cpu: the largest offers 8 cpu (otherwise like a)"
+    )
     assert "newNode" not in kinds(now)
 
 
@@ -99,14 +105,32 @@ def test_what_is_lacking_twice_is_no_single_change() -> None:
     now = asked(pod, make_node("a", memory="8Gi"), full, make_node("b", cpu="1", memory="1Gi"))
     assert kinds(now) == {"newNode": 1}
     now = asked(pod, make_node("b", cpu="1", memory="1Gi"))
-    assert now.changes == []
-    [closest] = now.closest
-    assert [each.reasons for each in closest.refused_by] == [["Insufficient cpu", "Insufficient memory"]]
+    assert [change.text for change in now.changes] == [
+        "add a node with at least 2 cpu and 2Gi memory: the largest offers 1 cpu and 1Gi memory "
+        "(otherwise like b)"
+    ]
+
+
+def test_a_resource_that_no_node_offers_and_what_was_meant() -> None:
+    pod = make_pod(limits={"nvidia.com/gpus": 1})
+    gpu = make_node("gpu", resources={"nvidia.com/gpu": 1})
+    now = asked(pod, make_node("a"), gpu)
+    change = the("resourceName", now)
+    assert change.text == "no node offers nvidia.com/gpus; did you mean nvidia.com/gpu?"
+    assert (change.nodes, change.examples) == (1, ["gpu"])
+    assert '"nvidia.com/gpus":null,"nvidia.com/gpu":1' in change.command
+    [change] = asked(pod, make_node("a")).changes
+    assert change.text == (
+        "add a node with at least 1 nvidia.com/gpus: no node offers nvidia.com/gpus (otherwise like a)"
+    )
 
 
 def test_nodes_with_as_many_pods_as_they_may_have() -> None:
     now = asked(make_pod(), make_node("a", pods=1), filler("a"))
-    assert the("podSlots", now).nodes == 1
+    change = the("podSlots", now)
+    assert (change.nodes, change.command) == (1, "kubectl delete pod on-a -n default")
+    others = [make_pod(name, node_name="a") for name in ("one", "two")]
+    assert "podSlots" not in kinds(asked(make_pod(), make_node("a", pods=1), *others))
 
 
 # ---- taints and labels
@@ -124,21 +148,24 @@ def test_each_taint_that_would_have_to_be_tolerated() -> None:
     now = asked(pod, *nodes)
     texts = {change.text: change.nodes for change in now.changes if change.kind == "toleration"}
     assert texts == {
-        "tolerate the taint dedicated=gpu:NoSchedule, or remove it": 2,
-        "the condition behind the taint node.kubernetes.io/not-ready:NoExecute ends": 1,
+        "remove the taint dedicated=gpu:NoSchedule from gpu-1, or tolerate it": 2,
+        "end the condition behind the taint node.kubernetes.io/not-ready:NoExecute on ill": 1,
     }
     assert fitting(make_pod(requests={"cpu": "2"}, tolerations="dedicated=gpu:NoSchedule"), *nodes) == 2
 
 
 def test_taints_that_only_help_together_are_named_together() -> None:
     now = asked(make_pod(), make_node("a", taints=["one:NoSchedule", "two:NoExecute"]))
-    assert the("toleration", now).text == "tolerate every taint (one:NoSchedule, two:NoExecute)"
+    change = the("toleration", now)
+    assert change.text == "remove the taints one:NoSchedule, two:NoExecute from a"
+    assert change.command == "kubectl taint node a one:NoSchedule- two:NoExecute-"
 
 
 @pytest.mark.parametrize("taints", [(), "node.kubernetes.io/unschedulable:NoSchedule"])
 def test_a_cordoned_node(taints: Any) -> None:
     now = asked(make_pod(), make_node("a", unschedulable=True, taints=taints), make_node("b", pods=0))
-    assert the("uncordon", now).nodes == 1
+    change = the("uncordon", now)
+    assert (change.nodes, change.text, change.command) == (1, "uncordon a", "kubectl uncordon a")
     assert "toleration" not in kinds(now)
 
 
@@ -146,10 +173,23 @@ def test_the_part_of_a_node_selector_that_is_too_much() -> None:
     nodes = [make_node("a", labels={"disk": "ssd"}), make_node("b", labels={"disk": "ssd"}), make_node("c")]
     now = asked(make_pod(node_selector={"disk": "ssd", "gpu": "yes"}), *nodes)
     change = the("nodeSelector", now)
-    assert (change.text, change.nodes) == ("drop the node selector gpu=yes", 2)
-    assert change.field == "spec.nodeSelector[gpu]"
+    assert (change.text, change.nodes) == ("label node a with gpu=yes: no node has this label", 2)
+    assert (change.field, change.command) == ("spec.nodeSelector[gpu]", "kubectl label node a gpu=yes")
     now = asked(make_pod(node_selector={"disk": "no", "gpu": "yes"}), *nodes)
     assert (the("nodeSelector", now).text, the("nodeSelector", now).nodes) == ("drop the node selector", 3)
+    change = the("nodeSelector", asked(make_pod(node_selector={"disk": "sdd"}), *nodes))
+    assert change.text == "label node a with disk=sdd: no node has this value, only ssd"
+    assert change.command == "kubectl label node a disk=sdd --overwrite"
+
+
+def test_labels_that_kubernetes_sets_are_not_to_be_changed_by_hand() -> None:
+    web = make_pod("web-1", node_selector={ZONE: "y"}, owner="StatefulSet/web")
+    change = the("nodeSelector", asked(web, make_node("a", zone="x")))
+    assert change.text == f"drop the node selector {ZONE}=y"
+    assert change.command == (
+        "kubectl patch statefulset web --type=merge -p "
+        '\'{"spec":{"template":{"spec":{"nodeSelector":{"topology.kubernetes.io/zone":null}}}}}\' -n default'
+    )
 
 
 def affine(*requirements: NodeSelectorRequirement) -> Pod:
@@ -186,7 +226,9 @@ def test_how_far_a_spread_would_have_to_be_loosened() -> None:
     pod = web("pod", requests={"cpu": "2"}, spread=[spread_constraint(ZONE, {"app": "web"})])
     now = asked(pod, *nodes, *others)
     change = the("topologySpread", now)
-    assert change.text == f"drop the spread of app=web over {ZONE} (maxSkew 1), or raise its maxSkew to 4"
+    assert change.text == f"raise maxSkew to 4, or drop the spread of app=web over {ZONE} (maxSkew 1)"
+    assert '"topologySpreadConstraints":[{' in change.command
+    assert '"maxSkew":4' in change.command
     assert change.nodes == 2
     assert fitting(with_max_skew(pod, 0, 3), *nodes, *others) == 0
     assert fitting(with_max_skew(pod, 0, 4), *nodes, *others) == 1
@@ -219,8 +261,8 @@ def test_pods_that_do_not_want_this_one_near() -> None:
     ]
     now = asked(web("pod"), *(make_node(name) for name in "abc"), *shy)
     change = the("existingAntiAffinity", now)
-    assert change.text == "the anti-affinity of default/shy-0, default/shy-1 and 1 more goes"
-    assert change.nodes == 3
+    assert change.text == "delete default/shy-0 from a: anti-affinity to this pod"
+    assert (change.nodes, change.command) == (1, "kubectl delete pod shy-0 -n default")
 
 
 # ---- ports, volumes, plugins
@@ -230,14 +272,17 @@ def test_a_host_port_and_who_has_it() -> None:
     holder = make_pod("ingress", node_name="a", host_ports=[80])
     now = asked(make_pod(host_ports=[80, 81]), make_node("a"), make_node("b", cpu="0", pods=0), holder)
     change = the("hostPort", now)
-    assert change.text == "free host port 80/TCP, or do without it (default/ingress has it)"
+    assert change.text == "free host port 80/TCP, or do without it (default/ingress has it on a)"
+    assert change.command == "kubectl delete pod ingress -n default"
     assert change.field == "spec.containers[0].ports[0].hostPort"
 
 
 def test_a_claim_that_does_not_exist_keeps_the_pod_from_every_node() -> None:
-    now = asked(make_pod(claims="data"), make_node("a"), make_node("b"))
-    change = the("volume", now)
-    assert (change.text, change.nodes) == ("do without the claim data", 2)
+    now = asked(make_pod(claims="data"), make_node("a"), make_node("b", taints="x:NoSchedule"))
+    [change] = now.changes
+    assert (change.kind, change.text) == ("claim", "create PersistentVolumeClaim default/data")
+    assert (change.nodes, change.examples) == (1, ["a"])  # b stays tainted
+    assert "kubectl create -f -" in change.command
     assert now.refused[0].nodes == 2
     assert 'persistentvolumeclaim "data" not found' in now.refused[0].reasons[0]
 
@@ -252,10 +297,37 @@ class Choosy(Plugin):
 def test_a_plugin_nobody_knows_is_named_where_it_alone_objects() -> None:
     nodes = [make_node("a"), make_node("b"), make_node("c", taints="x:NoSchedule"), make_node("d", cpu="1")]
     now = asked(make_pod(requests={"cpu": "2"}), *nodes, plugins=(Choosy,))
-    change = the("plugin", now)
-    assert (change.text, change.nodes) == ("lift the only objection, Choosy: not my colour", 2)
+    assert "plugin" not in kinds(now)  # what would change its mind is unknown
     assert the("toleration", now).examples == ["c"]
     assert [change.nodes for change in now.changes] == sorted((c.nodes for c in now.changes), reverse=True)
+    [closest] = asked(make_pod(requests={"cpu": "2"}), *nodes[:2], plugins=(Choosy,)).closest
+    assert (closest.nodes, closest.refused_by[0].plugin) == (2, "Choosy")
+
+
+class Closed(Plugin):
+    name = "Closed"
+
+    def pre_filter(self, state: Any, pod: Any, nodes: Any) -> Status:
+        return unresolvable("closed today")
+
+
+def test_the_filters_are_asked_also_where_a_pre_filter_rejects_the_pod() -> None:
+    nodes = [make_node("a", taints="x:NoSchedule"), make_node("b")]
+    now = asked(make_pod(), *nodes, plugins=(Closed,))
+    assert now.changes == []
+    [closest] = now.closest
+    assert (closest.examples, [each.plugin for each in closest.refused_by]) == (["b"], ["Closed"])
+
+
+def test_a_missing_claim_is_tried_with_the_default_class() -> None:
+    wait = StorageClass(provisioner="x", volume_binding_mode="WaitForFirstConsumer")
+    wait.metadata.name = "standard"
+    wait.metadata.annotations = {"storageclass.kubernetes.io/is-default-class": "true"}
+    topology = TopologySelectorRequirement(key=ZONE, values=["x"])
+    wait.allowed_topologies = [TopologySelectorTerm(match_label_expressions=[topology])]
+    now = asked(make_pod(claims="data"), make_node("a", zone="x"), make_node("b", zone="y"), wait)
+    [change] = now.changes
+    assert (change.kind, change.examples) == ("claim", ["a"])  # the class provisions in zone x only
 
 
 def test_when_no_single_change_would_do_the_closest_nodes_are_named() -> None:
@@ -265,17 +337,47 @@ def test_when_no_single_change_would_do_the_closest_nodes_are_named() -> None:
         make_node("c", cpu="1", taints="x:NoSchedule", unschedulable=True),
     ]
     now = asked(make_pod(requests={"cpu": "2"}), *nodes)
+    [pair] = now.changes
+    assert (pair.kind, pair.nodes, pair.examples) == ("pair", 2, ["a", "b"])
+    assert [each.kind for each in pair.parts] == ["resource", "toleration"]
+    assert pair.parts[1].command == "kubectl taint node a x:NoSchedule-"
+    now = asked(make_pod(requests={"cpu": "2"}, node_selector={"y": "z"}), *nodes)
     assert now.changes == []
-    [closest] = now.closest
-    assert (closest.nodes, closest.examples) == (2, ["a", "b"])
-    assert [each.plugin for each in closest.refused_by] == ["TaintToleration", "NodeResourcesFit"]
+    assert [(each.nodes, each.examples) for each in now.closest] == [(2, ["a", "b"])]
+    assert [each.plugin for each in now.closest[0].refused_by] == [
+        "TaintToleration",
+        "NodeAffinity",
+        "NodeResourcesFit",
+    ]
+
+
+def test_each_pair_makes_the_pod_fit() -> None:
+    nodes = [make_node("a", cpu="1"), make_node("b", taints="x:NoSchedule", labels={"disk": "ssd"})]
+    pod = make_pod(requests={"cpu": "2"}, node_selector={"disk": "ssd", "gpu": "yes"})
+    now = asked(pod, *nodes)
+    assert {change.kind for change in now.changes} == {"pair"}
+    pair = next(each for each in now.changes if each.parts[0].kind == "toleration")
+    assert [each.command for each in pair.parts] == [
+        "kubectl taint node b x:NoSchedule-",
+        "kubectl label node b gpu=yes",
+    ]
+    assert fitting(pod, make_node("b", labels={"disk": "ssd", "gpu": "yes"})) == 1
+
+
+def test_gates_are_removed_in_addition() -> None:
+    gated = make_pod(scheduling_gates=["example.com/quota"])
+    [change] = asked(gated, make_node("a")).changes
+    assert change.text == "remove scheduling gate example.com/quota"
+    assert change.command.startswith("kubectl patch pod pod --type=json -p ")
+    [pair] = asked(gated, make_node("a", taints="x:NoSchedule")).changes
+    assert [each.kind for each in pair.parts] == ["schedulingGate", "toleration"]
 
 
 def test_a_spec_without_end_is_not_tried_without_end() -> None:
     pod = make_pod(node_selector={f"label-{i}": "x" for i in range(3000)}, requests={"cpu": "9"})
     now = asked(pod, make_node("a"))
-    assert now.changes == []
-    assert [each.plugin for each in now.closest[0].refused_by] == ["NodeAffinity", "NodeResourcesFit"]
+    [pair] = now.changes
+    assert [each.kind for each in pair.parts] == ["resource", "nodeSelector"]
 
 
 # ---- one more node
@@ -283,7 +385,7 @@ def test_a_spec_without_end_is_not_tried_without_end() -> None:
 
 def test_one_more_node_would_do_where_all_are_full() -> None:
     now = asked(make_pod(requests={"cpu": "2"}), make_node("a", zone="x"), filler("a"))
-    assert the("newNode", now).text == "one more node like a (4 cpu, 16Gi memory, x)"
+    assert the("newNode", now).text == "add a node like a (4 cpu, 16Gi memory, x)"
 
 
 def test_a_new_node_has_the_pods_that_every_node_has() -> None:
@@ -330,7 +432,8 @@ def test_the_priority_that_it_would_take() -> None:
     assert not now.preemption.helps
     assert "No preemption victims found" in now.preemption.message
     change = the("priority", now)
-    assert change.text == "a priority of 51 or more (it has 10) would let it evict default/on-a from a"
+    assert change.text == "raise the priority to 51 or more (it has 10), to evict default/on-a from a"
+    assert change.command.startswith("kubectl create priorityclass priority-51 --value=51 && kubectl patch ")
     assert change.nodes == 1
     helps = [asked(make_pod(requests={"cpu": "2"}, priority=p), *nodes, *others).preemption for p in (50, 51)]
     assert [each is not None and each.helps for each in helps] == [False, True]
@@ -339,7 +442,7 @@ def test_the_priority_that_it_would_take() -> None:
 def test_a_pod_that_never_preempts_is_told_that_it_could() -> None:
     pod = make_pod(requests={"cpu": "2"}, priority=10, preemption_policy="Never")
     change = the("priority", asked(pod, make_node("a"), filler("a", priority=1)))
-    assert change.text.startswith("a preemptionPolicy other than Never would let it evict default/on-a")
+    assert change.text.startswith("set a preemptionPolicy other than Never, to evict default/on-a")
     assert change.field == "spec.preemptionPolicy"
 
 

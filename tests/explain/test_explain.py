@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
 
+from mooring.api.meta import Condition
 from mooring.api.objects import Pod
 from mooring.api.times import format_time
 from mooring.explain.explain import decisions, explain_objects, recent
@@ -67,7 +69,10 @@ def test_a_pod_that_waits_for_permission() -> None:
     setting.apply(make_node("a"), make_pod("web"))
     found = about(setting)
     assert (found.state, found.node) == ("waiting", "a")
-    assert found.summary == "default/web has a and waits there for permission from Gang (2 of 3 are here)"
+    assert found.summary == (
+        "default/web has a and waits there for permission from Gang (2 of 3 are here) "
+        f"until {format_time(START + 30)}"
+    )
     assert found.waiting is not None
     assert (found.waiting.queue, found.waiting.until) == ("permit", format_time(START + 30))
 
@@ -111,7 +116,7 @@ def test_a_refused_pod_and_what_would_wake_it() -> None:
     assert found.now is not None
     assert found.now.message == "0/1 nodes are available: 1 Insufficient cpu."
     assert "none of" not in found.summary
-    assert "the only node does not fit; what would help on 1 node: ask for less cpu" in found.summary
+    assert "the only node does not fit; what would help on 1 node: request at most 1 cpu" in found.summary
 
 
 def test_a_pod_in_backoff_and_until_when() -> None:
@@ -120,7 +125,8 @@ def test_a_pod_in_backoff_and_until_when() -> None:
     setting.cluster.apply(make_node("b"))
     held = waiting(setting)
     assert (held.queue, held.until) == ("backoff", format_time(START + 2))
-    assert about(setting).summary.endswith(f"b best; it is tried again at {format_time(START + 2)}")
+    then = format_time(START + 2)
+    assert about(setting).summary.endswith(f"b best; it is in backoff and tried again at {then}")
 
 
 class Later(Plugin):
@@ -222,7 +228,9 @@ def test_a_placed_pod_is_told_where_it_would_go_today() -> None:
 
 def test_pods_that_are_not_scheduled_any_more() -> None:
     done = explained(make_pod("web", node_name="a", phase="Succeeded"), make_node("a"))
-    assert (done.state, done.summary) == ("finished", "default/web ran to its end on a")
+    assert (done.state, done.summary) == ("finished", "default/web is Completed: it ran to its end on a")
+    broken = explained(make_pod("web", node_name="a", phase="Failed"), make_node("a"))
+    assert broken.summary == "default/web is Failed: its containers ended with an error on a"
     leaving = explained(make_pod("web", terminating=True), make_node("a"))
     assert leaving.state == "terminating"
 
@@ -230,8 +238,63 @@ def test_pods_that_are_not_scheduled_any_more() -> None:
 def test_a_pod_for_another_scheduler_is_said_to_be() -> None:
     pod = make_pod("web", scheduler_name="other")
     assert explained(pod, make_node("a"), pod).summary == (
-        'default/web is pending, and no profile here is named "other"'
+        'default/web is pending: no profile here has its schedulerName "other", only default-scheduler'
     )
+
+
+class Fails(Plugin):
+    name = "Fails"
+
+    def pre_bind(self, state: Any, pod: Any, node_name: str) -> None:
+        raise RuntimeError("no route to the array")
+
+
+def test_a_failure_after_the_choice_is_the_headline() -> None:
+    setting = Setting(DecisionLog(), Fails)
+    setting.apply(make_node("a"), make_node("b"), make_pod("web"))
+    for _ in range(2):
+        setting.advance(30)
+    found = about(setting)
+    assert [(each.count, each.decision.result) for each in found.attempts] == [(3, "error")]
+    assert re.fullmatch(
+        r"default/web is pending: [ab] was chosen, but the attempt failed 3 times, last at "
+        + re.escape(format_time(START + 60))
+        + r': running PreBind plugin "Fails": .*no route to the array.*',
+        found.summary,
+    )
+
+
+class Approval(Plugin):
+    name = "Approval"
+
+    def permit(self, state: Any, pod: Any, node_name: str) -> Status:
+        return wait(5)
+
+
+def test_a_permit_that_timed_out_is_the_headline() -> None:
+    setting = Setting(DecisionLog(), Approval)
+    setting.apply(make_node("a"), make_pod("web"))
+    assert about(setting).summary.startswith("default/web has a and waits there for permission from Approval")
+    setting.clock.advance(6)
+    setting.scheduler.tick()
+    assert about(setting).summary == (
+        f"default/web is pending: a was chosen, but the attempt failed once, at {format_time(START + 6)}: "
+        "rejected due to timeout after waiting 5s at plugin Approval"
+    )
+    setting.advance(2)
+    assert about(setting).summary == (
+        f"default/web has a and waits there for permission from Approval until {format_time(START + 13)}; "
+        "1 earlier attempt failed: rejected due to timeout after waiting 5s at plugin Approval"
+    )
+
+
+def test_a_pod_that_fits_says_why_it_is_still_pending() -> None:
+    pod = make_pod("web", phase="Pending")
+    assert "no scheduler has tried it yet" in explained(pod, make_node("a"), pod).summary
+    pod.status.conditions = [Condition(type="PodScheduled", status="False", reason="Unschedulable")]
+    assert "unknown here (--plugin, --config)" in explained(pod, make_node("a"), pod).summary
+    pod.status.conditions[0].reason, pod.status.conditions[0].message = "SchedulerError", "it broke"
+    assert explained(pod, make_node("a"), pod).summary.endswith("pending: the last attempt failed: it broke")
 
 
 # ---- the list
