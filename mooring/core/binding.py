@@ -12,7 +12,7 @@ from mooring.runtime.engine_state import EngineState
 from mooring.runtime.extender import Extender, ExtenderCallError
 from mooring.runtime.observer import Laps
 from mooring.runtime.profile import Profile
-from mooring.runtime.runners import raised
+from mooring.runtime.runners import raised, unexpected
 
 
 class BindingCycle:
@@ -116,7 +116,7 @@ async def _status(name: str, ask: Callable[..., Any], answer: Any) -> Status:
     if answer is None:
         return SUCCESS
     if not isinstance(answer, Status):
-        return Status(Code.ERROR, f"answered {answer!r}; expected None or a Status")
+        return Status(Code.ERROR, unexpected(ask.__name__, answer))
     return answer
 
 

@@ -66,7 +66,11 @@ def events_of(plugin: Plugin) -> list[EventHint]:
     """What a plugin registers for; any event where it can refuse pods without saying what may help."""
     if overrides(type(plugin), "events_to_register"):
         try:
-            return list(plugin.events_to_register())
+            hints = list(plugin.events_to_register())
+            for hint in hints:
+                if not isinstance(hint, EventHint):
+                    raise TypeError(f"yielded {hint!r}; expected requeue_on(Resource.NODE, Action.ADD)")
+            return hints
         except CONTAINED as exc:
             message = f'plugin "{plugin.name}": events_to_register: {raised(plugin.name, "start-up", exc)}'
             raise PluginError(plugin.name, message) from exc

@@ -19,7 +19,7 @@ from mooring.runtime.engine_nodes import EngineNodes, NodeStatuses
 from mooring.runtime.engine_state import EngineState
 from mooring.runtime.filtering import Filtering
 from mooring.runtime.preparation import Preparation, Preparing
-from mooring.runtime.runners import FilterRunner, PluginError, ScoreRunner, raised
+from mooring.runtime.runners import FilterRunner, PluginError, ScoreRunner, logger, raised, unexpected
 from mooring.runtime.scoring import Scoring
 from mooring.runtime.stopwatch import Stopwatch
 
@@ -40,11 +40,8 @@ class PreFilterOutcome(msgspec.Struct):
         if isinstance(answer, PreFilterResult):
             return self._restrict(name, answer.node_names)
         if not isinstance(answer, Status):
-            raise PluginError(
-                name,
-                f'running PreFilter plugin "{name}": answered {answer!r}; '
-                "expected None, a Status or a PreFilterResult",
-            )
+            problem = unexpected("pre_filter", answer, "None, a Status or a PreFilterResult")
+            raise PluginError(name, f'running PreFilter plugin "{name}": {problem}')
         if answer.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             self.status = answer.by(name)
             return False
@@ -182,16 +179,23 @@ class Profile:
     # ---- queue
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
-        """The first refusal, or success."""
+        """The first refusal, or success. There is no attempt that an error could be reported with, so it is
+        logged."""
+        status = self._run_pre_enqueue(pod)
+        if status.code is Code.ERROR and status.exception is None:
+            logger.error('pod %s: running PreEnqueue plugin "%s": %s', pod.key, status.plugin, status.message)
+        return status
+
+    def _run_pre_enqueue(self, pod: PodInfo) -> Status:
         stopwatch = self.stopwatch
         if stopwatch is None:
-            return _first_refusal(self._pre_enqueues, "PreEnqueue", pod)
+            return _first_refusal(self._pre_enqueues, "pre_enqueue", pod)
         began = stopwatch.timer()
         asks = self._pre_enqueues
         plugins = stopwatch.pre_enqueue_samples.next()
         if plugins is not None:
             asks = [(name, plugins.timed(name, "PreEnqueue", ask)) for name, ask in asks]
-        status = _first_refusal(asks, "PreEnqueue", pod)
+        status = _first_refusal(asks, "pre_enqueue", pod)
         stopwatch.pre_enqueue(status.code, stopwatch.timer() - began)
         return status
 
@@ -259,14 +263,18 @@ class Profile:
                 return answer
             message = f'running PostFilter plugin "{name}": {problem}'
             return PostFilterResult(None, Status(Code.ERROR, message, plugin=name))
-        return PostFilterResult(None, _checked(name, answer))
+        if answer is not None and not isinstance(answer, Status):
+            problem = unexpected("post_filter", answer, "None, a Status or a PostFilterResult")
+            message = f'running PostFilter plugin "{name}": {problem}'
+            return PostFilterResult(None, Status(Code.ERROR, message, plugin=name))
+        return PostFilterResult(None, SUCCESS if answer is None else answer.by(name))
 
     def reserve(self, state: EngineState, pod: PodInfo, node_name: str) -> Status:
         """Reserve in order; the caller unreserves when this fails."""
         asks = self._reserves
         if state.sampling is not None:
             asks = [(name, state.sampling.timed(name, "Reserve", ask)) for name, ask in asks]
-        status = _first_refusal(asks, "Reserve", state, pod, node_name)
+        status = _first_refusal(asks, "reserve", state, pod, node_name)
         return status if status.ok else _failure(status, f'running Reserve plugin "{status.plugin}": ')
 
     def unreserve(self, state: EngineState, pod: PodInfo, node_name: str) -> None:
@@ -275,7 +283,7 @@ class Profile:
         for name, ask in self._unreserves:
             if state.sampling is not None:
                 ask = state.sampling.timed(name, "Unreserve", ask)
-            _answer(name, "Unreserve", ask, state, pod, node_name)
+            _answer(name, "unreserve", ask, state, pod, node_name)
         if self.stopwatch is not None:
             self.stopwatch.unreserve(Code.SUCCESS, self.stopwatch.timer() - began)
 
@@ -287,7 +295,7 @@ class Profile:
         for name, ask in self._permits:
             if state.sampling is not None:
                 ask = state.sampling.timed(name, "Permit", ask)
-            status = _answer(name, "Permit", ask, state, pod, node_name)
+            status = _answer(name, "permit", ask, state, pod, node_name)
             if status.code is Code.WAIT:
                 timeout = status.timeout
                 if not isinstance(timeout, int | float) or isnan(timeout):
@@ -299,41 +307,41 @@ class Profile:
         return SUCCESS, waits
 
 
-def _first_refusal(asks: Sequence[Bound], point: str, *args: Any) -> Status:
+def _first_refusal(asks: Sequence[Bound], method: str, *args: Any) -> Status:
     """The first answer that is not success, signed by its plugin; success where there is none."""
     for name, ask in asks:
         try:
             answer = ask(*args)
         except CONTAINED as exc:
-            return Status(Code.ERROR, str(raised(name, point, exc)), plugin=name, exception=exc)
+            return Status(Code.ERROR, str(raised(name, method, exc)), plugin=name, exception=exc)
         if answer is not None:
-            status = _checked(name, answer)
+            status = _checked(name, method, answer)
             if not status.ok:
                 return status
     return SUCCESS
 
 
-def _answer(name: str, point: str, ask: Callable[..., Any], *args: Any) -> Status:
+def _answer(name: str, method: str, ask: Callable[..., Any], *args: Any) -> Status:
     """One plugin's answer as a signed status, whatever it did."""
     try:
         answer = ask(*args)
     except CONTAINED as exc:
-        return Status(Code.ERROR, str(raised(name, point, exc)), plugin=name, exception=exc)
-    return SUCCESS if answer is None else _checked(name, answer)
+        return Status(Code.ERROR, str(raised(name, method, exc)), plugin=name, exception=exc)
+    return SUCCESS if answer is None else _checked(name, method, answer)
 
 
 def _must_succeed(name: str, answer: object) -> bool:
-    status = _checked(name, answer)
+    if not isinstance(answer, Status):
+        raise PluginError(name, f'running PreScore plugin "{name}": {unexpected("pre_score", answer)}')
+    status = answer.by(name)
     if not status.ok:
         raise PluginError(name, f'running PreScore plugin "{name}": {status.message}')
     return True
 
 
-def _checked(name: str, answer: object) -> Status:
-    if answer is None:
-        return SUCCESS
+def _checked(name: str, method: str, answer: object) -> Status:
     if not isinstance(answer, Status):
-        return Status(Code.ERROR, f"answered {answer!r}; expected None or a Status", plugin=name)
+        return Status(Code.ERROR, unexpected(method, answer), plugin=name)
     return answer.by(name)
 
 

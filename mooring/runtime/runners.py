@@ -19,6 +19,8 @@ from mooring.runtime.groups import Groups, scores_by_shape, scores_groups
 
 logger = logging.getLogger("mooring.framework")
 
+EXPECTED_STATUS = 'None or a Status, such as unschedulable("reason")'
+
 _NONE = Status(Code.SUCCESS)
 _REFUSALS = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
 
@@ -44,10 +46,15 @@ def filter_failed(plugin: str, problem: object) -> PluginError:
     return PluginError(plugin, f'running "{plugin}" filter plugin: {problem}')
 
 
+def unexpected(method: str, value: object, expected: str = EXPECTED_STATUS) -> str:
+    """Return the message for a method that returned a value of the wrong type."""
+    return f"{method} returned {value!r}; expected {expected}"
+
+
 def check_refusal(plugin: str, status: object) -> None:
     """A filter's answer other than success must be a refusal."""
     if not isinstance(status, Status):
-        raise PluginError(plugin, f"answered {status!r}; expected None or a Status")
+        raise PluginError(plugin, unexpected("filter", status))
     if status.code not in _REFUSALS:
         raise PluginError(plugin, status.message or f"unexpected status {status.code.text}")
 
@@ -153,6 +160,8 @@ class FilterRunner:
             for change, pods in ((self.plugin.remove_pod, removed), (self.plugin.add_pod, added)):
                 for other in pods:
                     failed = change(adjusted, pod, other, node)
+                    if failed is not None and not isinstance(failed, Status):
+                        raise PluginError(self.name, unexpected(change.__name__, failed))
                     if failed is not None and not failed.ok:
                         raise PluginError(self.name, failed.message)
             if self.by_node:
@@ -166,7 +175,7 @@ class FilterRunner:
 
     def _checked(self, verdicts: Verdicts, length: int) -> Verdicts:
         if not isinstance(verdicts, Verdicts):
-            raise PluginError(self.name, f"filter_nodes answered {verdicts!r}; expected Verdicts or None")
+            raise PluginError(self.name, unexpected("filter_nodes", verdicts, "Verdicts or None"))
         codes = verdicts.codes
         if not isinstance(codes, np.ndarray) or codes.dtype.kind not in "iu":
             raise PluginError(self.name, "filter_nodes gave codes that are not an integer array")
@@ -252,7 +261,7 @@ class ScoreRunner:
         try:
             groups: Groups = self.plugin.score_groups(state, pod, nodes)  # type: ignore[attr-defined]
             if not isinstance(groups, Groups):
-                raise PluginError(self.name, f"score_groups answered {groups!r}; expected Groups")
+                raise PluginError(self.name, unexpected("score_groups", groups, "Groups"))
             if groups.of.shape != (rows,):
                 raise PluginError(self.name, f"score_groups put {groups.of.shape} rows of {rows} into groups")
             self._checked(groups.raw, len(groups.scores), "score_groups")
@@ -291,11 +300,14 @@ class ScoreRunner:
             return score
         if isinstance(score, np.integer):
             return int(score)
-        raise PluginError(self.name, f"score answered {score!r} for node {node.name}; expected an integer")
+        where = f"score for node {node.name}"
+        raise PluginError(self.name, unexpected(where, score, "an integer"))
 
     def _checked(self, scores: IntArray, length: int, method: str) -> IntArray:
         if not isinstance(scores, np.ndarray):
-            raise PluginError(self.name, f"{method} answered {type(scores).__name__}; expected a NumPy array")
+            raise PluginError(
+                self.name, f"{method} returned a {type(scores).__name__}; expected a NumPy array"
+            )
         if scores.shape != (length,):
             raise PluginError(self.name, f"{method} gave {scores.shape} scores for {length} nodes")
         if scores.dtype.kind not in "iu":

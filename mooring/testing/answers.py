@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from mooring.framework.plugin import PostFilterResult, PreFilterResult
 from mooring.framework.status import Code, Status
+from mooring.runtime.runners import EXPECTED_STATUS
 
 _REFUSALS = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING})
 _NONE: frozenset[Code] = frozenset()
@@ -57,15 +58,15 @@ def check_status(place: Place, answer: object) -> Status | None:
     if answer is None:
         return None
     if not isinstance(answer, Status):
-        place.fail(f"answered {answer!r}; expected None or a Status")
+        place.fail(f"returned {answer!r}; expected {EXPECTED_STATUS}")
     if answer.code is Code.SUCCESS:
         return None
     if answer.code is Code.ERROR:
-        place.fail(f"answered an error: {answer.message}")
+        place.fail(f"returned an error: {answer.message}")
     allowed = ALLOWED[place.method]
     if answer.code not in allowed:
         expected = ", ".join(code.text for code in sorted({Code.SUCCESS, *allowed}))
-        place.fail(f"answered {answer!r}; expected one of {expected}")
+        place.fail(f"returned {answer!r}; expected one of {expected}")
     _check_content(place, answer)
     return answer
 
@@ -87,21 +88,27 @@ def _is_time(value: object) -> bool:
     return numeric and math.isfinite(value) and value >= 0  # type: ignore[arg-type, operator]
 
 
+def check_nothing(place: Place, answer: object) -> None:
+    """Complain about an answer of a method whose answers are ignored."""
+    if answer is not None:
+        place.fail(f"returned {answer!r}, which is ignored; expected None")
+
+
 def check_pre_filter(place: Place, answer: object) -> PreFilterResult | Status | None:
     if not isinstance(answer, PreFilterResult):
         if answer is not None and not isinstance(answer, Status):
-            place.fail(f"answered {answer!r}; expected None, a Status or a PreFilterResult")
+            place.fail(f"returned {answer!r}; expected None, a Status or a PreFilterResult")
         return check_status(place, answer)
     names: Any = answer.node_names
     if not isinstance(names, set | frozenset) or not all(isinstance(name, str) for name in names):
-        place.fail(f"answered {answer!r}; expected node_names to be a frozenset of node names")
+        place.fail(f"returned {answer!r}; expected node_names to be a frozenset of node names")
     return answer
 
 
 def check_post_filter(place: Place, answer: object) -> None:
     if not isinstance(answer, PostFilterResult):
         if answer is not None and not isinstance(answer, Status):
-            place.fail(f"answered {answer!r}; expected None, a Status or a PostFilterResult")
+            place.fail(f"returned {answer!r}; expected None, a Status or a PostFilterResult")
         check_status(place, answer)
         return
     check_status(place, answer.status)

@@ -108,7 +108,7 @@ def _check_hint(subject: Subject, each: EventHint, pod: Pod, change: Change) -> 
     except Exception as exc:
         raise AssertionError(f"{place}: raised {type(exc).__name__}: {exc}") from exc
     if not isinstance(answer, Hint):
-        place.fail(f"answered {answer!r}; expected Hint.QUEUE or Hint.SKIP")
+        place.fail(f"returned {answer!r}; expected Hint.QUEUE or Hint.SKIP")
 
 
 def _told(change: Change) -> str:

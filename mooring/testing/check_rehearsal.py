@@ -13,7 +13,14 @@ from mooring.api.objects import Pod
 from mooring.core.queue.queued_pod import QueuedPodInfo
 from mooring.framework.plugin import Plugin, overrides
 from mooring.framework.pod import PodInfo
-from mooring.testing.answers import ALLOWED, Place, check_post_filter, check_pre_filter, check_status
+from mooring.testing.answers import (
+    ALLOWED,
+    Place,
+    check_nothing,
+    check_post_filter,
+    check_pre_filter,
+    check_status,
+)
 from mooring.testing.clock import START
 from mooring.testing.configuration import PluginArgs
 from mooring.testing.subject import Subject, cluster_for
@@ -23,7 +30,7 @@ _SILENT = ("unreserve", "post_bind")  # whose answers are ignored
 _CHECKS: dict[str, Callable[[Place, object], object]] = {
     "pre_filter": check_pre_filter,
     "post_filter": check_post_filter,
-    **dict.fromkeys(_SILENT, lambda place, answer: None),
+    **dict.fromkeys(_SILENT, check_nothing),
 }
 _WATCHED = [method for method in (*ALLOWED, *_SILENT) if method != "filter_nodes"]
 
@@ -129,5 +136,5 @@ def check_queue_sort(subject: Subject, pods: Sequence[Pod]) -> None:
 def _is_less(subject: Subject, place: Place, a: QueuedPodInfo, b: QueuedPodInfo) -> bool:
     answer = subject.ask(place, a, b)
     if not isinstance(answer, bool):
-        place.fail(f"answered {answer!r} for {a.pod.key} and {b.pod.key}; expected True or False")
+        place.fail(f"returned {answer!r} for {a.pod.key} and {b.pod.key}; expected True or False")
     return answer

@@ -142,7 +142,7 @@ class Subject:
 
     def _explained(self, cycle: Cycle, verdicts: object, nodes: EngineNodes, place: Place) -> list[Refusal]:
         if not isinstance(verdicts, Verdicts):
-            place.fail(f"answered {verdicts!r}; expected Verdicts or None")
+            place.fail(f"returned {verdicts!r}; expected Verdicts or None")
         _check_array(place, verdicts.codes, len(nodes), "codes")
         refusals = []
         for name, code in zip(nodes.names, verdicts.codes.tolist(), strict=True):
@@ -208,7 +208,7 @@ class Subject:
         place = self.at("score", cycle.pod, node.name, where)
         score = self.ask(place, cycle.state, cycle.pod, node)
         if isinstance(score, bool) or not isinstance(score, int | np.integer):
-            place.fail(f"answered {score!r}; expected an integer")
+            place.fail(f"returned {score!r}; expected an integer")
         return int(score)
 
     def normalized(self, cycle: Cycle, scores: Sequence[int], nodes: EngineNodes) -> list[int]:
@@ -230,7 +230,7 @@ class Subject:
         place = self.at("score_groups", cycle.pod)
         groups = self.ask(place, cycle.state, cycle.pod, nodes)
         if not isinstance(groups, Groups):
-            place.fail(f"answered {groups!r}; expected Groups")
+            place.fail(f"returned {groups!r}; expected Groups")
         _check_array(place, groups.of, len(nodes.whole), "groups")
         of = groups.of[nodes.rows]
         for scores in (groups.raw, groups.scores):

@@ -26,6 +26,7 @@ from mooring.framework import (
 from mooring.framework.plugin import Plugin
 from mooring.framework.status import Code
 from mooring.runtime.groups import Groups
+from mooring.runtime.runners import PluginError
 from mooring.testing import Cluster, make_node, make_pod
 from tests.framework.kit import beside_defaults, only, probe, raising
 
@@ -71,7 +72,7 @@ CASES: list[Any] = [
     pytest.param(method, wrong, words, id=f"{method}-{label}")
     for method, label, wrong, words in (
         ("pre_filter", "raises", raising, "ValueError: boom"),
-        ("pre_filter", "wrong type", 7, "answered 7; expected None, a Status or a PreFilterResult"),
+        ("pre_filter", "wrong type", 7, "returned 7; expected None, a Status or a PreFilterResult"),
         ("filter", "raises", raising, "ValueError: boom"),
         ("filter", "wrong type", False, "filter plugin"),
         ("filter", "a string", "no room", "filter plugin"),
@@ -90,19 +91,19 @@ CASES: list[Any] = [
             "unexpected status Skip",
         ),
         ("pre_score", "raises", raising, "ValueError: boom"),
-        ("pre_score", "wrong type", 7, "answered 7; expected None or a Status"),
+        ("pre_score", "wrong type", 7, "returned 7; expected None or a Status"),
         ("score", "raises", raising, "ValueError: boom"),
-        ("score", "nothing", lambda *args: None, "answered None for node a; expected an integer"),
-        ("score", "a float", 50.0, "answered 50.0 for node a; expected an integer"),
-        ("score", "NaN", float("nan"), "answered nan for node a; expected an integer"),
-        ("score", "a boolean", True, "answered True for node a; expected an integer"),
-        ("score", "a string", "50", "answered '50' for node a; expected an integer"),
+        ("score", "nothing", lambda *args: None, "for node a returned None; expected an integer"),
+        ("score", "a float", 50.0, "for node a returned 50.0; expected an integer"),
+        ("score", "NaN", float("nan"), "for node a returned nan; expected an integer"),
+        ("score", "a boolean", True, "for node a returned True; expected an integer"),
+        ("score", "a string", "50", "for node a returned '50'; expected an integer"),
         ("score", "too high", 101, "returns an invalid score 101, it should in the range of [0, 100]"),
         ("score", "too low", -1, "returns an invalid score -1, it should in the range of [0, 100]"),
         ("score", "beyond 64 bits", 2**70, "OverflowError"),
         ("score_nodes", "raises", raising, "ValueError: boom"),
-        ("score_nodes", "nothing", lambda *args: None, "answered NoneType; expected a NumPy array"),
-        ("score_nodes", "a list", [1, 2], "answered list; expected a NumPy array"),
+        ("score_nodes", "nothing", lambda *args: None, "returned a NoneType; expected a NumPy array"),
+        ("score_nodes", "a list", [1, 2], "returned a list; expected a NumPy array"),
         ("score_nodes", "too short", shaped(1), "gave (1,) scores for 2 nodes"),
         ("score_nodes", "too long", shaped(3), "gave (3,) scores for 2 nodes"),
         ("score_nodes", "two-dimensional", shaped(2, 1), "gave (2, 1) scores for 2 nodes"),
@@ -111,27 +112,27 @@ CASES: list[Any] = [
         ("score_nodes", "too high", array(0, 101), "returns an invalid score 101"),
         ("score_nodes", "too low", array(-1, 0), "returns an invalid score -1"),
         ("normalize_score", "raises", raising, "ValueError: boom"),
-        ("normalize_score", "nothing", lambda *args: None, "answered NoneType; expected a NumPy array"),
+        ("normalize_score", "nothing", lambda *args: None, "returned a NoneType; expected a NumPy array"),
         ("normalize_score", "too short", shaped(1), "gave (1,) scores for 2 nodes"),
         ("normalize_score", "floats", array(1.0, 2.0), "gave float64 values; expected integers"),
         ("normalize_score", "NaN", array(1.0, float("nan")), "gave NaN; expected integers"),
         ("normalize_score", "too high", array(0, 101), "returns an invalid score 101"),
         ("normalize_score", "too low", array(-1, 0), "returns an invalid score -1"),
         ("score_groups", "raises", raising, "ValueError: boom"),
-        ("score_groups", "nothing", lambda *args: None, "answered None; expected Groups"),
+        ("score_groups", "nothing", lambda *args: None, "returned None; expected Groups"),
         ("score_groups", "too few scores", groups([0, 0], [1, 2], [1]), "gave (2,) scores for 1 nodes"),
         ("score_groups", "floats", groups([0, 0], [1], [1.0]), "gave float64 values; expected integers"),
         ("score_groups", "too short", groups([0], [1], [1]), "put (1,) rows of 2 into groups"),
         ("score_groups", "no such group", groups([0, 1], [1], [1]), "IndexError"),
         ("score_groups", "too high", groups([0, 1], [1, 1], [0, 101]), "returns an invalid score 101"),
         ("reserve", "raises", raising, "ValueError: boom"),
-        ("reserve", "wrong type", 7, "answered 7; expected None or a Status"),
+        ("reserve", "wrong type", 7, "returned 7; expected None or a Status"),
         ("permit", "raises", raising, "ValueError: boom"),
         ("permit", "wrong type", (NO, 5.0), "expected None or a Status"),
         ("pre_bind", "raises", raising, "ValueError: boom"),
-        ("pre_bind", "wrong type", 7, "answered 7; expected None or a Status"),
+        ("pre_bind", "wrong type", 7, "returned 7; expected None or a Status"),
         ("bind", "raises", raising, "ValueError: boom"),
-        ("bind", "wrong type", True, "answered True; expected None or a Status"),
+        ("bind", "wrong type", True, "returned True; expected None or a Status"),
     )
 ]
 
@@ -302,12 +303,32 @@ def test_a_wait_whose_time_is_over_before_it_begins_ends_at_once() -> None:
 # ---- answers that only look right
 
 
+def test_a_pre_enqueue_of_the_wrong_type_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = only(probe("Bad", pre_enqueue=True))
+    cluster.apply(make_pod())
+    assert 'running PreEnqueue plugin "Bad": pre_enqueue returned True; expected' in caplog.text
+
+
+def test_a_post_filter_of_the_wrong_type_is_named() -> None:
+    cluster = only(probe("Bad", filter=NO, post_filter=True))
+    cluster.apply(make_pod())
+    cluster.schedule()
+    expected = "post_filter returned True; expected None, a Status or a PostFilterResult"
+    assert f'running PostFilter plugin "Bad": {expected}' in cluster.decision("pod").message
+
+
+def test_events_of_the_wrong_type_are_named() -> None:
+    with pytest.raises(PluginError, match=r'"Bad": events_to_register: .*yielded .Node.; expected requ'):
+        only(probe("Bad", filter=NO, events_to_register=["Node"]))
+
+
 @pytest.mark.parametrize("answer", [False, "no room", 7])
 def test_a_filter_that_answers_no_status_is_told_what_is_expected(answer: Any) -> None:
     cluster = only(probe("Bad", filter=answer))
     cluster.apply(make_pod())
     cluster.schedule()
-    assert failure(cluster, "pod").endswith(f"answered {answer!r}; expected None or a Status")
+    expected = 'expected None or a Status, such as unschedulable("reason")'
+    assert failure(cluster, "pod").endswith(f"filter returned {answer!r}; {expected}")
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,7 @@ def test_what_the_plugin_is_about_is_added_to_the_sample() -> None:
     mine = make_pod("mine", annotations={"colour": "red"})
     check_plugin(Picky, pods=[mine])
     message = complaint(Picky, pods=[mine], nodes=[make_node("painted", labels={"colour": "blue"})])
-    assert "plugin \"Picky\", filter, pod default/mine, node painted: answered 'not my colour'" in message
+    assert "plugin \"Picky\", filter, pod default/mine, node painted: returned 'not my colour'" in message
 
 
 # ---- classes
@@ -176,8 +176,8 @@ def test_a_class_that_is_no_plugin() -> None:
 @pytest.mark.parametrize(
     ("method", "answer", "words"),
     [
-        ("pre_enqueue", skip(), "answered <Skip>; expected one of Success, Unschedulable"),
-        ("pre_enqueue", 7, "answered 7; expected None or a Status"),
+        ("pre_enqueue", skip(), "returned <Skip>; expected one of Success, Unschedulable"),
+        ("pre_enqueue", 7, "returned 7; expected None or a Status"),
         (
             "pre_filter",
             pending("x"),
@@ -185,26 +185,27 @@ def test_a_class_that_is_no_plugin() -> None:
         ),
         ("pre_filter", {"a-1"}, "expected None, a Status or a PreFilterResult"),
         ("pre_filter", PreFilterResult(["a-1"]), "expected node_names to be a frozenset"),  # type: ignore[arg-type]
-        ("filter", True, "answered True; expected None or a Status"),
-        ("filter", skip(), "answered <Skip>; expected one of"),
-        ("filter", wait(5), "answered <Wait>; expected one of"),
-        ("filter", error("broken"), "answered an error: broken"),
+        ("filter", True, "returned True; expected None or a Status"),
+        ("filter", skip(), "returned <Skip>; expected one of"),
+        ("filter", wait(5), "returned <Wait>; expected one of"),
+        ("filter", error("broken"), "returned an error: broken"),
         ("filter", unschedulable(), "refused without a reason"),
         ("filter", unresolvable(""), "gave the reason ''; expected a text"),
         ("filter", unschedulable(7), "gave the reason 7; expected a text"),  # type: ignore[arg-type]
         ("filter", unschedulable("x", not_before=float("nan")), "refuses until nan; expected seconds"),
-        ("post_filter", skip(), "answered <Skip>; expected one of"),
+        ("post_filter", skip(), "returned <Skip>; expected one of"),
         ("post_filter", "a-1", "expected None, a Status or a PostFilterResult"),
         ("post_filter", PostFilterResult(7), 'nominated 7; expected a node name, "" or None'),  # type: ignore[arg-type]
         ("post_filter", PostFilterResult(None, NO, ("x",)), "named victims without a nominated node"),  # type: ignore[arg-type]
-        ("reserve", skip(), "answered <Skip>; expected one of"),
-        ("reserve", False, "answered False; expected None or a Status"),
-        ("permit", skip(), "answered <Skip>; expected one of"),
+        ("reserve", skip(), "returned <Skip>; expected one of"),
+        ("reserve", False, "returned False; expected None or a Status"),
+        ("permit", skip(), "returned <Skip>; expected one of"),
         ("permit", wait(-1), "waits for -1 seconds; expected a number that is not negative"),
         ("permit", wait("5"), "waits for '5' seconds"),  # type: ignore[arg-type]
-        ("pre_bind", wait(5), "answered <Wait>; expected one of"),
-        ("bind", wait(5), "answered <Wait>; expected one of"),
-        ("bind", True, "answered True; expected None or a Status"),
+        ("pre_bind", wait(5), "returned <Wait>; expected one of"),
+        ("bind", wait(5), "returned <Wait>; expected one of"),
+        ("bind", True, "returned True; expected None or a Status"),
+        ("post_bind", True, "returned True, which is ignored; expected None"),
     ],
 )
 def test_statuses_that_mean_nothing_there(method: str, answer: Any, words: str) -> None:
@@ -216,7 +217,7 @@ def test_statuses_that_mean_nothing_there(method: str, answer: Any, words: str) 
 @pytest.mark.parametrize("answer", [NO, pending("no"), error("no")])
 def test_pre_score_skips_or_agrees(answer: Status) -> None:
     message = complaint(bad(pre_score=lambda self, *args: answer, score=lambda self, *args: 0))
-    assert message.startswith('plugin "Bad", pre_score, pod default/nothing: answered ')
+    assert message.startswith('plugin "Bad", pre_score, pod default/nothing: returned ')
 
 
 @pytest.mark.parametrize(
@@ -241,14 +242,14 @@ def test_what_a_coroutine_does_wrong_is_told() -> None:
 
     message = complaint(bad(pre_bind=pre_bind))
     assert message.startswith('plugin "Bad", pre_bind, pod default/')
-    assert "answered <Skip>" in message
+    assert "returned <Skip>" in message
 
 
 def test_the_node_is_named() -> None:
     def filter_(self: Any, state: Any, pod: Any, node: Any) -> Any:
         return 7 if node.name == "b-2" else None
 
-    assert ", node b-2: answered 7" in complaint(bad(filter=filter_))
+    assert ", node b-2: returned 7" in complaint(bad(filter=filter_))
 
 
 # ---- both grains
@@ -356,7 +357,7 @@ def test_single_scores_that_are_no_integers(score: Any) -> None:
     message = complaint(bad(score=lambda self, *args: score))
     assert (
         message
-        == f'plugin "Bad", score, pod default/nothing, node a-1: answered {score!r}; expected an integer'
+        == f'plugin "Bad", score, pod default/nothing, node a-1: returned {score!r}; expected an integer'
     )
 
 
@@ -706,7 +707,7 @@ class TestEvents:
         )
         message = complaint(cls)
         assert message.startswith('plugin "Bad", events_to_register, pod default/nothing, hint for ')
-        assert f"{what}: answered None; expected Hint.QUEUE or Hint.SKIP" in message
+        assert f"{what}: returned None; expected Hint.QUEUE or Hint.SKIP" in message
 
     def test_hints_that_forget_that_an_object_may_be_new(self) -> None:
         def hint(pod: Any, old: Any, new: Any) -> Hint:
@@ -751,7 +752,7 @@ class TestQueueSort:
 
     def test_no_answer(self) -> None:
         message = complaint(bad(sorts_before=lambda self, a, b: None))
-        assert "answered None for default/nothing and default/nothing; expected True or False" in message
+        assert "returned None for default/nothing and default/nothing; expected True or False" in message
 
 
 def test_an_unreserve_that_needs_a_reserve_before() -> None:
