@@ -6,7 +6,7 @@ the core is one thread that never waits, so on an idle machine that is the time 
 it still says something. Each run has a process of its own: one that another workload has filled with objects
 finds its own less quickly. All workloads are run in turn, some times over, and the best run of each counts:
 this is to measure the program, and what else a machine is doing changes from minute to minute. How much the
-runs differ is told beside it.
+runs differ is printed beside it.
 """
 
 from __future__ import annotations
@@ -184,11 +184,11 @@ def main() -> None:
         1, multiprocessing.get_context("spawn"), relax_collector, max_tasks_per_child=1
     ) as processes:  # with the collector as the command sets it
         for number in range(1, options.rounds + 1):
-            for task, found in zip(tasks, runs, strict=True):
-                found.append(processes.submit(task).result())
-                told = f"{found[-1]['name']}: {found[-1]['pods_per_s']} pods/s"
-                print(f"round {number} of {options.rounds}: {told}", file=sys.stderr, flush=True)
-    rows = [best_of(found) for found in runs]
+            for task, results in zip(tasks, runs, strict=True):
+                results.append(processes.submit(task).result())
+                line = f"{results[-1]['name']}: {results[-1]['pods_per_s']} pods/s"
+                print(f"round {number} of {options.rounds}: {line}", file=sys.stderr, flush=True)
+    rows = [best_of(results) for results in runs]
     for each in rows:
         print(json.dumps(each))
     table(rows)

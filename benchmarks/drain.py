@@ -1,6 +1,6 @@
 """python -m benchmarks.drain: how fast does a scheduler bind a backlog, on a real API server?
 
-Nodes and a backlog of pods are created while no scheduler runs. Then one is started, and a watch tells when
+Nodes and a backlog of pods are created while no scheduler runs. Then one is started, and a watch shows when
 the first pod was bound and when the last. Every run has a control plane of its own (etcd and kube-apiserver
 of KUBEBUILDER_ASSETS), or the one of --kubeconfig, from which nodes and pods are deleted again. Everything
 shares one machine: read the ratios, not the seconds. --latency measures single pods into an idle cluster.

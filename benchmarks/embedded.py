@@ -89,7 +89,7 @@ def show(what: str, count: int, wall: float, cpu: float, goal: float) -> None:
 
 
 def serve(pipe: Connection) -> None:
-    """A server that tells its CPU time whenever it is asked, and ends when the pipe does."""
+    """A server that reports its CPU time on request and ends when the pipe closes."""
     relax_collector()  # as the command does
 
     async def run() -> None:
@@ -120,8 +120,8 @@ class Meter:
 
     def _server_cpu(self) -> float:
         self._pipe.send(None)
-        found: float = self._pipe.recv()
-        return found
+        seconds: float = self._pipe.recv()
+        return seconds
 
     def read(self) -> tuple[float, float]:
         wall = time.perf_counter() - self._wall

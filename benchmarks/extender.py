@@ -109,7 +109,7 @@ def measure(case: Case, port: int, pods: list[Tree], nodes: list[Tree]) -> str:
         cluster.run()
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
     timed.close()
-    scheduled = sum(1 for found in cluster.pods.values() if found.spec.node_name)
+    scheduled = sum(1 for pod in cluster.pods.values() if pod.spec.node_name)
     if scheduled != len(pods):
         raise RuntimeError(f"{scheduled} of {len(pods)} pods were scheduled")
     count = len(pods) - warm

@@ -101,13 +101,13 @@ class Extender:
         with self._log.open("wb") as log:
             command = [sys.executable, "-m", "mooring.cli", "extender", "--port=0", *flags]
             self.process = subprocess.Popen(command, stdout=log, stderr=log)
-        found = None
-        while found is None and self.process.poll() is None:
+        match = None
+        while match is None and self.process.poll() is None:
             time.sleep(0.05)
-            found = re.search(r"127\.0\.0\.1:(\d+)/filter", self._log.read_text())
-        if found is None:
+            match = re.search(r"127\.0\.0\.1:(\d+)/filter", self._log.read_text())
+        if match is None:
             raise RuntimeError(self._log.read_text())
-        self.connection = http.client.HTTPConnection("127.0.0.1", int(found[1]), timeout=120)
+        self.connection = http.client.HTTPConnection("127.0.0.1", int(match[1]), timeout=120)
         while self.ask("GET", "/readyz")[0] != 200:
             time.sleep(0.05)
 
@@ -118,9 +118,9 @@ class Extender:
 
     def cpu(self) -> float:
         """Seconds."""
-        found = re.search(rb"^process_cpu_seconds_total (\S+)", self.ask("GET", "/metrics")[1], re.MULTILINE)
-        assert found is not None
-        return float(found[1])
+        match = re.search(rb"^process_cpu_seconds_total (\S+)", self.ask("GET", "/metrics")[1], re.MULTILINE)
+        assert match is not None
+        return float(match[1])
 
     def end(self) -> None:
         self.connection.close()

@@ -47,7 +47,7 @@ async def measure(
                     for scheduler in schedulers:
                         seconds = await _one(api, bindings, processes, scheduler, i)
                         times[scheduler].append(seconds)
-    return [_summary(scheduler, nodes, found[WARM_UP:]) for scheduler, found in times.items()]
+    return [_summary(scheduler, nodes, latencies[WARM_UP:]) for scheduler, latencies in times.items()]
 
 
 async def _one(

@@ -2,7 +2,7 @@
 
 Each run has a process of its own. Beside the time by the clock stands the CPU time of the process: on a busy
 machine only that says something. All are run in turn, some times over: the best of each counts, and the
-slowest is told beside it. Ratios to goals are of CPU time; more than 1 is better than the goal.
+slowest is printed beside it. Ratios to goals are of CPU time; more than 1 is better than the goal.
 """
 
 from __future__ import annotations
@@ -44,9 +44,10 @@ async def come_up(nodes: int) -> LocalCluster:
     await cluster.start()
     await cluster.nodes.register(make_nodes(nodes))
     await cluster.schedule(LoadedConfig(default_config()), registry_with())
-    found = cluster.cache.follow(NODES)
+    nodes_cache = cluster.cache.follow(NODES)
     while (
-        sum(any(c.type == "Ready" and c.status == "True" for c in n.status.conditions) for n in found) < nodes
+        sum(any(c.type == "Ready" and c.status == "True" for c in n.status.conditions) for n in nodes_cache)
+        < nodes
     ):
         await asyncio.sleep(0.01)
     return cluster
@@ -105,9 +106,9 @@ def measured(name: str, count: int) -> dict[str, Any]:
     here, there = context.Pipe()
     process = context.Process(target=_child, args=(there, name, count))
     process.start()
-    found: dict[str, Any] = here.recv()
+    result: dict[str, Any] = here.recv()
     process.join()
-    return found
+    return result
 
 
 class Measure(NamedTuple):
@@ -132,13 +133,13 @@ def main() -> None:
     )
     runs: list[list[dict[str, Any]]] = [[] for _ in measures]
     for number in range(1, options.rounds + 1):
-        for measure, found in zip(measures, runs, strict=True):
-            found.append(measured(measure.work, measure.size))
-            told = f"{measure.name}: {found[-1]['cpu']:.2f} s"
-            print(f"round {number} of {options.rounds}: {told}", file=sys.stderr, flush=True)
+        for measure, results in zip(measures, runs, strict=True):
+            results.append(measured(measure.work, measure.size))
+            line = f"{measure.name}: {results[-1]['cpu']:.2f} s"
+            print(f"round {number} of {options.rounds}: {line}", file=sys.stderr, flush=True)
     print(f"{'':36}{'clock':>9}{'CPU':>9}{'slowest':>9}{'memory':>9}{'goal':>8}{'ratio':>7}")
-    for measure, found in zip(measures, runs, strict=True):
-        row(measure, min(found, key=_cpu), max(map(_cpu, found)))
+    for measure, results in zip(measures, runs, strict=True):
+        row(measure, min(results, key=_cpu), max(map(_cpu, results)))
     rates = sorted(pods / run["cpu"] for run in runs[-1])
     print(f"{rates[-1]:.0f} pods/s in the best run, {rates[0]:.0f} in the slowest")
 

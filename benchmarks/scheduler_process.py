@@ -1,4 +1,4 @@
-"""Schedulers as a benchmark runs them: as processes, whose CPU time and memory the kernel tells."""
+"""Schedulers as a benchmark runs them: as processes, whose CPU time and memory the kernel reports."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def _mooring(kubeconfig: Path, folder: Path) -> list[str]:
 
 def _kube_scheduler_binary() -> Path | None:
     binaries = assets()
-    found = binaries / "kube-scheduler" if binaries else None
-    return found if found and found.is_file() else None
+    binary = binaries / "kube-scheduler" if binaries else None
+    return binary if binary and binary.is_file() else None
 
 
 def _kube_scheduler(kubeconfig: Path, folder: Path) -> list[str]:

@@ -199,7 +199,7 @@ def _claim(i: int, memory: int) -> KubeObject:
         "controller": True,
     }
     enough = f'device.capacity["{DRIVER}"].memory.compareTo(quantity("{memory}Gi")) >= 0'
-    wanted = {
+    request = {
         "deviceClassName": "gpu",
         "allocationMode": "ExactCount",
         "count": 1,
@@ -213,7 +213,7 @@ def _claim(i: int, memory: int) -> KubeObject:
         "ownerReferences": [owner],
     }
     return _device_object(
-        "ResourceClaim", metadata, {"devices": {"requests": [{"name": "gpu", "exactly": wanted}]}}
+        "ResourceClaim", metadata, {"devices": {"requests": [{"name": "gpu", "exactly": request}]}}
     )
 
 

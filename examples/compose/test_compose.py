@@ -18,9 +18,9 @@ def test_two_profiles_in_one_process_prefer_opposite_nodes():
     nodes = [make_node("busy", cpu="4"), make_node("idle", cpu="4")]
     cluster = make_cluster(nodes, config=read("my-scheduler-config.yaml"))
     cluster.apply(make_pod("there", requests={"cpu": "2", "memory": "8Gi"}, node_name="busy"))
-    wanted = {"cpu": "500m", "memory": "1Gi"}
-    cluster.apply(make_pod("spread", requests=wanted))
-    cluster.apply(make_pod("packed", requests=wanted, scheduler_name="my-custom-scheduler"))
+    requested = {"cpu": "500m", "memory": "1Gi"}
+    cluster.apply(make_pod("spread", requests=requested))
+    cluster.apply(make_pod("packed", requests=requested, scheduler_name="my-custom-scheduler"))
     cluster.schedule()
     assert cluster.node_of("spread") == "idle"
     assert cluster.node_of("packed") == "busy"

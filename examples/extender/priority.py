@@ -13,10 +13,10 @@ def priority(node):
 @extender.filter
 def labelled(pod, nodes):
     """Only the nodes that carry the label."""
-    found = [node for node in nodes if LABEL in node.metadata.labels]
-    if not found:
+    labelled_nodes = [node for node in nodes if LABEL in node.metadata.labels]
+    if not labelled_nodes:
         raise extender.ExtenderError(f"all node do not have label {LABEL}")
-    return found
+    return labelled_nodes
 
 
 @extender.filter("/filter_onlyone")

@@ -8,10 +8,10 @@ class GpuPack(gpu_pack.GpuPack):
     TOO_FEW = unschedulable("node(s) had too few free GPUs")
 
     def filter_nodes(self, state, pod, nodes):
-        wanted = pod.requests[self.args.resource]
-        if not wanted:
+        requested = pod.requests[self.args.resource]
+        if not requested:
             return None  # all pass
-        return refuse(nodes.free[self.args.resource] < wanted + self.args.reserve, self.TOO_FEW)
+        return refuse(nodes.free[self.args.resource] < requested + self.args.reserve, self.TOO_FEW)
 
     def score_nodes(self, state, pod, nodes):
         if not pod.requests[self.args.resource]:

@@ -166,11 +166,11 @@ class _Index(Generic[Obj]):
         self.key = key
         self._keys = keys
         self._objects = objects
-        self._found: dict[str, dict[str, None]] = {}
+        self._buckets: dict[str, dict[str, None]] = {}
 
     def put(self, name: str, old: Obj | None, new: Obj | None) -> None:
         """Take note of a change of the object with this name."""
-        buckets = self._found
+        buckets = self._buckets
         before = () if old is None else self._keys(old)
         after = () if new is None else self._keys(new)
         if before == after:  # as nearly always
@@ -186,7 +186,7 @@ class _Index(Generic[Obj]):
 
     def find(self, key: str) -> list[Obj]:
         objects = self._objects
-        return [objects[name] for name in self._found.get(key, ())]
+        return [objects[name] for name in self._buckets.get(key, ())]
 
 
 class Cache:

@@ -86,7 +86,7 @@ class Informer(Generic[Obj]):
         self._optional = optional
         self._absent = False  # an optional kind that is not served
         self._troubles = troubles or Troubles()
-        self._known: dict[str, Obj] = {}  # what the sinks have, by key
+        self._objects: dict[str, Obj] = {}  # what the sinks have, by key
         self._refused: dict[str, str] = {}  # by key, what was said about an object last
         self._version = ""  # the last resource version seen; "" where a list is needed
 
@@ -94,8 +94,8 @@ class Informer(Generic[Obj]):
         """Deliver to this sink, too: what is known now, by and by, and changes from now on."""
         self._sinks.append(sink)
         await self.synced.wait()
-        for count, key in enumerate(list(self._known), 1):
-            obj = self._known.get(key)  # which may be a newer one by now, or gone
+        for count, key in enumerate(list(self._objects), 1):
+            obj = self._objects.get(key)  # which may be a newer one by now, or gone
             if obj is not None:
                 try:
                     sink.apply(obj)
@@ -204,7 +204,7 @@ class Informer(Generic[Obj]):
             await self._after.wait()
         for count, obj in enumerate(page.items, 1):
             seen.add(obj.key)
-            old = self._known.get(obj.key)
+            old = self._objects.get(obj.key)
             if old is None or old.metadata.resource_version != obj.metadata.resource_version:
                 self._apply(obj)
             if count % TURN == 0:
@@ -215,7 +215,7 @@ class Informer(Generic[Obj]):
 
     async def _delete_others(self, seen: set[str]) -> None:
         """Objects deleted while no watch was open, in their last known state."""
-        vanished = [obj for key, obj in self._known.items() if key not in seen]
+        vanished = [obj for key, obj in self._objects.items() if key not in seen]
         for count, obj in enumerate(vanished, 1):
             self._delete(obj)
             if count % TURN == 0:
@@ -267,7 +267,7 @@ class Informer(Generic[Obj]):
         self._version = change.resource_version or self._version
 
     def _take_malformed(self, type: str, error: ObjectError) -> None:
-        last = self._known.get(error.key)
+        last = self._objects.get(error.key)
         if type != "DELETED":
             self._refuse(error.key, error)
         elif last is not None:
@@ -279,7 +279,7 @@ class Informer(Generic[Obj]):
 
     def _apply(self, obj: Obj) -> None:
         key = obj.key
-        old = self._known.get(key)
+        old = self._objects.get(key)
         if old is not None and old.metadata.uid != obj.metadata.uid:
             self._delete(old)  # another object by the same name: the deletion in between went unseen
         refusal: Exception | None = None
@@ -291,13 +291,13 @@ class Informer(Generic[Obj]):
         if refusal is not None:
             self._refuse(key, refusal)
             return
-        self._known[key] = obj
+        self._objects[key] = obj
         if self._refused:
             self._refused.pop(key, None)
 
     def _delete(self, obj: Obj) -> None:
         key = obj.key
-        self._known.pop(key, None)
+        self._objects.pop(key, None)
         self._refused.pop(key, None)
         for sink in self._sinks:
             try:
@@ -312,7 +312,7 @@ class Informer(Generic[Obj]):
             return
         self._refused[key] = cause
         if isinstance(error, ObjectError):
-            kept = "; keeping its last valid version" if key in self._known else "; skipped"
+            kept = "; keeping its last valid version" if key in self._objects else "; skipped"
             log.warning("%s%s", cause, kept)
         else:
             log.error("applying %s %s", self.resource.model.__name__, key, exc_info=error)

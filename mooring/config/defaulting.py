@@ -51,12 +51,12 @@ def _replace_zeros(section: Section, defaults: Section, *names: str) -> None:
 def _merge_plugins(profile: Profile, path: Path, places: Places) -> None:
     profile.plugins.multi_point, origins = merge_multi_point(profile.plugins.multi_point)
     moved = {origin: index for index, origin in enumerate(origins)}
-    below = [key for key in places.known if key[: len(path)] == path and len(key) > len(path)]
-    nested = {key: places.known.pop(key) for key in below}
+    below = [key for key in places.by_path if key[: len(path)] == path and len(key) > len(path)]
+    nested = {key: places.by_path.pop(key) for key in below}
     for key, place in nested.items():
         origin, *rest = key[len(path) :]
         if isinstance(origin, int) and origin in moved:  # it is not where the list could not be decoded
-            places.known[*path, moved[origin], *rest] = place
+            places.by_path[*path, moved[origin], *rest] = place
 
 
 def _append_default_args(profile: Profile) -> None:

@@ -51,12 +51,12 @@ class Places:
     """
 
     file: str = ""
-    known: dict[Path, Place] = field(default_factory=dict)
+    by_path: dict[Path, Place] = field(default_factory=dict)
 
     def of(self, path: Path) -> Place:
         """The place of `path`; of its nearest known ancestor when the file does not hold it."""
         for end in range(len(path), 0, -1):
-            place = self.known.get(path[:end])
+            place = self.by_path.get(path[:end])
             if place is not None:
                 return Place(place.path + path[end:], place.line)
         return Place(path)
@@ -129,7 +129,7 @@ def parse_path(text: str) -> Path:
 
 
 def did_you_mean(misspelled: str, candidates: Iterable[str]) -> str | None:
-    """A hint naming the known word nearest to `found`, if one is near."""
+    """A hint naming the known word nearest to `misspelled`, if one is near."""
     by_lower = {name.lower(): name for name in candidates}
     close = get_close_matches(misspelled.lower(), by_lower, n=1, cutoff=0.6)
     return f'did you mean "{by_lower[close[0]]}"?' if close else None

@@ -334,12 +334,12 @@ class Filtering:
 class Answer:
     """What the filters say about the rows of one view, asked once."""
 
-    __slots__ = ("_asked", "first")
+    __slots__ = ("_verdicts", "first")
 
     def __init__(
         self, runners: Iterable[FilterRunner], state: EngineState, pod: PodInfo, nodes: EngineNodes
     ) -> None:
-        self._asked: list[tuple[FilterRunner, Verdicts]] = []
+        self._verdicts: list[tuple[FilterRunner, Verdicts]] = []
         self.first: npt.NDArray[np.int16] = np.zeros(len(nodes), np.int16)
         for runner in runners:
             if runner.name in state.skip_filter:
@@ -347,8 +347,8 @@ class Answer:
             alive = self.first == 0
             verdicts = runner.run(state, pod, nodes, alive)
             if verdicts is not None:
-                self._asked.append((runner, verdicts))
-                self.first[alive & (verdicts.codes != 0)] = len(self._asked)
+                self._verdicts.append((runner, verdicts))
+                self.first[alive & (verdicts.codes != 0)] = len(self._verdicts)
 
     @property
     def passed(self) -> BoolArray:
@@ -359,5 +359,5 @@ class Answer:
         index = self.first.item(i)
         if index == 0:
             return None
-        runner, verdicts = self._asked[index - 1]
+        runner, verdicts = self._verdicts[index - 1]
         return runner.signed(verdicts.statuses[verdicts.codes.item(i)])

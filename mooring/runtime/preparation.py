@@ -30,12 +30,12 @@ class Preparing(NamedTuple):
 class Preparation:
     """The plugins of one extension point, for pods of one shape."""
 
-    __slots__ = ("_asked", "_order", "_point", "_sets", "_skipping", "_writes")
+    __slots__ = ("_order", "_point", "_sets", "_skipping", "_unsettled", "_writes")
 
     def __init__(self, point: str, plugins: Sequence[Preparing]) -> None:
         self._point = point
         self._order = [plugin.plugin for plugin in plugins]
-        self._asked = list(plugins)  # those whose answer is not settled
+        self._unsettled = list(plugins)  # those whose answer is not settled
         self._skipping: set[str] = set()
         self._writes: dict[StateKey[Any], Any] = {}
         self._sets: dict[tuple[str, ...], frozenset[str]] = {}
@@ -49,7 +49,7 @@ class Preparation:
             state.write_all(self._writes)
         skipped: list[str] = []
         settled: list[str] = []
-        for name, ask, by_shape in self._asked:
+        for name, ask, by_shape in self._unsettled:
             written = state.keys() if by_shape else None
             if state.sampling is not None:
                 ask = state.sampling.timed(name, self._point, ask)
@@ -76,7 +76,7 @@ class Preparation:
         return skipping
 
     def _settle(self, settled: list[str], skipped: list[str]) -> None:
-        self._asked = [each for each in self._asked if each.plugin not in settled]
+        self._unsettled = [each for each in self._unsettled if each.plugin not in settled]
         self._skipping.update(set(settled) & set(skipped))
         self._sets.clear()
 

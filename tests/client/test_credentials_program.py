@@ -14,9 +14,10 @@ from mooring.client.credentials.program import Printed, run_program
 def test_a_cancellation_as_the_program_ends_is_not_lost(monkeypatch: pytest.MonkeyPatch, turns: int) -> None:
     """`asyncio.wait_for` of Python 3.11 drops a cancellation that arrives with the result."""
     ended: asyncio.Future[None]
+    calls = iter(["times out", "ends"])
 
     async def finish(process: asyncio.subprocess.Process, interactive: bool) -> Printed:
-        if process.returncode is None:
+        if next(calls) == "times out":
             await process.wait()
             raise TimeoutError
         await ended

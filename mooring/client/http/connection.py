@@ -45,7 +45,7 @@ class Connection(asyncio.Protocol):
         self._in_head = False
         self.status = 0
         self.headers: list[Header] = []
-        self.asked = self.answered = self.usable = False
+        self.has_request = self.answered = self.usable = False
         self.deadline = 0.0
         self.idle_since = 0.0  # 0: it never was
         self.tls: ssl.SSLContext | None = None
@@ -59,7 +59,7 @@ class Connection(asyncio.Protocol):
         self._chunks = []
         self.headers = []
         self._size = self._head_size = 0
-        self._in_head = self.asked = True
+        self._in_head = self.has_request = True
         self.answered = self.usable = False
         self.deadline = deadline
         self._transport.write(request)
@@ -84,7 +84,7 @@ class Connection(asyncio.Protocol):
 
     def _finish(self, error: Exception | None) -> None:
         """The answer is complete, or will never be."""
-        self.asked = False
+        self.has_request = False
         self._wake(error)
 
     def _wake(self, error: Exception | None = None) -> None:
@@ -135,7 +135,7 @@ class Connection(asyncio.Protocol):
     # ---- what httptools calls
 
     def on_message_begin(self) -> None:
-        if not self.asked:
+        if not self.has_request:
             raise ValueError("an unexpected response")
 
     def on_header(self, name: bytes, value: bytes) -> None:

@@ -32,7 +32,7 @@ class Originals:
         self.nodes = any(asks and not cached for asks, _, cached in verbs)
         self.assigned_pods = any(preempts and not cached for _, preempts, cached in verbs)
         self.version = 0  # changes whenever a node does
-        self._known: dict[str, bytes] = {}
+        self._by_uid: dict[str, bytes] = {}
 
     def watched(
         self, resources: Iterable[ApiResource[KubeObject]] = WATCHED
@@ -49,22 +49,22 @@ class Originals:
     def keep(self, obj: KubeObject, raw: bytes) -> None:
         """An object was read."""
         if isinstance(obj, Node):
-            self._known[obj.uid] = shown(raw)
+            self._by_uid[obj.uid] = shown(raw)
             self.version += 1
         elif isinstance(obj, Pod):
             if obj.spec.node_name and not self.assigned_pods:
-                self._known.pop(obj.uid, None)
+                self._by_uid.pop(obj.uid, None)
             else:
-                self._known[obj.uid] = shown(raw)
+                self._by_uid[obj.uid] = shown(raw)
 
     def drop(self, obj: KubeObject) -> None:
         """An object is gone."""
-        if self._known.pop(obj.uid, None) is not None and isinstance(obj, Node):
+        if self._by_uid.pop(obj.uid, None) is not None and isinstance(obj, Node):
             self.version += 1
 
     def of(self, obj: KubeObject) -> bytes:
         """An object's JSON."""
-        original = self._known.get(obj.uid)
+        original = self._by_uid.get(obj.uid)
         return shown(msgspec.json.encode(obj)) if original is None else original
 
 

@@ -75,7 +75,7 @@ class HandlerVerbs:
         self, questions: Questions, known_objects: KnownObjects | None, client: Client | None
     ) -> None:
         self._questions = questions
-        self._known = known_objects
+        self._known_objects = known_objects
         self._client = client
 
     def verb(self, handler: Handler) -> Verb:
@@ -92,16 +92,16 @@ class HandlerVerbs:
 
     def _nodes(self, question: Question) -> tuple[list[str], list[Node]]:
         """The nodes in question that are known, and their names."""
-        if self._known is not None:
-            return self._known.find(question.names)
+        if self._known_objects is not None:
+            return self._known_objects.find(question.names)
         if question.nodes is None:
             raise ExtenderError(NO_CACHE)
         return question.names, question.nodes
 
     def _victims(self, preemption: Preemption) -> dict[str, Victims]:
-        if self._known is None or not preemption.by_uid:
+        if self._known_objects is None or not preemption.by_uid:
             return preemption.victims
-        pods = self._known.pods
+        pods = self._known_objects.pods
         return {
             name: Victims([pods.get(pod.uid, pod) for pod in each.pods], each.num_pdb_violations)
             for name, each in preemption.victims.items()

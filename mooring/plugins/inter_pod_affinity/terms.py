@@ -153,19 +153,19 @@ class Tallies:
 
     def __init__(self) -> None:
         self._node_version: int | None = None
-        self._known: dict[tuple[PodPredicate, str], Tally] = {}
+        self._tallies: dict[tuple[PodPredicate, str], Tally] = {}
 
     def stale(self, nodes: EngineNodes) -> bool:
         """Whether nodes have changed since, in which case all tallies are forgotten."""
         if self._node_version == nodes.node_version:
             return False
         self._node_version = nodes.node_version
-        self._known.clear()
+        self._tallies.clear()
         return True
 
     def get(self, nodes: EngineNodes, predicate: PodPredicate, topology_key: str) -> Tally:
         key = (predicate, topology_key)
-        tally = self._known.get(key)
+        tally = self._tallies.get(key)
         if tally is None:
-            tally = self._known[key] = Tally(nodes, predicate, topology_key)
+            tally = self._tallies[key] = Tally(nodes, predicate, topology_key)
         return tally

@@ -62,11 +62,11 @@ class _PodVolumes:
     Preemption's what-if questions share it: no pod's coming or going changes where volumes can be had.
     """
 
-    __slots__ = ("binding", "claims", "found")
+    __slots__ = ("answer", "binding", "claims")
 
     def __init__(self, claims: PodClaims) -> None:
         self.claims = claims
-        self.found: _Answer | None = None
+        self.answer: _Answer | None = None
         self.binding: PodBinding | None = None
 
 
@@ -170,9 +170,9 @@ class VolumeBinding(Plugin[VolumeBindingArgs]):
         volumes = state.get(self.STATE_KEY)
         if volumes is None:
             raise PluginError(self.name, "not found")
-        if volumes.found is None:
-            volumes.found = self._look(state, volumes.claims, nodes)
-        return volumes.found
+        if volumes.answer is None:
+            volumes.answer = self._look(state, volumes.claims, nodes)
+        return volumes.answer
 
     def _look(self, state: CycleState, claims: PodClaims, nodes: EngineNodes) -> _Answer:
         """Find the volumes, or know that what was found for the last pod of this shape still holds."""

@@ -53,14 +53,14 @@ class Change:
         self._old = old
         self._new = new
         self._form = form
-        self._known: dict[str, Changes | None] = {}
+        self._changes: dict[str, Changes | None] = {}
 
     def seen_in(self, api_version: str) -> Changes | None:
         """Return what changed in a version; None if it is not served any more."""
-        if api_version not in self._known:
+        if api_version not in self._changes:
             changes = self._versions.compare(self._old, self._new, self._form, api_version)
-            self._known[api_version] = changes
-        return self._known[api_version]
+            self._changes[api_version] = changes
+        return self._changes[api_version]
 
     def outcome(self, managed: Managed, writer: Manager | None = None) -> Outcome:
         """Take what changed from all other managers. Managers without fields are dropped."""

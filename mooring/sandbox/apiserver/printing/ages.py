@@ -46,15 +46,15 @@ class Ages:
 
     def __init__(self, now: float) -> None:
         self._now = now
-        self._known: dict[str, str] = {}  # many objects are created in the same second
+        self._ages: dict[str, str] = {}  # many objects are created in the same second
 
     def since(self, time: str | None) -> str:
         """Return the age of an RFC 3339 time."""
         if not time:
             return "<unknown>"
-        age = self._known.get(time)
+        age = self._ages.get(time)
         if age is None:
-            age = self._known[time] = human_duration(self._now - parse_time(time))
+            age = self._ages[time] = human_duration(self._now - parse_time(time))
         return age
 
     def of(self, obj: Tree) -> str:
