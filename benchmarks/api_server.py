@@ -80,6 +80,19 @@ class Api:
                 raise SystemExit(f"POST {path}: {answer.status} {(await answer.text())[:300]}")
             await answer.read()
 
+    async def get(self, path: str) -> Any:
+        async with self._session.get(path) as answer:
+            if answer.status >= 300:
+                raise SystemExit(f"GET {path}: {answer.status} {(await answer.text())[:300]}")
+            return msgspec.json.decode(await answer.read())
+
+    async def patch(self, path: str, patch: dict[str, Any]) -> None:
+        headers = {"Content-Type": "application/merge-patch+json"}
+        async with self._session.patch(path, data=msgspec.json.encode(patch), headers=headers) as answer:
+            if answer.status >= 300:
+                raise SystemExit(f"PATCH {path}: {answer.status} {(await answer.text())[:300]}")
+            await answer.read()
+
     async def bindings(self) -> AsyncGenerator[list[str]]:
         """The names of pods as they are bound, those of one piece of the answer together.
 
@@ -100,11 +113,12 @@ class Api:
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
         await self.create(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts", account, may_exist=True)
 
-    async def clean(self) -> None:
-        """Delete what a run left: its pods at once (no kubelet answers for them), its nodes, its events."""
+    async def clean(self, more: Iterable[str] = ()) -> None:
+        """Delete what a run left: its pods at once (no kubelet answers for them), its nodes, its events, and
+        what `more` paths name."""
         now = msgspec.json.encode({"gracePeriodSeconds": 0})
         selector = ",".join(f"{key}={value}" for key, value in LABELS.items())
-        for path in (PODS, f"{NODES}?labelSelector={selector}", PODS.replace("pods", "events")):
+        for path in (PODS, f"{NODES}?labelSelector={selector}", PODS.replace("pods", "events"), *more):
             async with self._session.delete(path, data=now) as answer:
                 if answer.status >= 300:
                     raise SystemExit(f"DELETE {path}: {answer.status} {(await answer.text())[:300]}")

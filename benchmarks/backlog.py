@@ -15,6 +15,8 @@ ROWS: dict[str, Callable[[int], dict[str, Any]]] = {
     "affinity": workloads.affinity("podAffinity", "topology.kubernetes.io/region"),
     "anti-affinity": workloads.affinity("podAntiAffinity", "kubernetes.io/hostname"),
     "preferred-affinity": workloads.affinity("podAffinity", "kubernetes.io/hostname", preferred=True),
+    "claim-template": workloads.claiming,
+    "claim-selectors": workloads.claiming,
 }
 
 

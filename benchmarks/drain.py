@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks import latency
+from benchmarks import claims, latency
 from benchmarks.api_server import NODES, PODS, Api, connect, control_plane
 from benchmarks.backlog import ROWS, backlog_size, node, pod
 from benchmarks.scheduler_process import COMMANDS, SchedulerProcess, at_hand, running
@@ -71,7 +71,7 @@ def api_server(options: Options, folder: Path) -> Iterator[Path]:
 
 async def _clean(kubeconfig: Path) -> None:
     async with connect(kubeconfig) as api:
-        await api.clean()
+        await api.clean(claims.paths_to_clean())
 
 
 async def drain(kubeconfig: Path, folder: Path, result: Drain) -> None:
@@ -80,6 +80,9 @@ async def drain(kubeconfig: Path, folder: Path, result: Drain) -> None:
         await api.prepare()
         await api.create_all(NODES, (node(i) for i in range(result.nodes)))
         await api.create_all(PODS, (pod(result.row, result.scheduler, i) for i in range(result.pods)))
+        if result.row in claims.ROWS:
+            await claims.publish_devices(api, result.nodes)
+            await claims.make_claims(api, result.row)
         with running(result.scheduler, kubeconfig, folder) as process:
             await _watch(api, process, result)
 

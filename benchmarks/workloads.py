@@ -158,17 +158,20 @@ def devices(pods: int, selectors: int) -> Callable[[int], Iterator[KubeObject]]:
     """Nodes with devices, a class for them, and a claim for each pod with one of so many selectors."""
 
     def objects(nodes: int) -> Iterator[KubeObject]:
-        selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
-        yield _device_object("DeviceClass", {"name": "gpu"}, {"selectors": [selector]})
+        yield _device_object("DeviceClass", {"name": "gpu"}, class_spec())
         for i in range(nodes):
-            yield _device_object("ResourceSlice", {"name": f"node-{i:05d}-gpu"}, _slice(i))
+            yield _device_object("ResourceSlice", {"name": f"node-{i:05d}-gpu"}, slice_spec(i))
         for i in range(pods):
             yield _claim(i, 1 + i % selectors)
 
     return objects
 
 
-def _slice(i: int) -> dict[str, Any]:
+def class_spec() -> dict[str, Any]:
+    return {"selectors": [{"cel": {"expression": f'device.driver == "{DRIVER}"'}}]}
+
+
+def slice_spec(i: int) -> dict[str, Any]:
     name = f"node-{i:05d}"
     return {
         "driver": DRIVER,
@@ -198,13 +201,6 @@ def _claim(i: int, memory: int) -> KubeObject:
         "uid": f"uid-{i:06d}",
         "controller": True,
     }
-    enough = f'device.capacity["{DRIVER}"].memory.compareTo(quantity("{memory}Gi")) >= 0'
-    request = {
-        "deviceClassName": "gpu",
-        "allocationMode": "ExactCount",
-        "count": 1,
-        "selectors": [{"cel": {"expression": enough}}],
-    }
     metadata = {
         "name": f"pod-{i:06d}-gpu",
         "namespace": "default",
@@ -212,9 +208,19 @@ def _claim(i: int, memory: int) -> KubeObject:
         "resourceVersion": "1",
         "ownerReferences": [owner],
     }
-    return _device_object(
-        "ResourceClaim", metadata, {"devices": {"requests": [{"name": "gpu", "exactly": request}]}}
-    )
+    return _device_object("ResourceClaim", metadata, claim_spec(memory))
+
+
+def claim_spec(memory: int) -> dict[str, Any]:
+    """A claim for one device with so much memory, in Gi."""
+    enough = f'device.capacity["{DRIVER}"].memory.compareTo(quantity("{memory}Gi")) >= 0'
+    request = {
+        "deviceClassName": "gpu",
+        "allocationMode": "ExactCount",
+        "count": 1,
+        "selectors": [{"cel": {"expression": enough}}],
+    }
+    return {"devices": {"requests": [{"name": "gpu", "exactly": request}]}}
 
 
 def _device_object(kind: str, metadata: dict[str, Any], spec: dict[str, Any]) -> KubeObject:
