@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS = $(shell $(BIN)/python -c "import os; print((os.cpu_count() or 1) + 1)")
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
-.PHONY: demo test test-all live coverage lint types format parity bench contract reference docs lock wheel clean
+.PHONY: demo test test-all faults live coverage lint types format parity bench contract reference docs lock wheel clean
 
 demo: $(INSTALLED)
 	@$(BIN)/mooring demo
@@ -27,6 +27,10 @@ live: $(READY)
 	@test -n "$$KUBEBUILDER_ASSETS$$MOORING_TEST_KUBECONFIG" || \
 	  { echo "set KUBEBUILDER_ASSETS or MOORING_TEST_KUBECONFIG: see CONTRIBUTING.md" >&2; exit 2; }
 	$(BIN)/python -m pytest tests/live
+
+# A million requests in virtual time with faults from seeds: see CONTRIBUTING.md.
+faults: $(READY)
+	$(BIN)/python -m tests.faults --seeds 900 --steps 1000
 
 coverage: $(READY)
 	$(PYTEST) -m "not slow" --cov=mooring --cov-report=term:skip-covered | tail -n 60

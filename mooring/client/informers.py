@@ -89,6 +89,16 @@ class Informer(Generic[Obj]):
         self._objects: dict[str, Obj] = {}  # what the sinks have, by key
         self._refused: dict[str, str] = {}  # by key, what was said about an object last
         self._version = ""  # the last resource version seen; "" where a list is needed
+        self._refreshing: asyncio.Event | None = None  # set by the next list
+        self._patience: asyncio.Timeout | None = None  # of the watch
+
+    async def refresh(self) -> None:
+        """List again, and return once all that the server has now is delivered: a watch may be behind."""
+        if self._refreshing is None:
+            self._refreshing = asyncio.Event()
+        if self._patience is not None:
+            self._patience.reschedule(asyncio.get_running_loop().time())  # ends the watch
+        await self._refreshing.wait()
 
     async def attach(self, sink: Sink) -> None:
         """Deliver to this sink, too: what is known now, by and by, and changes from now on."""
@@ -125,7 +135,7 @@ class Informer(Generic[Obj]):
         Raises where it is better to wait before going on."""
         clock = asyncio.get_running_loop().time
         while True:
-            if not self._version:
+            while self._refreshing is not None or not self._version:
                 await self._list()
             began, version = clock(), self._version
             cut: Unreachable | None = None
@@ -162,6 +172,16 @@ class Informer(Generic[Obj]):
 
     async def _list(self) -> None:
         """Deliver all that changed since we looked last; at first, everything."""
+        refreshing, self._refreshing = self._refreshing, None
+        try:
+            await self._list_pages()
+        except BaseException:
+            self._refreshing = self._refreshing or refreshing
+            raise
+        if refreshing is not None:
+            refreshing.set()
+
+    async def _list_pages(self) -> None:
         seen: set[str] = set()
         token, limit = "", self._page_size
         while True:
@@ -236,6 +256,7 @@ class Informer(Generic[Obj]):
         count, listen_until = 0, 0.0
         try:
             async with asyncio.timeout(self._stall_after) as patience:
+                self._patience = patience
                 async for change in stream:
                     self._take(change)
                     count += 1
@@ -252,6 +273,7 @@ class Informer(Generic[Obj]):
                 self.resource.name, self._stall_after, self._version,
             )  # fmt: skip
         finally:
+            self._patience = None
             if isinstance(stream, AsyncGenerator):
                 await stream.aclose()
 
@@ -371,6 +393,10 @@ class Informers:
         finally:
             if self._pods is not None:
                 self._pods.detach(self._sink)
+
+    async def refresh_pods(self) -> None:
+        """Deliver all pods that the server has now, although their watch may be behind."""
+        await (self._informers[PODS.name] if self._pods is None else self._pods).refresh()
 
     def not_synced(self) -> list[str]:
         """The kinds whose first list has not been delivered yet, by the names that RBAC knows them by."""

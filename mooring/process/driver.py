@@ -91,9 +91,7 @@ class Driver:
         self._may_bind = may_bind
         scheduler.client = self.client
         self._recorder = recorder
-        self.statuses = StatusWriter(
-            cluster, scheduler.clock, lambda uid: scheduler.cluster.placed(uid) is None
-        )
+        self.statuses = StatusWriter(cluster, scheduler.clock, self._is_ours)
         self._on_decision = on_decision
         self._seconds = turn
         self._wake = Wake()
@@ -235,6 +233,10 @@ class Driver:
                 self._writes.add(write)
                 write.add_done_callback(self._task_done)
 
+    def _is_ours(self, uid: str) -> bool:
+        """Whether a pod is still to be scheduled, by this replica."""
+        return self._may_bind() and self.scheduler.cluster.placed(uid) is None
+
     def _emit(self, effect: EmitEvent) -> None:
         pod = effect.regarding
         profile = effect.profile or pod.scheduler_name
@@ -285,6 +287,8 @@ class Driver:
         victim = effect.victim
         try:
             await self.statuses.write(PatchPodStatus(victim, effect.condition))
+            if not self._may_bind():
+                return
             await self.cluster.delete(PODS, victim.name, victim.namespace, uid=victim.uid)
         except ClusterError as failure:
             if isinstance(failure, ApiError) and (failure.not_found or failure.conflict):

@@ -46,6 +46,7 @@ class LiveScheduler:
         turn: float = TURN,
         pods: Informer[Any] | None = None,
     ) -> None:
+        self.caught_up = False  # a leader that knows all pods
         self._extenders = LiveExtenders(config)
         self.core = Scheduler(
             config,
@@ -79,6 +80,12 @@ class LiveScheduler:
     async def schedule(self) -> None:
         """Schedule until the driver is stopped, once the caches are synced."""
         await self.informers.synced.wait()
+        await self.driver.run()
+
+    async def lead(self) -> None:
+        """Schedule as a new leader: what the one before has bound may not have been seen yet."""
+        await self.informers.refresh_pods()
+        self.caught_up = True
         await self.driver.run()
 
     def close(self) -> None:

@@ -215,7 +215,7 @@ class SchedulerProcess:
         if self.elector is None:
             await self.driver.run()
         else:
-            await self.elector.run(self.driver.run)
+            await self.elector.run(self.live.lead)
 
     async def _finish(self, scheduling: asyncio.Task[None], *, failed: bool) -> int:
         """Complete the bindings that have begun; return the exit code."""
@@ -223,7 +223,8 @@ class SchedulerProcess:
         deadline = clock() + GRACE
         code = 1 if failed else 0
         self.driver.stop()
-        if not (self.informers.synced.is_set() and self._may_bind()):  # nothing was begun
+        begun = self.informers.synced.is_set() if self.elector is None else self.live.caught_up
+        if not (begun and self._may_bind()):
             scheduling.cancel()
         try:
             await scheduling

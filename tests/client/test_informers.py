@@ -10,6 +10,7 @@ import pytest
 
 from mooring.api.kinds import NODES, PODS
 from mooring.api.objects import Node, Pod
+from mooring.client.api_errors import ApiError
 from mooring.client.informers import STALL_AFTER, TURN, Informer, Informers
 from tests.client import virtual_time
 from tests.client.fake_cluster import FakeCluster
@@ -157,6 +158,30 @@ def test_a_silent_watch_is_given_up_and_nothing_is_lost(caplog: pytest.LogCaptur
         assert sink.new() == ["+default/d@104"]
         assert len(cluster.watches) == 1  # the silent one was closed
         assert "watch of pods silent for 90 s" in caplog.text
+
+    following_pods(scenario)
+
+
+@pytest.mark.parametrize("failures", [0, 1])
+def test_refreshing_delivers_what_a_watch_has_not_shown_yet(failures: int) -> None:
+    async def scenario(cluster: FakeCluster, sink: Recorded, informer: Informer[Pod]) -> None:
+        async def fail(verb: str, done: bool) -> None:
+            nonlocal failures
+            if verb == "list" and failures:
+                failures -= 1
+                raise ApiError(503, "ServiceUnavailable", "not now")
+
+        sink.new()
+        cluster.stall_watches()
+        cluster.put(PODS, pod("d"))
+        cluster.remove(PODS, "b", "default")
+        cluster.meddle = fail
+        await informer.refresh()
+        assert sink.new() == ["+default/d@104", "-default/b"]
+        cluster.put(PODS, pod("e"))
+        await settled()
+        assert sink.new() == ["+default/e@106"]
+        assert len(cluster.watches) == 1
 
     following_pods(scenario)
 

@@ -18,12 +18,13 @@ from mooring.sandbox.apiserver.context.options import WriteOptions
 from mooring.sandbox.apiserver.context.resource import Resource
 from mooring.sandbox.apiserver.discovery import version_priority
 from mooring.sandbox.apiserver.dispatch import handle
-from mooring.sandbox.apiserver.errors import no_such_resource
+from mooring.sandbox.apiserver.errors import internal, no_such_resource
 from mooring.sandbox.apiserver.fields.managers import manager_name
 from mooring.sandbox.apiserver.http.negotiation import PLAIN
 from mooring.sandbox.apiserver.kinds.codec import FieldValidation
 from mooring.sandbox.apiserver.objects import encode_json
 from mooring.sandbox.apiserver.store.record import Record
+from mooring.sandbox.apiserver.store.store import StoreFailedError
 from mooring.sandbox.apiserver.verbs.options import Params
 from mooring.sandbox.apiserver.verbs.request import (
     Answer,
@@ -267,7 +268,10 @@ class EmbeddedCluster:
                 patch,
             )
         )
-        await self._api.store.settled()
+        try:
+            await self._api.store.settled()
+        except StoreFailedError as error:
+            raise internal(str(error)) from error
         return answer
 
     def _served(self, resource: ApiResource[Any]) -> Resource:

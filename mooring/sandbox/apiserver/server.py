@@ -30,7 +30,7 @@ from mooring.sandbox.apiserver.http.limits import api_limits
 from mooring.sandbox.apiserver.http.service import ApiService
 from mooring.sandbox.apiserver.port import EmbeddedCluster
 from mooring.sandbox.apiserver.store.sqlite import SqliteJournal
-from mooring.sandbox.apiserver.store.store import WINDOW, Store
+from mooring.sandbox.apiserver.store.store import WINDOW, Journal, Store
 from mooring.serving.listening import listen
 from mooring.serving.messages import Handler
 from mooring.serving.server import FixedIdentity, HttpServer
@@ -88,9 +88,11 @@ class EmbeddedServer:
             self._forget()
             raise
 
-    def open(self) -> None:
-        """Open the store without listening: `cluster` is then the only access. `stop` closes it again."""
-        journal = None if self._data_dir is None else SqliteJournal(self._data_dir)
+    def open(self, journal: Journal | None = None) -> None:
+        """Open the store without listening: `cluster` is then the only access. `stop` closes it again. Writes
+        go to the `journal`, by default to one in the data directory."""
+        if journal is None and self._data_dir is not None:
+            journal = SqliteJournal(self._data_dir)
         if self._data_dir is not None:
             self.token = kept_token(self._data_dir)
         store = Store(window=self._window, journal=journal)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from mooring.client.api_errors import ApiError
 from mooring.client.port import Cluster
 from mooring.sandbox.apiserver import EmbeddedServer
 from mooring.sandbox.apiserver.port import EmbeddedCluster
+from mooring.sandbox.apiserver.store.sqlite import SqliteJournal
 from mooring.testing import make_node, make_pod
 from tests.sandbox.apiserver.kit import pod
 
@@ -138,3 +140,21 @@ def test_a_data_directory_outlives_the_server(tmp_path: Path) -> None:
 
     with_server(write, tmp_path)
     with_server(read, tmp_path)
+
+
+def test_a_full_disk_is_an_error_of_the_server(tmp_path: Path) -> None:
+    """As over HTTP, so that clients retry."""
+
+    class Full(SqliteJournal):
+        def commit(self, version: int) -> None:
+            raise sqlite3.OperationalError("database or disk is full")
+
+    async def main() -> None:
+        server = EmbeddedServer()
+        server.open(Full(tmp_path))
+        with pytest.raises(ApiError, match="database or disk is full") as caught:
+            await server.cluster.create(PODS, pod("p"), "default")
+        assert caught.value.transient
+        await server.stop()
+
+    asyncio.run(main())

@@ -38,7 +38,7 @@ class Table:
         self.visible = 0
         self.compacted = store.origin
         """States before this version are not available any more."""
-        self.watches: set[Watch] = set()
+        self.watches: dict[Watch, None] = {}  # in the order in which they are notified
         self.listeners: list[Callable[[Event], None]] = []
         """Called within every write: for what the server must do before anything else."""
         self._store = store

@@ -28,7 +28,7 @@ class Watch:
         self._matches = matches
         self._waiter: asyncio.Future[None] | None = None
         self.closed = False
-        table.watches.add(self)
+        table.watches[self] = None
 
     def take(self, limit: int) -> list[Change]:
         """Return the next matching changes, at most `limit`, fewer if they are large; empty if there are none
@@ -111,7 +111,7 @@ class Watch:
     def close(self) -> None:
         """End the watch and wake its reader."""
         self.closed = True
-        self._table.watches.discard(self)
+        self._table.watches.pop(self, None)
         if self._waiter is not None:
             _wake(self._waiter)
 

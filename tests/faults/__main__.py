@@ -1,0 +1,90 @@
+"""Run many seeds: `python -m tests.faults --seeds 1000 --steps 1000`; replay one: `--seed 42`."""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+
+from tests.faults.runs import Result, run_seed
+from tests.faults.shrink import shrink
+from tests.faults.story import story
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=100, help="Number of seeds (default 100)")
+    parser.add_argument("--first", type=int, default=0, help="First seed (default 0)")
+    parser.add_argument(
+        "--steps", type=int, default=1000, help="Requests per seed until faults stop (default 1000)"
+    )
+    parser.add_argument("--seed", type=int, help="Replay one seed and print its story")
+    parser.add_argument("--lines", type=int, default=60, help="Lines of the log in a story (default 60)")
+    parser.add_argument("--no-shrink", action="store_true", help="Keep all faults in stories")
+    parser.add_argument(
+        "--workers", type=int, default=os.cpu_count(), help="Processes (default: one per core)"
+    )
+    parser.add_argument("--mutations", action="store_true", help="Check that planted bugs are found")
+    args = parser.parse_args()
+    if args.mutations:
+        from tests.faults.mutations import check_mutations
+
+        return check_mutations(args.steps, args.seeds, args.workers)
+    if args.seed is not None:
+        return replay(args.seed, args.steps, args.lines, not args.no_shrink)
+    return run_seeds(range(args.first, args.first + args.seeds), args.steps, args.workers, args.lines)
+
+
+def run_seeds(seeds: range, steps: int, workers: int, lines: int) -> int:
+    """Run seeds in parallel; return the exit code."""
+    began, requests, bound, failing = time.monotonic(), 0, 0, []
+    for count, result in enumerate(results(seeds, steps, workers), 1):
+        requests += result.requests
+        bound += result.bound
+        if result.violations:
+            failing.append(result.seed)
+            print(f"\rseed {result.seed}: {result.violations[0]}")
+        seconds = time.monotonic() - began
+        progress = f"{count}/{len(seeds)} seeds, {requests} steps, {bound} bindings, {len(failing)} failing"
+        print(f"\r{progress}, {requests / seconds:.0f} steps/s ", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    seconds = time.monotonic() - began
+    print(
+        f"{len(seeds)} seeds, {requests} steps, {bound} bindings in {seconds:.0f} s "
+        f"({requests / seconds:.0f} steps/s): {len(failing)} failing seeds"
+    )
+    if failing:
+        print(f"the story of the first, also with --seed {failing[0]} --steps {steps}:")
+        replay(failing[0], steps, lines, shrinking=True)
+    return 1 if failing else 0
+
+
+def results(seeds: range, steps: int, workers: int) -> Iterator[Result]:
+    """Yield the result of each seed as it is there."""
+    with multiprocessing.get_context("spawn").Pool(workers, maxtasksperchild=50) as pool:
+        yield from pool.imap_unordered(partial(run_seed, steps=steps), seeds)
+
+
+def replay(seed: int, steps: int, lines: int, shrinking: bool) -> int:
+    """Run one seed and print its story; return the exit code."""
+    result = run_seed(seed, steps, story=True)
+    if result.violations and shrinking:
+        invariant = result.violations[0].invariant
+
+        def fails(faults: list[int]) -> bool:
+            return any(v.invariant == invariant for v in run_seed(seed, steps, faults).violations)
+
+        kept = shrink(result.faults, fails)
+        smaller = run_seed(seed, steps, kept, story=True)
+        result = smaller if smaller.violations else result
+    for line in story(result, steps, lines):
+        print(line)
+    return 1 if result.violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

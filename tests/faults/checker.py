@@ -1,0 +1,354 @@
+"""The invariants, checked on the API's history alone.
+
+The checker shares no code with the scheduler: it reads committed writes, what clients sent and were
+answered, and what watches delivered.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import msgspec
+
+from mooring.client.port import Change
+from tests.faults.history import Entry, History
+
+Tree = dict[str, Any]
+
+LEASE = "kube-system/kube-scheduler"
+FINISHED = ("Succeeded", "Failed")
+_SUFFIXES = {"m": 0.001, "": 1, "k": 1e3, "M": 1e6, "G": 1e9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
+
+
+class Violation(NamedTuple):
+    """An invariant that did not hold."""
+
+    invariant: str
+    time: float
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.invariant}: {self.message} (at {self.time:.6f})"
+
+
+def amount(text: str | int) -> float:
+    """Return the value of a quantity."""
+    digits = str(text).rstrip("mkMGKi")
+    return round(float(digits) * _SUFFIXES[str(text)[len(digits) :]], 3)
+
+
+def requests(spec: Mapping[str, Any]) -> dict[str, float]:
+    """Return what a pod takes of its node."""
+    total: dict[str, float] = {"pods": 1.0}
+    for container in spec.get("containers", ()):
+        for name, text in (container.get("resources", {}).get("requests") or {}).items():
+            total[name] = round(total.get(name, 0.0) + amount(text), 3)
+    return total
+
+
+def host_ports(spec: Mapping[str, Any]) -> set[tuple[str, int]]:
+    return {
+        (port.get("protocol", "TCP"), port["hostPort"])
+        for container in spec.get("containers", ())
+        for port in container.get("ports") or ()
+        if port.get("hostPort")
+    }
+
+
+class Pod:
+    """A pod as the history shows it."""
+
+    def __init__(self, tree: Tree) -> None:
+        metadata, spec = tree["metadata"], tree["spec"]
+        status = tree.get("status") or {}
+        self.tree = tree
+        self.key = f"{metadata['namespace']}/{metadata['name']}"
+        self.uid: str = metadata["uid"]
+        self.labels: dict[str, str] = metadata.get("labels") or {}
+        self.spec: Tree = spec
+        self.node: str = spec.get("nodeName", "")
+        self.priority: int = spec.get("priority") or 0
+        self.gated = bool(spec.get("schedulingGates"))
+        self.terminating = "deletionTimestamp" in metadata
+        self.finished = status.get("phase") in FINISHED
+        self.phase: str = status.get("phase", "")
+        self.conditions = {c["type"]: c for c in status.get("conditions") or ()}
+        self.ready = self.phase == "Running" and self.conditions.get("Ready", {}).get("status") == "True"
+        self.requests = requests(spec)
+        self.ports = host_ports(spec)
+
+
+class Checker:
+    """Follows the history and collects violations."""
+
+    def __init__(self, clock: Callable[[], float], replicas: Iterable[str]) -> None:
+        self.violations: list[Violation] = []
+        self.pods: dict[str, Pod] = {}  # by key
+        self.nodes: dict[str, Tree] = {}
+        self.budgets: dict[str, Tree] = {}
+        self.leader = ""
+        self.bound = 0
+        self.evicting = ""  # the pod that a user is evicting
+        self._top_priority = 0
+        self.history: History
+        self._clock = clock
+        self._replicas = tuple(replicas)
+        self._bindings: dict[str, list[Tree]] = {}  # those under way, by client
+        self._tables: dict[str, tuple[list[int], list[Entry]]] = {}
+        self._handlers: dict[str, Callable[[Entry, Tree | None], None]] = {
+            "pods": self._pod,
+            "nodes": self._node,
+            "leases.coordination.k8s.io": self._lease,
+            "poddisruptionbudgets.policy": self._budget,
+        }
+
+    def violate(self, invariant: str, message: str) -> None:
+        self.violations.append(Violation(invariant, self._clock(), message))
+
+    # ---- committed writes
+
+    def saw(self, entry: Entry) -> None:
+        versions, entries = self._tables.setdefault(entry.table, ([], []))
+        if versions and entry.version <= versions[-1]:
+            self.violate("versions grow", f"{entry.table} {entry.key}: {entry.version} after {versions[-1]}")
+        versions.append(entry.version)
+        entries.append(entry)
+        handler = self._handlers.get(entry.table)
+        if handler is not None:
+            handler(entry, None if entry.type == "DELETED" else entry.tree)
+
+    def _lease(self, entry: Entry, tree: Tree | None) -> None:
+        if entry.key == LEASE:
+            self.leader = "" if tree is None else tree["spec"].get("holderIdentity") or ""
+
+    def _node(self, entry: Entry, tree: Tree | None) -> None:
+        if tree is None:
+            del self.nodes[entry.key]
+        else:
+            self.nodes[entry.key] = tree
+
+    def _budget(self, entry: Entry, tree: Tree | None) -> None:
+        if tree is None:
+            del self.budgets[entry.key]
+        else:
+            self.budgets[entry.key] = tree
+
+    def _pod(self, entry: Entry, tree: Tree | None) -> None:
+        before = self.pods.get(entry.key)
+        if before is not None and not before.terminating and _is_deletion(tree):
+            self._deleted(entry, before)
+        if tree is None:
+            del self.pods[entry.key]
+            return
+        pod = self.pods[entry.key] = Pod(tree)
+        self._top_priority = max(self._top_priority, pod.priority)
+        if before is not None and before.uid != pod.uid:
+            self.violate("objects keep their uid", f"pod {pod.key}: {before.uid} became {pod.uid}")
+        elif before is not None and before.node and before.node != pod.node:
+            self.violate(
+                "a pod is bound once", f"pod {pod.key} moved from {before.node} to {pod.node or 'none'}"
+            )
+        elif pod.node and before is not None and not before.node:
+            self._bound(entry, before, pod)
+        scheduled = pod.conditions.get("PodScheduled")
+        if pod.node and scheduled is not None and scheduled["status"] != "True":
+            self.violate(
+                "conditions agree with the binding",
+                f"{entry.client} wrote PodScheduled={scheduled['status']} "
+                f"({scheduled.get('reason')}) on pod {pod.key}, which is on {pod.node}",
+            )
+
+    def _deleted(self, entry: Entry, pod: Pod) -> None:
+        """A pod is deleted, with or without a grace period."""
+        if entry.client.startswith("scheduler"):
+            if self._replicas and entry.client != self.leader:
+                self.violate("only the leader preempts", f"{entry.client} deleted pod {pod.key}")
+            if pod.priority >= self._top_priority:
+                self.violate(
+                    "only less important pods are preempted", f"{entry.client} deleted pod {pod.key}"
+                )
+        if self.evicting != pod.key or not pod.ready:
+            return
+        for budget in self.budgets.values():
+            wanted = budget["spec"]["selector"]["matchLabels"]
+            if any(pod.labels.get(key) != value for key, value in wanted.items()):
+                continue
+            if pod.key.split("/")[1] not in (budget.get("status") or {}).get("disruptedPods", ()):
+                name = budget["metadata"]["name"]
+                self.violate("evictions respect budgets", f"pod {pod.key}: not counted in budget {name}")
+
+    def _bound(self, entry: Entry, before: Pod, pod: Pod) -> None:
+        self.bound += 1
+        who = entry.client
+        if not who.startswith("scheduler"):
+            return
+        if self._replicas and who != self.leader:
+            self.violate(
+                "only the leader binds", f"{who} bound pod {pod.key}, but {self.leader or 'none'} leads"
+            )
+        if pod.gated:
+            self.violate("gated pods are not bound", f"pod {pod.key} is on {pod.node}")
+        if before.terminating:
+            self.violate("deleted pods are not bound", f"pod {pod.key} is on {pod.node}")
+        if pod.spec.get("schedulerName") != "default-scheduler":
+            self.violate("pods of other schedulers are not bound", f"pod {pod.key} is on {pod.node}")
+        sent = self._bindings.get(who, [])
+        if not any(b["metadata"]["uid"] == pod.uid and b["target"]["name"] == pod.node for b in sent):
+            self.violate("bindings are what was sent", f"{who}: pod {pod.key} is on {pod.node}; sent: {sent}")
+        node = self.nodes.get(pod.node)
+        if node is not None:
+            self._fits(node, pod)
+
+    def on(self, node: str) -> list[Pod]:
+        return [pod for pod in self.pods.values() if pod.node == node and not pod.finished]
+
+    def _fits(self, node: Tree, bound: Pod) -> None:
+        name, allocatable = node["metadata"]["name"], node["status"]["allocatable"]
+        pods = self.on(name)
+        for resource in bound.requests:
+            total = round(sum(pod.requests.get(resource, 0.0) for pod in pods), 3)
+            if bound.requests[resource] and total > amount(allocatable.get(resource, 0)):
+                self.violate(
+                    "no node is over-committed",
+                    f"{name}: {resource} {total:g} of {allocatable.get(resource, 0)} after pod {bound.key}",
+                )
+        for pod in pods:
+            if pod is not bound and pod.ports & bound.ports:
+                self.violate(
+                    "no host port is taken twice",
+                    f"{name}: {pod.key} and {bound.key}: {pod.ports & bound.ports}",
+                )
+
+    # ---- what clients sent and were answered
+
+    @contextmanager
+    def binding(self, client: str, body: Any) -> Iterator[None]:
+        tree = msgspec.to_builtins(body)
+        under_way = self._bindings.setdefault(client, [])
+        under_way.append(tree)
+        try:
+            yield
+        finally:
+            under_way.remove(tree)
+
+    def acknowledged_binding(self, body: Any) -> None:
+        tree = msgspec.to_builtins(body)
+        key = f"{tree['metadata']['namespace']}/{tree['metadata']['name']}"
+        pod = self.pods.get(key)
+        if pod is not None and pod.uid == tree["metadata"]["uid"] and pod.node != tree["target"]["name"]:
+            self.violate(
+                "nothing acknowledged is lost",
+                f"pod {key}: bound to {tree['target']['name']}, but is on {pod.node or 'none'}",
+            )
+
+    def acknowledged(self, table: str, obj: Any) -> None:
+        """A client was answered with this object."""
+        if table == "events.events.k8s.io":
+            table = "events"
+        metadata = obj.metadata
+        key = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+        if int(metadata.resource_version) not in self.history.versions.get((table, key), ()):
+            self.violate(
+                "nothing acknowledged is lost",
+                f"{table} {key}: version {metadata.resource_version} is unknown",
+            )
+
+    def updated(self, table: str, body: Any, obj: Any) -> None:
+        """A client replaced an object: the one that it had read, if it said which."""
+        self.acknowledged(table, obj)
+        tree = msgspec.to_builtins(body)["metadata"]
+        sent = tree.get("resourceVersion")
+        if not sent:
+            return
+        key = f"{obj.metadata.namespace}/{obj.metadata.name}" if obj.metadata.namespace else obj.metadata.name
+        versions = self.history.versions[table, key]
+        at = versions.index(int(obj.metadata.resource_version))
+        if versions[at] != int(sent) and (at == 0 or versions[at - 1] != int(sent)):
+            self.violate(
+                "no update is lost",
+                f"{table} {key}: {sent} was replaced by {versions[at]}; all: {versions[-5:]}",
+            )
+
+    # ---- watches
+
+    def follow(self, client: str, table: str, version: int, selector: str) -> Follower:
+        return Follower(self, client, table, version, selector)
+
+    def events(self, table: str) -> tuple[list[int], list[Entry]]:
+        return self._tables.setdefault(table, ([], []))
+
+    # ---- the end
+
+    def state(self, table: str) -> dict[str, int]:
+        """Return the version of every object that exists."""
+        found: dict[str, int] = {}
+        for entry in self.events(table)[1]:
+            if entry.type == "DELETED":
+                found.pop(entry.key, None)
+            else:
+                found[entry.key] = entry.version
+        return found
+
+
+class Follower:
+    """Checks that a watch delivers every change, once and in order."""
+
+    def __init__(self, checker: Checker, client: str, table: str, version: int, selector: str) -> None:
+        self._checker = checker
+        self._what = f"{client}'s watch of {table}"
+        self._active_only = "status.phase!=Succeeded" in selector
+        self._versions, self._entries = checker.events(table)
+        self._at = bisect_right(self._versions, version)
+        self._version = version
+        if selector and not self._active_only:
+            raise ValueError(f"unknown selector {selector!r}")
+
+    def saw(self, change: Change[Any]) -> None:
+        version = int(change.resource_version)
+        if change.type == "BOOKMARK":
+            self._skip_to(version)
+            self._version = version
+            return
+        if version <= self._version:
+            self._checker.violate("watches are in order", f"{self._what}: {version} after {self._version}")
+            return
+        self._skip_to(version - 1)
+        if self._at >= len(self._entries) or self._entries[self._at].version != version:
+            self._checker.violate(
+                "watches are true", f"{self._what}: {change.type} at {version} is not in the history"
+            )
+            return
+        self._version = version
+        self._at += 1
+
+    def _skip_to(self, version: int) -> None:
+        """What the watch passes over must be outside its selection."""
+        while self._at < len(self._entries) and self._versions[self._at] <= version:
+            entry = self._entries[self._at]
+            if not self._active_only or self._selected(entry):
+                self._checker.violate(
+                    "watches are complete",
+                    f"{self._what}: {entry.type} {entry.key} at {entry.version} is missing",
+                )
+            self._at += 1
+
+    def _selected(self, entry: Entry) -> bool:
+        """Whether a watch of unfinished pods shows a change: before it or after it, the pod was one."""
+        if entry.type != "DELETED" and not _is_finished(entry):
+            return True
+        for at in range(self._at - 1, -1, -1):
+            before = self._entries[at]
+            if before.key == entry.key:
+                return before.type != "DELETED" and not _is_finished(before)
+        return False
+
+
+def _is_deletion(tree: Tree | None) -> bool:
+    return tree is None or "deletionTimestamp" in tree["metadata"]
+
+
+def _is_finished(entry: Entry) -> bool:
+    return (entry.tree.get("status") or {}).get("phase") in FINISHED

@@ -1,0 +1,88 @@
+"""Faults: what goes wrong, when, for whom, and for how long. All of it follows from the seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """The kinds of faults. Those of requests strike some of them while the fault lasts."""
+
+    TOO_MANY = "requests are answered with 429"
+    INTERNAL = "requests are answered with 500"
+    UNAVAILABLE = "requests are answered with 503"
+    CONFLICT = "writes are answered with 409"
+    NO_REQUEST = "requests are lost"
+    NO_ANSWER = "answers are lost after the effect"
+    SLOW = "requests and watches are slow"
+    CUT = "watches are cut"
+    GONE = "watches end with 410"
+    SILENT = "watches fall silent"
+    STALL = "watches are delayed"
+    STALL_PODS = "watches of pods are delayed"
+    STALL_NODES = "watches of nodes are delayed"
+    NO_BOOKMARKS = "bookmarks are missing"
+    CRASH = "the process is killed and started again"
+    PAUSE = "the process is paused"
+    NODE_FAIL = "a node fails and recovers"
+    NODE_DELETE = "a node is deleted and created again"
+    POD_DELETE = "pods are deleted"
+    SERVER_CRASH = "the API server is killed and started again"
+    DISK_FULL = "the API server's disk is full"
+
+
+REQUESTS = frozenset(
+    {Kind.TOO_MANY, Kind.INTERNAL, Kind.UNAVAILABLE, Kind.CONFLICT, Kind.NO_REQUEST, Kind.NO_ANSWER}
+)
+_STALLED = {Kind.STALL: None, Kind.STALL_PODS: "pods", Kind.STALL_NODES: "nodes"}
+WRITES = frozenset({"create", "post", "update", "patch", "delete"})
+CLUSTER_WIDE = frozenset(
+    {Kind.NODE_FAIL, Kind.NODE_DELETE, Kind.POD_DELETE, Kind.SERVER_CRASH, Kind.DISK_FULL}
+)
+
+
+class Fault:
+    """One fault. Its random choices are its own, so that leaving out another changes none of them."""
+
+    def __init__(
+        self, number: int, kind: Kind, at: float, lasts: float, target: str, rate: float, seed: int
+    ) -> None:
+        self.number = number
+        self.kind = kind
+        self.at = at  # seconds since the start of the run
+        self.lasts = lasts
+        self.target = target  # a process
+        self.rate = rate
+        self.ends = 0.0  # by the loop's time, once it has begun
+        self.random = random.Random(f"{seed} fault {number}")
+
+    def meets(self, verb: str) -> bool:
+        if self.kind not in REQUESTS or (self.kind is Kind.CONFLICT and verb not in WRITES):
+            return False
+        return self.random.random() < self.rate
+
+    def stalls(self, plural: str) -> bool:
+        return self.kind in _STALLED and _STALLED[self.kind] in (None, plural)
+
+    def __str__(self) -> str:
+        where = "" if self.kind in CLUSTER_WIDE else f" ({self.target})"
+        rate = f", rate {self.rate:.2f}" if self.kind in REQUESTS else ""
+        return f"#{self.number} at {self.at:.1f} s for {self.lasts:.1f} s: {self.kind}{where}{rate}"
+
+
+def draw_faults(seed: int, targets: Sequence[str], kinds: Sequence[Kind], until: float) -> list[Fault]:
+    """Return the faults of a run, by time. How many there are, and of which kinds, differs by run."""
+    chance = random.Random(f"{seed} faults")
+    favourites = chance.sample(kinds, k=chance.randint(1, len(kinds)))
+    every = chance.choice((1.0, 3.0, 8.0, 20.0))  # seconds between two of them, on average
+    longest = chance.choice((5.0, 20.0, 60.0))
+    faults: list[Fault] = []
+    at = chance.expovariate(1 / every)
+    while at < until:
+        kind, target = chance.choice(favourites), chance.choice(targets)
+        lasts, rate = chance.uniform(0.1, longest), chance.choice((0.02, 0.1, 0.3, 1.0))
+        faults.append(Fault(len(faults), kind, at, lasts, target, rate, seed))
+        at += chance.expovariate(1 / every)
+    return faults

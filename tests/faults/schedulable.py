@@ -1,0 +1,69 @@
+"""Which pending pods must be bound in the end, by an implementation of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.faults.checker import Checker, Pod, amount
+
+Tree = dict[str, Any]
+
+
+def schedulable_pods(checker: Checker) -> list[Pod]:
+    """Return the pending pods that fit on a node, perhaps after preemption. Pods with volumes, affinity or
+    spread constraints are left out: their nodes depend on more than the nodes."""
+    return [
+        pod
+        for pod in checker.pods.values()
+        if not (pod.node or pod.gated or pod.terminating or pod.finished)
+        and pod.spec.get("schedulerName") == "default-scheduler"
+        and not (
+            pod.spec.get("volumes") or pod.spec.get("affinity") or pod.spec.get("topologySpreadConstraints")
+        )
+        and any(_fits(checker, node, pod) for node in checker.nodes.values())
+    ]
+
+
+def _fits(checker: Checker, node: Tree, pod: Pod) -> bool:
+    labels = node["metadata"].get("labels") or {}
+    selector = pod.spec.get("nodeSelector") or {}
+    if any(labels.get(key) != value for key, value in selector.items()):
+        return False
+    spec = node["spec"]
+    tolerant = bool(pod.spec.get("tolerations")) and pod.spec["tolerations"][0] == {"operator": "Exists"}
+    taints = [t for t in spec.get("taints") or () if t["effect"] != "PreferNoSchedule"]
+    if (spec.get("unschedulable") or taints) and not tolerant:
+        return False
+    stay = [other for other in checker.on(node["metadata"]["name"]) if other.priority >= pod.priority]
+    if any(other.ports & pod.ports for other in stay):
+        return False
+    nominated = [
+        other
+        for other in checker.pods.values()
+        if not other.node
+        and other is not pod
+        and not other.terminating
+        and other.priority >= pod.priority
+        and (other.tree.get("status") or {}).get("nominatedNodeName") == node["metadata"]["name"]
+    ]
+    if _anti_affine(stay, pod):
+        return False
+    for resource, request in pod.requests.items():
+        taken = sum(other.requests.get(resource, 0.0) for other in (*stay, *nominated))
+        if (
+            request
+            and taken + request > amount(node["status"].get("allocatable", {}).get(resource, 0)) + 1e-6
+        ):
+            return False
+    return True
+
+
+def _anti_affine(others: list[Pod], pod: Pod) -> bool:
+    """Whether another pod's anti-affinity keeps this one away."""
+    for other in others:
+        terms = (other.spec.get("affinity") or {}).get("podAntiAffinity") or {}
+        for term in terms.get("requiredDuringSchedulingIgnoredDuringExecution", ()):
+            wanted = (term.get("labelSelector") or {}).get("matchLabels") or {}
+            if all(pod.labels.get(key) == value for key, value in wanted.items()):
+                return True
+    return False

@@ -1,0 +1,451 @@
+"""The world of a run: an API server, controllers, kubelets and schedulers on one loop in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from mooring.api.kinds import NODES, PODS, STORAGE_CLASSES
+from mooring.client.api_errors import ApiError, Unreachable
+from mooring.client.cache import Cache
+from mooring.client.controller import Context
+from mooring.client.event_recorder import EventRecorder
+from mooring.client.virtual_time import START
+from mooring.sandbox.apiserver.port import EmbeddedCluster
+from mooring.sandbox.apiserver.server import EmbeddedServer
+from mooring.sandbox.apiserver.store.record import Event, Record
+from mooring.sandbox.apiserver.store.sqlite import SqliteJournal
+from mooring.sandbox.cluster.local_cluster import STANDARD
+from mooring.sandbox.controllers import controllers
+from mooring.sandbox.kubelet import FakeNodes, make_nodes
+from mooring.sandbox.kubelet.machines import FAILED
+from tests.faults.checker import Checker
+from tests.faults.faults import Fault, Kind, draw_faults
+from tests.faults.history import CLIENT, History
+from tests.faults.memory import differences
+from tests.faults.network import Link, Port
+from tests.faults.processes import Process
+from tests.faults.replica import Replica
+from tests.faults.schedulable import schedulable_pods
+from tests.faults.workloads import Users
+
+MANAGER = "manager"
+CPU, MEMORY = "4", "8Gi"
+SETTLE = 1200.0  # seconds within which everything schedulable is bound once faults stop
+LOOK_EVERY = 5.0
+
+
+class Shape:
+    """The size and the conditions of a run."""
+
+    def __init__(self, seed: int) -> None:
+        chance = random.Random(f"{seed} shape")
+        self.nodes = chance.randint(3, 6)
+        self.replicas = chance.choice((1, 2, 2, 3))
+        self.slowest = chance.choice((0.002, 0.02, 0.2))  # seconds of latency
+        self.window = chance.choice((20, 200, 10_000))  # changes that the server keeps for watches
+        self.durable = chance.random() < 0.25
+        self.skews = [chance.choice((0.0, 0.0, -3600.0, 45.0)) for _ in range(self.replicas)]
+        self.rates = [chance.choice((1.0, 1.0, 0.98, 1.02)) for _ in range(self.replicas)]
+
+
+class _Incarnation:
+    """The journal of one life of the API server. Once it has crashed, nothing is committed any more."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self.crashed = False
+        self.disk_full = False
+
+    def load(self) -> tuple[int, dict[str, list[Record]]]:
+        return self.history.load()
+
+    def append(self, table: str, event: Event) -> None:
+        if not self.crashed:
+            self.history.append(table, event)
+
+    def commit(self, version: int) -> None:
+        if self.crashed or self.disk_full:
+            if not self.crashed:
+                self.history.drop_pending()
+            raise OSError("disk is full" if self.disk_full else "crashed")
+        self.history.commit(version)
+
+    def close(self) -> None:
+        self.history.close()
+
+
+class World:
+    """One run of a seed. `faults` replaces the faults that the seed gives."""
+
+    def __init__(self, seed: int, steps: int, faults: list[int] | None = None) -> None:
+        self.seed = seed
+        self.steps = steps
+        self.shape = Shape(seed)
+        self._loop = asyncio.get_running_loop()
+        names = [f"scheduler-{i}" for i in range(self.shape.replicas)]
+        self.checker = Checker(self._loop.time, names)
+        self.history = self.checker.history = History(self._loop.time, self.checker.saw)
+        kinds: list[Kind] = [
+            kind for kind in Kind if self.shape.durable or kind not in (Kind.SERVER_CRASH, Kind.DISK_FULL)
+        ]
+        every_fault = draw_faults(seed, [MANAGER, *names, *names], kinds, until=3600.0)
+        self.faults = [fault for fault in every_fault if faults is None or fault.number in faults]
+        self.begun: list[Fault] = []
+        self.processes: dict[str, Process] = {}
+        self.links: dict[str, Link] = {}
+        self._every_link: list[Link] = []
+        self.replicas: dict[str, Replica] = {}
+        self._incarnations: dict[str, int] = {}
+        self._restarts: set[asyncio.Task[None]] = set()
+        self._directory: tempfile.TemporaryDirectory[str] | None = None
+        self._journal: _Incarnation
+        self._server: EmbeddedServer
+        self._direct: EmbeddedCluster
+        self._users: Users
+        self.nodes: FakeNodes
+
+    # ---- the run
+
+    async def run(self) -> None:
+        """Run until enough steps were made or an invariant is violated."""
+        random.seed(f"{self.seed} everything else")
+        try:
+            await self._start()
+            await self._suffer()
+            if not self.checker.violations:
+                await self._settle()
+        finally:
+            await self._stop()
+
+    async def _start(self) -> None:
+        if self.shape.durable:
+            self._directory = tempfile.TemporaryDirectory(prefix="mooring-faults-")
+        self._open_server()
+        CLIENT.set("users")
+        await self._direct.create(STORAGE_CLASSES, STANDARD)
+        self._users = Users(self._direct, self.seed, self._evicting)
+        await self._users.prepare()
+        await self._start_manager()
+        nodes = make_nodes(self.shape.nodes)
+        for node in nodes:
+            node["status"]["capacity"] |= {"cpu": CPU, "memory": MEMORY, "pods": "20"}
+        await self.nodes.register(nodes)
+        for name in self.shape_names():
+            self._start_replica(name)
+
+    def shape_names(self) -> list[str]:
+        return [f"scheduler-{i}" for i in range(self.shape.replicas)]
+
+    def _evicting(self, key: str) -> None:
+        self.checker.evicting = key
+
+    async def _suffer(self) -> None:
+        """Let users act and faults happen, until there were enough steps."""
+        began = self._loop.time()
+        acting = self._loop.create_task(self._act())
+        failing = self._loop.create_task(self._fail(began))
+        while self.history.requests < self.steps and not self.checker.violations:
+            await asyncio.sleep(1.0)
+        acting.cancel()
+        failing.cancel()
+        await asyncio.gather(acting, failing, return_exceptions=True)
+        for done in (acting, failing):
+            if not done.cancelled() and (bug := done.exception()) is not None:
+                raise bug
+
+    async def _act(self) -> None:
+        while True:
+            await asyncio.sleep(self._users.pause())
+            if self._server_is_up:
+                self.history.note(f"users: {await self._users.act()}")
+
+    async def _fail(self, began: float) -> None:
+        for fault in self.faults:
+            await asyncio.sleep(max(began + fault.at - self._loop.time(), 0.0))
+            self.history.note(f"fault {fault}")
+            fault.ends = self._loop.time() + fault.lasts
+            self.begun.append(fault)
+            self._later(self._strike(fault))
+
+    def _later(self, work: Any) -> None:
+        task = self._loop.create_task(work)
+        self._restarts.add(task)
+        task.add_done_callback(self._restarted)
+
+    def _restarted(self, task: asyncio.Task[None]) -> None:
+        self._restarts.discard(task)
+        if not task.cancelled() and (bug := task.exception()) is not None:
+            self.checker.violate("no bugs", f"{type(bug).__name__}: {bug}")
+
+    # ---- faults
+
+    async def _strike(self, fault: Fault) -> None:
+        special: dict[Kind, Callable[[Fault], Awaitable[None]]] = {
+            Kind.CUT: self._cut,
+            Kind.GONE: self._cut,
+            Kind.SILENT: self._silence,
+            Kind.CRASH: self._crash,
+            Kind.PAUSE: self._pause,
+            Kind.NODE_FAIL: self._fail_node,
+            Kind.NODE_DELETE: self._delete_node,
+            Kind.POD_DELETE: self._delete_pods,
+            Kind.SERVER_CRASH: self._crash_server,
+            Kind.DISK_FULL: self._fill_disk,
+        }
+        CLIENT.set("faults")
+        if fault.kind in special:
+            await special[fault.kind](fault)
+            return
+        self.links[fault.target].faults.append(fault)
+        await asyncio.sleep(fault.lasts)
+        link = self.links[fault.target]
+        if fault in link.faults:
+            link.faults.remove(fault)
+
+    async def _cut(self, fault: Fault) -> None:
+        for stream in list(self.links[fault.target].streams):
+            if fault.random.random() < 0.5:
+                gone = ApiError(410, "Expired", "too old resource version")
+                stream.end(gone if fault.kind is Kind.GONE else Unreachable("api-server", "connection reset"))
+
+    async def _silence(self, fault: Fault) -> None:
+        for stream in list(self.links[fault.target].streams):
+            if fault.random.random() < 0.5:
+                stream.fall_silent()
+
+    async def _pause(self, fault: Fault) -> None:
+        process = self.processes[fault.target]
+        if process.paused or process.killed:
+            return
+        process.pause()
+        await asyncio.sleep(fault.lasts)
+        if not process.killed:
+            process.resume()
+
+    async def _crash(self, fault: Fault) -> None:
+        name = fault.target
+        if not self.processes[name].killed:
+            await self._kill(name)
+            await asyncio.sleep(fault.lasts)
+            await self._start_again(name)
+
+    async def _kill(self, name: str) -> None:
+        self.links[name].closed = True
+        await self.processes[name].kill()
+        replica = self.replicas.pop(name, None)
+        if replica is not None:
+            replica.live.close()
+
+    async def _start_again(self, name: str) -> None:
+        if name == MANAGER:
+            await self._start_manager()
+        else:
+            self._start_replica(name)
+
+    async def _fail_node(self, fault: Fault) -> None:
+        nodes = sorted(self.checker.nodes)
+        if nodes:
+            name = fault.random.choice(nodes)
+            await self._patch_node(name, {"metadata": {"annotations": {FAILED: "true"}}})
+            await asyncio.sleep(2 * fault.lasts)
+            await self._patch_node(name, {"metadata": {"annotations": {FAILED: None}}})
+
+    async def _patch_node(self, name: str, patch: dict[str, Any]) -> None:
+        await self._until_done(lambda: self._direct.patch(NODES, name, patch))
+
+    async def _delete_node(self, fault: Fault) -> None:
+        nodes = sorted(self.checker.nodes)
+        if len(nodes) < 2 or not self._server_is_up:
+            return
+        name = fault.random.choice(nodes)
+        tree = self.checker.nodes[name]
+        try:
+            await self._direct.delete(NODES, name)
+        except ApiError:
+            return
+        await asyncio.sleep(fault.lasts)
+        metadata = {"name": name, "labels": tree["metadata"]["labels"]}
+        status = {part: tree["status"][part] for part in ("capacity", "allocatable")}
+        await self._until_done(
+            lambda: self._direct.create(
+                NODES, {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status}
+            )
+        )
+
+    async def _until_done(self, work: Callable[[], Awaitable[Any]]) -> None:
+        """Repeat a write that is right whatever happened, while the server cannot write."""
+        while True:
+            try:
+                await work()
+                return
+            except ApiError as refusal:
+                if not refusal.transient:
+                    return
+                await asyncio.sleep(1.0)
+
+    async def _delete_pods(self, fault: Fault) -> None:
+        for pod in list(self.checker.pods.values()):
+            if fault.random.random() < fault.rate and self._server_is_up:
+                namespace, name = pod.key.split("/")
+                grace = fault.random.choice((0, None))
+                try:
+                    await self._direct.delete(PODS, name, namespace, uid=pod.uid, grace_period_seconds=grace)
+                except ApiError:
+                    continue
+
+    async def _crash_server(self, fault: Fault) -> None:
+        if not self._server_is_up:
+            return
+        self._journal.crashed = True
+        self.history.drop_pending()
+        self.history.close()
+        for link in self.links.values():
+            link.server = None
+            for stream in list(link.streams):
+                stream.end(Unreachable("api-server", "connection reset by peer"))
+        await asyncio.sleep(min(fault.lasts, 10.0))
+        self._open_server()
+        for link in self.links.values():
+            link.server = EmbeddedCluster(self._server.api, user_agent=link.client)
+        self._compare_tables()
+
+    async def _fill_disk(self, fault: Fault) -> None:
+        journal = self._journal
+        journal.disk_full = True
+        await asyncio.sleep(min(fault.lasts, 10.0))
+        journal.disk_full = False
+
+    def _compare_tables(self) -> None:
+        """What was committed is there after a restart."""
+        for table in ("pods", "nodes", "leases.coordination.k8s.io"):
+            stored = {key: r.version for key, r in self._server.api.store.table(table).records.items()}
+            if stored != (committed := self.checker.state(table)):
+                wrong = sorted(set(stored.items()) ^ set(committed.items()))[:5]
+                self.checker.violate("nothing acknowledged is lost", f"{table} after a restart: {wrong}")
+
+    # ---- parts
+
+    @property
+    def _server_is_up(self) -> bool:
+        return not self._journal.crashed
+
+    def _open_server(self) -> None:
+        CLIENT.set("server")
+        self._server = EmbeddedServer(
+            clock=self._loop.time, seed=self.seed + len(self.history.entries), window=self.shape.window
+        )
+        if self._directory is not None:
+            self.history.inner = SqliteJournal(Path(self._directory.name))
+        self._journal = _Incarnation(self.history)
+        self._server.open(self._journal)
+        self._direct = EmbeddedCluster(self._server.api, user_agent="users")
+        if hasattr(self, "_users"):
+            self._users.cluster = self._direct
+
+    def _connect(self, name: str, client: str) -> Port:
+        link = Link(client, f"{self.seed} {client}", self.history, self.checker, self.shape.slowest)
+        if name in self.links:  # faults of the network outlive the process
+            link.faults = self.links[name].faults
+        if self._server_is_up:
+            link.server = EmbeddedCluster(self._server.api, user_agent=client)
+        self.links[name] = link
+        self._every_link.append(link)
+        return Port(link, self.checker)
+
+    def _client_name(self, name: str) -> str:
+        count = self._incarnations[name] = self._incarnations.get(name, 0) + 1
+        return f"{name}.{count}"
+
+    async def _start_manager(self) -> None:
+        port = self._connect(MANAGER, self._client_name(MANAGER))
+        process = self.processes[MANAGER] = Process(MANAGER)
+        cache = Cache(port)
+        recorder = EventRecorder(port, "mooring", now=lambda: round(self._loop.time() * 1_000_000_000))
+        context = Context(port, cache, recorder, self._loop.time)
+        self.nodes = FakeNodes(context, heartbeats=False)
+        for controller in controllers(context, self.nodes):
+            process.start(controller.name, controller.run())
+        process.start("kubelets", self.nodes.run())
+        process.start("informers", cache.run())
+        process.start("events", recorder.run())
+
+    def _start_replica(self, name: str) -> None:
+        at = int(name.rpartition("-")[2])
+        skew, rate, start = self.shape.skews[at], self.shape.rates[at], START
+
+        def clock() -> float:
+            return start + (self._loop.time() - start) * rate + skew
+
+        identity = self._client_name(name)
+        process = self.processes[name] = Process(name)
+        replica = self.replicas[name] = Replica(self._connect(name, identity), identity, clock, self.seed)
+        scheduling = replica.start(process)
+        self._later(self._watch_over(name, process, scheduling))
+
+    async def _watch_over(self, name: str, process: Process, scheduling: asyncio.Task[None]) -> None:
+        """Start a replica again that has ended by itself."""
+        await asyncio.wait({scheduling})
+        if process.killed:
+            return
+        if not scheduling.cancelled() and (bug := scheduling.exception()) is not None:
+            self.checker.violate("no bugs", f"{name}: {type(bug).__name__}: {bug}")
+        self.history.note(f"{name} ended")
+        await self._kill(name)
+        await asyncio.sleep(2.0)
+        self._start_replica(name)
+
+    async def _stop(self) -> None:
+        for task in list(self._restarts):
+            task.cancel()
+        await asyncio.gather(*self._restarts, return_exceptions=True)
+        for name in list(self.processes):
+            if not self.processes[name].killed:
+                await self._kill(name)
+        for link in self._every_link:
+            link.stop()
+        if self._server_is_up:
+            await self._server.stop()
+        if self._directory is not None:
+            self._directory.cleanup()
+
+    # ---- the end
+
+    async def _settle(self) -> None:
+        """Stop all faults, and wait until everything schedulable is bound."""
+        self.history.note("faults stop")
+        for link in self.links.values():
+            for fault in link.faults:
+                fault.ends = self._loop.time()
+            link.faults.clear()
+        for process in self.processes.values():
+            if process.paused and not process.killed:
+                process.resume()
+        deadline = self._loop.time() + SETTLE
+        while not self.checker.violations:
+            await asyncio.sleep(LOOK_EVERY)
+            if self._restarts_pending():
+                problems = ["processes and nodes are coming back"]
+            else:
+                problems = self._problems()
+            if not problems:
+                return
+            if self._loop.time() > deadline:
+                for problem in problems[:5]:
+                    self.checker.violate("everything is well in the end", problem)
+
+    def _restarts_pending(self) -> bool:
+        return len(self._restarts) > self.shape.replicas  # one watches over each replica
+
+    def _problems(self) -> list[str]:
+        problems = [f"pod {pod.key} is schedulable, but pending" for pod in schedulable_pods(self.checker)]
+        leader = next((r for r in self.replicas.values() if r.elector.identity == self.checker.leader), None)
+        if leader is None:
+            return [*problems, "no replica leads"]
+        for name, replica in self.replicas.items():
+            problems += [f"{name}'s memory: {line}" for line in differences(replica.live.core, self.checker)]
+        return problems
