@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS = $(shell $(BIN)/python -c "import os; print((os.cpu_count() or 1) + 1)")
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
-.PHONY: demo test test-all faults live coverage lint types format parity bench contract reference docs lock wheel clean
+.PHONY: demo test test-all faults fuzz live coverage lint types format parity bench contract reference docs lock wheel clean
 
 demo: $(INSTALLED)
 	@$(BIN)/mooring demo
@@ -48,6 +48,11 @@ types: $(READY)
 format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# Read mutated inputs with everything that reads what comes from outside; see CONTRIBUTING.md.
+FUZZ_EXECUTIONS ?= 100000
+fuzz: $(READY)
+	$(BIN)/python -m tests.fuzz --executions $(FUZZ_EXECUTIONS)
 
 # Compare decisions with kube-scheduler's recorded ones. PARITY_DIRS=… replays other scenarios.
 parity: $(READY)

@@ -20,6 +20,7 @@ from mooring.api.errors import MalformedObject, ObjectError, UnknownKind, show
 from mooring.api.kinds import PRIORITY_CLASSES, RESOURCE_CLAIM_TEMPLATES, WATCHED, ApiResource
 from mooring.api.meta import KubeObject, Tree
 from mooring.api.objects import Pod
+from mooring.api.quantity import INT64_MAX, INT64_MIN
 from mooring.api.validation import validate
 from mooring.api.workloads import PriorityClass
 
@@ -42,6 +43,7 @@ __all__ = [
     "validate",
 ]
 
+_LARGEST = 10**600  # Python writes no more than 4,300 digits, and a quantity has fewer anyway
 _READ: tuple[ApiResource[Any], ...] = (*WATCHED, PRIORITY_CLASSES, RESOURCE_CLAIM_TEMPLATES)
 KINDS = {resource.kind: resource for resource in _READ}
 """The kinds that the scheduler reads from manifests."""
@@ -77,11 +79,16 @@ def with_namespace(tree: Tree) -> Tree:
 
 
 def strip_nulls(tree: Any) -> Any:
-    """The tree without its nulls, which Kubernetes reads as absent fields."""
+    """The tree without its nulls, which Kubernetes reads as absent fields.
+
+    An integer of more than 64 bits becomes text: a quantity may be that large, no other field may.
+    """
     if isinstance(tree, dict):
         return {name: strip_nulls(member) for name, member in tree.items() if member is not None}
     if isinstance(tree, list):
         return [strip_nulls(item) for item in tree if item is not None]
+    if isinstance(tree, int) and not INT64_MIN <= tree <= INT64_MAX:
+        return str(tree) if abs(tree) < _LARGEST else repr(float("inf"))
     return tree
 
 

@@ -15,6 +15,9 @@ MOST_VALUES = 500_000
 MOST_LEVELS = 500
 """Levels of nesting. Kubernetes' own objects have about twenty."""
 
+UNCONSTRUCTED = (ValueError, LookupError, AttributeError, TypeError)
+"""What PyYAML raises, apart from its own errors, for a text that its tag does not allow, as in `!!int ""`."""
+
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _START = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 
@@ -139,7 +142,7 @@ def _yaml(chunk: str, line: int) -> Iterator[Any | DocumentError]:
         mark = getattr(error, "problem_mark", None)
         where = f"line {line + mark.line}, column {mark.column + 1}" if mark else f"document at line {line}"
         yield DocumentError(f"{where}: not YAML: {getattr(error, 'problem', None) or error}")
-    except (ValueError, RecursionError) as error:
+    except (*UNCONSTRUCTED, RecursionError) as error:
         yield DocumentError(f"document at line {line}: not YAML: {error}")
 
 

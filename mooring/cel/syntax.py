@@ -106,6 +106,7 @@ _SIMPLE = {
     "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
     "\\": "\\", "'": "'", '"': '"', "`": "`", "?": "?",
 }  # fmt: skip
+_MOST_DIGITS = 400  # Go ignores leading zeros, Python has a limit on conversions
 _RELATIONS = ("==", "!=", "<", "<=", ">", ">=")
 
 
@@ -336,9 +337,10 @@ def _number(token: _Token, sign: str = "") -> int | float:
         return float(sign + text)
     unsigned = token.kind == "uint"
     digits = text.rstrip("uU") if unsigned else text
-    value = int(sign + digits, 16 if digits.startswith("0x") else 10)
+    base = 16 if digits.startswith("0x") else 10
+    value = int(sign + digits, base) if len(digits) <= _MOST_DIGITS else None
     lowest, highest = (0, 2**64 - 1) if unsigned else (-(2**63), 2**63 - 1)
-    if not lowest <= value <= highest:
+    if value is None or not lowest <= value <= highest:
         raise CelCompileError(f"invalid {'uint' if unsigned else 'int'} literal")
     return UInt(value) if unsigned else value
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 import yaml
 from yaml.constructor import SafeConstructor
 
+from mooring.api.documents import UNCONSTRUCTED
 from mooring.config.findings import Path, Place, Places, Report, format_path
 
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -209,12 +210,16 @@ class _Builder:
         kind = node.tag.removeprefix("tag:yaml.org,2002:")
         if kind == "null":
             return None
-        if kind == "bool":
-            return self.scalars.construct_yaml_bool(node)
-        if kind == "int" and ":" not in node.value:
-            return self.scalars.construct_yaml_int(node)
-        if kind == "float" and ":" not in node.value:
-            return self.scalars.construct_yaml_float(node)
+        try:
+            if kind == "bool":
+                return self.scalars.construct_yaml_bool(node)
+            if kind == "int" and ":" not in node.value:
+                return self.scalars.construct_yaml_int(node)
+            if kind == "float" and ":" not in node.value:
+                return self.scalars.construct_yaml_float(node)
+        except UNCONSTRUCTED:
+            self.report.add_at(Place(line=node.start_mark.line + 1), f'"{node.value[:100]}" is not a {kind}')
+            return None
         if kind == "str" and not node.style and _EXPONENT.fullmatch(node.value):
             return float(node.value)  # a number in JSON, a string in YAML 1.1
         return node.value

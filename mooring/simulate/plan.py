@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from hashlib import sha256
 from math import inf
+from os.path import isdir, isfile
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,6 +37,10 @@ from mooring.simulate.sources import (
 from mooring.simulate.units import parse_rate, parse_seeds, parse_span
 
 T = TypeVar("T")
+
+
+_FOLDERS = ("manifests", "apply", "delete")
+"""Fields that may name a folder."""
 
 
 class Plan(msgspec.Struct, eq=False):
@@ -263,25 +269,33 @@ def digest_of(scenario: Scenario) -> str:
     """Changes with the scenario, with any file in its folder that it may refer to, and with this program."""
     digest = sha256(msgspec.json.encode(scenario.spec))
     folder = scenario.folder
-    paths = sorted(
-        path for path in _mentioned(msgspec.to_builtins(scenario.spec)) if (folder / path).exists()
-    )
-    for path in paths:
-        for file in sorted((folder / path).rglob("*")) if (folder / path).is_dir() else [folder / path]:
-            if file.is_file():
-                digest.update(str(path).encode() + file.read_bytes())
-    package = Path(mooring.__file__).parent
-    for file in [*sorted(folder.glob("*.py")), *sorted(package.rglob("*.py"))]:
+    for path, field in sorted(_mentioned(msgspec.to_builtins(scenario.spec))):
+        if isdir(folder / path):
+            files = sorted((folder / path).rglob("*")) if field in _FOLDERS else []
+        else:
+            files = [folder / path]
+        for file in filter(isfile, files):
+            digest.update(path.encode() + file.read_bytes())
+    for file in sorted(folder.glob("*.py")):
         digest.update(file.name.encode() + file.read_bytes())
+    digest.update(_package_digest())
     return digest.hexdigest()[:32]
 
 
-def _mentioned(tree: Any) -> set[str]:
-    """Every text in a scenario that may be a path."""
+@cache
+def _package_digest() -> bytes:
+    digest, package = sha256(), Path(mooring.__file__).parent
+    for file in sorted(package.rglob("*.py")):
+        digest.update(file.name.encode() + file.read_bytes())
+    return digest.digest()
+
+
+def _mentioned(tree: Any, field: str = "") -> set[tuple[str, str]]:
+    """Every text in a scenario that may be a path, with the name of its field."""
     if isinstance(tree, str):
-        return {tree} if tree and len(tree) < 1000 and "\0" not in tree else set()
+        return {(tree, field)} if tree else set()
     if isinstance(tree, dict):
-        return {path for value in tree.values() for path in _mentioned(value)}
+        return {found for name, value in tree.items() for found in _mentioned(value, name)}
     if isinstance(tree, (list, tuple)):
-        return {path for value in tree for path in _mentioned(value)}
+        return {found for value in tree for found in _mentioned(value, field)}
     return set()

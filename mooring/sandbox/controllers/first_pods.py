@@ -104,6 +104,9 @@ class FirstPods:
 
     def of(self, workload: KubeObject) -> Iterator[Tree]:
         """The pods, and what comes with them. Raises ObjectError."""
+        too_many = ObjectError(workload.kind, workload.key, f"needs more than {MOST_PODS:,} pods")
+        if isinstance(workload, Deployment | Replicas | StatefulSet) and workload.spec.replicas > MOST_PODS:
+            raise too_many
         if isinstance(workload, Deployment):
             bodies = self._of_deployment(workload)
         elif isinstance(workload, Replicas):
@@ -117,7 +120,7 @@ class FirstPods:
             bodies = self._of_job(workload)
         for count, body in enumerate(bodies):
             if count == MOST_PODS:
-                raise ObjectError(workload.kind, workload.key, f"needs more than {MOST_PODS:,} pods")
+                raise too_many
             metadata = {"namespace": workload.namespace, **body["metadata"]}
             metadata.pop("generateName", None)
             yield {**body, "metadata": metadata}

@@ -12,7 +12,7 @@ from pathlib import Path
 from mooring.simulate.arrivals import Arrivals, Template
 from mooring.simulate.traces.openb import GPU_MILLI, GPU_MODEL
 from mooring.simulate.traces.pods import ArrivalRows, make_pod
-from mooring.simulate.traces.registry import TraceError, importer, lines, number
+from mooring.simulate.traces.registry import TraceError, check_pods, importer, lines, number
 
 COLUMNS = (
     "job_name", "task_name", "inst_num", "status", "start_time", "end_time",
@@ -26,7 +26,10 @@ def read_tasks(path: Path) -> Arrivals:
     """Tasks without a start are left out; those without an end run forever."""
     found = ArrivalRows()
     for line, text in lines(path):
-        fields = next(csv.reader([text]))
+        try:
+            fields = next(csv.reader([text]), [])
+        except csv.Error as error:
+            raise TraceError(path, str(error), line) from None
         if len(fields) != len(COLUMNS):
             hint = "the file may be truncated: download it again"
             raise TraceError(path, f"expected {len(COLUMNS)} columns, found {len(fields)}", line, hint)
@@ -45,7 +48,9 @@ def read_tasks(path: Path) -> Arrivals:
             requests: dict[str, int | str] = {"cpu": f"{cpu}m", "memory": f"{memory}Mi", GPU_MILLI: milli}
             node_labels = None if model in ANY_MODEL else {GPU_MODEL: (model,)}
             template = found.add_template(key, Template(make_pod(requests, node_labels=node_labels)))
-        for index in range(max(int(number(path, line, row, "inst_num", 1.0)), 1)):
+        instances = number(path, line, row, "inst_num", 1.0)
+        check_pods(path, line, instances)
+        for index in range(max(int(instances), 1)):
             found.add(
                 f"{row['job_name']}-{row['task_name']}-{index}", start, template, max(ended - start, 0.0)
             )

@@ -9,7 +9,7 @@ from typing import Any
 
 from mooring.simulate.arrivals import FOREVER, Arrivals, Template
 from mooring.simulate.traces.pods import ArrivalRows, make_pod
-from mooring.simulate.traces.registry import TraceError, importer, number, rows
+from mooring.simulate.traces.registry import TraceError, check_pods, importer, number, rows
 
 GPU = "nvidia.com/gpu"
 
@@ -43,15 +43,14 @@ def read_philly(path: Path) -> Arrivals:
                 for each in attempts
                 if each.get("end_time")
             )
-            detail = attempts[-1]["detail"] if attempts else []
+            detail = [len(part["gpus"]) for part in attempts[-1]["detail"]] if attempts else []
             name, queue = str(job["jobid"]), str(job["vc"])
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise TraceError(path, f"job {index}: {type(error).__name__}: {error}") from None
         if not detail:
             continue
         endless = not attempts[-1].get("end_time")
-        for server, part in enumerate(detail):
-            gpus = len(part["gpus"])
+        for server, gpus in enumerate(detail):
             _add(
                 found,
                 f"{name}-{server}".replace("_", "-"),
@@ -84,6 +83,7 @@ def read_helios(path: Path) -> Arrivals:
                 path, f'submit_time: expected a time, found "{row["submit_time"]}"', line
             ) from None
         servers = max(int(number(path, line, row, "node_num", 1.0)), 1)
+        check_pods(path, line, servers)
         gpus, cpus = (int(number(path, line, row, name, 0.0)) // servers for name in ("gpu_num", "cpu_num"))
         life = number(path, line, row, "duration", 0.0)
         for server in range(servers):

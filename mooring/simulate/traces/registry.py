@@ -24,6 +24,9 @@ MODULES = ("openb", "alibaba2020", "azure_packing", "google2019", "gpu_jobs", "s
 """Where the importers of this package are; those of others register as entry points in `mooring.traces`."""
 
 
+MOST_PODS_OF_A_JOB = 100_000
+
+
 class TraceError(ValueError):
     """A trace that cannot be read: the file, the line, what is wrong and what to do."""
 
@@ -96,9 +99,15 @@ def _open(path: Path) -> Any:
     return gzip.open(path, "rt", newline="") if path.suffix == ".gz" else path.open(newline="")
 
 
+def check_pods(path: Path, line: int, count: float) -> None:
+    """Raise TraceError for a job of more pods than a cluster could have."""
+    if count > MOST_PODS_OF_A_JOB:
+        raise TraceError(path, f"a job of {count:g} pods; at most {MOST_PODS_OF_A_JOB:,} are possible", line)
+
+
 def number(path: Path, line: int, row: Mapping[str, str], column: str, default: float | None = None) -> float:
     """A number of a row; an empty one is the default. Raises TraceError."""
-    text = row[column].strip()
+    text = row.get(column, "").strip()
     if not text and default is not None:
         return default
     try:

@@ -5,11 +5,12 @@ A job becomes one pod per `processors_per_pod` processors; the pods of a job arr
 
 from __future__ import annotations
 
+from math import isfinite
 from pathlib import Path
 
 from mooring.simulate.arrivals import Arrivals, Template
 from mooring.simulate.traces.pods import ArrivalRows, make_pod
-from mooring.simulate.traces.registry import TraceError, importer, lines
+from mooring.simulate.traces.registry import TraceError, check_pods, importer, lines
 
 COLUMNS = 18
 JOB, SUBMIT, RUN, PROCESSORS, REQUESTED, USER = 0, 1, 3, 4, 7, 11
@@ -32,6 +33,9 @@ def read_jobs(path: Path, processors_per_pod: int = 1) -> Arrivals:
             processors = max(int(fields[PROCESSORS]), int(fields[REQUESTED]))
         except ValueError:
             raise TraceError(path, "expected numbers", line) from None
+        if not (isfinite(submit) and isfinite(run_time)):
+            raise TraceError(path, "expected finite numbers", line)
+        check_pods(path, line, processors // processors_per_pod)
         if processors < 1 or run_time < 0:
             continue
         namespace = f"user-{fields[USER]}" if fields[USER] != "-1" else "default"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterable, Mapping
 
 from mooring.client.api_errors import ApiError
@@ -50,6 +51,7 @@ _DEPRECATED = {
     "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
     "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
 }
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _HEALTH = ("healthz", "livez", "readyz")
 
 
@@ -118,7 +120,7 @@ class ApiService:
             return
         deprecation = target.resource.deprecation or _DEPRECATED.get(target.resource.storage)
         if deprecation is not None:
-            exchange.extra_headers.append(_warning(deprecation))
+            exchange.extra_headers += _warnings([deprecation])
         params = _params(exchange)
         watch = (params.get("watch") or ["false"])[0].lower() not in ("", "false", "0")
         content_type = exchange.header(b"content-type")
@@ -253,7 +255,7 @@ async def _send_error(exchange: Exchange, error: ApiError) -> None:
 async def _send_json(exchange: Exchange, code: int, body: bytes, warnings: Iterable[str] = ()) -> None:
     headers = _JSON
     if warnings:
-        headers = [*_JSON, *(_warning(text) for text in warnings)]
+        headers = [*_JSON, *_warnings(warnings)]
     await exchange.send_whole(code, headers, body)
 
 
@@ -270,6 +272,8 @@ async def _send_chunks(exchange: Exchange, chunks: Iterable[bytes]) -> None:
     await exchange.end()
 
 
-def _warning(text: str) -> Header:
-    quoted = text.replace("\\", "\\\\").replace('"', '\\"').replace("\r", " ").replace("\n", " ")
-    return b"warning", f'299 - "{quoted}"'.encode("latin-1", "replace")
+def _warnings(texts: Iterable[str]) -> list[Header]:
+    """Return warnings as headers. Those with control characters are left out, as by Kubernetes."""
+    sent = [text for text in texts if not _CONTROL.search(text)]
+    quoted = [text.replace("\\", "\\\\").replace('"', '\\"') for text in sent]
+    return [(b"warning", f'299 - "{text}"'.encode("utf-8", "replace")) for text in quoted]

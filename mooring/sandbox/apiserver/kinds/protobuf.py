@@ -75,8 +75,10 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         shift += 7
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, int, Any]]:
+def _fields(data: bytes | int) -> Iterator[tuple[int, int, Any]]:
     """Yield number, wire type and value of each field: an int, or bytes."""
+    if isinstance(data, int):
+        raise ProtobufError("has a number where a message is expected")
     at, end = 0, len(data)
     while at < end:
         key, at = _varint(data, at)
@@ -98,7 +100,9 @@ def _fields(data: bytes) -> Iterator[tuple[int, int, Any]]:
         yield key >> 3, wire, value
 
 
-def _utf8(data: bytes) -> str:
+def _utf8(data: bytes | int) -> str:
+    if isinstance(data, int):
+        raise ProtobufError("has a number where a string is expected")
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -165,7 +169,7 @@ def _put_schema_or(tree: Tree, name: str, schema: ObjectType, data: bytes, depth
 def _put(tree: Tree, field: WireField, type: Type, wire: int, value: Any, depth: int) -> None:
     if field.zero is Zero.BYTES:
         if value:
-            tree[field.name] = base64.b64encode(value).decode()
+            tree[field.name] = base64.b64encode(_bytes(wire, value)).decode()
     elif isinstance(type, ListOf):
         tree.setdefault(field.name, []).append(_value(type.item, wire, value, depth))
     elif isinstance(type, MapOf):
@@ -211,6 +215,13 @@ def _value(type: Type, wire: int, value: Any, depth: int) -> Any:
     return _special(type, _bytes(wire, value))
 
 
+def _integer(parts: dict[int, Any], number: int) -> int:
+    value = parts.get(number, 0)
+    if not isinstance(value, int):
+        raise ProtobufError("has no number where one is expected")
+    return value
+
+
 def _bytes(wire: int, value: Any) -> bytes:
     if wire != _BYTES:
         raise ProtobufError("has a number where something else is expected")
@@ -226,21 +237,21 @@ def _special(type: Scalar, data: bytes) -> Any:
     if type in (Scalar.TIME, Scalar.MICRO_TIME):
         if not parts:
             return None
-        seconds, nanos = parts.get(1, 0), parts.get(2, 0)
+        seconds, nanos = _integer(parts, 1), _integer(parts, 2)
         seconds = seconds - (1 << 64) if seconds >> 63 else seconds
         try:
             return format_time(seconds + nanos / 1e9, micro=type is Scalar.MICRO_TIME)
-        except OverflowError:
+        except (OverflowError, ValueError):
             raise ProtobufError("has a time out of range") from None
     if type is Scalar.INT_OR_STRING:
         if parts.get(1, 0) == 1:
             return _utf8(parts.get(3, b""))
-        number = parts.get(2, 0)
+        number = _integer(parts, 2)
         return number - (1 << 64) if number >> 63 else number
-    raw = parts.get(1, b"")
+    raw = _utf8(parts.get(1, b""))
     if not raw:
         return None
     try:
         return msgspec.json.decode(raw)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         raise ProtobufError("has an extension that is not JSON") from None

@@ -54,7 +54,7 @@ def apply_json_patch(operations: Sequence[dict[str, Any]], tree: Any) -> Any:
     try:
         for operation in operations:
             name, path = operation.get("op"), operation.get("path")
-            if not isinstance(path, str):
+            if not isinstance(path, str) or not isinstance(name, str):
                 raise _DoesNotApplyError
             if name in ("move", "copy"):
                 copied += _transfer(document, operation, path)

@@ -24,8 +24,8 @@ _STEP = re.compile(
     re.VERBOSE,
 )
 _COMPARISON = re.compile(r"(?P<left>[^!<>=]+)(?P<operator>[!<>=]+)(?P<right>.+)", re.DOTALL)
-_SLICE = re.compile(r"(-?\d*)(:-?\d*)?(:\d*)?")
-_NUMBER = re.compile(r"[+-]?\d+(\.\d*)?")
+_SLICE = re.compile(r"(-?[0-9]{1,18}|)(:(?:-?[0-9]{1,18}|))?(:[0-9]{0,18})?")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,300}(\.[0-9]*)?")
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,

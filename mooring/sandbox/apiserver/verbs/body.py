@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from mooring.api.documents import UNCONSTRUCTED
 from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.context.resource import GroupVersionKind, Registry
 from mooring.sandbox.apiserver.context.write import Write
@@ -65,7 +66,7 @@ def read_yaml(data: bytes, kind: str) -> Any:
     try:
         _check_yaml(data)
         return msgspec.to_builtins(yaml.load(data, Loader=_Loader), str_keys=True)
-    except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, *UNCONSTRUCTED, RecursionError) as error:
         raise not_json(kind, data, str(error).replace("\n", " ")) from None
 
 
