@@ -199,7 +199,7 @@ def _line(value: object) -> str:
 
 _WRITES = [
     step
-    for scene, steps in write_replay.scenes().items()
+    for scene, steps in write_replay.all_scenes().items()
     for step in (write_replay.making_namespace(scene), *steps)
     if step.method not in (write_replay.PAUSE, "DELETE")
 ]
