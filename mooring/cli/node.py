@@ -1,4 +1,4 @@
-"""`mooring node`: simulate failure and recovery of sandbox nodes."""
+"""`mooring node`: simulate failure and recovery of sandbox nodes, and of their devices."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from mooring.api.objects import Node
 from mooring.cli.errors import exit_with
 from mooring.cli.flags import kubeconfig_flags
 from mooring.cli.groups import Group
+from mooring.cli.node_devices import fail_device, recover_device, taint_device
 from mooring.cli.output import echo
 from mooring.cli.reach import USER_AGENT
 from mooring.client.api_errors import ApiError, ClusterError
@@ -27,9 +28,10 @@ _names = click.argument("names", nargs=-1, required=True, metavar="NAME...")
 
 @click.group(cls=Group)
 def node() -> None:
-    """Simulate node failure and recovery in a `mooring up` cluster.
+    """Simulate failure and recovery of nodes and devices in a `mooring up` cluster.
 
-    The commands set or remove the annotation mooring/failed. kubectl can do the same:
+    The commands set or remove annotations of the node: mooring/failed, mooring/failed-devices,
+    mooring/device-taints. kubectl can do the same:
 
     \b
       kubectl annotate node NAME mooring/failed=true
@@ -38,10 +40,15 @@ def node() -> None:
     \b
     Exit codes:
       0  success
-      1  a node was not found; the others were updated
+      1  a node or device was not found; other nodes were updated
       2  invalid usage or kubeconfig
       3  the cluster is unreachable or rejected the request
     """
+
+
+node.add_command(fail_device)
+node.add_command(recover_device)
+node.add_command(taint_device)
 
 
 @node.command()

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from mooring.api.kinds import NODES
+from mooring.api.kinds import NODES, RESOURCE_SLICES
 from mooring.client.cache import Cache
 from mooring.client.controller import Context
 from mooring.client.event_recorder import EventRecorder
@@ -95,3 +95,50 @@ def test_without_a_cluster(tmp_path: Path) -> None:
         assert "NAME" in errors
 
     asyncio.run(scene())
+
+
+def test_devices_fail_return_and_are_tainted(tmp_path: Path) -> None:
+    async def scene(server: EmbeddedServer, nodes: FakeNodes) -> None:
+        config = f"--kubeconfig={server.kubeconfig}"
+        groups = (
+            '[{"driver": "gpu.example.com", "name": "gpu", "count": 7}, {"driver": "a.b", "name": "gpu-1"}]'
+        )
+        annotations = {"annotations": {"mooring/devices": groups}}
+        await server.cluster.patch(NODES, "node-1", {"metadata": annotations})
+
+        async def published(condition: Callable[[dict[str, list[str]]], bool]) -> bool:
+            """Wait until the devices, with their taints, meet a condition."""
+            for _ in range(200):
+                gpus = [
+                    device
+                    for each in (await server.cluster.list(RESOURCE_SLICES)).items
+                    if each.spec.driver == "gpu.example.com"
+                    for device in each.spec.devices
+                ]
+                if condition(
+                    {each.name: [f"{one.key}:{one.effect}" for one in each.taints] for each in gpus}
+                ):
+                    return True
+                await asyncio.sleep(0.05)
+            return False
+
+        code, output, errors = await mooring("node", "fail-device", config, "node-1", "gpu-0", home=tmp_path)
+        assert (code, output, errors) == (0, "device/gpu.example.com/gpu-0 of node/node-1 failed\n", "")
+        assert await published(lambda found: list(found) == [f"gpu-{at}" for at in range(1, 7)])
+        code, _, errors = await mooring("node", "fail-device", config, "node-1", "gpu-1", home=tmp_path)
+        assert (code, "hint: the node has gpu.example.com/gpu-1, a.b/gpu-1" in errors) == (1, True)
+        code, _, errors = await mooring("node", "fail-device", config, "node-2", "gpu-1", home=tmp_path)
+        assert (code, "node node-2: device gpu-1: not found" in errors) == (1, True)
+        device = "gpu.example.com/gpu-1"
+        taint = ("node", "taint-device", config, "node-1", device)
+        code, output, _ = await mooring(*taint, "hot=yes:NoSchedule", "old:NoExecute", home=tmp_path)
+        assert (code, output) == (0, f"device/{device} of node/node-1 tainted\n")
+        assert await published(lambda found: found["gpu-1"] == ["hot:NoSchedule", "old:NoExecute"])
+        assert (await mooring(*taint, "hot-", home=tmp_path))[0] == 0
+        assert await published(lambda found: found["gpu-1"] == ["old:NoExecute"])
+        code, _, errors = await mooring(*taint, "hot:Never", home=tmp_path)
+        assert (code, "taint hot:Never: invalid\nhint: " in errors) == (2, True)
+        assert (await mooring("node", "recover-device", config, "node-1", "gpu-0", home=tmp_path))[0] == 0
+        assert await published(lambda found: "gpu-0" in found)
+
+    with_server(scene)

@@ -9,6 +9,7 @@ from mooring.api.kinds import NODES
 from mooring.api.meta import Tree
 from mooring.client.api_errors import ApiError
 from mooring.client.controller import Context
+from mooring.sandbox.kubelet.dra_driver import FakeDriver
 from mooring.sandbox.kubelet.fleet import Fleet, Listener
 from mooring.sandbox.kubelet.heartbeats import Heartbeats
 from mooring.sandbox.kubelet.kubelets import Kubelets
@@ -30,6 +31,7 @@ class FakeNodes:
         self._nodes = context.cache.follow(NODES)
         self._fleet = Fleet(self._nodes, context.clock)
         self._kubelets = Kubelets(context, self._fleet)
+        self._driver = FakeDriver(context)
         self._heartbeats = Heartbeats(context, self._fleet, leases=heartbeats)
 
     async def run(self) -> None:
@@ -37,6 +39,7 @@ class FakeNodes:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._heartbeats.run(), name="heartbeats of the fake nodes")
             group.create_task(self._kubelets.run(), name="kubelets of the fake nodes")
+            group.create_task(self._driver.run(), name="driver of the fake nodes' devices")
 
     async def register(self, nodes: Iterable[Tree]) -> None:
         """Make these Nodes, Ready at once; those that are there already stay as they are."""

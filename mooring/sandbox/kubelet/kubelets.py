@@ -16,6 +16,7 @@ from mooring.sandbox.kubelet.addresses import POD_NETWORK, Addresses
 from mooring.sandbox.kubelet.admission import Needs, needs_of
 from mooring.sandbox.kubelet.fleet import Fleet, Machine
 from mooring.sandbox.kubelet.mounted_claims import Claims
+from mooring.sandbox.kubelet.prepared_claims import DeviceClaims
 from mooring.sandbox.kubelet.scripts import Script, read_script
 from mooring.sandbox.kubelet.statuses import TERMINATED, Ended
 
@@ -58,6 +59,7 @@ class Kubelets(Controller):
         self._addresses = Addresses(POD_NETWORK)
         self._budget = TokenBucket(EVENTS_PER_SECOND, EVENTS_AT_ONCE, context.clock)
         self._claims = Claims(context.cache, self.enqueue)
+        self._devices = DeviceClaims(context.cache, self.enqueue)
         self._pods = context.cache.follow(PODS)
         index_by_node(self._pods)
         self._pods.subscribe(self._changed)
@@ -157,11 +159,15 @@ class Kubelets(Controller):
             self.enqueue(pod.key, max(due - now, 0.0))
 
     async def _begin(self, pod: Pod, guest: Guest, now: float) -> float | None:
-        """Start a pod as soon as its time has come and its volumes are there."""
+        """Start a pod as soon as its time has come, and its volumes and devices are there."""
         due = guest.accepted + guest.script.start_delay
         missing = self._claims.missing(pod) if pod.spec.volumes else ""
         if missing:
             self.event(self._pods, pod, "Warning", "FailedMount", missing)
+        elif pod.spec.resource_claims or pod.status.extended_resource_claim_status is not None:
+            missing = self._devices.missing(pod)
+            if missing:
+                self.event(self._pods, pod, "Warning", "FailedPrepareDynamicResources", missing)
         if not missing and now >= due:
             return await self._start(pod, guest, now)
         if pod.status.start_time is None:
@@ -292,6 +298,7 @@ def _concerns(old: Pod, new: Pod) -> bool:
         or old.metadata.deletion_grace_period_seconds != new.metadata.deletion_grace_period_seconds
         or old.metadata.annotations != new.metadata.annotations
         or old.spec.active_deadline_seconds != new.spec.active_deadline_seconds
+        or old.status.resource_claim_statuses != new.status.resource_claim_statuses
         or bool(new.spec.readiness_gates)
     )
 

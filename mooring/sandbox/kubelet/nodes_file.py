@@ -7,6 +7,12 @@
       capacity: {cpu: 32, memory: 256Gi, nvidia.com/gpu: 8}
       labels: {accelerator: a100}
       taints: [{key: nvidia.com/gpu, effect: NoSchedule}]
+      devices:                     # a fake DRA driver publishes gpu-0 to gpu-7
+      - driver: gpu.example.com
+        name: gpu
+        count: 8
+        attributes: {model: A100, numa: [0, 0, 0, 0, 1, 1, 1, 1]}  # lists: in turn
+        capacity: {memory: 80Gi}
 
 Both may stand in one file, as documents or in lists.
 """
@@ -26,6 +32,9 @@ from mooring.api.errors import MISSING, MalformedObject, ObjectError, UnknownKin
 from mooring.api.meta import Quantity, ResourceList, Tree
 from mooring.api.objects import Node, Taint
 from mooring.api.validation import validate
+from mooring.sandbox.apiserver.validation.resource_slices import resource_slice
+from mooring.sandbox.kubelet.devices import DEVICES, DeviceError, DeviceGroup, devices_by_driver
+from mooring.sandbox.kubelet.dra_driver import MOST_IN_SLICE
 from mooring.sandbox.kubelet.machines import CAPACITY, named_node, numbered
 
 MOST_NODES = 100_000
@@ -47,6 +56,7 @@ class NodeGroup(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_o
     taints: list[Taint] = []
     zones: list[str] = []
     instance_type: str = "fake"
+    devices: list[DeviceGroup] = []
 
 
 _FIELDS = [field.encode_name for field in msgspec.structs.fields(NodeGroup)]
@@ -129,14 +139,35 @@ def _group(tree: Tree, where: str) -> Iterator[Tree]:
         zone = group.zones[at % len(group.zones)] if group.zones else ""
         node = named_node(name, zone=zone, instance_type=group.instance_type)
         node["metadata"]["labels"] |= group.labels
-        if group.annotations:
-            node["metadata"]["annotations"] = dict(group.annotations)
+        annotations = dict(group.annotations)
+        if group.devices:
+            annotations[DEVICES] = msgspec.json.encode(group.devices).decode()
+        if annotations:
+            node["metadata"]["annotations"] = annotations
         if group.taints:
             node["spec"]["taints"] = msgspec.to_builtins(group.taints)
         node["status"]["capacity"] = {**CAPACITY, **_texts(group.capacity)}
         if at == 0:
             validate(msgspec.convert(node, Node))
+            _check_devices(group, where)
         yield node
+
+
+def _check_devices(group: NodeGroup, where: str) -> None:
+    """Reject what the API server would reject when the devices are published."""
+    try:
+        drivers = devices_by_driver(group.devices)
+    except DeviceError as error:
+        raise ObjectError("nodes", where, f"devices: {error}") from None
+    pool = {"name": group.name, "generation": 1, "resourceSliceCount": 1}
+    for driver, devices in drivers.items():
+        spec = {"driver": driver, "nodeName": group.name, "pool": pool, "devices": devices[:MOST_IN_SLICE]}
+        names = [device["name"] for device in devices]
+        repeated = next((name for at, name in enumerate(names) if name in names[:at]), None)
+        if repeated is not None:
+            raise ObjectError("nodes", where, f"devices: {driver}: {repeated} defined twice")
+        for cause in resource_slice({"spec": spec}):
+            raise ObjectError("nodes", where, str(cause).removeprefix("spec."))
 
 
 def _texts(quantities: dict[str, Quantity]) -> dict[str, str]:
