@@ -69,14 +69,10 @@ def test_the_plugin_in_chinese_keeps_the_contract() -> None:
     check_plugin(executed(plugin)["Maintenance"])
 
 
-def test_the_nodes_file_on_the_page_can_be_read() -> None:
-    [text] = blocks("docs/cluster.md", "yaml")
-    assert [node["metadata"]["name"] for node in read_nodes(text, "page")] == [
-        "web-1",
-        "web-2",
-        "web-3",
-        "gpu",
-    ]
+def test_the_nodes_files_on_the_page_can_be_read() -> None:
+    texts = blocks("docs/cluster.md", "yaml")
+    names = [[node["metadata"]["name"] for node in read_nodes(text, "page")] for text in texts]
+    assert names == [["web-1", "web-2", "web-3", "gpu"], ["gpu-1", "gpu-2"]]
 
 
 @pytest.mark.parametrize("page", PAGES)

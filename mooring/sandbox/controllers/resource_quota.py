@@ -10,7 +10,14 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from mooring.api.kinds import PERSISTENT_VOLUME_CLAIMS, PODS, RESOURCE_QUOTAS, SERVICES, ApiResource
+from mooring.api.kinds import (
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_QUOTAS,
+    SERVICES,
+    ApiResource,
+)
 from mooring.api.quotas import ResourceQuota, ResourceQuotaStatus
 from mooring.client.cache import Collection
 from mooring.client.controller import Context, Controller
@@ -41,6 +48,7 @@ class ResourceQuotaController(Controller):
         self._pods = self.cache.follow(PODS)
         self.cache.follow(PERSISTENT_VOLUME_CLAIMS)
         self.cache.follow(SERVICES)
+        self.cache.follow(RESOURCE_CLAIMS)
         self._quotas.subscribe(self._quota_changed)
 
     # ---- what changes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from mooring.sandbox.quota.claim_usage import Claims
+from mooring.sandbox.quota.device_usage import ResourceClaims
 from mooring.sandbox.quota.pod_usage import Pods
 from mooring.sandbox.quota.quota_kind import Objects, QuotaKind
 from mooring.sandbox.quota.service_usage import Services
@@ -12,7 +13,10 @@ from mooring.sandbox.quota.service_usage import Services
 PODS: Final = Pods("pods")
 CLAIMS: Final = Claims("persistentvolumeclaims")
 SERVICES: Final = Services("services")
-_SPECIAL: Final[dict[str, QuotaKind[Any]]] = {kind.name: kind for kind in (PODS, CLAIMS, SERVICES)}
+RESOURCE_CLAIMS: Final = ResourceClaims("resourceclaims.resource.k8s.io")
+_SPECIAL: Final[dict[str, QuotaKind[Any]]] = {
+    kind.name: kind for kind in (PODS, CLAIMS, SERVICES, RESOURCE_CLAIMS)
+}
 
 
 def quota_kind(name: str) -> QuotaKind[Any]:

@@ -247,11 +247,53 @@ async def quota_replicas(stage: Stage) -> Tree:
     return journal.result()
 
 
+async def quota_devices(stage: Stage) -> Tree:
+    """Devices by class, at worst, and resource claims."""
+    journal = Journal(stage)
+
+    def claim(name: str, *requests: Tree) -> Tree:
+        listed = [{"name": f"r{at}", **request} for at, request in enumerate(requests)]
+        made = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": name}}
+        return {**made, "spec": {"devices": {"requests": listed}}}
+
+    def exactly(count: int = 1, of: str = "gpu", **more: Any) -> Tree:
+        return {"exactly": {"deviceClassName": of, "count": count, **more}}
+
+    def first(*alternatives: tuple[str, int]) -> Tree:
+        listed = [
+            {"name": f"a{at}", "deviceClassName": of, "count": count}
+            for at, (of, count) in enumerate(alternatives)
+        ]
+        return {"firstAvailable": listed}
+
+    await journal.create(claim("early", exactly()))
+    hard = {"gpu.deviceclass.resource.k8s.io/devices": "6", "nic.deviceclass.resource.k8s.io/devices": "3"}
+    await journal.create(quota("devices", hard))
+    await journal.create(quota("claims", {"count/resourceclaims.resource.k8s.io": "5"}))
+    await journal.create(quota("odd", {"devices": "1", "gpu.deviceclass.resource.k8s.io/other": "1"}))
+    await journal.note("quotas, and a claim that was there before")
+    await journal.create(
+        claim("two", exactly(2), exactly(1, "nic")),
+        claim("every", {"exactly": {"deviceClassName": "nic", "allocationMode": "All"}}),
+        claim("either", first(("gpu", 1), ("gpu", 2), ("nic", 2))),
+        claim("both", exactly(2), exactly(1, "nic")),
+        claim("free", exactly(9, "free")),
+        claim("last", exactly()),
+        claim("beyond", exactly(1, "free")),
+    )
+    await journal.note("claims that fit, and others")
+    await journal.attempt(stage.patch("resourceclaims", "two", {"metadata": {"labels": {"a": "b"}}}))
+    await stage.delete("resourceclaims", "two")
+    await journal.note("one is deleted")
+    return journal.result()
+
+
 SCENES: dict[str, Callable[[Stage], Awaitable[Tree]]] = {
     "quota_pods": quota_pods,
     "quota_totals": quota_totals,
     "quota_scopes": quota_scopes,
     "quota_objects": quota_objects,
+    "quota_devices": quota_devices,
     "quota_replicas": quota_replicas,
 }
 
