@@ -77,6 +77,7 @@ class Intake:
         self._scheduler = scheduler
         self._cluster = scheduler.cluster
         self._queue = scheduler.queue
+        self._waiting = scheduler.waiting
         self._custom = {resource.model: resource.name for resource in kinds_of_plugins(scheduler)}
         self._pods: dict[str, PodInfo] = {}  # every live pod that is ours or on a node, as last seen
 
@@ -105,13 +106,25 @@ class Intake:
             info = self._cluster.node(obj.name)
             if info is None:
                 return _NO_EVENTS
-            self._queue.move_all(NODE_DELETE, info.node, None)
+            self._publish(NODE_DELETE, info.node, None)
             self._cluster.remove_node(obj.name)
             return _NODE_DELETED
         old = self._scheduler.store.remove(type(obj), obj.key)
         if isinstance(obj, DeviceClass):
             self._scheduler.forget_shapes()
         return _NO_EVENTS if old is None else self._object_event(obj, Action.DELETE, old, None)
+
+    def _publish(
+        self,
+        event: ClusterEvent,
+        old: object,
+        new: object,
+        precheck: Callable[[PodInfo], bool] | None = None,
+    ) -> None:
+        """Retry the pods that the event may help, and pass it to the plugins that hold pods in permit."""
+        self._queue.move_all(event, old, new, precheck)
+        if self._waiting:
+            self._waiting.observe(event, old, new)
 
     def _object_event(
         self, obj: KubeObject, action: Action, old: KubeObject | None, new: KubeObject | None
@@ -120,7 +133,7 @@ class Intake:
         if resource is None:
             return _NO_EVENTS
         event = ClusterEvent(resource, action)
-        self._queue.move_all(event, old, new)
+        self._publish(event, old, new)
         return (event,)
 
     # ---- nodes
@@ -129,14 +142,14 @@ class Intake:
         info = self._cluster.node(node.name)
         if info is None:
             self._cluster.add_node(node)
-            self._queue.move_all(NODE_ADD, None, node)
+            self._publish(NODE_ADD, None, node)
             return _NODE_ADDED
         old = info.node
         if not self._cluster.update_node(node):
             return _NO_EVENTS
         events = node_update_events(old, node)
         for event in events:
-            self._queue.move_all(event, old, node)
+            self._publish(event, old, node)
         return events
 
     # ---- pods
@@ -172,22 +185,24 @@ class Intake:
             assert old is not None
             events = pod_update_events(old, info)
             for event in events:
-                self._queue.move_all(event, old, info)
+                self._publish(event, old, info)
             return events
         if old is not None:
             self._queue.delete(old)
-        self._queue.move_all(ASSIGNED_POD_ADD, None, info)
+        self._publish(ASSIGNED_POD_ADD, None, info)
         return _ASSIGNED_POD_ADDED if old is None else _POD_ASSIGNED
 
     def _update_pending(self, old: PodInfo, info: PodInfo) -> None:
         if self._cluster.is_assumed(info.uid):
             if info.terminating and not old.terminating:
                 self._assumed_deleted(info)
+            elif self._waiting:
+                self._waiting.observe(UNSCHEDULABLE_POD_UPDATE, old, info)
             return
         self._queue.update(old, info)
         nominated = old.status.nominated_node_name
         if nominated and nominated != info.status.nominated_node_name:
-            self._queue.move_all(ASSIGNED_POD_DELETE, old, None, _no_more_important(old))
+            self._publish(ASSIGNED_POD_DELETE, old, None, _no_more_important(old))
 
     def _delete_pod(self, uid: str) -> Events:
         old = self._pods.pop(uid, None)
@@ -197,13 +212,13 @@ class Intake:
         self._scheduler.preemption_ended(uid, "")
         if old.node_name:
             self._cluster.remove_pod(uid)
-            self._queue.move_all(ASSIGNED_POD_DELETE, old, None)
+            self._publish(ASSIGNED_POD_DELETE, old, None)
             return _ASSIGNED_POD_DELETED
         self._queue.delete(old)
         if self._cluster.is_assumed(uid):
             self._assumed_deleted(old)
         elif old.status.nominated_node_name:
-            self._queue.move_all(ASSIGNED_POD_DELETE, old, None, _no_more_important(old))
+            self._publish(ASSIGNED_POD_DELETE, old, None, _no_more_important(old))
         return _POD_DELETED
 
     def _assumed_deleted(self, pod: PodInfo) -> None:
@@ -215,7 +230,7 @@ class Intake:
             held.reject("", "removed")
         else:
             self._cluster.forget(pod.uid)
-        self._queue.move_all(ASSIGNED_POD_DELETE, assumed, None)
+        self._publish(ASSIGNED_POD_DELETE, assumed, None)
 
 
 def kinds_of_plugins(scheduler: Scheduler) -> list[ApiResource[Any]]:

@@ -8,12 +8,13 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from mooring.api.meta import Condition, KubeObject
-from mooring.api.objects import Pod
+from mooring.api.objects import Node, Pod
 from mooring.api.patches import merge_patch
 from mooring.core.decision import Decision
 from mooring.core.effects import Bind, Effect, EmitEvent, Evict, PatchPodStatus, Write
 from mooring.core.scheduler import Scheduler
 from mooring.framework.pod import PodInfo
+from mooring.runtime.written_objects import Written, kube_object
 
 Obj = TypeVar("Obj", bound=KubeObject)
 Result = TypeVar("Result")
@@ -129,8 +130,8 @@ class MemoryClient:
     async def bind(self, pod: PodInfo, node_name: str) -> None:
         self._cluster.bind(pod, node_name)
 
-    async def get(self, obj: Obj) -> Obj:
-        return self._current(obj)
+    async def get(self, obj: Written) -> Any:
+        return self._current(kube_object(obj))
 
     async def create(self, obj: Obj) -> Obj:
         metadata, self._created = obj.metadata, self._created + 1
@@ -140,30 +141,34 @@ class MemoryClient:
         self._cluster.apply(created)
         return created
 
-    async def patch(self, obj: Obj, patch: dict[str, Any], subresource: str = "") -> Obj:
-        current = self._current(obj)
+    async def patch(self, obj: Written, patch: dict[str, Any], subresource: str = "") -> Any:
+        current: KubeObject = self._current(kube_object(obj))
         expected_version = patch.get("metadata", {}).get("resourceVersion", "")
         if expected_version and expected_version != current.metadata.resource_version:
-            raise ConflictError(f'{type(obj).__name__} "{obj.key}": the object has been modified')
+            raise ConflictError(f'{type(current).__name__} "{current.key}": the object has been modified')
         part = {name: patch[name] for name in patch if (name == "status") == (subresource == "status")}
         merged = merge_patch(msgspec.to_builtins(current), part)
         patched = _next_version(msgspec.convert(merged, type(current)))
         self._cluster.apply(patched)
         return patched
 
-    async def delete(self, obj: KubeObject) -> None:
-        self._cluster.delete(self._current(obj))
+    async def delete(self, obj: Written) -> None:
+        self._cluster.delete(self._current(kube_object(obj)))
 
     async def wait_until(self, done: Callable[[], bool], timeout: float) -> bool:
         return True
 
     def _current(self, obj: Obj) -> Obj:
         """An object as the cluster has it now."""
-        stored = (
-            self._cluster.pods.get(obj.uid)
-            if isinstance(obj, Pod)
-            else self._cluster.scheduler.store.get(type(obj), obj.name, obj.namespace)
-        )
+        scheduler = self._cluster.scheduler
+        stored: KubeObject | None
+        if isinstance(obj, Pod):
+            stored = self._cluster.pods.get(obj.uid)
+        elif isinstance(obj, Node):
+            info = scheduler.cluster.node(obj.name)
+            stored = None if info is None else info.node
+        else:
+            stored = scheduler.store.get(type(obj), obj.name, obj.namespace)
         if stored is None:
             raise LookupError(f'{type(obj).__name__} "{obj.key}" not found')
         return cast(Obj, stored)

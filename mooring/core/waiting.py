@@ -6,8 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from mooring.api.times import go_duration
 from mooring.core.binding import BindingCycle
+from mooring.core.event_map import events_of
+from mooring.framework.events import ClusterEvent
+from mooring.framework.plugin import Plugin, overrides
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import SUCCESS, Code, Status
+from mooring.runtime.containment import CONTAINED
+from mooring.runtime.runners import raised
 
 
 class HeldPod:
@@ -59,6 +64,13 @@ class HeldPod:
             self._deadlines.clear()
             self._decided(self, Status(Code.ERROR, f"waiting on permit for pod: {message}"))
 
+    def observe(self, plugin: Plugin, old: object, new: object) -> None:
+        """Ask a plugin that holds the pod about an event; if it fails, the waiting ends with an error."""
+        try:
+            plugin.while_waiting(self, old, new)
+        except CONTAINED as exc:
+            self.fail(f'running Permit plugin "{plugin.name}": {raised(plugin.name, "while_waiting", exc)}')
+
     def cancel(self) -> None:
         """End the waiting without a decision."""
         self._deadlines.clear()
@@ -80,6 +92,7 @@ class WaitingPods:
 
     def __init__(self) -> None:
         self._pods: dict[str, HeldPod] = {}
+        self._registered: dict[int, list[ClusterEvent]] = {}  # events of plugins, by the plugin's id
 
     def __iter__(self) -> Iterator[HeldPod]:
         return iter(list(self._pods.values()))
@@ -95,6 +108,20 @@ class WaitingPods:
 
     def remove(self, uid: str) -> None:
         self._pods.pop(uid, None)
+
+    def observe(self, event: ClusterEvent, old: object, new: object) -> None:
+        """Pass an event to the plugins that hold pods and have registered for it."""
+        for held in self:
+            for name in held.pending_plugins:
+                plugin = held.cycle.profile.plugins[name]
+                if overrides(type(plugin), "while_waiting") and self._is_registered(plugin, event):
+                    held.observe(plugin, old, new)
+
+    def _is_registered(self, plugin: Plugin, event: ClusterEvent) -> bool:
+        registered = self._registered.get(id(plugin))
+        if registered is None:
+            registered = self._registered[id(plugin)] = [hint.event for hint in events_of(plugin)]
+        return any(each.matches(event) for each in registered)
 
     def next_deadline(self) -> float | None:
         return min((pod.deadline for pod in self._pods.values()), default=None)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, overload
 
 from mooring.api.meta import KubeObject
+from mooring.api.objects import Node, Pod
 from mooring.framework.nodes import NodeInfo, Nodes
 from mooring.framework.pod import PodInfo
 
@@ -51,7 +52,12 @@ class Client(Protocol):
     """Writes to the cluster. In memory they are done at once; on an API server they are requests."""
 
     async def bind(self, pod: PodInfo, node_name: str) -> None: ...
-    async def get(self, obj: Obj) -> Obj:
+    @overload
+    async def get(self, obj: Obj) -> Obj: ...
+    @overload
+    async def get(self, obj: PodInfo) -> Pod: ...
+    @overload
+    async def get(self, obj: NodeInfo) -> Node:
         """Read an object again."""
         ...
 
@@ -59,7 +65,12 @@ class Client(Protocol):
         """Create an object; return it as the API server has it."""
         ...
 
-    async def patch(self, obj: Obj, patch: dict[str, Any], subresource: str = "") -> Obj:
+    @overload
+    async def patch(self, obj: Obj, patch: dict[str, Any], subresource: str = "") -> Obj: ...
+    @overload
+    async def patch(self, obj: PodInfo, patch: dict[str, Any], subresource: str = "") -> Pod: ...
+    @overload
+    async def patch(self, obj: NodeInfo, patch: dict[str, Any], subresource: str = "") -> Node:
         """Apply a JSON merge patch to an object, or to its `status`; return the object after it. Objects here
         hold only what scheduling reads of them, so they are never written back whole.
 
@@ -67,7 +78,7 @@ class Client(Protocol):
         exception has an attribute `conflict`, which is true."""
         ...
 
-    async def delete(self, obj: KubeObject) -> None: ...
+    async def delete(self, obj: KubeObject | PodInfo | NodeInfo) -> None: ...
     async def wait_until(self, done: Callable[[], bool], timeout: float) -> bool:
         """Wait until `done` says so, which it is asked now and then; False when the time runs out first.
 

@@ -12,7 +12,7 @@ from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import EventHint
 from mooring.framework.extension_points import EXTENSION_POINTS
-from mooring.framework.handle import Handle
+from mooring.framework.handle import Handle, WaitingPod
 from mooring.framework.nodes import IntArray, NodeInfo, Nodes, Verdicts
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status
@@ -158,6 +158,16 @@ class Plugin(Generic[PluginArgs]):
 
     def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         """Approve the binding (None), deny it (a rejection), or delay it: `wait(timeout)`."""
+        raise NotImplementedError
+
+    def while_waiting(self, waiting: WaitingPod, old: Any, new: Any) -> None:
+        """Observe an event while this plugin's `permit` delays a pod: allow or reject the pod, or do nothing.
+
+        Called for each delayed pod and each event of `events_to_register`. `old` and `new` are the object
+        before and after the event, as a queueing hint receives them: a PodInfo or another object, None if it
+        was created or deleted. If the delayed pod itself changed, `new.uid` is `waiting.pod.uid`;
+        `waiting.pod` is the pod as it was when `permit` was called.
+        """
         raise NotImplementedError
 
     # ---- binding cycle

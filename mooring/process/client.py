@@ -16,6 +16,7 @@ from mooring.api.objects import Pod
 from mooring.client.api_errors import ApiError, ClusterError
 from mooring.client.port import Cluster
 from mooring.framework.pod import PodInfo
+from mooring.runtime.written_objects import Written, kube_object
 
 Obj = TypeVar("Obj", bound=KubeObject)
 
@@ -129,21 +130,24 @@ class LiveClient:
             raise ApiError(404, "NotFound", f'pods "{pod.name}" not found')
         return current.spec.node_name
 
-    async def get(self, obj: Obj) -> Obj:
-        return await self._cluster.get(self._resource(obj), obj.name, obj.namespace)
+    async def get(self, obj: Written) -> Any:
+        target = kube_object(obj)
+        return await self._cluster.get(self._resource(target), target.name, target.namespace)
 
     async def create(self, obj: Obj) -> Obj:
         resource = self._resource(obj)
         body = {**msgspec.to_builtins(obj), "apiVersion": resource.api_version, "kind": type(obj).__name__}
         return await self._cluster.create(resource, body, obj.namespace)
 
-    async def patch(self, obj: Obj, patch: dict[str, Any], subresource: str = "") -> Obj:
+    async def patch(self, obj: Written, patch: dict[str, Any], subresource: str = "") -> Any:
+        target = kube_object(obj)
         return await self._cluster.patch(
-            self._resource(obj), obj.name, patch, obj.namespace, subresource=subresource
+            self._resource(target), target.name, patch, target.namespace, subresource=subresource
         )
 
-    async def delete(self, obj: KubeObject) -> None:
-        await self._cluster.delete(self._resource(obj), obj.name, obj.namespace, uid=obj.uid)
+    async def delete(self, obj: Written) -> None:
+        target = kube_object(obj)
+        await self._cluster.delete(self._resource(target), target.name, target.namespace, uid=target.uid)
 
     def _resource(self, obj: Obj) -> ApiResource[Obj]:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import product
 from typing import Any
 
@@ -71,7 +71,7 @@ def check_registrations(cls: type[Plugin], args: PluginArgs | None) -> None:
     except Exception as exc:
         raise AssertionError(f"{place}: raised {type(exc).__name__}: {exc}") from exc
     for each in registered:
-        _check_registration(place, each)
+        _check_registration(place, each, {*RESOURCES, *(resource.name for resource in cls.watches)})
 
 
 def check_hints(subject: Subject, pods: Sequence[Pod], objects: Sequence[KubeObject]) -> None:
@@ -85,12 +85,12 @@ def check_hints(subject: Subject, pods: Sequence[Pod], objects: Sequence[KubeObj
                 _check_hint(subject, each, pod, change)
 
 
-def _check_registration(place: Place, each: object) -> None:
+def _check_registration(place: Place, each: object, resources: Collection[str]) -> None:
     if not isinstance(each, EventHint) or not isinstance(each.event, ClusterEvent):
         place.fail(f"yielded {each!r}; expected requeue_on(Resource.NODE, Action.ADD)")
     event = each.event
-    if event.resource not in RESOURCES:
-        place.fail(f"registers for {event.resource!r}; expected one of {', '.join(sorted(RESOURCES))}")
+    if event.resource not in resources:
+        place.fail(f"registers for {event.resource!r}; expected one of {', '.join(sorted(resources))}")
     if not isinstance(event.action, Action) or not event.action or event.action & ~Action.ALL:
         place.fail(f"registers for {event.resource} with {event.action!r}; expected an Action")
     if event.resource == Resource.WILDCARD and event.action != Action.ALL:

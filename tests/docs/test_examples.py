@@ -22,7 +22,7 @@ from mooring.framework.extension_points import EXTENSION_POINTS
 from mooring.framework.plugin import Plugin
 from mooring.framework.status import Code
 from mooring.runtime.registry import ENTRY_POINT_GROUP
-from mooring.testing import check_plugin
+from mooring.testing import Cluster, check_plugin
 from mooring.testing.answers import ALLOWED
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +47,19 @@ def blocks(language: str, *, whole_files: bool = False) -> list[Block]:
 
 def test_every_block_is_of_a_kind_that_is_run() -> None:
     assert PAGE.count("```") == 2 * len(BLOCKS)
-    assert {block.language for block in BLOCKS if not block.file} == {"python", "console", "toml", "bash"}
+    assert {block.language for block in BLOCKS if not block.file} == {
+        "python",
+        "console",
+        "toml",
+        "bash",
+        "yaml",
+    }
+
+
+def test_the_roles_shown_are_valid(mooring_cluster: Cluster) -> None:
+    [block] = blocks("yaml")
+    lines = mooring_cluster.apply(block.text)
+    assert [line.rpartition("/")[2] for line in lines] == ["mooring-records created"] * 2
 
 
 @pytest.mark.parametrize("block", [b for b in BLOCKS if b.file], ids=lambda block: block.file)

@@ -338,3 +338,30 @@ def test_each_profile_has_a_handle_of_its_own() -> None:
     cluster = make_cluster([make_node()], plugins=[Nosy], config=config)
     names = [cluster.plugin(Nosy, profile).handle.logger.name for profile in ("default-scheduler", "other")]
     assert names == ["mooring.plugins.default-scheduler", "mooring.plugins.other"]
+
+
+def test_the_client_takes_what_a_plugin_has_in_its_hands() -> None:
+    class Annotates(Plugin):
+        name = "Annotates"
+
+        async def pre_bind(self, state: Any, pod: Any, node_name: str) -> None:
+            client, node = self.handle.client, self.handle.snapshot.node(node_name)
+            assert client is not None
+            assert node is not None
+            patched = await client.patch(pod, {"metadata": {"annotations": {"on": node_name}}})
+            assert patched.metadata.annotations == {"on": node_name}
+            await client.patch(node, {"metadata": {"labels": {"busy": "yes"}}})
+            assert (await client.get(node)).metadata.labels["busy"] == "yes"
+
+        async def post_bind(self, state: Any, pod: Any, node_name: str) -> None:
+            assert self.handle.client is not None
+            await self.handle.client.delete(next(p for p in self.handle.snapshot.pods() if p.name == "old"))
+
+    cluster = make_cluster([make_node("a")], plugins=[Annotates])
+    cluster.apply(make_pod("old", node_name="a"), make_pod("new"))
+    cluster.schedule()
+    assert cluster.pod("new").metadata.annotations == {"on": "a"}
+    node = cluster.scheduler.cluster.node("a")
+    assert node is not None
+    assert node.labels["busy"] == "yes"
+    assert [pod.name for pod in cluster.scheduler.cluster.pods()] == ["new"]

@@ -6,7 +6,19 @@ from typing import Any
 
 import pytest
 
-from mooring.framework import Plugin, Status, error, pending, skip, unresolvable, unschedulable, wait
+from mooring.framework import (
+    Action,
+    Plugin,
+    Resource,
+    Status,
+    error,
+    pending,
+    requeue_on,
+    skip,
+    unresolvable,
+    unschedulable,
+    wait,
+)
 from mooring.testing import Cluster, make_node, make_pod
 from tests.framework.kit import beside_defaults, only, probe
 
@@ -234,3 +246,60 @@ class TestTimeouts:
         cluster.advance(10)  # the refusal of the first is an event for the second
         cluster.advance(10)
         assert (cluster.node_of("first"), cluster.node_of("second")) == ("", "a")
+
+
+class TestWhileWaiting:
+    """Events reach the plugin that holds a pod."""
+
+    def cluster(self, react: Any, events: Any) -> Cluster:
+        plugin = probe("A", permit=wait(60, "held"), while_waiting=react, events_to_register=events)
+        cluster = only(plugin, nodes=("a",))
+        cluster.apply(make_pod(uid="1"))
+        cluster.schedule()
+        return cluster
+
+    def test_a_change_of_the_pod_itself(self) -> None:
+        seen: list[Any] = []
+
+        def react(waiting: Any, old: Any, new: Any) -> None:
+            seen.append((old.annotations, new.annotations))
+            if "approved" in new.annotations:
+                waiting.allow("A")
+
+        cluster = self.cluster(react, [requeue_on(Resource.POD, Action.UPDATE)])
+        cluster.apply(make_pod(uid="1", annotations={"approved": "yes"}))
+        cluster.schedule()
+        assert seen == [({}, {"approved": "yes"})]
+        assert cluster.node_of("pod") == "a"
+
+    def test_only_registered_events_are_passed(self) -> None:
+        seen: list[Any] = []
+
+        def react(waiting: Any, old: Any, new: Any) -> None:
+            seen.append(new.name)
+
+        cluster = self.cluster(react, [requeue_on(Resource.NODE, Action.ADD)])
+        cluster.apply(make_node("b"))
+        cluster.apply(make_pod("other", node_name="a"))
+        assert seen == ["b"]
+        assert cluster.node_of("pod") == ""
+
+    def test_rejecting_it(self) -> None:
+        def react(waiting: Any, old: Any, new: Any) -> None:
+            waiting.reject("A", "no longer wanted")
+
+        cluster = self.cluster(react, [requeue_on(Resource.NODE, Action.ADD)])
+        cluster.apply(make_node("b"))
+        cluster.schedule()
+        assert "no longer wanted" in cluster.pod("pod").status.conditions[0].message
+
+    def test_a_failure_ends_the_waiting_with_an_error(self) -> None:
+        def react(waiting: Any, old: Any, new: Any) -> None:
+            raise ValueError("boom")
+
+        cluster = self.cluster(react, [requeue_on(Resource.NODE, Action.ADD)])
+        cluster.apply(make_node("b"))
+        assert len(cluster.scheduler.waiting) == 0
+        cluster.schedule()
+        message = 'running Permit plugin "A": ValueError: boom'
+        assert message in str([event.note for event in cluster.events()])
