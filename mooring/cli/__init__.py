@@ -15,6 +15,7 @@ COMMANDS = {  # the module of each command, with its line in `mooring --help`
     "explain": "Explain why a pod is pending or where it was scheduled, and what would make it fit.",
     "extender": "Serve Python functions and plugins as an HTTP extender for kube-scheduler.",
     "node": "Simulate failure and recovery of nodes and devices in a `mooring up` cluster.",
+    "pending": "List all pending pods by cause, with what would make them fit.",
     "plugin": "Create and list scheduler plugins.",
     "schedule": "Schedule manifests in memory and show where each pod goes and why.",
     "scheduler": "Run the scheduler on a cluster, in place of kube-scheduler or alongside it.",

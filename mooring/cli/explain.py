@@ -4,56 +4,97 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-import sys
-from collections.abc import Iterable, Sequence
-from typing import NoReturn
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NoReturn, Protocol
 
 import click
 import msgspec
 
+from mooring.api.events import Event
+from mooring.api.jobs import Job
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Pod
+from mooring.api.workloads import DaemonSet, Deployment
 from mooring.cli.errors import exit_with
-from mooring.cli.flags import kubeconfig_flags, option, text
-from mooring.cli.manifests import apply_all, filename_option, make_scheduler, read_manifests
-from mooring.cli.output import echo
+from mooring.cli.flags import group, kubeconfig_flags, option, text
+from mooring.cli.manifests import (
+    apply_all,
+    filename_option,
+    make_scheduler,
+    missing_from_dump,
+    read_manifests,
+)
+from mooring.cli.output import echo, echo_report, write_data
 from mooring.cli.plugins import plugin_option
-from mooring.cli.reach import Endpoint, RefusedError, UnknownPodError, ask_endpoint, list_cluster
+from mooring.cli.reach import Endpoint, RefusedError, UnknownPodError, ask_endpoint, get_pod, list_cluster
+from mooring.cli.targets import (
+    MORE_KINDS,
+    Replicated,
+    Target,
+    describe,
+    is_pending,
+    matching,
+    parse,
+    pods_of,
+    short_workloads,
+)
 from mooring.client.api_errors import ClusterError
 from mooring.client.credentials import Credentials, CredentialsError, load_user_credentials
+from mooring.core.intake import kinds_of_plugins
 from mooring.core.scheduler import Scheduler
+from mooring.explain import words
+from mooring.explain.causes import SETTLED, by_cause, cause, list_causes, list_workload
 from mooring.explain.explain import explain_objects
-from mooring.explain.explanation import Explanation
+from mooring.explain.explanation import Causes, Explanation, Explanations
 from mooring.explain.report import report
+from mooring.explain.summary import summarized
 
 NO_SUCH_POD, INVALID, UNREACHABLE = 1, 2, 3
 MAX_HINTS = 5
 
 
+_NOT_SCHEDULERS = (Event, Deployment, DaemonSet, Job)  # kinds that a scheduler does not read
+OUTPUTS = click.Choice(["text", "json", "yaml"])
+
+
+def source_flags(command: Any) -> Any:
+    """The flags that say where pods are read from."""
+    flags = group(
+        filename_option(required=False),
+        option("--config", "config_file", metavar="FILE", help="The scheduler's configuration file"),
+        plugin_option,
+        kubeconfig_flags,
+        text("--endpoint", "Address of a running scheduler, such as https://HOST:10259", metavar="URL"),
+        text(
+            "--endpoint-certificate-authority",
+            "CA certificate of the endpoint (default: the cluster's CA)",
+            metavar="FILE",
+        ),
+        option(
+            "--insecure-skip-tls-verify", is_flag=True, help="Do not verify the endpoint's TLS certificate"
+        ),
+    )
+    return flags(command)
+
+
 @click.command()
-@click.argument("pod")
+@click.argument("what", nargs=-1, metavar="[POD | KIND/NAME]...")
 @option(
     "-n",
     "--namespace",
     default="",
     metavar="NAME",
-    help="Namespace of the pod (default: that of the kubeconfig context)",
+    help="Namespace of the pods (default: that of the kubeconfig context)",
 )
-@filename_option(required=False)
-@option("--config", "config_file", metavar="FILE", help="The scheduler's KubeSchedulerConfiguration file")
-@plugin_option
-@kubeconfig_flags
-@text("--endpoint", "Address of a running scheduler, such as https://HOST:10259", metavar="URL")
-@text(
-    "--endpoint-certificate-authority",
-    "CA certificate of the endpoint (default: the cluster's CA)",
-    metavar="FILE",
-)
-@option("--insecure-skip-tls-verify", is_flag=True, help="Do not verify the endpoint's TLS certificate")
-@option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Output format")
+@option("-l", "--selector", default="", metavar="SELECTOR", help="Explain the pods with these labels")
+@option("-A", "--all-namespaces", is_flag=True, help="Explain all pending pods of all namespaces")
+@source_flags
+@option("-o", "--output", type=OUTPUTS, default="text", help="Output format")
 def explain(
-    pod: str,
+    what: tuple[str, ...],
     namespace: str,
+    selector: str,
+    all_namespaces: bool,
     files: tuple[str, ...],
     config_file: str | None,
     plugins: tuple[str, ...],
@@ -65,7 +106,9 @@ def explain(
     output: str,
 ) -> None:
     """Explain why a pod is pending or where it was scheduled, and what would make it fit. POD is NAME or
-    NAMESPACE/NAME.
+    NAMESPACE/NAME; KIND is pod, deploy, rs, sts, ds or job.
+
+    With -l the pods that match are explained; with -A, all pending pods by cause, as by `mooring pending`.
 
     By default the explanation is computed from the objects of the cluster in your kubeconfig; pass the
     scheduler's --config and --plugin if it has any. In a `mooring up` cluster its scheduler answers instead,
@@ -83,94 +126,330 @@ def explain(
 
     \b
     Exit codes:
-      0  the pod was explained
-      1  the pod was not found
+      0  everything was explained
+      1  a pod or workload was not found
       2  invalid usage, configuration or kubeconfig
       3  the cluster or the endpoint is unreachable or rejected the request
     """
+    if not (what or selector or all_namespaces):
+        raise click.UsageError("name a pod or a workload, or pass -l SELECTOR or -A")
+    if all_namespaces and namespace:
+        raise click.UsageError("-A and -n are mutually exclusive")
     if files and endpoint:
         raise click.UsageError("-f and --endpoint are mutually exclusive")
-    namespace, pod = _names(namespace, pod)
+    wanted = [parse(each, namespace) for each in what]
+    place = Endpoint(endpoint, endpoint_certificate_authority, insecure_skip_tls_verify) if endpoint else None
+    source = open_source(files, config_file, plugins, kubeconfig, context, place)
+    if len(wanted) == 1 and wanted[0].kind is Pod and not selector:
+        found = source.explain(wanted[0].namespace, wanted[0].name)
+        _show(found, output, report)
+    elif all_namespaces and not wanted and not selector:
+        _show(pending_pods(source, ""), output, list_causes)
+    else:
+        scope = "" if all_namespaces else source.namespace(namespace)
+        _show(_several(source, wanted, selector, scope), output, _list_several)
+
+
+def pending_pods(source: Source, namespace: str) -> Causes:
+    """Explain all pending pods of a namespace, "" for all; pods that are alike are explained once."""
+    objects = source.objects()
+    alike: dict[tuple[Any, ...], list[Pod]] = {}
+    for obj in objects:
+        if isinstance(obj, Pod) and is_pending(obj) and namespace in ("", obj.namespace):
+            alike.setdefault(_likeness(obj), []).append(obj)
+    source.warn(pod for pods in alike.values() for pod in pods)
+    explained = [
+        (source.explain(pods[0].namespace, pods[0].name), [pod.key for pod in pods])
+        for pods in alike.values()
+    ]
+    return by_cause(explained, short_workloads(objects, namespace))
+
+
+def _likeness(pod: Pod) -> tuple[Any, ...]:
+    """Pods for which this is equal have one explanation."""
+    said = [(c.reason, c.message) for c in pod.status.conditions if c.type == "PodScheduled"]
+    labels = sorted(pod.metadata.labels.items())
+    return pod.namespace, str(said), str(labels), msgspec.json.encode(pod.spec)
+
+
+def _several(source: Source, wanted: Sequence[Target], selector: str, namespace: str) -> Explanations:
+    """Explain pods and workloads; of a workload the pending pods, or all if none is pending."""
+    objects = source.objects()
+    pods = [obj for obj in objects if isinstance(obj, Pod)]
+    chosen: dict[str, Pod | None] = {}
+    workloads = []
+    for target in wanted:
+        if target.kind is Pod:
+            chosen[f"{target.namespace or source.namespace('')}/{target.name}"] = None
+            continue
+        target = target._replace(namespace=target.namespace or source.namespace(""))
+        mine = pods_of(target, pods)
+        owner = next((o for o in objects if type(o) is target.kind and _is_named(o, target)), None)
+        if isinstance(owner, Replicated):
+            workloads.append(describe(owner, objects))
+        elif not mine:
+            kind = target.kind.__name__.lower()
+            exit_with(f"{kind} {target.namespace}/{target.name}: not found in {source.where}", NO_SUCH_POD)
+        chosen |= {pod.key: pod for pod in [pod for pod in mine if is_pending(pod)] or mine}
+    if selector:
+        labelled = [pod for pod in matching(pods, selector) if namespace in ("", pod.namespace)]
+        if not labelled:
+            exit_with(f"no pod matches -l {selector} in {source.where}", NO_SUCH_POD)
+        chosen |= {pod.key: pod for pod in labelled}
+    source.warn(pod for pod in chosen.values() if pod is not None)
+    return Explanations(pods=[source.explain(*key.split("/")) for key in chosen], workloads=workloads)
+
+
+def _is_named(obj: KubeObject, target: Target) -> bool:
+    return (obj.namespace, obj.name) == (target.namespace, target.name)
+
+
+def _list_several(found: Explanations) -> Iterator[str]:
+    """Workloads first; then one report for each cause, and a line for each pod that has a node."""
+    for each in found.workloads:
+        yield from list_workload(each)
+        yield ""
+    first: dict[str, Explanation] = {}
+    others: dict[str, list[str]] = {}
+    for explanation in found.pods:
+        if explanation.state in SETTLED:
+            yield explanation.summary
+            continue
+        text = cause(explanation)
+        if text in first:
+            others.setdefault(text, []).append(explanation.pod)
+        else:
+            first[text] = explanation
+    for text, explanation in first.items():
+        yield from report(explanation)
+        same = others.get(text, [])
+        if same:
+            yield ""
+            names = words.listed(same[:3], len(same))
+            yield f"{words.count(len(same), 'more pod')} for the same cause: {names}"
+        yield ""
+
+
+def _show(value: Any, output: str, lines: Callable[[Any], Iterable[str]]) -> None:
+    if output == "text":
+        for line in lines(value):
+            echo_report(line)
+    else:
+        write_data(value, output)
+
+
+# ---- where explanations come from
+
+
+class Source(Protocol):
+    """Objects, and explanations of their pods."""
+
+    where: str
+
+    def namespace(self, given: str) -> str:
+        """Return the namespace that is meant if none is given."""
+        ...
+
+    def objects(self) -> Sequence[KubeObject]: ...
+
+    def explain(self, namespace: str, pod: str) -> Explanation:
+        """Explain a pod; exits if there is none."""
+        ...
+
+    def warn(self, pods: Iterable[Pod]) -> None:
+        """Print what is missing to explain these pods."""
+        ...
+
+
+def open_source(
+    files: Sequence[str],
+    config_file: str | None,
+    plugins: Sequence[str],
+    kubeconfig: str,
+    context: str,
+    endpoint: Endpoint | None,
+) -> Source:
+    """Return the source that the flags name; exits if it is unavailable."""
     if files:
-        explanation = _from_files(files, namespace, pod, config_file, plugins)
-    else:
-        credentials = _credentials(kubeconfig, context, needed=not endpoint)
-        namespace = namespace or (credentials.namespace if credentials else "default")
-        if endpoint:
-            place = Endpoint(endpoint, endpoint_certificate_authority, insecure_skip_tls_verify)
-            explanation = _from_endpoint(place, credentials, namespace, pod)
-        elif credentials is not None:
-            answer = None if config_file or plugins else _from_named_scheduler(credentials, namespace, pod)
-            explanation = answer or _from_cluster(credentials, namespace, pod, config_file, plugins)
-    if output == "json":
-        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(explanation), indent=2) + b"\n")
-    else:
-        _print(explanation)
+        return _Files(files, make_scheduler(config_file, plugins))
+    credentials = _credentials(kubeconfig, context, needed=endpoint is None)
+    computed = None
+    if credentials is not None:
+        computed = _Cluster(credentials, lambda: make_scheduler(config_file, plugins))
+    if endpoint is not None:
+        return _Running(endpoint, credentials, computed)
+    assert credentials is not None
+    assert computed is not None
+    if credentials.scheduler and not config_file and not plugins:
+        return _Running(Endpoint(credentials.scheduler), credentials, computed, fall_back=True)
+    return computed
 
 
-def _names(namespace: str, pod: str) -> tuple[str, str]:
-    """Split NAMESPACE/NAME, and check it against --namespace."""
-    before, slash, after = pod.rpartition("/")
-    if slash and namespace not in ("", before):
-        raise click.UsageError(f'pod "{pod}" is not in namespace "{namespace}"')
-    if "/" in before or not after:
-        raise click.UsageError(f'pod "{pod}": expected NAME or NAMESPACE/NAME')
-    return before or namespace, after
+class _Computed:
+    """Explanations computed here, by a scheduler that has all objects."""
+
+    where: str
+    source: str
+
+    def __init__(self) -> None:
+        self._scheduler: Scheduler | None = None
+        self._pods: dict[str, Pod] = {}
+        self._objects: Sequence[KubeObject] = ()
+
+    def namespace(self, given: str) -> str:
+        return given or "default"
+
+    def objects(self) -> Sequence[KubeObject]:
+        self._load()
+        return self._objects
+
+    def warn(self, pods: Iterable[Pod]) -> None:
+        """Nothing is missing from a cluster."""
+
+    def explain(self, namespace: str, pod: str) -> Explanation:
+        scheduler = self._load()
+        key = self._find(namespace, pod)
+        target = self._pods.get(key)
+        if target is None:
+            _no_such_pod(key, self.where, self._pods)
+        self.warn([target])
+        if not target.spec.node_name:
+            return explain_objects(scheduler, target, self.source)
+        scheduler.delete(target)
+        try:
+            return explain_objects(scheduler, target, self.source)
+        finally:
+            scheduler.apply(target)
+
+    def _find(self, namespace: str, pod: str) -> str:
+        return f"{self.namespace(namespace)}/{pod}"
+
+    def _load(self) -> Scheduler:
+        if self._scheduler is None:
+            scheduler, self._objects, problems = self._read()
+            known = [obj for obj in self._objects if not isinstance(obj, _NOT_SCHEDULERS)]
+            for problem in problems + apply_all(scheduler, known):
+                echo(problem, err=True)
+            self._pods = {obj.key: obj for obj in self._objects if isinstance(obj, Pod)}
+            self._scheduler = scheduler
+        return self._scheduler
+
+    def _read(self) -> tuple[Scheduler, Sequence[KubeObject], list[str]]:
+        raise NotImplementedError
 
 
-def _print(explanation: Explanation) -> None:
-    """Print the report; headings are bold on a terminal (click strips styles elsewhere)."""
-    for line in report(explanation):
-        heading = bool(line) and not line.startswith(" ")
-        echo(line, bold=heading)
-
-
-# ---- computed here
-
-
-def _from_files(
-    files: Iterable[str], namespace: str, pod: str, config_file: str | None, plugins: Iterable[str]
-) -> Explanation:
-    objects, problems = read_manifests(files)
-    scheduler = make_scheduler(config_file, plugins)
+class _Files(_Computed):
     source = "computed from manifests, for this pod alone"
-    where = ", ".join("standard input" if file == "-" else file for file in files)
-    return _compute(scheduler, objects, problems, namespace, pod, source, where)
+
+    def __init__(self, files: Sequence[str], scheduler: Scheduler) -> None:
+        super().__init__()
+        self._files = files
+        self._made = scheduler
+        self._warned: set[str] = set()
+        self.where = ", ".join("standard input" if file == "-" else file for file in files)
+
+    def warn(self, pods: Iterable[Pod]) -> None:
+        for warning in missing_from_dump(self.objects(), pods):
+            if warning not in self._warned:
+                self._warned.add(warning)
+                echo(warning, err=True)
+
+    def _find(self, namespace: str, pod: str) -> str:
+        namesakes = [key for key in self._pods if key.endswith(f"/{pod}")] if not namespace else []
+        return namesakes[0] if len(namesakes) == 1 else f"{self.namespace(namespace)}/{pod}"
+
+    def _read(self) -> tuple[Scheduler, Sequence[KubeObject], list[str]]:
+        return self._made, *read_manifests(self._files, kinds_of_plugins(self._made))
 
 
-def _from_cluster(
-    credentials: Credentials, namespace: str, pod: str, config_file: str | None, plugins: Iterable[str]
-) -> Explanation:
-    scheduler = make_scheduler(config_file, plugins)
-    try:
-        objects, problems = asyncio.run(list_cluster(credentials))
-    except (ClusterError, CredentialsError) as exc:
-        exit_with(str(exc), UNREACHABLE)
-    source = f"computed from the cluster at {credentials.server}; past attempts are unknown"
-    where = f"the cluster at {credentials.server} (pods that have not terminated)"
-    return _compute(scheduler, objects, problems, namespace, pod, source, where)
+class _Cluster(_Computed):
+    def __init__(self, credentials: Credentials, make: Callable[[], Scheduler]) -> None:
+        super().__init__()
+        self._credentials = credentials
+        self._make = make
+        self.source = f"computed from the cluster at {credentials.server}; past attempts are unknown"
+        self.where = f"the cluster at {credentials.server}"
+
+    def namespace(self, given: str) -> str:
+        return given or self._credentials.namespace
+
+    def explain(self, namespace: str, pod: str) -> Explanation:
+        self._load()
+        key = self._find(namespace, pod)
+        if key not in self._pods:
+            terminated = self.get(*key.split("/"))
+            if terminated is not None:
+                self._pods[key] = terminated
+        return super().explain(namespace, pod)
+
+    def get(self, namespace: str, pod: str) -> Pod | None:
+        """Return a pod as it is now; lists leave out pods that have terminated."""
+        try:
+            return asyncio.run(get_pod(self._credentials, namespace, pod))
+        except (ClusterError, CredentialsError) as exc:
+            exit_with(str(exc), UNREACHABLE)
+
+    def _read(self) -> tuple[Scheduler, Sequence[KubeObject], list[str]]:
+        scheduler = self._make()
+        try:
+            also = (*MORE_KINDS, *kinds_of_plugins(scheduler))
+            return scheduler, *asyncio.run(list_cluster(self._credentials, also))
+        except (ClusterError, CredentialsError) as exc:
+            exit_with(str(exc), UNREACHABLE)
 
 
-def _compute(
-    scheduler: Scheduler,
-    objects: Sequence[KubeObject],
-    problems: list[str],
-    namespace: str,
-    pod: str,
-    source: str,
-    where: str,
-) -> Explanation:
-    pods = {obj.key: obj for obj in objects if isinstance(obj, Pod)}
-    if not namespace:
-        namesakes = [key for key in pods if key.endswith(f"/{pod}")]
-        namespace = namesakes[0].partition("/")[0] if len(namesakes) == 1 else "default"
-    target = pods.get(f"{namespace}/{pod}")
-    others = [obj for obj in objects if obj is not target or not target.spec.node_name]
-    for problem in problems + apply_all(scheduler, others):
-        echo(problem, err=True)
-    if target is None:
-        _no_such_pod(f"{namespace}/{pod}", where, pods)
-    return explain_objects(scheduler, target, source)
+class _Running:
+    """A running scheduler answers; with `fall_back`, what it cannot explain is computed here."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        credentials: Credentials | None,
+        computed: _Cluster | None,
+        *,
+        fall_back: bool = False,
+    ) -> None:
+        self._endpoint = endpoint
+        self._credentials = credentials
+        self._computed = computed
+        self._fall_back = fall_back
+        self.where = f"the queue, the cache and the recent decisions of the scheduler at {endpoint.url}"
+        if fall_back and computed is not None:
+            self.where = computed.where
+
+    def namespace(self, given: str) -> str:
+        return given or (self._credentials.namespace if self._credentials else "default")
+
+    def objects(self) -> Sequence[KubeObject]:
+        if self._computed is None:
+            raise click.UsageError("workloads, -l and -A need a kubeconfig")
+        return self._computed.objects()
+
+    def warn(self, pods: Iterable[Pod]) -> None:
+        """Nothing is missing from a running scheduler."""
+
+    def explain(self, namespace: str, pod: str) -> Explanation:
+        namespace = self.namespace(namespace)
+        try:
+            return self._with_phase(ask_endpoint(self._endpoint, self._credentials, namespace, pod))
+        except UnknownPodError as exc:
+            # It drops deleted pods and does not watch terminated ones.
+            if not self._fall_back or self._computed is None:
+                _no_such_pod(f"{namespace}/{pod}", self.where, exc.existing)
+        except (RefusedError, CredentialsError) as exc:
+            if not self._fall_back or self._computed is None:
+                exit_with(str(exc), UNREACHABLE)
+            echo(f"warning: ignoring the scheduler named in the kubeconfig: {exc}", err=True)
+        return self._computed.explain(namespace, pod)
+
+    def _with_phase(self, found: Explanation) -> Explanation:
+        """Distinguish a pod that has terminated from a deleted one: the scheduler watches neither."""
+        if found.state == "gone" and self._computed is not None:
+            pod = self._computed.get(*found.pod.split("/"))
+            if pod is not None and pod.finished:
+                found.state, found.phase, found.node = "finished", pod.status.phase, pod.spec.node_name
+                found.summary = summarized(found)
+        return found
 
 
 def _no_such_pod(key: str, where: str, existing: Iterable[str] = ()) -> NoReturn:
@@ -186,34 +465,6 @@ def _no_such_pod(key: str, where: str, existing: Iterable[str] = ()) -> NoReturn
     if near:
         message += f"\nhint: did you mean {' or '.join(near[:MAX_HINTS])}?"
     exit_with(message, NO_SUCH_POD)
-
-
-# ---- answered by a running scheduler
-
-
-def _from_endpoint(
-    endpoint: Endpoint, credentials: Credentials | None, namespace: str, pod: str
-) -> Explanation:
-    try:
-        return ask_endpoint(endpoint, credentials, namespace, pod)
-    except UnknownPodError as exc:
-        where = f"the queue, the cache and the recent decisions of the scheduler at {endpoint.url}"
-        _no_such_pod(f"{namespace}/{pod}", where, exc.existing)
-    except (RefusedError, CredentialsError) as exc:
-        exit_with(str(exc), UNREACHABLE)
-
-
-def _from_named_scheduler(credentials: Credentials, namespace: str, pod: str) -> Explanation | None:
-    """Return the explanation of the scheduler that the kubeconfig names, or None if it has none."""
-    if not credentials.scheduler:
-        return None
-    try:
-        return ask_endpoint(Endpoint(credentials.scheduler), credentials, namespace, pod)
-    except UnknownPodError:  # it drops deleted pods and does not watch terminated ones
-        return None
-    except (RefusedError, CredentialsError) as exc:
-        echo(f"warning: ignoring the scheduler named in the kubeconfig: {exc}", err=True)
-        return None
 
 
 def _credentials(kubeconfig: str, context: str, needed: bool) -> Credentials | None:

@@ -10,12 +10,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import click
+import msgspec
 
-from mooring.api.complaints import key_of
-from mooring.api.decode import Problem, load_trees, read_trees
+from mooring.api.complaints import key_of, malformed
+from mooring.api.decode import Problem, load_trees, read_trees, strip_nulls, with_namespace
+from mooring.api.defaults import identified
 from mooring.api.errors import ObjectError
+from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject
-from mooring.api.objects import Pod
+from mooring.api.objects import Node, Pod
+from mooring.api.storage import PersistentVolumeClaim
 from mooring.cli.errors import describe, exit_with
 from mooring.cli.flags import option
 from mooring.cli.output import echo
@@ -74,10 +78,12 @@ def _text(data: bytes, source: str) -> str:
         raise click.UsageError(f"{source}: byte {error.start}: not UTF-8") from None
 
 
-def read_manifests(files: Iterable[str]) -> tuple[list[KubeObject], list[str]]:
+def read_manifests(
+    files: Iterable[str], custom: Iterable[ApiResource[Any]] = ()
+) -> tuple[list[KubeObject], list[str]]:
     """Return the objects in the files, with the pods that controllers would create for them, and the problems
-    of those that cannot be used."""
-    trees = list(read_trees(read_sources(files)))
+    of those that cannot be used. `custom` are kinds that plugins watch."""
+    trees, objects, failures = _custom_objects(read_trees(read_sources(files)), custom)
     manifests = load_trees(trees)
     made, problems = _pods_of_workloads(trees, manifests.objects)
     if made:
@@ -88,7 +94,51 @@ def read_manifests(files: Iterable[str]) -> tuple[list[KubeObject], list[str]]:
         if (ignored.source, ignored.kind, ignored.key) not in workloads:
             echo(f"ignored: {ignored}", err=True)
     origins = {origin for _, origin in made}
-    return manifests.objects, [f"skipped: {problem}" for problem in _once(problems, origins)]
+    problems = [*failures, *problems]
+    return [*objects, *manifests.objects], [f"skipped: {problem}" for problem in _once(problems, origins)]
+
+
+def _custom_objects(
+    trees: Iterable[tuple[Any, str]], custom: Iterable[ApiResource[Any]]
+) -> tuple[list[tuple[Any, str]], list[KubeObject], list[Problem]]:
+    """Take the objects of custom kinds from the trees; return the others, these, and what is wrong."""
+    kinds = {(each.group, each.kind): each for each in custom}
+    others: list[tuple[Any, str]] = []
+    objects: list[KubeObject] = []
+    problems: list[Problem] = []
+    for tree, source in trees:
+        group = str(tree.get("apiVersion", "")).rpartition("/")[0] if isinstance(tree, dict) else ""
+        resource = kinds.get((group, str(tree.get("kind")))) if isinstance(tree, dict) else None
+        if resource is None:
+            others.append((tree, source))
+            continue
+        placed = strip_nulls(with_namespace(tree) if resource.namespaced else tree)
+        try:
+            decoded: KubeObject = msgspec.convert(placed, resource.model)
+            objects.append(identified(decoded, namespaced=resource.namespaced))
+        except msgspec.ValidationError as error:
+            problems.append(Problem(source, malformed(resource.kind, placed, str(error))))
+    return others, objects, problems
+
+
+def missing_from_dump(objects: Iterable[KubeObject], pods: Iterable[Pod]) -> list[str]:
+    """Return a warning for each kind that a dump lacks although these pods need it, with the command."""
+    kinds = {type(obj) for obj in objects}
+    warnings = []
+    if Node not in kinds:
+        warnings.append(
+            "warning: the manifests contain no Node\nhint: add the output of `kubectl get nodes -o yaml`"
+        )
+    if PersistentVolumeClaim not in kinds and any(_claims(pod) for pod in pods):
+        warnings.append(
+            "warning: the manifests contain no PersistentVolumeClaim, and the pod uses one\n"
+            "hint: add the output of `kubectl get pvc,pv,storageclass -A -o yaml`"
+        )
+    return warnings
+
+
+def _claims(pod: Pod) -> bool:
+    return any(volume.persistent_volume_claim is not None for volume in pod.spec.volumes)
 
 
 def _once(problems: Iterable[Problem], origins: Container[str]) -> Iterator[Problem]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import ssl
+from collections.abc import Iterable
 from typing import NamedTuple, TypeVar
 from urllib.parse import quote, urlsplit
 
@@ -13,6 +14,7 @@ import msgspec
 from mooring import __version__
 from mooring.api.kinds import NODES, PODS, WATCHED, ApiResource
 from mooring.api.meta import KubeObject
+from mooring.api.objects import Pod
 from mooring.client.api_errors import ApiError
 from mooring.client.api_server import ApiServer
 from mooring.client.credentials import Credentials
@@ -33,19 +35,35 @@ USER_AGENT = f"mooring/{__version__}"
 # ---- the cluster's objects
 
 
-async def list_cluster(credentials: Credentials) -> tuple[list[KubeObject], list[str]]:
-    """Return all objects that a scheduler reads, and a message for each that is unavailable.
+async def list_cluster(
+    credentials: Credentials, also: Iterable[ApiResource[KubeObject]] = ()
+) -> tuple[list[KubeObject], list[str]]:
+    """Return all objects that a scheduler reads and those of other kinds, and a message for each that is
+    unavailable.
 
     Nodes and pods are required; other kinds that the user is not allowed to list are skipped. Raises
     ClusterError and CredentialsError.
     """
     server = ApiServer(credentials, qps=1000, burst=1000, user_agent=USER_AGENT)
     try:
-        pages = await asyncio.gather(*(_list(server, resource) for resource in WATCHED))
+        pages = await asyncio.gather(*(_list(server, each) for each in (*WATCHED, *also)))
     finally:
         await server.close()
     objects = [obj for each, _ in pages for obj in each]
     return objects, [problem for _, each in pages for problem in each]
+
+
+async def get_pod(credentials: Credentials, namespace: str, name: str) -> Pod | None:
+    """Return a pod, also one that has terminated; None if there is none. Raises ClusterError."""
+    server = ApiServer(credentials, qps=1000, burst=1000, user_agent=USER_AGENT)
+    try:
+        return await server.get(PODS, name, namespace)
+    except ApiError as exc:
+        if exc.not_found:
+            return None
+        raise
+    finally:
+        await server.close()
 
 
 async def _list(server: ApiServer, resource: ApiResource[KubeObject]) -> tuple[list[KubeObject], list[str]]:

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable
 
 import click
-import msgspec
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -15,15 +14,25 @@ from rich.table import Table
 from mooring.api.objects import Node, Pod
 from mooring.api.printable import printable
 from mooring.cli.flags import option
-from mooring.cli.manifests import apply_all, filename_option, make_scheduler, read_manifests
-from mooring.cli.output import echo
+from mooring.cli.manifests import (
+    apply_all,
+    filename_option,
+    make_scheduler,
+    missing_from_dump,
+    read_manifests,
+)
+from mooring.cli.output import echo, write_data
 from mooring.cli.plugins import plugin_option
+from mooring.core.intake import kinds_of_plugins
 from mooring.core.memory import MemoryCluster
 from mooring.core.scheduler import Scheduler
+from mooring.explain import words
 from mooring.explain.explain import decisions
 from mooring.explain.outcomes import EVICTED, PENDING, SCHEDULED, Attempts, Outcome
 from mooring.explain.report import remedies
 from mooring.explain.text import story
+
+SOME_PENDING = 3
 
 
 @click.command()
@@ -40,7 +49,8 @@ from mooring.explain.text import story
     metavar="N",
     help="Seed for choosing among nodes of equal score (default 0)",
 )
-@option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="Output format")
+@option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", help="Output format")
+@option("--fail-on-pending", is_flag=True, help="Exit with code 3 if a pod stays pending")
 def schedule(
     files: tuple[str, ...],
     config_file: str | None,
@@ -48,6 +58,7 @@ def schedule(
     explain: tuple[str, ...],
     seed: int,
     output: str,
+    fail_on_pending: bool,
 ) -> None:
     """Schedule manifests of nodes and pods in memory, and show where each pod goes and why.
 
@@ -58,26 +69,35 @@ def schedule(
     \b
     Exit codes:
       0  all objects were valid
-      1  some objects were skipped because they are invalid
+      1  some objects were skipped because they are invalid, or --explain names no pod
       2  invalid usage, configuration, plugin or file
+      3  some pods are pending, with --fail-on-pending
     """
-    objects, problems = read_manifests(files)
     cluster = MemoryCluster(make_scheduler(config_file, plugins, seed=seed, record=True))
+    objects, problems = read_manifests(files, kinds_of_plugins(cluster.scheduler))
     problems += apply_all(cluster, objects)
     for problem in problems:
         echo(problem, err=True)
+    for warning in missing_from_dump(objects, [obj for obj in objects if isinstance(obj, Pod)]):
+        echo(warning, err=True)
     attempts = Attempts()
     cluster.run(attempts.add)
     pods = [obj for obj in objects if isinstance(obj, Pod)]
     untried = {pod.key: _untried(cluster, pod) for pod in pods}
     outcomes = attempts.outcomes(pods, cluster.pods, untried)
-    if output == "json":
-        result = {"outcomes": outcomes, "decisions": attempts.all()}
-        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(result), indent=2) + b"\n")
+    unknown = [name for name in explain if not any(name in (pod.key, pod.name) for pod in pods)]
+    if output == "table":
+        running = sum(bool(pod.spec.node_name) and pod.active and pod.uid in cluster.pods for pod in pods)
+        _print_table(outcomes, sum(isinstance(obj, Node) for obj in objects), running)
+        _print_stories(cluster.scheduler, attempts, [name for name in explain if name not in unknown])
     else:
-        _print_table(outcomes, sum(isinstance(obj, Node) for obj in objects))
-        _print_stories(cluster.scheduler, attempts, explain)
-    sys.exit(1 if problems else 0)
+        write_data({"outcomes": outcomes, "decisions": attempts.all()}, output)
+    for name in unknown:
+        echo(f"--explain {name}: no such pod in the manifests", err=True)
+    if problems or unknown:
+        sys.exit(1)
+    if fail_on_pending and any(outcome.state == PENDING for outcome in outcomes):
+        sys.exit(SOME_PENDING)
 
 
 def _untried(cluster: MemoryCluster, pod: Pod) -> str:
@@ -91,7 +111,7 @@ def _untried(cluster: MemoryCluster, pod: Pod) -> str:
     return "not attempted"
 
 
-def _print_table(outcomes: list[Outcome], nodes: int) -> None:
+def _print_table(outcomes: list[Outcome], nodes: int, running: int) -> None:
     rows = [(printable(o.pod), o.node or f"<{o.state}>", printable(o.why)) for o in outcomes]
     console = Console()
     if console.is_terminal:
@@ -108,7 +128,9 @@ def _print_table(outcomes: list[Outcome], nodes: int) -> None:
     counts = Counter(outcome.state for outcome in outcomes)
     tried = counts[SCHEDULED] + counts[PENDING]
     evicted = f", {counts[EVICTED]} evicted" if counts[EVICTED] else ""
-    echo(f"\n{counts[SCHEDULED]} of {tried} pods scheduled on {nodes} nodes{evicted}")
+    already = f", {running} already had a node" if running else ""
+    total = f"{words.count(tried, 'pod')} scheduled on {words.count(nodes, 'node')}"
+    echo(f"\n{counts[SCHEDULED]} of {total}{evicted}{already}")
 
 
 def _print_stories(scheduler: Scheduler, attempts: Attempts, explain: Iterable[str]) -> None:

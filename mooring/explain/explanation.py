@@ -125,6 +125,42 @@ class Explanation(_Part):
     attempts: list[PastAttempt] = []  # oldest first
 
 
+class Workload(_Part):
+    """A workload, and why it lacks pods, where their creation was rejected."""
+
+    workload: str  # "deployment/web"
+    namespace: str
+    desired: int
+    pods: int
+    pending: int = 0
+    reason: str = ""  # FailedCreate
+    message: str = ""
+    last: str = ""
+
+
+class Explanations(_Part):
+    """Several pods and workloads."""
+
+    pods: list[Explanation]
+    workloads: list[Workload] = []
+
+
+class Cause(_Part):
+    """Pods that are pending for one cause."""
+
+    text: str
+    pods: list[str]
+    changes: list[Change] = []  # that would make the first of them fit
+
+
+class Causes(_Part):
+    """All pending pods, those of the most frequent cause first."""
+
+    pending: int
+    causes: list[Cause]
+    workloads: list[Workload] = []  # that lack pods
+
+
 class Outline(_Part):
     """One pod in the list of recent decisions."""
 

@@ -74,12 +74,12 @@ def _pending(explanation: Explanation) -> str:
     if now is None:
         profiles = words.joined(explanation.profiles, "and")
         return f'is pending: no profile here has its schedulerName "{explanation.profile}", only {profiles}'
-    failure = _failure(explanation)
-    if failure:
-        return f"is pending: {failure}"
+    failed = failure(explanation)
+    if failed:
+        return f"is pending: {failed}"
     text = f"is pending: {_fitting(now)}"
     if now.feasible:
-        still = _still(explanation)
+        still = still_pending(explanation)
         return f"{text}; {still}" if still else text
     if now.preemption is not None and now.preemption.helps:
         victims = words.listed(now.preemption.victims[:2], len(now.preemption.victims))
@@ -105,7 +105,7 @@ def _fitting(now: Now) -> str:
     return f"{now.feasible} of {words.count(now.nodes, 'node')} would take it now{best}"
 
 
-def _failure(explanation: Explanation) -> str:
+def failure(explanation: Explanation) -> str:
     """What failed in the last attempt after a node was chosen, or instead of a choice."""
     if not explanation.attempts:
         reason, _, message = explanation.condition.partition(": ")
@@ -127,7 +127,7 @@ def _cause(decision: Decision) -> str:
     return message.removesuffix(".")
 
 
-def _still(explanation: Explanation) -> str:
+def still_pending(explanation: Explanation) -> str:
     """Why a pod is pending although it would fit."""
     held = explanation.waiting
     if held is not None and held.queue:

@@ -20,8 +20,14 @@ import pytest
 import yaml
 
 from mooring.api.decode import from_dict
+from mooring.api.events import Event
+from mooring.api.meta import ObjectMeta, ObjectReference
+from mooring.api.workloads import ReplicaSet, ReplicaSetSpec
+from mooring.cli.output import wrap
+from mooring.cli.targets import describe, short_workloads
 from mooring.core.memory import MemoryCluster
 from mooring.core.scheduler import Scheduler
+from mooring.explain.causes import list_workload
 from mooring.explain.explain import decisions, recent
 from mooring.explain.log import DecisionLog
 from tests.cli.test_schedule import QUICKSTART, manifests, mooring, node, pod
@@ -151,7 +157,7 @@ def test_a_configuration_and_plugins_count(tmp_path: Path) -> None:
         (["p", "-f", "-", "--config", "missing.yaml"], "missing.yaml: No such file or directory"),
         (["p", "-f", "-", "--endpoint", "https://x"], "-f and --endpoint are mutually exclusive"),
         (["a/p", "-n", "b", "-f", "-"], 'pod "a/p" is not in namespace "b"'),
-        (["a/b/c", "-f", "-"], 'pod "a/b/c": expected NAME or NAMESPACE/NAME'),
+        (["a/b/c", "-f", "-"], '"a/b/c": expected NAME, NAMESPACE/NAME or KIND/NAME'),
         (["p", "--kubeconfig", "missing"], "missing: kubeconfig: cannot be read"),
     ],
 )
@@ -194,6 +200,8 @@ def listing(objects: list[dict[str, Any]], *, forbidden: tuple[str, ...] = ()) -
             message = f'{plural} is forbidden: User "me" cannot list resource "{plural}"'
             return 403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": message}
         found = [each for each in objects if plurals[each["kind"]] == plural]
+        if not url.query:  # one object, of which there is none that the lists leave out
+            return 404, {"kind": "Status", "reason": "NotFound", "code": 404}
         start = int(dict(part.split("=") for part in url.query.split("&")).get("continue", 0))
         more = {"continue": str(start + 2)} if start + 2 < len(found) else {}
         return 200, {"metadata": {"resourceVersion": "7", **more}, "items": found[start : start + 2]}
@@ -363,3 +371,109 @@ def test_an_endpoint_that_is_not_there_or_no_url(tmp_path: Path) -> None:
         assert result.returncode == 3, endpoint
         assert endpoint in result.stderr
         assert "Traceback" not in result.stderr
+
+
+# ---- several pods, workloads, causes
+
+
+def deployment(name: str, replicas: int, **spec: Any) -> dict[str, Any]:
+    template = {
+        "metadata": {"labels": {"app": name}},
+        "spec": {"containers": [{"name": "main", "image": "x"}], **spec},
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template},
+    }
+
+
+SEVERAL = manifests(
+    node("a"),
+    deployment("web", 3, nodeSelector={"disk": "ssd"}),
+    pod("big", cpu="9"),
+    pod("other", schedulerName="mine"),
+    pod("small"),
+)
+
+
+def test_a_workload_is_explained_once_for_its_pods() -> None:
+    result = mooring("explain", "deploy/web", "-f", "-", stdin=SEVERAL)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("$ kubectl label node a disk=ssd") == 1
+    assert "2 more pods for the same cause: default/web-" in result.stdout
+    assert mooring("explain", "deploy/wep", "-f", "-", stdin=SEVERAL).returncode == 1
+
+
+def test_several_pods_as_yaml() -> None:
+    result = mooring("explain", "big", "pod/small", "-l", "app=web", "-o", "yaml", "-f", "-", stdin=SEVERAL)
+    found = yaml.safe_load(result.stdout)
+    assert [each["state"] for each in found["pods"]] == ["pending"] * 5
+    assert mooring("explain", "-l", "app=none", "-f", "-", stdin=SEVERAL).returncode == 1
+    assert mooring("explain", "-f", "-", stdin=SEVERAL).returncode == 2
+
+
+def test_pending_pods_by_cause_the_largest_first() -> None:
+    result = mooring("pending", "-f", "-", stdin=SEVERAL)
+    assert result.returncode == 0, result.stderr
+    groups = [line for line in result.stdout.splitlines() if line and not line.startswith(" ")]
+    assert groups[0] == "6 pods are pending, for 4 causes"
+    assert groups[1].startswith("3 pods: 0/1 nodes are available: 1 node(s) didn't match Pod's node affinity")
+    assert any("would fit now" in group for group in groups)
+    assert mooring("explain", "-A", "-f", "-", stdin=SEVERAL).stdout == result.stdout
+    found = json.loads(mooring("pending", "-o", "json", "-f", "-", stdin=SEVERAL).stdout)
+    assert (found["pending"], len(found["causes"][0]["pods"])) == (6, 3)
+
+
+def test_a_dump_that_lacks_a_kind_says_which_command_is_missing() -> None:
+    result = mooring("explain", "p", "-f", "-", stdin=manifests(pod("p")))
+    assert "hint: add the output of `kubectl get nodes -o yaml`" in result.stderr
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+    result = mooring("explain", "p", "-f", "-", stdin=manifests(node("a"), pod("p", volumes=volumes)))
+    assert "hint: add the output of `kubectl get pvc,pv,storageclass -A -o yaml`" in result.stderr
+
+
+def test_custom_resources_that_a_plugin_watches_are_read(tmp_path: Path) -> None:
+    (tmp_path / "teams.py").write_text(
+        "from mooring.framework import ApiResource, KubeObject, Plugin, unschedulable\n"
+        "class Team(KubeObject):\n"
+        "    spec: dict[str, str] = {}\n"
+        "TEAMS = ApiResource('example.com', 'v1', 'teams', True, Team)\n"
+        "class Teams(Plugin):\n"
+        "    name = 'Teams'\n"
+        "    watches = (TEAMS,)\n"
+        "    def filter(self, state, pod, node):\n"
+        "        teams = self.handle.listers.list(Team)\n"
+        "        if not any(team.spec.get('node') == node.name for team in teams):\n"
+        "            return unschedulable('no team has this node')\n"
+    )
+    team = {"apiVersion": "example.com/v1", "kind": "Team", "metadata": {"name": "t"}, "spec": {"node": "b"}}
+    objects = manifests(node("a"), node("b"), pod("p"), team)
+    options = ("--plugin", "teams:Teams", "-f", "-")
+    result = mooring("explain", "p", *options, cwd=tmp_path, stdin=objects)
+    assert "1 of 2 nodes would take it now, b best" in result.stdout, result.stderr
+    assert result.stderr == ""
+    assert "default/p  b " in mooring("schedule", *options, cwd=tmp_path, stdin=objects).stdout
+
+
+def test_a_workload_short_of_pods_says_why() -> None:
+    owner = ReplicaSet(metadata=ObjectMeta(name="web", namespace="default"), spec=ReplicaSetSpec(replicas=3))
+    regarding = ObjectReference(kind="ReplicaSet", namespace="default", name="web")
+    event = Event(reason="FailedCreate", regarding=regarding, note="exceeded quota: q")
+    found = describe(owner, [owner, event])
+    assert (found.desired, found.pods, found.message) == (3, 0, "exceeded quota: q")
+    assert next(list_workload(found)) == (
+        "replicaset/web in default has 0 of 3 pods: the others could not be created"
+    )
+    assert short_workloads([owner, event], "") == [found]
+
+
+def test_lines_wrap_between_words_and_commands_do_not() -> None:
+    lines = wrap("  2 nodes  " + "label node a " * 9, 60)
+    assert len(lines) == 3
+    assert all(len(line) <= 60 for line in lines)
+    assert [line[:11] for line in lines] == ["  2 nodes  ", " " * 11, " " * 11]
+    assert "".join(line.strip() for line in lines).count("label") == 9
+    command = "     $ kubectl " + "x " * 50
+    assert wrap(command, 60) == [command]

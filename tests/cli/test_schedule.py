@@ -54,7 +54,7 @@ def test_the_quickstart() -> None:
     assert rows["default/db-1"][0] == "<pending>"
     assert "1 node(s) didn't match pod anti-affinity rules" in rows["default/db-1"][1]
     assert "ahead of" in rows["default/web-1"][1]
-    assert lines[-1] == "7 of 8 pods scheduled on 4 nodes, 1 evicted"
+    assert lines[-1] == "7 of 8 pods scheduled on 4 nodes, 1 evicted, 1 already had a node"
 
 
 def test_explain_tells_scores_and_refusals() -> None:
@@ -62,7 +62,8 @@ def test_explain_tells_scores_and_refusals() -> None:
     assert "default/web-2 (default-scheduler): scheduled to" in result.stdout
     assert "TaintToleration: node(s) had untolerated taint(s)" in result.stdout
     assert "PodTopologySpread" in result.stdout
-    assert "pod nobody: no scheduling attempt" in result.stderr
+    assert "--explain nobody: no such pod in the manifests" in result.stderr
+    assert result.returncode == 1
 
 
 def test_json_has_outcomes_and_whole_decisions() -> None:
@@ -90,7 +91,7 @@ def test_a_malformed_object_is_named_and_the_others_are_scheduled() -> None:
     assert "Pod default/odd: spec.affinity.nodeAffinity" in result.stderr
     assert '"Near"' in result.stderr
     assert "default/fine  a" in result.stdout
-    assert "1 of 1 pods scheduled on 1 nodes" in result.stdout
+    assert "1 of 1 pod scheduled on 1 node" in result.stdout
 
 
 def test_a_configuration_picks_the_plugins(tmp_path: Path) -> None:
@@ -236,3 +237,14 @@ def test_a_manifest_that_is_not_utf_8_is_an_error(tmp_path: Path) -> None:
     result = mooring("schedule", "-f", str(tmp_path / "bad.yaml"))
     assert result.returncode == 2
     assert f"{tmp_path / 'bad.yaml'}: byte 6: not UTF-8" in result.stderr
+
+
+def test_pending_pods_fail_a_run_on_request() -> None:
+    objects = manifests(node("a"), pod("big", cpu="9"))
+    assert mooring("schedule", "-f", "-", stdin=objects).returncode == 0
+    assert mooring("schedule", "-f", "-", "--fail-on-pending", stdin=objects).returncode == 3
+    fine = mooring(
+        "schedule", "-f", "-", "--fail-on-pending", "-o", "yaml", stdin=manifests(node("a"), pod("p"))
+    )
+    assert fine.returncode == 0
+    assert fine.stdout.startswith("outcomes:\n- pod: default/p\n  state: scheduled\n")
