@@ -13,6 +13,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from mooring.cli.simulate_capture import import_command, record
 from mooring.cli.simulate_perf import perf
 from mooring.config import ConfigError
 from mooring.framework.registration import RegistrationError
@@ -178,7 +179,8 @@ def compare(first: str, second: str, file: str | None, tolerance: float, output:
         sys.exit(FAILED)
 
 
-simulate.add_command(perf)
+for command in (perf, import_command, record):
+    simulate.add_command(command)
 
 
 # ---- reading

@@ -14,12 +14,13 @@ import msgspec
 
 import mooring
 from mooring.api.meta import KubeObject
-from mooring.api.objects import Node
+from mooring.api.objects import Node, Pod
 from mooring.config.findings import ConfigError, Report, did_you_mean
 from mooring.config.findings import Path as Where
 from mooring.framework.registration import RegistrationError
 from mooring.runtime.runners import PluginError
 from mooring.simulate.arrivals import Arrivals, merge
+from mooring.simulate.capture.replaying import Replay, SnapshotObjects
 from mooring.simulate.policies import TIES, Policy, check_unique
 from mooring.simulate.probes import Probe, find_probe
 from mooring.simulate.scenario import DEPTHS, ClusterEntry, ExpectSpec, Scenario, WorkloadEntry
@@ -103,14 +104,14 @@ def compile_plan(scenario: Scenario) -> Plan:
     _one_of(report, ("spec", "depth"), spec.depth, DEPTHS)
     _one_of(report, ("spec", "unschedulable"), spec.unschedulable, ("retry", "reject"))
     _one_of(report, ("spec", "ties"), spec.ties, TIES)
-    objects = []
+    objects: list[ObjectSource] = []
     for i, entry in enumerate(spec.cluster):
         where: Where = ("spec", "cluster", i)
-        if _exactly_one(report, where, entry, ("trace", "manifests", "generate")):
+        if _exactly_one(report, where, entry, ("trace", "manifests", "generate", "snapshot", "recording")):
             source = check.get(_inside(where, entry), lambda entry=entry: _objects(entry, folder))  # type: ignore[misc]
             if source is not None:
                 objects.append(source)
-    workload = []
+    workload: list[ArrivalSource] = []
     for i, item in enumerate(spec.workload):
         where = ("spec", "workload", i)
         if _exactly_one(report, where, item, ("trace", "generate", "manifests")):
@@ -128,6 +129,9 @@ def compile_plan(scenario: Scenario) -> Plan:
             event = check.get(where, lambda change=change: compile_event(change, folder))  # type: ignore[misc]
             if event is not None:
                 events.append(event)
+    for replay in (source for source in objects if isinstance(source, Replay)):
+        workload.append(replay)
+        events += replay.events
     policies = _policies(scenario, check)
     rate = spec.scheduler_rate
     plan = Plan(
@@ -164,6 +168,10 @@ def _objects(entry: ClusterEntry, folder: Path) -> ObjectSource:
         return TraceNodes(entry.trace, folder)
     if entry.generate is not None:
         return GeneratedNodes(entry.generate, folder)
+    if entry.snapshot is not None:
+        return SnapshotObjects(folder / entry.snapshot)
+    if entry.recording is not None:
+        return Replay(folder / entry.recording.path, entry.recording.speed)
     return Manifests(folder / str(entry.manifests))
 
 
@@ -203,7 +211,7 @@ def _check_inputs(plan: Plan, report: Report) -> None:
     objects, arrivals = inputs
     if not any(isinstance(obj, Node) for obj in objects):
         report.add(("spec", "cluster"), "no nodes", "add an entry such as generate: {template: node.yaml}")
-    if not len(arrivals) and not plan.events:
+    if not len(arrivals) and not plan.events and not any(isinstance(obj, Pod) for obj in objects):
         report.add(
             ("spec", "workload"), "no pods arrive", "add an entry such as generate: {template: pod.yaml}"
         )
@@ -244,7 +252,7 @@ def _exactly_one(report: Report, path: Where, entry: Any, fields: Sequence[str])
 
 def _inside(path: Where, entry: Any) -> Where:
     """Where the part of an entry is that is set."""
-    for field in ("trace", "generate", "manifests"):
+    for field in ("trace", "generate", "manifests", "snapshot", "recording"):
         if getattr(entry, field, None) is not None:
             return (*path, field)
     return path

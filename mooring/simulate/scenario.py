@@ -48,9 +48,18 @@ class GenerateSpec(Spec):
     name: str = ""
 
 
+class RecordingSpec(Spec):
+    """A file of `mooring simulate record`: what was there, arrived and changed."""
+
+    path: str
+    speed: float = 1.0
+
+
 class ClusterEntry(Spec):
     """One source of objects that are there at the beginning; exactly one field is set."""
 
+    snapshot: str | None = None
+    recording: RecordingSpec | None = None
     trace: TraceSpec | None = None
     manifests: str | None = None
     generate: GenerateSpec | None = None

@@ -1,0 +1,1 @@
+"""Snapshots and recordings of real clusters, as input for simulations."""
