@@ -6,6 +6,7 @@ from mooring.client.controller import Context, Controller
 from mooring.sandbox.controllers.cron_job import CronJobController
 from mooring.sandbox.controllers.daemon_set import DaemonSetController
 from mooring.sandbox.controllers.deployment import DeploymentController
+from mooring.sandbox.controllers.device_taint_eviction import DeviceTaintEviction
 from mooring.sandbox.controllers.disruption import DisruptionController
 from mooring.sandbox.controllers.ephemeral_volumes import EphemeralVolumes
 from mooring.sandbox.controllers.event_expiry import EventExpiry
@@ -48,6 +49,7 @@ def controllers(
         VolumeProtection(context),
         EphemeralVolumes(context),
         ResourceClaimController(context),
+        DeviceTaintEviction(context),
         ResourceQuotaController(context),
         RoleAggregation(context),
         GarbageCollector(context),

@@ -79,3 +79,16 @@ def test_failed_and_tainted_devices_are_not_used(mooring_cluster: SandboxCluster
     mooring_cluster.patch("node/gpu-1", {"metadata": {"annotations": {"mooring/failed-devices": None}}})
     mooring_cluster.wait(lambda: ready(mooring_cluster) == 3)
     assert used_devices(mooring_cluster) == ["gpu-1/gpu-0", "gpu-1/gpu-1", "gpu-2/gpu-0"]
+
+
+@pytest.mark.mooring_cluster(nodes=NODES)
+def test_a_taint_evicts_the_pod_and_another_device_is_used(mooring_cluster: SandboxCluster) -> None:
+    mooring_cluster.apply(TRAIN.replace("replicas: 3", "replicas: 1"))
+    mooring_cluster.wait(lambda: ready(mooring_cluster) == 1)
+    [before] = used_devices(mooring_cluster)
+    node, _, device = before.partition("/")
+    taint = json.dumps({f"gpu.example.com/{device}": [{"key": "broken", "effect": "NoExecute"}]})
+    mooring_cluster.patch(f"node/{node}", {"metadata": {"annotations": {"mooring/device-taints": taint}}})
+    mooring_cluster.wait(lambda: used_devices(mooring_cluster) not in ([], [before]))
+    mooring_cluster.wait(lambda: ready(mooring_cluster) == 1)
+    assert len(used_devices(mooring_cluster)) == 1

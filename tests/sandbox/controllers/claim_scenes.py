@@ -65,10 +65,16 @@ def _claim(one: Tree) -> Tree:
 
 
 def _pod(one: Tree) -> list[str]:
-    return [
+    told = [
         f"{status['name']}: {_SUFFIX.sub('-…', status.get('resourceClaimName', 'none'))}"
         for status in one["status"].get("resourceClaimStatuses", [])
     ]
+    told += [
+        f"{condition['type']} {condition['reason']}: {condition['message']}"
+        for condition in one["status"].get("conditions", [])
+        if condition["type"] == "DisruptionTarget"
+    ]
+    return [*told, "leaving"] if "deletionTimestamp" in one["metadata"] else told
 
 
 # ---- what there is
@@ -110,16 +116,18 @@ def existing(name: str, claim: str) -> Tree:
     return {"name": name, "resourceClaimName": claim}
 
 
-async def allocate(stage: Stage, name: str, *consumers: str, protect: bool = True) -> None:
+async def allocate(
+    stage: Stage, name: str, *consumers: str, protect: bool = True, device: str = "gpu-0", **more: Any
+) -> None:
     """Do what the scheduler does: finalizer, allocation, reservations."""
     if protect:
         await stage.patch("resourceclaims", name, {"metadata": {"finalizers": [FINALIZER]}})
-    result = {"request": "gpu", "driver": "gpu.example.com", "pool": "n0", "device": "gpu-0"}
+    result = {"request": "gpu", "driver": "gpu.example.com", "pool": "n0", "device": device, **more}
     reserved = []
     for consumer in consumers:
         uid = (await stage.get("pods", consumer))["metadata"]["uid"]
         reserved.append({"resource": "pods", "name": consumer, "uid": uid})
-    devices = [{"driver": "gpu.example.com", "pool": "n0", "device": "gpu-0"}]
+    devices = [{"driver": "gpu.example.com", "pool": "n0", "device": device}]
     status = {"allocation": {"devices": {"results": [result]}}, "reservedFor": reserved, "devices": devices}
     await stage.patch("resourceclaims", name, {"status": status}, "status")
 
@@ -219,8 +227,53 @@ async def claims_reserved(stage: Stage) -> Tree:
     return await journal.result()
 
 
+def device_slice(*taints: Tree) -> Tree:
+    """The devices of a node; the first has taints."""
+    pool = {"name": "n0", "generation": 1, "resourceSliceCount": 1}
+    devices = [{"name": "gpu-0", "taints": list(taints)}, {"name": "gpu-1"}]
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": "claims-tainted"},
+        "spec": {"driver": "gpu.example.com", "nodeName": "n0", "pool": pool, "devices": devices},
+    }
+
+
+async def claims_tainted(stage: Stage) -> Tree:
+    """Pods leave devices that are tainted, unless their claims tolerate that, for a while or for good."""
+    journal = Journal(stage)
+    await stage.create(device_slice())
+    for name in ("plain", "patient", "stoic", "elsewhere"):
+        await stage.create(claim(name))
+        await stage.create(pod(name, existing("gpu", name)))
+    tolerated = {"key": "old", "operator": "Exists", "effect": "NoExecute"}
+    await allocate(stage, "plain", "plain")
+    await allocate(stage, "patient", "patient", tolerations=[{**tolerated, "tolerationSeconds": 6}])
+    await allocate(stage, "stoic", "stoic", tolerations=[tolerated])
+    await allocate(stage, "elsewhere", "elsewhere", device="gpu-1")
+    for name in ("plain", "patient", "stoic", "elsewhere"):
+        await stage.bind(name, "n0")
+        await stage.set_ready(name)
+    await journal.note("pods run")
+
+    async def taint(*taints: Tree) -> None:
+        await stage.patch("resourceslices", "claims-tainted", device_slice(*taints))
+
+    await taint({"key": "a", "effect": "NoSchedule"})
+    await journal.note("a taint that does not evict")
+    await taint({"key": "old", "effect": "NoExecute"})
+    await journal.note("a taint that evicts", after=2.5)
+    await taint()
+    await journal.note("no taint any more", after=1.5)
+    await taint({"key": "old", "effect": "NoExecute"})
+    await journal.note("the taint again, for longer than one tolerates", after=10)
+    await stage.delete("resourceslices", "claims-tainted")
+    return await journal.result()
+
+
 SCENES: dict[str, Callable[[Stage], Awaitable[Tree]]] = {
-    scene.__name__: scene for scene in (claims_from_templates, claims_used, claims_deleted, claims_reserved)
+    scene.__name__: scene
+    for scene in (claims_from_templates, claims_used, claims_deleted, claims_reserved, claims_tainted)
 }
 
 

@@ -48,7 +48,11 @@ MODULES: dict[ModuleType, tuple[str, ...]] = {
     job_scenes: ("job-controller", "ttl-after-finished-controller"),
     cron_scenes: ("cronjob-controller", "job-controller"),
     quota_scenes: ("resourcequota-controller",),
-    claim_scenes: ("resourceclaim-controller", "garbage-collector-controller"),
+    claim_scenes: (
+        "resourceclaim-controller",
+        "garbage-collector-controller",
+        "device-taint-eviction-controller",
+    ),
     upkeep_scenes: (
         "deployment-controller",
         "garbage-collector-controller",

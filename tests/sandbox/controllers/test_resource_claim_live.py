@@ -8,6 +8,7 @@ from functools import partial
 
 import pytest
 
+from mooring.sandbox.controllers.device_taint_eviction import DeviceTaintEviction
 from mooring.sandbox.controllers.garbage_collector import GarbageCollector
 from mooring.sandbox.controllers.resource_claim import ResourceClaimController
 from tests.live.control_plane import ControlPlane
@@ -21,7 +22,7 @@ __all__ = ["plane"]
 @pytest.mark.parametrize("name", SCENES)
 def test_as_recorded(plane: ControlPlane, name: str) -> None:
     recorded = json.loads((DATA / f"{name}.json").read_text())
-    controllers = (ResourceClaimController, GarbageCollector)
+    controllers = (ResourceClaimController, GarbageCollector, DeviceTaintEviction)
     found = asyncio.run(play_live(plane, partial(play_scene, name), controllers))
     for page, expected in zip(found["pages"], recorded["pages"], strict=True):
         assert page == expected, f"after: {expected['after']}"
