@@ -92,3 +92,29 @@ def test_a_taint_evicts_the_pod_and_another_device_is_used(mooring_cluster: Sand
     mooring_cluster.wait(lambda: used_devices(mooring_cluster) not in ([], [before]))
     mooring_cluster.wait(lambda: ready(mooring_cluster) == 1)
     assert len(used_devices(mooring_cluster)) == 1
+
+
+def reason(cluster: SandboxCluster) -> str:
+    """Why the only pod is not scheduled."""
+    [pod] = cluster.pods("app=train")
+    return next(one.message for one in pod.status.conditions if one.type == "PodScheduled")
+
+
+@pytest.mark.mooring_cluster(nodes=NODES)
+def test_a_class_that_is_deleted_in_between_is_waited_for(mooring_cluster: SandboxCluster) -> None:
+    mooring_cluster.apply(TRAIN.replace("replicas: 3", "replicas: 0"))
+    mooring_cluster.delete("deviceclass/gpu")
+    mooring_cluster.scale("deployment/train", 1)
+    mooring_cluster.advance(5)
+    assert "request gpu: device class gpu does not exist" in reason(mooring_cluster)
+    mooring_cluster.apply(TRAIN.partition("---")[0])
+    mooring_cluster.wait(lambda: ready(mooring_cluster) == 1)
+
+
+@pytest.mark.mooring_cluster(nodes=NODES)
+def test_slices_go_with_their_node(mooring_cluster: SandboxCluster) -> None:
+    assert len(mooring_cluster.list("resourceslices")) == 2
+    mooring_cluster.delete("node/gpu-1")
+    mooring_cluster.advance(60)
+    [remaining] = mooring_cluster.list("resourceslices")
+    assert remaining["spec"]["nodeName"] == "gpu-2"

@@ -128,25 +128,51 @@ def test_devices_are_bounded() -> None:
         devices_by_driver([DeviceGroup(driver="d", count=600)] * 2)
 
 
+def claim(name: str) -> Tree:
+    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": name},
+        "spec": {"devices": {"requests": [request]}},
+    }
+
+
+async def allocate(stage: Nodes, name: str, pod: Tree) -> None:
+    result = {"request": "gpu", "driver": "d", "pool": "node-1", "device": "gpu-0"}
+    consumer = {"resource": "pods", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
+    status = {"allocation": {"devices": {"results": [result]}}, "reservedFor": [consumer]}
+    await stage.patch("resourceclaims", name, {"status": status}, "status")
+    await stage.rest()
+
+
+def test_a_claim_that_was_made_for_another_pod_is_not_used() -> None:
+    async def scene(stage: Nodes) -> None:
+        pod = await stage.run_pod(resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one"}])
+        await stage.create(claim("theirs"))
+        await allocate(stage, "theirs", pod)
+        named = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "theirs"}]}
+        await stage.patch("pods", "web", {"status": named}, "status")
+        await stage.rest()
+        assert await stage.phase() == "Pending"
+        notes = [event.message.partition("resources: ")[2] for event in await stage.events()]
+        assert notes == [
+            'prepare dynamic resources: pod "default/web": ResourceClaim not created yet',
+            "prepare dynamic resources: ResourceClaim default/theirs was not created for Pod default/web "
+            "(Pod is not owner)",
+        ]
+
+    play(scene)
+
+
 def test_a_pod_starts_when_its_claims_are_reserved_for_it() -> None:
     async def scene(stage: Nodes) -> None:
-        request = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
-        claim = {
-            "apiVersion": "resource.k8s.io/v1",
-            "kind": "ResourceClaim",
-            "metadata": {"name": "mine"},
-            "spec": {"devices": {"requests": [request]}},
-        }
         pod = await stage.run_pod(resourceClaims=[{"name": "gpu", "resourceClaimName": "mine"}])
         assert await stage.phase() == "Pending"
-        await stage.create(claim)
+        await stage.create(claim("mine"))
         await stage.rest()
         assert await stage.phase() == "Pending"
-        result = {"request": "gpu", "driver": "d", "pool": "node-1", "device": "gpu-0"}
-        consumer = {"resource": "pods", "name": "web", "uid": pod["metadata"]["uid"]}
-        status = {"allocation": {"devices": {"results": [result]}}, "reservedFor": [consumer]}
-        await stage.patch("resourceclaims", "mine", {"status": status}, "status")
-        await stage.rest()
+        await allocate(stage, "mine", pod)
         assert await stage.phase() == "Running"
         notes = [event.message for event in await stage.events() if event.reason.startswith("FailedPrepare")]
         assert notes[0] == (
