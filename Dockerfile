@@ -4,6 +4,7 @@ WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY mooring mooring
 COPY examples examples
+COPY deploy deploy
 RUN pip install --no-cache-dir --no-warn-script-location --prefix /install '.[fast]'
 
 FROM python:3.13-slim
