@@ -6,10 +6,19 @@ Only for objects out of files: those that come from an API server have been thro
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 from uuid import UUID, uuid5
 
 from msgspec.structs import replace
 
+from mooring.api.devices import (
+    ALL,
+    DeviceSubRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+    ResourceClaimTemplate,
+)
 from mooring.api.errors import MalformedObject
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Container, ContainerPort, Node, Pod, PodSpec, ResourceRequirements
@@ -26,6 +35,9 @@ SYSTEM_PRIORITIES: Mapping[str, int] = {
 """The classes that every cluster has."""
 
 
+Counted = TypeVar("Counted", ExactDeviceRequest, DeviceSubRequest)
+
+
 def identified(obj: KubeObject, *, namespaced: bool) -> KubeObject:
     """The object with a namespace and a uid; the uid is made of its name, so that runs repeat."""
     meta = obj.metadata
@@ -40,7 +52,28 @@ def defaulted(obj: KubeObject) -> KubeObject:
         return _pod(obj)
     if isinstance(obj, Node) and not obj.status.allocatable:
         return replace(obj, status=replace(obj.status, allocatable=obj.status.capacity))
+    if isinstance(obj, ResourceClaim):
+        return replace(obj, spec=_claim(obj.spec))
+    if isinstance(obj, ResourceClaimTemplate):
+        return replace(obj, spec=replace(obj.spec, spec=_claim(obj.spec.spec)))
     return obj
+
+
+def _claim(spec: ResourceClaimSpec) -> ResourceClaimSpec:
+    """The claim's spec with the number of devices that its requests leave out."""
+    requests = [
+        replace(
+            request,
+            exactly=None if request.exactly is None else _counted(request.exactly),
+            first_available=[_counted(each) for each in request.first_available],
+        )
+        for request in spec.devices.requests
+    ]
+    return replace(spec, devices=replace(spec.devices, requests=requests))
+
+
+def _counted(request: Counted) -> Counted:
+    return request if request.allocation_mode == ALL or request.count else replace(request, count=1)
 
 
 def _pod(pod: Pod) -> Pod:

@@ -30,6 +30,7 @@ from mooring.core.scheduler import Scheduler
 from mooring.extender.calling.make import make_extenders
 from mooring.framework.registration import RegistrationError
 from mooring.runtime.runners import PluginError
+from mooring.sandbox.controllers.first_claims import with_first_claims
 from mooring.sandbox.controllers.first_pods import FirstPods, is_workload, workload_of
 
 INVALID = 2
@@ -81,8 +82,8 @@ def _text(data: bytes, source: str) -> str:
 def read_manifests(
     files: Iterable[str], custom: Iterable[ApiResource[Any]] = ()
 ) -> tuple[list[KubeObject], list[str]]:
-    """Return the objects in the files, with the pods that controllers would create for them, and the problems
-    of those that cannot be used. `custom` are kinds that plugins watch."""
+    """Return the objects in the files, with the pods and claims that controllers would create for them, and
+    the problems of those that cannot be used. `custom` are kinds that plugins watch."""
     trees, objects, failures = _custom_objects(read_trees(read_sources(files)), custom)
     manifests = load_trees(trees)
     made, problems = _pods_of_workloads(trees, manifests.objects)
@@ -95,7 +96,8 @@ def read_manifests(
             echo(f"ignored: {ignored}", err=True)
     origins = {origin for _, origin in made}
     problems = [*failures, *problems]
-    return [*objects, *manifests.objects], [f"skipped: {problem}" for problem in _once(problems, origins)]
+    objects += with_first_claims(manifests.objects)
+    return objects, [f"skipped: {problem}" for problem in _once(problems, origins)]
 
 
 def _custom_objects(

@@ -63,8 +63,8 @@ def schedule(
     """Schedule manifests of nodes and pods in memory, and show where each pod goes and why.
 
     Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs are expanded to the pods that their
-    controllers would create. No cluster is read or changed. Extenders of the configuration are called,
-    except to bind.
+    controllers would create, and ResourceClaimTemplates to claims. No cluster is read or changed. Extenders
+    of the configuration are called, except to bind.
 
     \b
     Exit codes:
@@ -107,7 +107,8 @@ def _untried(cluster: MemoryCluster, pod: Pod) -> str:
     queued = cluster.scheduler.queue.get(pod.key)
     if queued is not None and queued.gated:
         gates = ", ".join(gate.name for gate in pod.spec.scheduling_gates)
-        return f"gated by {queued.gating_plugin}" + (f": {gates}" if gates else "")
+        profile = cluster.scheduler.profiles[pod.spec.scheduler_name]
+        return f"gated by {queued.gating_plugin}: {gates or profile.pre_enqueue(queued.pod).message}"
     return "not attempted"
 
 

@@ -15,6 +15,7 @@ from mooring.explain import alterations, commands, words
 from mooring.explain.advice import LARGER_NODE, actions, missing_claim
 from mooring.explain.alterations import Alteration, Group
 from mooring.explain.blockers import anti_affinity_of_others
+from mooring.explain.devices import claim_changes
 from mooring.explain.explanation import Change, Now
 from mooring.explain.fresh_node import fresh_node
 from mooring.explain.refusing import EXAMPLES, PROMISED, Rows
@@ -33,7 +34,7 @@ MOST_NODES_WITHOUT = 16  # nodes for which deleting pods is tried
 def changes(rehearsal: Rehearsal) -> list[Change]:
     """The changes that each would do alone."""
     search = _Search(rehearsal)
-    return [*search.singles(), *search.other_pods(), *fresh_node(rehearsal)]
+    return [*search.singles(), *search.other_pods(), *claim_changes(rehearsal), *fresh_node(rehearsal)]
 
 
 def pairs(rehearsal: Rehearsal) -> list[Change]:

@@ -92,6 +92,7 @@ class Now(_Part):
     scored_by: list[str] = []
     ranking: list[Ranked] = []  # the best nodes
     best_nodes: int = 0
+    claims: list[str] = []  # what the pod's claims need, and what the best nodes have
     changes: list[Change] = []  # each of them alone would do; those that open most nodes first
     closest: list[Closest] = []
     preemption: Preemption | None = None

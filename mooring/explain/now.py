@@ -8,6 +8,7 @@ from mooring.core.algorithm import NO_NODES, Choice
 from mooring.core.decision import Ranked
 from mooring.core.scheduler import Scheduler
 from mooring.explain.changes import changes, pairs, ungated
+from mooring.explain.devices import describe_claims
 from mooring.explain.explanation import Now
 from mooring.explain.preemption import higher_priority, preemption
 from mooring.explain.rehearsal import Rehearsal
@@ -38,6 +39,7 @@ def now(scheduler: Scheduler, pod: PodInfo) -> tuple[Now, frozenset[str]]:
     diagnosis = rehearsal.choice.diagnosis
     found.message = diagnosis.message()
     found.preemption = preemption(rehearsal)
+    found.claims = describe_claims(rehearsal)
     found.changes = changes(rehearsal)
     if found.preemption is not None and not found.preemption.helps:
         found.changes += higher_priority(rehearsal)

@@ -93,6 +93,7 @@ def _now(now: Now) -> Iterator[str]:
 
 def remedies(now: Now) -> Iterator[str]:
     """What would make the pod fit, or what comes closest."""
+    yield from ["", *now.claims] if now.claims else ()
     yield from _changes(now.changes)
     yield from _closest(now.closest)
 

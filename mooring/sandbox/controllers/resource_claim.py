@@ -123,7 +123,7 @@ class ResourceClaimController(Controller):
         if template is None:
             missing = f'resourceclaimtemplate.resource.k8s.io "{template_name}" not found'
             raise LookupError(f'resource claim template "{template_name}": {missing}')
-        body = _claim_body(pod, entry, template)
+        body = claim_body(pod, entry, template)
         try:
             return await self.create(self._claims, body, pod.namespace)
         except ApiError as refusal:
@@ -228,7 +228,8 @@ def _templates_of(pod: Pod) -> tuple[str, ...]:
     return tuple(f"{pod.namespace}/{name}" for name in names if name is not None)
 
 
-def _claim_body(pod: Pod, entry: PodResourceClaim, template: Template) -> dict[str, Any]:
+def claim_body(pod: Pod, entry: PodResourceClaim, template: Template) -> dict[str, Any]:
+    """The claim that an entry of a pod calls for."""
     metadata = template.spec.metadata
     owner = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid, "controller": True}
     return {
