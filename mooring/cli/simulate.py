@@ -15,6 +15,7 @@ from rich.table import Table
 
 from mooring.cli.simulate_capture import import_command, record
 from mooring.cli.simulate_perf import perf
+from mooring.cli.simulate_report import export, report
 from mooring.config import ConfigError
 from mooring.framework.registration import RegistrationError
 from mooring.runtime.runners import PluginError
@@ -179,7 +180,7 @@ def compare(first: str, second: str, file: str | None, tolerance: float, output:
         sys.exit(FAILED)
 
 
-for command in (perf, import_command, record):
+for command in (report, export, perf, import_command, record):
     simulate.add_command(command)
 
 

@@ -1,0 +1,77 @@
+"""`mooring simulate report` and `export`: runs as a page, and for other programs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from mooring.simulate.report.exports import chrome_trace, write_parquet
+from mooring.simulate.report.page import report_page
+from mooring.simulate.running import RunRecord, read_run, runs_in
+from mooring.simulate.tables import Tables
+
+INVALID = 2
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUNS...")
+@click.option("-o", "--out", default="report.html", show_default=True, metavar="FILE", help="File to write")
+@click.option("--title", default="", help="Title of the page (default: the name of the scenario)")
+@click.option("--load-axis", default="", metavar="RESOURCE", help="Resource that load is measured by")
+def report(runs: tuple[str, ...], out: str, title: str, load_axis: str) -> None:
+    """Write one HTML page about runs: summary, differences and charts.
+
+    RUNS are directories of runs. The page needs no network and has no scripts.
+    """
+    try:
+        page = report_page(_read(runs), title, load_axis)
+        Path(out).write_text(page, encoding="utf-8")
+    except OSError as error:
+        _fail(f"{error.filename or out}: {error.strerror}")
+    except ValueError as error:
+        _fail(str(error))
+    click.echo(f"{out}: {len(page) / 1024:.0f} KiB")
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUNS...")
+@click.option(
+    "-o",
+    "--out",
+    required=True,
+    metavar="FILE",
+    help="File to write: .json (Chrome trace) or .parquet",
+)
+def export(runs: tuple[str, ...], out: str) -> None:
+    """Export runs: one as a Chrome trace (chrome://tracing, Perfetto), or the pods of all as parquet."""
+    try:
+        found = _read(runs)
+        if out.endswith(".parquet"):
+            write_parquet(found, Path(out))
+        elif out.endswith(".json"):
+            if len(found) != 1:
+                _fail(f"a trace shows one run, found {len(found)}\n  hint: name the directory of one, seed-N")
+            Path(out).write_bytes(chrome_trace(found[0][1]))
+        else:
+            _fail(f"{out}: expected a name that ends with .json or .parquet")
+    except ImportError:
+        _fail("parquet needs pyarrow\n  hint: pip install 'mooring[parquet]'")
+    except OSError as error:
+        _fail(f"{error.filename or out}: {error.strerror}")
+    except ValueError as error:
+        _fail(str(error))
+
+
+def _read(paths: tuple[str, ...]) -> list[tuple[RunRecord, Tables]]:
+    found = [folder for path in paths for folder in runs_in(Path(path))]
+    if not found:
+        raise ValueError(f"{', '.join(paths)}: no runs\n  hint: mooring simulate FILE makes them")
+    return [read_run(folder) for folder in found]
+
+
+def _fail(message: str) -> NoReturn:
+    click.echo(message, err=True)
+    sys.exit(INVALID)

@@ -1,0 +1,1 @@
+"""Reports of runs: one HTML page without scripts, and exports for other tools."""
