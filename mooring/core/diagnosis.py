@@ -39,6 +39,9 @@ class DiagnosedStatuses(NodeStatuses):
     def rows_with(self, code: Code) -> npt.NDArray[np.intp]:
         return self._diagnosis.rows_with(code)
 
+    def count_with(self, code: Code) -> int:
+        return self._diagnosis.count_with(code)
+
 
 class Diagnosis(msgspec.Struct, eq=False):
     """The outcome of filtering, kept as columns; statuses of single nodes are made when asked for."""
@@ -101,6 +104,12 @@ class Diagnosis(msgspec.Struct, eq=False):
         for row, status in self.explicit.items():
             mask[row] = status.code is code
         return np.flatnonzero(mask)
+
+    def count_with(self, code: Code) -> int:
+        """How many rows are refused with a code."""
+        if self.filtering is None or self.allowed is not None or self.explicit:
+            return len(self.rows_with(code))
+        return sum(count for status, count in self.refusals() if status.code is code)
 
     def refusals(self) -> list[tuple[Status, int]]:
         """Each refusal and on how many nodes it stands, once filtering is over."""

@@ -28,6 +28,10 @@ class EngineSnapshot(Snapshot, Protocol):
         """Return how many pods on nodes use the PersistentVolumeClaim "namespace/name"."""
         ...
 
+    def has_pods_below(self, priority: int) -> bool:
+        """Whether any pod on a node has a lower priority than this."""
+        ...
+
 
 class ObjectChanges(Protocol[Obj_co]):
     """Changes of the objects of one kind."""

@@ -267,6 +267,10 @@ class NodeStatuses(Mapping[str, Status]):
     def rows_with(self, code: Code) -> npt.NDArray[np.intp]:
         """Return the table rows that were rejected with a code, in order."""
 
+    def count_with(self, code: Code) -> int:
+        """Return how many nodes were rejected with a code."""
+        return len(self.rows_with(code))
+
 
 # Plugins are declared with the contract's types. The engine always calls them with its own, which the default
 # plugins need.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -89,6 +89,7 @@ class Filtering:
         self.first: npt.NDArray[np.int16] = np.zeros(
             0, np.int16
         )  # 1 + index of the refusing column; 0 passes
+        self._codes: npt.NDArray[np.int32] = np.zeros(0, np.int32)  # of that column, for each row
         self.feasible: BoolArray = np.zeros(0, np.bool_)
         self.version = 0  # changes whenever `feasible` does
         self._by_node: list[FilterColumn] = []
@@ -98,7 +99,9 @@ class Filtering:
         self._uncached: list[tuple[int, FilterColumn]] = []
         self._answers_by_amounts: ByAmounts[list[Verdicts | None]] = ByAmounts()  # what those by amounts said
         self._candidates: tuple[int, EngineNodes] | None = None
-        self._refusals: list[tuple[Status, int]] | None = None  # of all rows, while no verdict changes
+        # Summaries of all rows; a row that changes is counted again by itself.
+        self._counts: dict[tuple[int, int], int] | None = None  # (`first`, code) → rows
+        self._refusals: list[tuple[Status, int]] | None = None
         self._with_code: dict[Code, BoolArray] = {}
         self._in_order = False  # whether each filter is only asked about rows that pass those before it
 
@@ -174,12 +177,13 @@ class Filtering:
         self._uncached = [(i, c) for i, c in enumerate(self.columns) if c.runner.cache_key is CacheKey.NONE]
         self._answers_by_amounts = ByAmounts()
         self.first = np.zeros(length, np.int16)
+        self._codes = np.zeros(length, np.int32)
         self.feasible = np.ones(length, np.bool_)
         self.version += 1
         self._forget_summaries()
 
     def _forget_summaries(self) -> None:
-        self._refusals = None
+        self._counts = self._refusals = None
         self._with_code.clear()
 
     def _ask_changed(self, changes: Changes, state: EngineState, pod: PodInfo, rows: Rows) -> Rows | None:
@@ -235,17 +239,20 @@ class Filtering:
         return alive
 
     def _combine(self, rows: Rows) -> None:
-        self._forget_summaries()
         if isinstance(rows, list):
             for row in rows:
                 self._combine_one(row)
             return
+        self._forget_summaries()
         before = pick(self.feasible, rows)
-        merged = np.zeros(len(before), np.int16)
+        merged, codes = np.zeros(len(before), np.int16), np.zeros(len(before), np.int32)
         for index, column in reversed(list(enumerate(self.columns))):
             if column.refusing:
-                merged[pick(column.codes, rows) != 0] = index + 1
-        self.first[rows] = merged
+                own = pick(column.codes, rows)
+                refused = own != 0
+                merged[refused] = index + 1
+                np.copyto(codes, own, where=refused)
+        self.first[rows], self._codes[rows] = merged, codes
         after = merged == 0
         if not np.array_equal(before, after):
             self.feasible = self.feasible.copy()
@@ -253,16 +260,30 @@ class Filtering:
             self.version += 1
 
     def _combine_one(self, row: int) -> None:
-        refused = 0
+        refused = code = 0
         for index, column in enumerate(self.columns):
-            if column.codes.item(row):
+            code = column.codes.item(row)
+            if code:
                 refused = index + 1
                 break
-        self.first[row] = refused
+        self._recount(row, (self.first.item(row), self._codes.item(row)), (refused, code))
+        self.first[row], self._codes[row] = refused, code
         if self.feasible.item(row) != (refused == 0):
             self.feasible = self.feasible.copy()
             self.feasible[row] = refused == 0
             self.version += 1
+
+    def _recount(self, row: int, before: tuple[int, int], after: tuple[int, int]) -> None:
+        """Keep the summaries in step with a row whose refusal changes."""
+        if before == after:
+            return
+        self._refusals = None
+        counts = self._counts
+        if counts is not None:
+            counts[before] -= 1
+            counts[after] = counts.get(after, 0) + 1
+        for code, rows in self._with_code.items():
+            rows[row] = after[0] and self.columns[after[0] - 1].statuses[after[1]].code is code
 
     def failure(self, among: BoolArray | None = None) -> PluginError | None:
         """The error of the first row for which a filter answered with one, unless an earlier filter refused
@@ -314,21 +335,28 @@ class Filtering:
     def refusals(self, among: BoolArray | None = None) -> list[tuple[Status, int]]:
         """Each distinct refusal and how many rows have it."""
         if among is not None:
-            return list(self._count_refusals(among))
+            return self._signed(self._count(self.first[among], self._codes[among]))
         if self._refusals is None:
-            self._refusals = list(self._count_refusals(None))
+            if self._counts is None:
+                self._counts = self._count(self.first, self._codes)
+            self._refusals = self._signed(self._counts)
         return self._refusals
 
-    def _count_refusals(self, among: BoolArray | None) -> Iterator[tuple[Status, int]]:
-        refusing = self.first if among is None else self.first[among]
-        for index, refused in enumerate(np.bincount(refusing, minlength=1)[1:].tolist()):
-            if not refused:
-                continue
-            column = self.columns[index]
-            codes = (column.codes if among is None else column.codes[among])[refusing == index + 1]
-            distinct, counts = np.unique(codes, return_counts=True)
-            for code, count in zip(distinct.tolist(), counts.tolist(), strict=True):
-                yield column.runner.signed(column.statuses[code]), count
+    def _count(
+        self, first: npt.NDArray[np.int16], codes: npt.NDArray[np.int32]
+    ) -> dict[tuple[int, int], int]:
+        """How many rows each filter refuses with each of its codes; (0, 0) are those that pass."""
+        distinct, counts = np.unique(first.astype(np.int64) << 32 | codes, return_counts=True)
+        pairs = zip((distinct >> 32).tolist(), (distinct & 0xFFFFFFFF).tolist(), strict=True)
+        return dict(zip(pairs, counts.tolist(), strict=True))
+
+    def _signed(self, counts: Mapping[tuple[int, int], int]) -> list[tuple[Status, int]]:
+        refusals = []
+        for (index, code), count in sorted(counts.items()):
+            if index and count:
+                column = self.columns[index - 1]
+                refusals.append((column.runner.signed(column.statuses[code]), count))
+        return refusals
 
 
 class Answer:

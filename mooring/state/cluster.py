@@ -49,6 +49,9 @@ class ClusterState:
     def claim_users(self, claim: str) -> int:
         return self.table.claim_users.get(claim, 0)
 
+    def has_pods_below(self, priority: int) -> bool:
+        return any(other < priority for other in self.table.priorities)
+
     def info(self, pod: Pod) -> PodInfo:
         """The pod with its shape, shared with its equals."""
         return PodInfo.of(pod, self.shapes.of(pod))

@@ -56,6 +56,7 @@ class NodeTable:
         self._carried: set[AffinityTerm] = set()
         self._compact_terms_at = 1024
         self.claim_users: dict[str, int] = {}
+        self.priorities: dict[int, int] = {}  # of the pods on nodes → how many have it
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -176,6 +177,8 @@ class NodeTable:
         info.replace(new)
         if before is not after:  # other labels: with its node, a pod gets those of the topology
             self.counters.replace(before, after, info.row, new.terminating)
+            self._count_priority(before.priority, -1)
+            self._count_priority(after.priority, 1)
         if before is not after or old.pod.status.start_time != new.pod.status.start_time:
             self.pod_log.add(info.row)
 
@@ -198,7 +201,15 @@ class NodeTable:
                 self.claim_users[claim] = users
             else:
                 self.claim_users.pop(claim, None)
+        self._count_priority(shape.priority, sign)
         self.pod_log.add(row)
+
+    def _count_priority(self, priority: int, sign: int) -> None:
+        pods = self.priorities.get(priority, 0) + sign
+        if pods:
+            self.priorities[priority] = pods
+        else:
+            del self.priorities[priority]
 
     def carry(self, shape: Shape) -> None:
         """Take note of the affinity terms of a pod that is on a node, or is supposed to be."""

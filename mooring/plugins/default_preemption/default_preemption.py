@@ -15,7 +15,7 @@ from mooring.framework.pod import PodInfo
 from mooring.framework.status import Code, Status, error, unresolvable, unschedulable
 from mooring.plugins.args import DefaultPreemptionArgs
 from mooring.plugins.default_preemption.extenders import ask_extenders
-from mooring.plugins.default_preemption.victims import Candidate, DryRun, try_rows
+from mooring.plugins.default_preemption.victims import NO_VICTIMS, Candidate, DryRun, try_rows
 from mooring.runtime.engine_handle import EngineHandle
 from mooring.runtime.engine_nodes import Mark, NodeStatuses
 from mooring.runtime.extender import ExtenderCallError
@@ -72,6 +72,8 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
         refusal = self._not_eligible(pod, statuses)
         if refusal is not None:
             return PostFilterResult(None, refusal)
+        if not self.handle.snapshot.has_pods_below(pod.priority):
+            return self._without_victims(statuses.count_with(Code.UNSCHEDULABLE))
         rows = statuses.rows_with(Code.UNSCHEDULABLE).tolist()
         dry_run = self._valid_dry_run(state)
         own = self.handle.snapshot.nodes.index(self.handle.nominated_node(pod.uid))
@@ -83,7 +85,7 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
         return result
 
     def _try(self, state: CycleState, pod: PodInfo, rows: list[int], dry_run: DryRun) -> PostFilterResult:
-        start = self._start(rows)
+        start = self._start(len(rows))
         hopeless: _Hopeless | None = dry_run.conclusion
         if hopeless is not None and hopeless.rows == rows:
             return hopeless.result
@@ -106,9 +108,15 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
             return None
         return self.TERMINATING if _making_room(node, pod) else None
 
-    def _start(self, rows: list[int]) -> int:
+    def _start(self, potential: int) -> int:
         """Return the position of the first node to try: a random one, unless all are tried."""
-        return self.handle.random_below(len(rows)) if self._enough_candidates(len(rows)) < len(rows) else 0
+        return self.handle.random_below(potential) if self._enough_candidates(potential) < potential else 0
+
+    def _without_victims(self, potential: int) -> PostFilterResult:
+        """Return what trying every node would come to where no pod has a lower priority."""
+        self._start(potential)  # so that the choices that follow do not depend on this shortcut
+        counts = Counter({NO_VICTIMS.message: potential} if potential else {})
+        return self._no_candidates(counts, potential)
 
     def _candidates(
         self, state: CycleState, pod: PodInfo, rows: list[int], start: int, dry_run: DryRun
@@ -154,7 +162,6 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
         return min(potential, max(share, self.args.min_candidate_nodes_absolute))
 
     def _hopeless(self, rows: list[int], dry_run: DryRun) -> PostFilterResult:
-        total = len(self.handle.snapshot.nodes)
         refusals = [dry_run.refusals[row] for row in rows]
         distinct = {id(refusal): refusal for refusal in refusals}  # the same few, on many nodes
         failures = [refusal for refusal in distinct.values() if refusal.code is Code.ERROR]
@@ -164,8 +171,13 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
         for identity, count in Counter(map(id, refusals)).items():
             for reason in distinct[identity].reasons:
                 counts[reason] += count
-        if total > len(rows):
-            counts[self.NOT_HELPFUL] += total - len(rows)
+        return self._no_candidates(counts, len(rows))
+
+    def _no_candidates(self, counts: Counter[str], potential: int) -> PostFilterResult:
+        """Return the result where no node helps, with the reasons of those that were tried."""
+        total = len(self.handle.snapshot.nodes)
+        if total > potential:
+            counts[self.NOT_HELPFUL] += total - potential
         histogram = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
         message = f"preemption: 0/{total} nodes are available: {histogram}."
         return PostFilterResult("", unschedulable(message))
