@@ -114,12 +114,14 @@ class Diagnosis(msgspec.Struct, eq=False):
     def refusals(self) -> list[tuple[Status, int]]:
         """Each refusal and on how many nodes it stands, once filtering is over."""
         if self._refusals is None:
-            counts = Counter(map(id, self.explicit.values()))
-            distinct = {id(status): status for status in self.explicit.values()}
-            self._refusals = [(distinct[key], count) for key, count in counts.items()]
-            if self.filtering is not None:
-                self._refusals += self.filtering.refusals(self._among())
+            filtered = [] if self.filtering is None else self.filtering.refusals(self._among())
+            self._refusals = self._explicit_refusals() + filtered if self.explicit else filtered
         return self._refusals
+
+    def _explicit_refusals(self) -> list[tuple[Status, int]]:
+        counts = Counter(map(id, self.explicit.values()))
+        distinct = {id(status): status for status in self.explicit.values()}
+        return [(distinct[key], count) for key, count in counts.items()]
 
     def _among(self) -> BoolArray | None:
         """The rows whose refusal is the table's; None: all."""
@@ -155,15 +157,15 @@ class Diagnosis(msgspec.Struct, eq=False):
         return f"{text} {post_filter}" if post_filter else text
 
     def _histogram(self) -> str:
-        counts: Counter[str] = Counter()
+        counts: dict[str, int] = {}
         for status, count in self.refusals():
             for reason in status.reasons:
-                counts[reason] += count
+                counts[reason] = counts.get(reason, 0) + count
         if self.absent is not None and self.allowed is not None:
             outside = int((~self.allowed).sum()) - sum(not self.allowed[row] for row in self.explicit)
             for reason in self.absent.reasons:
                 if outside:
-                    counts[reason] += outside
+                    counts[reason] = counts.get(reason, 0) + outside
         return reasons_histogram(counts)
 
 

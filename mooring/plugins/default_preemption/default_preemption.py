@@ -115,7 +115,7 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
     def _without_victims(self, potential: int) -> PostFilterResult:
         """Return what trying every node would come to where no pod has a lower priority."""
         self._start(potential)  # so that the choices that follow do not depend on this shortcut
-        counts = Counter({NO_VICTIMS.message: potential} if potential else {})
+        counts = {NO_VICTIMS.message: potential} if potential else {}
         return self._no_candidates(counts, potential)
 
     def _candidates(
@@ -173,11 +173,11 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
                 counts[reason] += count
         return self._no_candidates(counts, len(rows))
 
-    def _no_candidates(self, counts: Counter[str], potential: int) -> PostFilterResult:
+    def _no_candidates(self, counts: dict[str, int], potential: int) -> PostFilterResult:
         """Return the result where no node helps, with the reasons of those that were tried."""
         total = len(self.handle.snapshot.nodes)
         if total > potential:
-            counts[self.NOT_HELPFUL] += total - potential
+            counts[self.NOT_HELPFUL] = counts.get(self.NOT_HELPFUL, 0) + total - potential
         histogram = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
         message = f"preemption: 0/{total} nodes are available: {histogram}."
         return PostFilterResult("", unschedulable(message))
