@@ -26,7 +26,7 @@ class LiveScheduler:
     """Nothing runs before `tasks` are started. Raises ConfigError or PluginError.
 
     Events are posted through `events`, everything else goes through `cluster`. `pods` is an informer that
-    others run already.
+    others run already. `pick` replaces the choice at random that `seed` begins.
     """
 
     def __init__(
@@ -38,6 +38,7 @@ class LiveScheduler:
         events: Cluster | None = None,
         clock: Callable[[], float] = time.time,
         seed: int | None = None,
+        pick: Callable[[int], int] | None = None,
         decisions: DecisionLog | None = None,
         observer: Observer | None = None,
         pod_max_in_unschedulable_seconds: float = 300.0,
@@ -51,7 +52,7 @@ class LiveScheduler:
         self.core = Scheduler(
             config,
             clock=clock,
-            pick=random.Random(seed).randrange,
+            pick=random.Random(seed).randrange if pick is None else pick,
             registry=registry,
             extenders=self._extenders.extenders,
             log=decisions,

@@ -104,6 +104,11 @@ class CoreRun:
         for obj in objects:
             self.apply(obj)
 
+    @property
+    def end(self) -> float:
+        """The virtual time that the run has reached."""
+        return self.clock.now
+
     # ---- what can be done to the cluster, now or later
 
     def apply(self, obj: KubeObject) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mooring.simulate.cluster_depth import ClusterRun
 from mooring.simulate.engine import CoreRun
 from mooring.simulate.pod_log import Outcome
 
@@ -14,12 +15,12 @@ class InvariantError(AssertionError):
     """The simulator contradicts itself: a bug of the simulator, or a plugin that overcommits nodes."""
 
 
-def check_run(run: CoreRun) -> None:
+def check_run(run: CoreRun | ClusterRun) -> None:
     """Check a run that is over. Raises InvariantError."""
     check_now(run)
     log = run.log
     created, bound, ended = (log.column(name) for name in ("created", "bound", "ended"))
-    end = run.clock.now
+    end = run.end
     left = np.where(np.isnan(ended), end, ended)
     waiting = np.where(np.isnan(bound), left, bound) - created
     running = left[~np.isnan(bound)] - bound[~np.isnan(bound)]
@@ -32,7 +33,7 @@ def check_run(run: CoreRun) -> None:
             raise InvariantError(f"Little's law: {what} pods took {summed} s, but {counted} were counted")
 
 
-def check_now(run: CoreRun) -> None:
+def check_now(run: CoreRun | ClusterRun) -> None:
     """Every pod is in one state, and no node has more than it can hold. Raises InvariantError."""
     outcomes = run.log.integers("outcome")
     for what, count, outcome in (

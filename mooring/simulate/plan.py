@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 import mooring
-from mooring.api.meta import KubeObject
+from mooring.api.meta import KubeObject, Tree
 from mooring.api.objects import Node, Pod
 from mooring.config.findings import ConfigError, Report, did_you_mean
 from mooring.config.findings import Path as Where
@@ -35,6 +35,7 @@ from mooring.simulate.sources import (
     TraceArrivals,
     TraceNodes,
 )
+from mooring.simulate.templates import read_manifests
 from mooring.simulate.units import parse_rate, parse_seeds, parse_span
 
 T = TypeVar("T")
@@ -53,6 +54,8 @@ class Plan(msgspec.Struct, eq=False):
     objects: Sequence[ObjectSource] = ()
     workload: Sequence[ArrivalSource] = ()
     events: Sequence[Event] = ()
+    depth: str = "core"
+    manifests: Sequence[Tree] = ()  # what controllers work on, at depth `cluster`
     until: float = inf
     retry: bool = True
     attempt_cost: float = 0.0
@@ -104,10 +107,16 @@ def compile_plan(scenario: Scenario) -> Plan:
     _one_of(report, ("spec", "depth"), spec.depth, DEPTHS)
     _one_of(report, ("spec", "unschedulable"), spec.unschedulable, ("retry", "reject"))
     _one_of(report, ("spec", "ties"), spec.ties, TIES)
+    _check_depth(scenario, report)
+    manifests: list[Tree] = []
     objects: list[ObjectSource] = []
     for i, entry in enumerate(spec.cluster):
         where: Where = ("spec", "cluster", i)
         if _exactly_one(report, where, entry, ("trace", "manifests", "generate", "snapshot", "recording")):
+            if entry.manifests is not None and spec.depth == "cluster":
+                path = folder / entry.manifests
+                manifests += check.get((*where, "manifests"), lambda path=path: read_manifests(path)) or []  # type: ignore[misc]
+                continue
             source = check.get(_inside(where, entry), lambda entry=entry: _objects(entry, folder))  # type: ignore[misc]
             if source is not None:
                 objects.append(source)
@@ -115,6 +124,10 @@ def compile_plan(scenario: Scenario) -> Plan:
     for i, item in enumerate(spec.workload):
         where = ("spec", "workload", i)
         if _exactly_one(report, where, item, ("trace", "generate", "manifests")):
+            if item.manifests is not None and spec.depth == "cluster":
+                path = folder / item.manifests
+                manifests += check.get((*where, "manifests"), lambda path=path: read_manifests(path)) or []  # type: ignore[misc]
+                continue
             name = item.name or f"workload-{i}"
             arrival = check.get(
                 _inside(where, item),
@@ -141,6 +154,8 @@ def compile_plan(scenario: Scenario) -> Plan:
         objects=objects,
         workload=workload,
         events=events,
+        depth=spec.depth,
+        manifests=manifests,
         until=until,
         retry=spec.unschedulable == "retry",
         attempt_cost=0.0
@@ -161,6 +176,21 @@ def compile_plan(scenario: Scenario) -> Plan:
     report.raise_if_any()
     plan.digest = digest_of(scenario)
     return plan
+
+
+def _check_depth(scenario: Scenario, report: Report) -> None:
+    """Some settings have a meaning at depth `core` only."""
+    spec = scenario.spec
+    if spec.depth != "cluster":
+        return
+    for field, is_set in (
+        ("unschedulable", spec.unschedulable != "retry"),
+        ("schedulerRate", spec.scheduler_rate is not None),
+        ("report", bool(spec.report.probes)),
+    ):
+        if is_set:
+            what = "probes are" if field == "report" else f"{field} is"
+            report.add(("spec", field), f"{what} not supported at depth cluster", "set depth: core")
 
 
 def _objects(entry: ClusterEntry, folder: Path) -> ObjectSource:
@@ -209,9 +239,12 @@ def _check_inputs(plan: Plan, report: Report) -> None:
     if inputs is None:
         return
     objects, arrivals = inputs
-    if not any(isinstance(obj, Node) for obj in objects):
+    if not any(isinstance(obj, Node) for obj in objects) and not any(
+        tree.get("kind") == "Node" for tree in plan.manifests
+    ):
         report.add(("spec", "cluster"), "no nodes", "add an entry such as generate: {template: node.yaml}")
-    if not len(arrivals) and not plan.events and not any(isinstance(obj, Pod) for obj in objects):
+    pods_come = len(arrivals) or plan.events or plan.manifests
+    if not pods_come and not any(isinstance(obj, Pod) for obj in objects):
         report.add(
             ("spec", "workload"), "no pods arrive", "add an entry such as generate: {template: pod.yaml}"
         )

@@ -35,9 +35,12 @@ class Policy(msgspec.Struct, eq=False):
         self, clock: Callable[[], float], seed: int, log: Recorder | None = None, record: bool = False
     ) -> Scheduler:
         """Raises OSError, ConfigError, RegistrationError and PluginError."""
-        pick = first_of if self.ties == "first" else random.Random(f"{seed}/ties").randrange
-        registry = self.registry()
+        pick, registry = self.pick(seed), self.registry()
         return Scheduler(self.load(), clock=clock, pick=pick, registry=registry, log=log, record=record)
+
+    def pick(self, seed: int) -> Callable[[int], int]:
+        """How one of equally good nodes is chosen."""
+        return first_of if self.ties == "first" else random.Random(f"{seed}/ties").randrange
 
     def registry(self) -> Registry:
         folder = str(self.folder.resolve())

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from mooring import __version__
+from mooring.simulate.cluster_depth import ClusterRun
 from mooring.simulate.engine import Clock, CoreRun
 from mooring.simulate.invariants import check_run
 from mooring.simulate.metrics import summarize
@@ -49,6 +50,8 @@ class Job(msgspec.Struct):
 
 def run_once(plan: Plan, policy: Policy, seed: int, progress: Progress | None = None) -> Tables:
     """One run in this process. Raises ValueError, ConfigError and InvariantError."""
+    if plan.depth == "cluster":
+        return _run_cluster(plan, policy, seed)
     clock = Clock()
     scheduler = policy.scheduler(clock, seed)
     objects, arrivals = plan.inputs(seed)
@@ -68,6 +71,15 @@ def run_once(plan: Plan, policy: Policy, seed: int, progress: Progress | None = 
     run.run(progress)
     check_run(run)
     return collect(run, policy.name, seed, sampler.columns)
+
+
+def _run_cluster(plan: Plan, policy: Policy, seed: int) -> Tables:
+    objects, arrivals = plan.inputs(seed)
+    run = ClusterRun(policy, seed, objects, arrivals, manifests=plan.manifests, until=plan.until)
+    plan_events(run, list(plan.events), seed)
+    run.run()
+    check_run(run)
+    return collect(run, policy.name, seed, {})
 
 
 def run_to_folder(

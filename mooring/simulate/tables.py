@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from mooring.api.resources import allocatable, pod_requests
 from mooring.simulate.arrivals import FloatArray, Template
+from mooring.simulate.cluster_depth import ClusterRun
 from mooring.simulate.engine import CoreRun
 from mooring.simulate.pod_log import Outcome
 
@@ -84,7 +85,9 @@ class Tables(msgspec.Struct, eq=False):
         return [name for name in self.nodes.resources if name in asked and name != PODS]
 
 
-def collect(run: CoreRun, policy: str, seed: int, samples: Mapping[str, Sequence[float]]) -> Tables:
+def collect(
+    run: CoreRun | ClusterRun, policy: str, seed: int, samples: Mapping[str, Sequence[float]]
+) -> Tables:
     """The tables of a run that is over."""
     log, nodes = run.log, run.nodes
     reasons = list(log.reasons)
@@ -115,7 +118,7 @@ def collect(run: CoreRun, policy: str, seed: int, samples: Mapping[str, Sequence
     return Tables(
         policy=policy,
         seed=seed,
-        end=run.clock.now,
+        end=run.end,
         attempts=run.attempts,
         shapes=[_shape(template) for template in run.templates],
         pods=pods,

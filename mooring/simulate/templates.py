@@ -10,7 +10,7 @@ import msgspec
 
 from mooring.api.decode import load_trees, read_trees
 from mooring.api.errors import MalformedObject
-from mooring.api.meta import KubeObject
+from mooring.api.meta import KubeObject, Tree
 from mooring.api.objects import Node, Pod
 from mooring.sandbox.controllers.first_pods import FirstPods, is_workload, workload_of
 from mooring.sandbox.kubelet.scripts import RUN_TIME, START_DELAY
@@ -39,6 +39,11 @@ def read_texts(path: Path) -> list[tuple[str, str]]:
 def read_objects(path: Path) -> list[KubeObject]:
     """The objects of manifests, with the pods that controllers would make. Raises ValueError."""
     return objects_of(list(read_trees(read_texts(path))), str(path))
+
+
+def read_manifests(path: Path) -> list[Tree]:
+    """The manifests of a file or directory as they are, those of Lists one by one. Raises ValueError."""
+    return [tree for tree, _ in read_trees(read_texts(path)) if isinstance(tree, dict)]
 
 
 def objects_of(trees: list[tuple[Any, str]], source: str) -> list[KubeObject]:

@@ -127,6 +127,13 @@ def test_waiting_in_a_queue_of_k_slots_is_as_the_recursion_says() -> None:
     assert waited == pytest.approx(total / 5000, rel=0.1)  # not first come, first served
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("servers", "load"), [(1, 0.5), (4, 0.7)])
+def test_waiting_in_a_queue_of_k_slots_is_as_the_theory_says(servers: int, load: float) -> None:
+    waited, expected = simulate_mmk(servers, load, arrivals=100_000, seed=0)
+    assert waited == pytest.approx(expected, rel=0.03)
+
+
 def test_erlang_of_one_server_is_its_load() -> None:
     assert erlang_c(1, 0.7) == pytest.approx(0.7)
 

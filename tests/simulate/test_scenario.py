@@ -58,7 +58,7 @@ def problems(folder: Path, text: str) -> str:
             "scenario.yaml:6: spec.seeds: expected a seed, a range such as 42..51",
         ),
         (NODES + PODS + "  until: 3 days\n", "scenario.yaml:6: spec.until: expected a duration such as"),
-        (NODES + PODS + "  depth: deep\n", "scenario.yaml:6: spec.depth: expected core, found"),
+        (NODES + PODS + "  depth: deep\n", "scenario.yaml:6: spec.depth: expected core or cluster, found"),
         (PODS, "spec.cluster: no nodes"),
         (NODES, "spec.workload: no pods arrive"),
         (

@@ -100,6 +100,7 @@ class LocalCluster:
         *,
         recording: Recording = Recording.SUMMARY,
         on_decision: Callable[[Decision], None] | None = None,
+        pick: Callable[[int], int] | None = None,
     ) -> None:
         """Schedule by this configuration from now on, in the place of the scheduler there was. Where the
         configuration is wrong, that one stays; raises ConfigError or PluginError."""
@@ -112,6 +113,7 @@ class LocalCluster:
             seed=self._seed,
             recording=recording,
             on_decision=on_decision,
+            pick=pick,
         )
         old, self.scheduler = self.scheduler, new
         self.server.pages.update(new.pages())

@@ -37,6 +37,7 @@ class LocalScheduler:
         *,
         clock: Callable[[], float],
         seed: int | None = None,
+        pick: Callable[[int], int] | None = None,
         recording: Recording = Recording.SUMMARY,
         on_decision: Callable[[Decision], None] | None = None,
     ) -> None:
@@ -47,6 +48,7 @@ class LocalScheduler:
             registry,
             clock=clock,
             seed=seed,
+            pick=pick,
             decisions=self.decisions,
             on_decision=on_decision,
             turn=TURN,

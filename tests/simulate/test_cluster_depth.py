@@ -1,0 +1,112 @@
+"""Depth `cluster` (the whole sandbox in virtual time), and that it decides as depth `core` does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mooring.simulate.cluster_depth import ClusterRun
+from mooring.simulate.engine import Clock, CoreRun
+from mooring.simulate.invariants import check_run
+from mooring.simulate.plan import compile_plan
+from mooring.simulate.pod_log import Outcome
+from mooring.simulate.policies import Policy
+from mooring.simulate.running import run_once
+from mooring.simulate.scenario import parse_scenario
+from tests.simulate.runs import arrivals_of, nodes, template
+
+pods = st.tuples(st.integers(0, 40), st.sampled_from(["250m", "1", "3"]), st.integers(1, 30))
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.lists(pods, min_size=1, max_size=12), st.integers(1, 3), st.integers(0, 3))
+def test_both_depths_place_pods_identically(drawn: list[tuple[int, str, int]], count: int, seed: int) -> None:
+    kinds = {cpu: template(cpu) for cpu in {cpu for _, cpu, _ in drawn}}
+    # Fractions keep arrivals and departures apart: within one instant the depths order events differently.
+    coming = sorted((10.0 * t + i / 64, cpu, 10.0 * life + 0.3) for i, (t, cpu, life) in enumerate(drawn))
+    arrivals = arrivals_of(*[(time, kinds[cpu], life) for time, cpu, life in coming])
+    policy = Policy("default", folder=Path("/nonexistent"))
+    clock = Clock()
+    core = CoreRun(policy.scheduler(clock, seed), clock, nodes(count, "3"), arrivals)
+    core.run()
+    cluster = ClusterRun(policy, seed, nodes(count, "3"), arrivals)
+    cluster.run()
+    check_run(cluster)
+    for name in ("node", "attempts", "outcome"):
+        assert list(core.log.integers(name)) == list(cluster.log.integers(name)), name
+    for name in ("created", "bound", "ended"):
+        np.testing.assert_allclose(core.log.column(name), cluster.log.column(name), atol=1e-4)
+
+
+SCENARIO = """
+apiVersion: mooring/v1alpha1
+kind: Simulation
+metadata: {name: rollout}
+spec:
+  depth: cluster
+  until: 119m
+  cluster:
+  - manifests: objects.yaml
+  events:
+  - {at: 10m, apply: new-version.yaml}
+  - {at: 20m, apply: more-quota.yaml}
+"""
+OBJECTS = """
+apiVersion: v1
+kind: Node
+metadata: {name: node-1}
+status: {capacity: {cpu: 8, memory: 16Gi, pods: 20}, allocatable: {cpu: 8, memory: 16Gi, pods: 20}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 4
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: "web:1", resources: {requests: {cpu: 1}}}]}
+---
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: few}
+spec: {hard: {count/pods: "5"}}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: report}
+spec:
+  schedule: "*/30 * * * *"
+  jobTemplate:
+    spec:
+      template:
+        metadata: {annotations: {mooring/run-time: 20s}}
+        spec:
+          restartPolicy: Never
+          containers: [{name: report, image: report, resources: {requests: {cpu: 1}}}]
+"""
+
+
+def test_controllers_roll_out_and_run_jobs_in_virtual_time(tmp_path: Path) -> None:
+    (tmp_path / "objects.yaml").write_text(OBJECTS)
+    deployment = OBJECTS.split("---")[1].replace("web:1", "web:2")
+    (tmp_path / "new-version.yaml").write_text(deployment)
+    quota = OBJECTS.split("---")[2].replace('"5"', '"9"')
+    (tmp_path / "more-quota.yaml").write_text(quota)
+    plan = compile_plan(parse_scenario(SCENARIO, str(tmp_path / "rollout.yaml")))
+    tables = run_once(plan, plan.policies[0], 0)
+    owners = [tables.shapes[shape].owner for shape in tables.pods.shape.tolist()]
+    outcomes = tables.pods.outcome.tolist()
+    jobs = [outcome for owner, outcome in zip(owners, outcomes, strict=True) if owner.startswith("Job/")]
+    assert jobs == [Outcome.FINISHED] * 3
+    web = [
+        outcome for owner, outcome in zip(owners, outcomes, strict=True) if owner.startswith("ReplicaSet/")
+    ]
+    assert web.count(Outcome.RUNNING) == 4
+    assert web.count(Outcome.DELETED) == 4, "the pods of the old version"
+    replaced = tables.pods.created[np.array(outcomes) == Outcome.RUNNING]
+    assert 600 <= replaced.min() <= replaced.max() <= 660
+    assert tables.end == 7140
