@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import inf
 from pathlib import Path
 
@@ -17,9 +17,9 @@ from mooring.api.objects import Node, Pod, PodStatus
 from mooring.simulate.arrivals import FOREVER, Arrivals, Template
 from mooring.simulate.capture.recording import read_lines
 from mooring.simulate.capture.snapshot import read_snapshot
-from mooring.simulate.engine import CoreRun, Order
+from mooring.simulate.engine import Order
 from mooring.simulate.pod_log import Outcome
-from mooring.simulate.scenario_events import Event
+from mooring.simulate.scenario_events import Event, Work
 
 _ENDED = ("Succeeded", "Failed")
 
@@ -159,11 +159,9 @@ def _owner(pod: Pod) -> str:
     return "" if owner is None else f"{owner.kind}/{owner.name}"
 
 
-def _apply(obj: KubeObject) -> Callable[[CoreRun, np.random.Generator], None]:
+def _apply(obj: KubeObject) -> Work:
     return lambda run, random: run.apply(obj)
 
 
-def _delete(
-    obj: KubeObject, outcome: Outcome = Outcome.DELETED
-) -> Callable[[CoreRun, np.random.Generator], None]:
+def _delete(obj: KubeObject, outcome: Outcome = Outcome.DELETED) -> Work:
     return lambda run, random: run.delete(obj, outcome)
