@@ -12,11 +12,13 @@ from cheap_nodes import CheapNodes
 from data_locality import DataLocality, Dataset, DatasetStatus
 from limit_per_node import LimitPerNode
 from load_aware import LoadAware
+from one_numa_node import OneNumaNode
 from pack_gpus import PackGpus
 from reserve_for_team import ReserveForTeam
 from spread_by_label import SpreadByLabel
 from wait_for_approval import WaitForApproval
 
+from mooring.api.decode import from_dict
 from mooring.api.meta import ObjectMeta
 from mooring.testing import VirtualClock, check_plugin, make_cluster, make_node, make_pod
 
@@ -38,6 +40,30 @@ def test_pack_gpus():
     cluster.schedule()
     assert scores(cluster, "train", PackGpus) == {"empty": 0, "half": 50}
     assert scores(cluster, "web", PackGpus) == {"empty": 0, "half": 0, "plain": 100}
+
+
+def device_object(kind, name, spec):
+    metadata = {"name": name, "uid": name, "namespace": "default" if kind == "ResourceClaim" else ""}
+    return from_dict({"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": metadata, "spec": spec})
+
+
+def test_one_numa_node():
+    def slice_of(node, *numa):
+        devices = [{"name": f"gpu-{i}", "attributes": {"numa": {"int": n}}} for i, n in enumerate(numa)]
+        pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": "gpu.example.com", "nodeName": node, "pool": pool, "devices": devices}
+        return device_object("ResourceSlice", node, spec)
+
+    request = {"name": "gpus", "exactly": {"deviceClassName": "gpu", "count": 2}}
+    claim = device_object("ResourceClaim", "gpus", {"devices": {"requests": [request]}})
+    cluster = make_cluster([make_node("apart"), make_node("together")], plugins=[OneNumaNode])
+    cluster.apply(
+        device_object("DeviceClass", "gpu", {}), slice_of("apart", 0, 1), slice_of("together", 1, 1)
+    )
+    cluster.apply(claim, make_pod("train", resource_claims="gpus"), make_pod("web"))
+    cluster.schedule()
+    assert scores(cluster, "train", OneNumaNode) == {"apart": 50, "together": 100}
+    assert scores(cluster, "web", OneNumaNode) == {"apart": 0, "together": 0}
 
 
 def test_cheap_nodes():

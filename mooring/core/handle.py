@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mooring.core.effects import EmitEvent, Write
@@ -11,6 +12,7 @@ from mooring.core.waiting import HeldPod
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.handle import Client
 from mooring.framework.pod import PodInfo
+from mooring.plugins.dynamic_resources.device_view import DeviceView
 from mooring.runtime.engine_nodes import EngineNodes
 from mooring.runtime.engine_state import engine_state
 from mooring.runtime.extender import Extender
@@ -41,6 +43,10 @@ class ProfileHandle:
     @property
     def listers(self) -> ObjectStore:
         return self._scheduler.store
+
+    @cached_property
+    def devices(self) -> DeviceView:
+        return DeviceView(self)
 
     @property
     def client(self) -> Client | None:

@@ -5,6 +5,7 @@ from mooring.api.meta import KubeObject
 from mooring.framework.args import Args, Problem
 from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import CycleState, StateKey
+from mooring.framework.devices import Devices, NodeDevice
 from mooring.framework.events import Action, ClusterEvent, EventHint, Hint, Resource, requeue_on
 from mooring.framework.handle import Client, Handle, Listers, Snapshot, WaitingPod
 from mooring.framework.nodes import (
@@ -34,6 +35,7 @@ __all__ = [
     "Code",
     "Columns",
     "CycleState",
+    "Devices",
     "EventHint",
     "Handle",
     "Hint",
@@ -41,6 +43,7 @@ __all__ = [
     "IntArray",
     "KubeObject",
     "Listers",
+    "NodeDevice",
     "NodeInfo",
     "Nodes",
     "Plugin",

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar, overload
 
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Node, Pod
+from mooring.framework.devices import Devices
 from mooring.framework.nodes import NodeInfo, Nodes
 from mooring.framework.pod import PodInfo
 
@@ -94,6 +95,8 @@ class Handle(Protocol):
     def snapshot(self) -> Snapshot: ...
     @property
     def listers(self) -> Listers: ...
+    @property
+    def devices(self) -> Devices: ...
     @property
     def client(self) -> Client | None: ...
     @property

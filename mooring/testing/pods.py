@@ -17,6 +17,7 @@ from mooring.api.objects import (
     Pod,
     PodAffinity,
     PodAffinityTerm,
+    PodResourceClaim,
     PodSchedulingGate,
     PodSpec,
     PodStatus,
@@ -78,6 +79,7 @@ def make_pod(
     host_ports: Iterable[int] = (),
     claims: str | Iterable[str] = (),
     volumes: Iterable[Volume] = (),
+    resource_claims: str | Iterable[str] = (),
     overhead: Mapping[str, Quantity] | None = None,
     # where it may go
     node_selector: Mapping[str, str] | None = None,
@@ -109,7 +111,8 @@ def make_pod(
     holds the required terms, any of which is enough, and `preferred_node_affinity` weights by term, both in
     the notation of `kubectl get -l` ("disk in (ssd,nvme)"). `tolerations` are written like taints
     ("dedicated=gpu:NoSchedule", or "dedicated:NoSchedule" for any value). `claims` are the names of
-    PersistentVolumeClaims. A pod with `node_name` is bound, and running unless `phase` says otherwise.
+    PersistentVolumeClaims, `resource_claims` of ResourceClaims. A pod with `node_name` is bound, and running
+    unless `phase` says otherwise.
     """
     status = PodStatus(phase=phase, nominated_node_name=nominated_node)
     if node_name:
@@ -132,6 +135,9 @@ def make_pod(
             node_name=node_name,
             scheduler_name=scheduler_name,
             containers=[_container(image, requests or {}, limits or {}, host_ports)],
+            resource_claims=[
+                PodResourceClaim(name=each, resource_claim_name=each) for each in each_of(resource_claims)
+            ],
             volumes=[*map(_claimed, each_of(claims)), *volumes],
             node_selector=None if node_selector is None else dict(node_selector),
             affinity=_affinity(

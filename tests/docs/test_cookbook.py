@@ -21,7 +21,7 @@ FILES = dict(re.findall(r"<!-- file: (\S+) -->\n```python\n(.*?)```", PAGE, re.D
 def test_the_page_shows_all_files() -> None:
     plugins = {file.name for file in EXAMPLES.glob("*.py") if not file.name.startswith("test_")}
     assert FILES.keys() == plugins
-    assert len(plugins) == 10
+    assert len(plugins) == 11
     for name, text in FILES.items():
         assert text == (EXAMPLES / name).read_text()
         assert len(text.splitlines()) < 40

@@ -18,5 +18,6 @@ claim_filter.py        on which nodes they can be used
 claim_binder.py        writing them before the pod is bound
 binding.py             the writes themselves, and binding conditions
 contention.py          devices that another scheduler allocated at the same time
+device_view.py         devices in the form that plugins of users see
 dynamic_resources.py   the extension points
 """

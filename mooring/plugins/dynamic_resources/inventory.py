@@ -200,6 +200,12 @@ class Inventory:
             nodes.append(node)
         return nodes
 
+    def device(self, device_id: DeviceId) -> DeviceInfo | None:
+        """The device as the newest slice of its pool that has it describes it."""
+        slices = self._by_pool.get(device_id[:2], {}).values()
+        newest = sorted(slices, key=lambda each: -each.spec.pool.generation)
+        return next((device for each in newest for device in each.devices if device.id == device_id), None)
+
     # ---- a node's view
 
     def rows(self, nodes: EngineNodes) -> Sequence[NodeDevices]:

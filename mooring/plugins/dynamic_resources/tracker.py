@@ -42,6 +42,16 @@ class ClaimTracker:
             if claim is not None:
                 yield claim
 
+    def holder(self, device: DeviceId) -> str:
+        """The key of a claim that holds a device; "" where none does."""
+        if not self.usage.holds(device):
+            return ""
+        for claim in self.all():
+            held = self._held.get(claim.uid, _NOTHING)
+            if any((each.driver, each.pool, each.device) == device for each in held):
+                return claim.key
+        return ""
+
     def is_in_flight(self, uid: str) -> bool:
         return uid in self._in_flight
 
