@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from mooring.api.counts import count
 from mooring.cli.errors import describe, exit_with
 from mooring.cli.groups import Group
 from mooring.cli.output import echo
@@ -49,8 +50,7 @@ def check(file: str, plugins: tuple[str, ...]) -> None:
     for warning in (*loaded.warnings, *warnings, *not_enabled(classes, enabled, file)):
         echo(f"warning: {warning}", err=True)
     names = ", ".join(profile.scheduler_name for profile in profiles)
-    count = "1 profile" if len(profiles) == 1 else f"{len(profiles)} profiles"
-    echo(f"{file}: ok ({loaded.version}, {count}: {names})")
+    echo(f"{file}: ok ({loaded.version}, {count(len(profiles), 'profile')}: {names})")
 
 
 @config.command()

@@ -13,6 +13,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from mooring.api.counts import count
 from mooring.cli.simulate_capture import import_command, record
 from mooring.cli.simulate_perf import perf
 from mooring.cli.simulate_report import export, report
@@ -124,7 +125,8 @@ def check(file: str, changes: tuple[str, ...]) -> None:
     plan = _plan(file, (), None, None, changes)
     _, arrivals = plan.inputs(plan.seeds[0])
     click.echo(
-        f"{file}: ok: {len(plan.policies)} policies, {len(plan.seeds)} seeds, {len(arrivals)} arrivals"
+        f"{file}: ok: {count(len(plan.policies), 'policy', 'policies')}, {count(len(plan.seeds), 'seed')}, "
+        f"{count(len(arrivals), 'arrival')}"
     )
 
 
@@ -162,7 +164,7 @@ def compare(first: str, second: str, file: str | None, tolerance: float, output:
     if output == "json":
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
     else:
-        click.echo(f"{found.pods} pods; {record_b.policy} against {record_a.policy}")
+        click.echo(f"{count(found.pods, 'pod')}; {record_b.policy} against {record_a.policy}")
         click.echo(f"bound sooner {found.sooner}, later {found.later}, at the same time {found.same_time}")
         click.echo(f"bound on another node {found.other_node}")
         click.echo(f"bound only in the first {found.only_first}, only in the second {found.only_second}")
@@ -239,7 +241,7 @@ def _policy(text: str, plan: Plan) -> Policy:
 def _single(path: str) -> Path:
     found = runs_in(Path(path))
     if len(found) != 1:
-        raise ValueError(f"{path}: expected the directory of one run, found {len(found)} runs")
+        raise ValueError(f"{path}: expected the directory of one run, found {count(len(found), 'run')}")
     return found[0]
 
 
@@ -308,7 +310,7 @@ def _print_summary(plan: Plan, records: Sequence[RunRecord]) -> None:
     seeds = (
         f"{len(plan.seeds)} seeds, mean ± 95 % interval" if len(plan.seeds) > 1 else f"seed {plan.seeds[0]}"
     )
-    click.echo(f"\n{int(records[0].metrics['pods'])} pods, {seeds}")
+    click.echo(f"\n{count(int(records[0].metrics['pods']), 'pod')}, {seeds}")
 
 
 def _columns(records: Sequence[RunRecord]) -> list[str]:

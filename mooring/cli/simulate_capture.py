@@ -12,6 +12,7 @@ from typing import NoReturn
 import click
 
 from mooring import __version__
+from mooring.api.counts import count
 from mooring.api.times import format_time
 from mooring.cli.flags import kubeconfig_flags
 from mooring.client.api_errors import ClusterError
@@ -46,7 +47,7 @@ def import_command(kubeconfig: str, context: str, out: str, scrub: bool) -> None
             await api.close()
         snapshot = write_snapshot(found, Path(out), taken, Scrubber() if scrub else None)
         counts = snapshot.counts
-        click.echo(f"{out}: {counts.get('nodes', 0)} nodes, {counts.get('pods', 0)} pods")
+        click.echo(f"{out}: {count(counts.get('nodes', 0), 'node')}, {count(counts.get('pods', 0), 'pod')}")
 
     _run(work())
 
@@ -78,7 +79,7 @@ def record(kubeconfig: str, context: str, out: str, duration: float | None, scru
                 results = await asyncio.gather(task, return_exceptions=True)
                 if isinstance(results[0], Exception):
                     raise results[0]
-                click.echo(f"{out}: {recorder.changes} changes")
+                click.echo(f"{out}: {count(recorder.changes, 'change')}")
         finally:
             await api.close()
 
@@ -86,7 +87,7 @@ def record(kubeconfig: str, context: str, out: str, duration: float | None, scru
 
 
 def _started(objects: int) -> None:
-    click.echo(f"recording, {objects} objects at the start; stop with ^C", err=True)
+    click.echo(f"recording, {count(objects, 'object')} at the start; stop with ^C", err=True)
 
 
 def _connect(kubeconfig: str, context: str) -> ApiServer:

@@ -67,7 +67,8 @@ def _events(held: Waiting) -> Iterator[str]:
     for i, line in enumerate(lines[:MOST_EVENTS]):
         yield f"  {'or' if i else 'until'} {line}"
     if len(lines) > MOST_EVENTS:
-        yield f"  or one of {len(lines) - MOST_EVENTS} other kinds of objects comes or changes"
+        others = words.count(len(lines) - MOST_EVENTS, "other kind", "other kinds")
+        yield f"  or an object of {others} comes or changes"
     if held.queue:
         yield f"  {'or' if lines else 'until'} it has waited for a few minutes"
 
@@ -138,7 +139,7 @@ def _changes(changes: list[Change]) -> Iterator[str]:
             yield f"  {'':<{width}}  and {other.text}"
             yield from _command(other, width)
     if len(changes) > MOST_CHANGES:
-        yield f"  and {len(changes) - MOST_CHANGES} others"
+        yield f"  and {words.count(len(changes) - MOST_CHANGES, 'other')}"
 
 
 def _heading(changes: list[Change]) -> str:

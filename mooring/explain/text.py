@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from mooring.api.counts import count
 from mooring.core.decision import Decision
 
 
@@ -15,6 +16,8 @@ def why(decision: Decision) -> str:
     if decision.nominated:
         return "the node it was nominated to"
     if decision.feasible_nodes == 1:
+        if decision.nodes == 1:
+            return "the only node, and it fits"
         return f"the only one of {decision.nodes} nodes that fits"
     nodes, total = decision.feasible_nodes, decision.ranking[0].total
     if decision.best_nodes > 1:
@@ -72,4 +75,4 @@ def _score_table(decision: Decision, most: int = 10) -> Iterator[str]:
         mark = "*" if decision.feasible[i] == decision.node else " "
         yield f"  {mark} {decision.feasible[i]:<{width}}  {decision.total[i]:>6}  {cells}"
     if len(order) > most:
-        yield f"    … and {len(order) - most} more nodes"
+        yield f"    … and {count(len(order) - most, 'more node')}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mooring.api.counts import count as count
 from mooring.api.meta import LabelSelector
 from mooring.api.objects import NodeSelectorRequirement, Taint
 from mooring.api.resources import CPU
@@ -96,10 +97,6 @@ def listed(names: Sequence[str], total: int | None = None) -> str:
     more = (len(names) if total is None else total) - len(names)
     text = ", ".join(names)
     return f"{text} and {more} more" if more > 0 and names else text
-
-
-def count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def joined(parts: Sequence[str], last: str = "or") -> str:

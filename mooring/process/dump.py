@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from mooring.api.counts import count
 from mooring.api.times import format_time
 from mooring.core.queue.queued_pod import QueuedPodInfo
 from mooring.core.scheduler import Scheduler
@@ -14,7 +15,7 @@ from mooring.state.node_info import NodeRow
 def dump(scheduler: Scheduler) -> Iterator[str]:
     """One text for each node, one for the queue, and one for the pods on their way to a node."""
     queue, cluster = scheduler.queue, scheduler.cluster
-    yield f"Dump of the cache: {len(cluster.table)} nodes, {len(cluster)} pods"
+    yield f"Dump of the cache: {count(len(cluster.table), 'node')}, {count(len(cluster), 'pod')}"
     for node in cluster.table.nodes:
         yield "\n".join(_node(node, queue.nominator.nominated_for(node.name)))
     counts = ", ".join(f"{name} {count}" for name, count in queue.counts().items())
@@ -27,7 +28,7 @@ def dump(scheduler: Scheduler) -> Iterator[str]:
 
 
 def _node(node: NodeRow, nominated: Iterable[PodInfo]) -> Iterator[str]:
-    yield f"Node {node.name}: {node.pod_count} of {node.allowed_pods} pods"
+    yield f"Node {node.name}: {node.pod_count} of {count(node.allowed_pods, 'pod')}"
     yield f"  requested: {_amounts(node.requested)}"
     yield f"  allocatable: {_amounts(node.allocatable)}"
     for pod in node.pods:

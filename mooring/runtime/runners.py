@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from mooring.api.counts import count
 from mooring.framework.cache_key import CacheKey
 from mooring.framework.nodes import BoolArray, IntArray, Verdicts
 from mooring.framework.plugin import Plugin, overrides
@@ -180,7 +181,7 @@ class FilterRunner:
         if not isinstance(codes, np.ndarray) or codes.dtype.kind not in "iu":
             raise PluginError(self.name, "filter_nodes gave codes that are not an integer array")
         if codes.shape != (length,):
-            raise PluginError(self.name, f"filter_nodes gave {codes.shape} codes for {length} nodes")
+            raise PluginError(self.name, f"filter_nodes gave {codes.shape} codes for {count(length, 'node')}")
         if not isinstance(verdicts.statuses, Mapping):
             raise PluginError(
                 self.name, f"filter_nodes gave statuses {verdicts.statuses!r}; expected a mapping"
@@ -309,7 +310,7 @@ class ScoreRunner:
                 self.name, f"{method} returned a {type(scores).__name__}; expected a NumPy array"
             )
         if scores.shape != (length,):
-            raise PluginError(self.name, f"{method} gave {scores.shape} scores for {length} nodes")
+            raise PluginError(self.name, f"{method} gave {scores.shape} scores for {count(length, 'node')}")
         if scores.dtype.kind not in "iu":
             nan = scores.dtype.kind == "f" and bool(np.isnan(scores).any())
             kind = "NaN" if nan else f"{scores.dtype} values"

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
+from mooring.api.counts import count
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Pod
 from mooring.core.decision import Decision
@@ -124,7 +125,9 @@ class Cluster(ABC):
         while pending := self._pending(pods):
             if self.now() >= deadline:
                 reasons = "\n".join(f"{key}:\n{self.explain(key)}" for key in pending[:3])
-                raise AssertionError(f"{len(pending)} pods are pending after {timeout:g} s\n{reasons}")
+                verb = "is" if len(pending) == 1 else "are"
+                number = count(len(pending), "pod")
+                raise AssertionError(f"{number} {verb} pending after {timeout:g} s\n{reasons}")
             self.advance(STEP)
 
     def _pending(self, pods: Sequence[Pod | str]) -> Sequence[str]:

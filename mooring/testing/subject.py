@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mooring.api.counts import count
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Node, Pod
 from mooring.config import from_object
@@ -248,7 +249,7 @@ def _check_array(place: Place, array: object, length: int, what: str) -> None:
     if not isinstance(array, np.ndarray):
         place.fail(f"gave {array!r} as {what}; expected a NumPy array")
     if array.shape != (length,):
-        place.fail(f"gave {what} of shape {array.shape} for {length} nodes; expected ({length},)")
+        place.fail(f"gave {what} of shape {array.shape} for {count(length, 'node')}; expected ({length},)")
     if array.dtype.kind not in "iu":
         nan = array.dtype.kind == "f" and bool(np.isnan(array).any())
         place.fail(f"gave {what} of type {array.dtype}{' with NaN' if nan else ''}; expected integers")

@@ -313,7 +313,7 @@ def test_the_latest_come_first() -> None:
         ("default/p3", "scheduled", "a"),
         ("default/p2", "scheduled", "a"),
     ]
-    assert found.pods[1].summary == "the only one of 1 nodes that fits"
+    assert found.pods[1].summary == "the only node, and it fits"
     assert msgspec.json.decode(msgspec.json.encode(found), type=type(found)) == found
     assert len(recent(setting.scheduler, log, limit=10**9).pods) == 5
     assert recent(setting.scheduler, log, limit=-1).pods == []

@@ -328,7 +328,7 @@ def test_odd_answers_of_filters(answer: Any, said: str) -> None:
     ("answer", "said"),
     [
         (None, "TypeError: answered None; expected a score for each node"),
-        ([1, 2], "ValueError: answered 2 scores for 1 nodes"),
+        ([1, 2], "ValueError: answered 2 scores for 1 node"),
         ([0.5], "TypeError: answered 0.5 for node blue; expected an integer"),
         ([None], "TypeError: answered None for node blue; expected an integer"),
         ([2**63], "ValueError: answered 9223372036854775808 for node blue; expected a 64-bit integer"),

@@ -120,7 +120,7 @@ CASES: list[Any] = [
         ("normalize_score", "too low", array(-1, 0), "returns an invalid score -1"),
         ("score_groups", "raises", raising, "ValueError: boom"),
         ("score_groups", "nothing", lambda *args: None, "returned None; expected Groups"),
-        ("score_groups", "too few scores", groups([0, 0], [1, 2], [1]), "gave (2,) scores for 1 nodes"),
+        ("score_groups", "too few scores", groups([0, 0], [1, 2], [1]), "gave (2,) scores for 1 node"),
         ("score_groups", "floats", groups([0, 0], [1], [1.0]), "gave float64 values; expected integers"),
         ("score_groups", "too short", groups([0], [1], [1]), "put (1,) rows of 2 into groups"),
         ("score_groups", "no such group", groups([0, 1], [1], [1]), "IndexError"),

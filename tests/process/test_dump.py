@@ -16,7 +16,7 @@ def test_nodes_queue_and_pods_on_their_way() -> None:
         make_pod("gated", scheduling_gates="example.com/wait"),
     )
     head, first, second, queue, flying = dump(setting.scheduler)
-    assert head == "Dump of the cache: 2 nodes, 1 pods"
+    assert head == "Dump of the cache: 2 nodes, 1 pod"
     assert first.splitlines()[:2] == ["Node n0: 1 of 10 pods", "  requested: cpu 2500m"]
     assert "cpu 4000m" in first
     web = next(iter(setting.scheduler.cluster.pods()))

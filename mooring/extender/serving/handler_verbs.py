@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from mooring.api.counts import count
 from mooring.api.meta import KubeObject, ObjectMeta
 from mooring.api.objects import Node, Pod
 from mooring.extender.serving.handlers import ExtenderError, Handler, Victims
@@ -237,7 +238,7 @@ def _scores(answer: object, names: Sequence[str]) -> list[int]:
         raise TypeError(f"answered {reprlib.repr(answer)}; expected a score for each node")
     scores = list(answer)
     if len(scores) != len(names):
-        raise ValueError(f"answered {len(scores)} scores for {len(names)} nodes")
+        raise ValueError(f"answered {count(len(scores), 'score')} for {count(len(names), 'node')}")
     return _checked(scores, names)
 
 

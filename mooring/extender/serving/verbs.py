@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 import msgspec
 from msgspec import Raw
 
+from mooring.api.counts import count
 from mooring.api.meta import ObjectMeta
 from mooring.api.objects import Pod
 from mooring.extender.serving.handlers import ExtenderError, Victims
@@ -212,7 +213,7 @@ class PreemptVerb(Verb):
                 for name, uids in kept.items()
             }
         )
-        summary = f"{len(kept)} of {len(preemption.victims)} nodes"
+        summary = f"{len(kept)} of {count(len(preemption.victims), 'node')}"
         return Outcome(body=write(result), pod=pod, summary=summary)
 
 
@@ -231,7 +232,7 @@ def _filtered(question: Question, refused: Refusals) -> tuple[bytes, str]:
         failed_nodes=failed,
         failed_and_unresolvable_nodes=unresolvable,
     )
-    return write(result), f"{len(passed)} of {len(names)} nodes"
+    return write(result), f"{len(passed)} of {count(len(names), 'node')}"
 
 
 def _passed(question: Question, items: list[Raw], refused: Refusals) -> Raw:

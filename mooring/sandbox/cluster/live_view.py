@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from mooring.api.counts import count
 from mooring.api.objects import Node, Pod
 from mooring.api.printable import printable
 from mooring.client.cache import Collection
@@ -40,7 +41,7 @@ class Counts(NamedTuple):
             for name, count in zip(self._fields[2:], self[2:], strict=True)
             if count or name in ("pending", "running")
         )
-        return f"{self.ready} of {self.nodes} nodes ready; pods: {pods}"
+        return f"{self.ready} of {count(self.nodes, 'node')} ready; pods: {pods}"
 
 
 class Tally:

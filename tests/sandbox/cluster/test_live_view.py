@@ -85,5 +85,5 @@ def test_plain_lines_tell_decisions_at_once_and_counts_once_they_rest(
     lines = [line.partition(" ")[2] for line in capsys.readouterr().out.splitlines()]
     assert lines == [
         "default/[db] -> unschedulable: 0/3 nodes are available",
-        "1 of 1 nodes ready; pods: 0 pending, 3 running",
+        "1 of 1 node ready; pods: 0 pending, 3 running",
     ]
