@@ -12,6 +12,7 @@ COMMANDS = {  # the module of each command, with its line in `mooring --help`
     "completion": "Print a completion script for bash, zsh or fish.",
     "config": "Check and view scheduler configuration files.",
     "demo": "Run a guided demo on a sandbox cluster.",
+    "down": "Stop the clusters that `mooring up --detach` started.",
     "explain": "Explain why a pod is pending or where it was scheduled, and what would make it fit.",
     "extender": "Serve Python functions and plugins as an HTTP extender for kube-scheduler.",
     "node": "Simulate failure and recovery of nodes and devices in a `mooring up` cluster.",

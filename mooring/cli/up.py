@@ -19,22 +19,25 @@ from rich.console import Console
 
 from mooring.api.kinds import NODES, PODS
 from mooring.api.meta import Tree
+from mooring.cli.detached import register, start
 from mooring.cli.errors import describe, exit_with
 from mooring.cli.event_loop import fastest_loop
 from mooring.cli.flags import option
+from mooring.cli.kubeconfig_files import Copy, Merged
 from mooring.cli.manifests import filename_option, read_sources
 from mooring.cli.output import echo
 from mooring.cli.plugins import plugin_option
 from mooring.cli.reloading import Sources
 from mooring.cli.setup import Setup
 from mooring.config import ConfigError
+from mooring.core.decision import Decision
 from mooring.framework.registration import RegistrationError
 from mooring.runtime.runners import PluginError
-from mooring.sandbox.apiserver.http.kubeconfig import is_ours, write_private
 from mooring.sandbox.apiserver.store.sqlite import DataDirError
 from mooring.sandbox.cluster.applying import ManifestError, read_trees
 from mooring.sandbox.cluster.live_view import PERIOD, PlainView, Tally, TerminalView, View
 from mooring.sandbox.cluster.local_cluster import LocalCluster
+from mooring.sandbox.cluster.stages import Stage, stage_of
 from mooring.sandbox.kubelet import NodesFileError, load_nodes, make_nodes
 
 INVALID_INPUT = (ConfigError, RegistrationError, PluginError)
@@ -53,6 +56,10 @@ class Options(NamedTuple):
     scheduler: bool
     manifests: list[tuple[str, str]]
     """Text and name of each."""
+    merge: bool = False
+    command: str = ""
+    """To run in a shell once the cluster is ready; the cluster stops when it ends."""
+    detached: bool = False
 
 
 @click.command()
@@ -80,6 +87,20 @@ class Options(NamedTuple):
     "--data-dir", metavar="DIR", help="Directory that persists the cluster's objects (default: in memory)"
 )
 @option("--no-scheduler", is_flag=True, help="Do not run a scheduler, so that you can run your own")
+@option(
+    "--merge-kubeconfig",
+    is_flag=True,
+    help="Add the cluster to $KUBECONFIG or ~/.kube/config while it runs, as the current context",
+)
+@option(
+    "--run",
+    "command",
+    default="",
+    metavar="COMMAND",
+    help="Run a shell command with KUBECONFIG set once the cluster is ready, then stop with its exit code",
+)
+@option("--detach", is_flag=True, help="Run in the background; `mooring down` stops the cluster")
+@click.option("--detached", is_flag=True, hidden=True)
 @filename_option(required=False)
 def up(
     nodes: int | None,
@@ -91,18 +112,29 @@ def up(
     port: int,
     data_dir: str | None,
     no_scheduler: bool,
+    merge_kubeconfig: bool,
+    command: str,
+    detach: bool,
+    detached: bool,
     files: tuple[str, ...],
 ) -> None:
     """Start a sandbox cluster in this process: API server, controllers, fake nodes and the scheduler.
 
-    Prints an `export KUBECONFIG=` line for kubectl, then shows scheduling decisions until Ctrl-C. Without
+    Prints an `export KUBECONFIG=` line for kubectl once the cluster is ready and the manifests of -f are
+    applied, then shows scheduling decisions until Ctrl-C. Without
     --config, the plugins of --plugin run at all their extension points, in addition to the default plugins.
 
     \b
     Exit codes:
       0  stopped by Ctrl-C or SIGTERM
       2  invalid usage, configuration, plugin or file, or port in use
+      …  that of the command, with --run
     """
+    if detach:
+        if command:
+            raise click.UsageError("--detach and --run are mutually exclusive")
+        start([each for each in sys.argv[sys.argv.index("up") + 1 :] if each != "--detach"])
+        return
     if nodes is not None and nodes_file is not None:
         raise click.UsageError("--nodes and --nodes-file are mutually exclusive")
     try:
@@ -111,9 +143,19 @@ def up(
         for warning in setup.config.warnings:
             echo(f"warning: {warning}", err=True)
         initial = load_nodes(Path(nodes_file)) if nodes_file else make_nodes(3 if nodes is None else nodes)
-        options = Options(initial, kubeconfig, port, data_dir, not no_scheduler, read_sources(files))
+        options = Options(
+            initial,
+            kubeconfig,
+            port,
+            data_dir,
+            not no_scheduler,
+            read_sources(files),
+            merge_kubeconfig,
+            command,
+            detached,
+        )
         with asyncio.Runner(loop_factory=fastest_loop()) as runner:
-            runner.run(_Up(options, sources).run(setup))
+            code = runner.run(_Up(options, sources).run(setup))
     except (*INVALID_INPUT, DataDirError, ManifestError, NodesFileError) as problem:
         exit_with(str(problem), INVALID)
     except OSError as problem:
@@ -123,6 +165,7 @@ def up(
                 INVALID,
             )
         exit_with(describe(problem), INVALID)
+    sys.exit(code)
 
 
 class _Up:
@@ -132,83 +175,128 @@ class _Up:
         self._options = options
         self._sources = sources
         self._cluster = LocalCluster(data_dir=options.data_dir, port=options.port)
-        self._view: View
+        self._view: View | None = None
+        self._early: list[Decision] = []  # before there is a view
 
-    async def run(self, setup: Setup) -> None:
-        """Run until SIGINT or SIGTERM."""
+    async def run(self, setup: Setup) -> int:
+        """Run until SIGINT or SIGTERM, or until the command of --run ends; return the exit code."""
         stop = asyncio.Event()
         for sign in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(sign, stop.set)
+        ending = asyncio.create_task(stop.wait())
         cluster = self._cluster
         await cluster.start()
         try:
-            await cluster.nodes.register(self._options.nodes)
-            echo(f"export KUBECONFIG={self._kubeconfig().resolve()}")
-            sys.stdout.flush()
-            with self._show_view():
-                watching = asyncio.create_task(self._watch(setup))
-                ending = asyncio.create_task(stop.wait())
-                await asyncio.wait({watching, ending}, return_when=asyncio.FIRST_COMPLETED)
-                for task in (ending, watching):
-                    task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await watching
+            with contextlib.ExitStack() as files:
+                preparing = asyncio.create_task(self._prepare(setup, files))
+                await asyncio.wait({preparing, ending}, return_when=asyncio.FIRST_COMPLETED)
+                if stop.is_set():
+                    preparing.cancel()
+                    return 0
+                path = preparing.result()
+                if self._options.command:
+                    return await self._run_command(path, ending)
+                with self._show_view() as view:
+                    watching = asyncio.create_task(self._watch(view))
+                    await asyncio.wait({watching, ending}, return_when=asyncio.FIRST_COMPLETED)
+                    watching.cancel()
+                    with contextlib.suppress(asyncio.CancelledError):
+                        await watching
+                return 0
         finally:
+            ending.cancel()
             await cluster.stop()
 
-    def _kubeconfig(self) -> Path:
-        """Return the path of the kubeconfig, copied to the requested path if there is one."""
+    async def _prepare(self, setup: Setup, files: contextlib.ExitStack) -> Path:
+        """Register the nodes, apply the manifests, start the scheduler; then print the kubeconfig's path."""
+        cluster, options = self._cluster, self._options
+        path = self._kubeconfig(files).resolve()
+        await cluster.nodes.register(options.nodes)
+        quiet = bool(options.command)
+        for text, name in options.manifests:
+            for line in await cluster.applier.apply_all(read_trees(text, name), name):
+                echo(line, err=quiet)
+        for problem in cluster.applier.unknown_fields:
+            echo(f"warning: {problem}", err=True)
+        if options.scheduler:
+            await self._schedule(setup)
+        if options.detached:
+            files.enter_context(register(path))
+        if not quiet:
+            echo(f"export KUBECONFIG={path}")
+            sys.stdout.flush()
+        return path
+
+    def _kubeconfig(self, files: contextlib.ExitStack) -> Path:
+        """Return the path of the kubeconfig, and write the copies that the user asked for."""
         own = self._cluster.server.kubeconfig
+        if self._options.merge:
+            files.callback(Merged(own).remove)
         if self._options.kubeconfig is None:
             return own
         target = Path(self._options.kubeconfig)
-        if target.exists() and not is_ours(target):
-            reason = "not overwritten, because it contains other clusters\nhint: choose another file"
-            raise FileExistsError(errno.EEXIST, reason, str(target))
-        target.parent.mkdir(parents=True, exist_ok=True)
-        write_private(target, own.read_bytes())
+        files.callback(Copy(own, target).remove)
         return target
 
+    async def _run_command(self, kubeconfig: Path, ending: asyncio.Task[bool]) -> int:
+        """Run the command of --run; a signal ends it, too."""
+        environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
+        process = await asyncio.create_subprocess_shell(self._options.command, env=environment)
+        done = asyncio.create_task(process.wait())
+        await asyncio.wait({done, ending}, return_when=asyncio.FIRST_COMPLETED)
+        if process.returncode is None:
+            process.terminate()
+        code = await done
+        return code if code >= 0 else 128 - code
+
     @contextlib.contextmanager
-    def _show_view(self) -> Iterator[None]:
+    def _show_view(self) -> Iterator[View]:
         console = Console()
-        self._view = TerminalView(console) if console.is_terminal else PlainView()
+        view = self._view = (
+            TerminalView(console, self._stage) if console.is_terminal else PlainView(self._stage)
+        )
+        for decision in self._early:
+            view.decided(decision)
         root = logging.getLogger()
-        root.handlers[:] = [_Warnings(self._view)]
+        root.handlers[:] = [_Warnings(view)]
         root.setLevel(logging.WARNING)
         try:
-            yield
+            yield view
         finally:
             root.handlers.clear()
-            self._view.close()
+            view.close()
 
-    async def _watch(self, setup: Setup) -> None:
-        """Apply the manifests, start the scheduler, then refresh the view and check for changed files."""
-        for text, name in self._options.manifests:
-            for line in await self._cluster.applier.apply_all(read_trees(text, name), name):
-                self._view.say(line)
-        if self._options.scheduler:
-            await self._schedule(setup)
+    def _stage(self, decision: Decision) -> Stage:
+        return stage_of(self._cluster.scheduler, decision)
+
+    async def _watch(self, view: View) -> None:
+        """Refresh the view and check for changed files."""
         cache = self._cluster.cache
         tally = Tally(cache.follow(PODS), cache.follow(NODES))
         while True:
-            self._view.refresh(tally.counts())
+            view.refresh(tally.counts())
             await asyncio.sleep(PERIOD)
             if self._options.scheduler and (changed := self._sources.changed()):
-                await self._reload(changed)
+                await self._reload(changed, view)
 
     async def _schedule(self, setup: Setup) -> None:
-        await self._cluster.schedule(setup.config, setup.registry, on_decision=self._view.decided)
+        await self._cluster.schedule(setup.config, setup.registry, on_decision=self._decided)
 
-    async def _reload(self, changed: list[str]) -> None:
+    def _decided(self, decision: Decision) -> None:
+        if self._view is not None:
+            self._view.decided(decision)
+        elif not self._options.command:
+            self._early.append(decision)
+
+    async def _reload(self, changed: list[str], view: View) -> None:
         """Restart the scheduler with the changed files; if they are invalid, keep the previous version."""
         files = ", ".join(map(os.path.relpath, changed))
         try:
             await self._schedule(self._sources.reload())
         except (*INVALID_INPUT, OSError) as problem:
-            self._view.say(f"{files}: reload failed; keeping the previous version: {problem}", trouble=True)
+            view.say(f"{files}: reload failed; keeping the previous version: {problem}", trouble=True)
         else:
-            self._view.say(f"{files}: reloaded")
+            view.say(f"{files}: reloaded")
 
 
 class _Warnings(logging.Handler):

@@ -12,6 +12,7 @@ from mooring.api.kinds import NODES, PODS
 from mooring.api.objects import Pod
 from mooring.config import LoadedConfig, default_config
 from mooring.core.build import registry_with
+from mooring.core.decision import Decision
 from mooring.demo.examples import EXAMPLES, read
 from mooring.demo.stage import StoryError
 from mooring.explain.explain import decisions
@@ -19,6 +20,7 @@ from mooring.explain.report import report
 from mooring.sandbox.cluster.applying import read_trees
 from mooring.sandbox.cluster.live_view import PERIOD, PlainView, Tally, TerminalView, View
 from mooring.sandbox.cluster.local_cluster import LocalCluster
+from mooring.sandbox.cluster.stages import Stage, stage_of
 from mooring.sandbox.kubelet import load_nodes
 
 EXAMPLE = "tour"
@@ -52,7 +54,11 @@ async def _play() -> None:
 async def _watch(cluster: LocalCluster) -> None:
     """Bring the workload in, and show what happens until everything has its place, or none."""
     console = Console()
-    view: View = TerminalView(console) if console.is_terminal else PlainView()
+
+    def look(decision: Decision) -> Stage:
+        return stage_of(cluster.scheduler, decision)
+
+    view: View = TerminalView(console, look) if console.is_terminal else PlainView(look)
     try:
         config = LoadedConfig(default_config())
         await cluster.schedule(config, registry_with(), on_decision=view.decided)

@@ -16,6 +16,10 @@ from pathlib import Path
 from typing import IO
 
 import pytest
+import yaml
+
+from mooring.cli.kubeconfig_files import Merged
+from mooring.sandbox.apiserver.http.kubeconfig import write_kubeconfig
 
 MOORING = str(Path(sys.executable).parent / "mooring")
 PATIENCE = 60.0
@@ -116,7 +120,7 @@ def begin(place: Path, out: IO[str], *args: str) -> subprocess.Popen[str]:
 def test_a_workload_runs_and_ctrl_c_ends_it(tmp_path: Path) -> None:
     (tmp_path / "web.yaml").write_text(WEB)
     with running(tmp_path, "--nodes", "5", "-f", "web.yaml", "--kubeconfig", "kubeconfig") as up:
-        up.wait_for(r"deployments.apps/web created")
+        up.wait_for(r"deployment.apps/web created")
         up.wait_for(r"default/web-\S+ -> node-\d: ", 4)
         up.wait_for(r"5 of 5 nodes ready; pods: 0 pending, 4 running")
         assert (tmp_path / "kubeconfig").stat().st_mode & 0o777 == 0o600
@@ -201,7 +205,7 @@ def test_what_was_begun_goes_on_after_a_restart(tmp_path: Path) -> None:
         (["--nodes", "3", "--nodes-file", "nodes.yaml"], "mutually exclusive"),
         (["--nodes-file", "missing.yaml"], "missing.yaml: No such file"),
         (["--config", "missing.yaml"], "missing.yaml: No such file"),
-        (["--plugin", "nowhere:Nothing"], "No module named 'nowhere'"),
+        (["--plugin", "nowhere:Nothing"], 'no module named "nowhere"'),
         (["-f", "bad.yaml"], 'bad.yaml: no kind "Gadget" is served in v1'),
         (["--kubeconfig", "other.yaml"], "other.yaml: not overwritten, because it contains other clusters"),
     ],
@@ -233,3 +237,76 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
         )
     assert done.returncode == 2
     assert f"--port {port}: in use by another process" in done.stderr
+
+
+def test_a_command_runs_in_the_cluster_and_passes_its_exit_code_on(tmp_path: Path) -> None:
+    (tmp_path / "pod.yaml").write_text(
+        "{apiVersion: v1, kind: Pod, metadata: {name: p}, "
+        "spec: {nodeSelektor: {a: b}, containers: [{name: c, image: x}]}}"
+    )
+    command = "test -s $KUBECONFIG && echo ready; exit 7"
+    done = subprocess.run(
+        [MOORING, "up", "--run", command, "-f", "pod.yaml", "--kubeconfig", "kubeconfig"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (7, "ready\n")
+    assert "warning: pod.yaml: pod 'p': unknown field \"spec.nodeSelektor\"" in done.stderr
+    assert not (tmp_path / "kubeconfig").exists()
+
+
+@pytest.mark.slow
+def test_a_detached_cluster_keeps_its_kubeconfig_and_is_stopped_by_down(tmp_path: Path) -> None:
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
+
+    def mooring(*args: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [MOORING, *args],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+
+    begun = mooring("up", "--detach", "--kubeconfig", "kubeconfig")
+    try:
+        assert (begun.returncode, begun.stdout) == (0, f"export KUBECONFIG={tmp_path / 'kubeconfig'}\n")
+        other = mooring("up", "--kubeconfig", "kubeconfig")
+        assert other.returncode == 2
+        assert "not overwritten, because its cluster is running" in other.stderr
+    finally:
+        ended = mooring("down")
+    assert (ended.returncode, ended.stdout) == (0, f"stopped {tmp_path / 'kubeconfig'}\n")
+    assert not (tmp_path / "kubeconfig").exists()
+    assert mooring("down").returncode == 1
+
+
+def test_entries_in_the_default_kubeconfig_are_taken_out_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "prod", "cluster": {"server": "https://prod"}}],
+        "users": [{"name": "me", "user": {}}],
+        "contexts": [{"name": "prod", "context": {"cluster": "prod", "user": "me"}}],
+        "current-context": "prod",
+    }
+    default, own = tmp_path / "config", tmp_path / "own"
+    default.write_text(yaml.safe_dump(theirs))
+    write_kubeconfig(own, "https://127.0.0.1:1", "secret", b"")
+    monkeypatch.setenv("KUBECONFIG", str(default))
+    merged = Merged(own)
+    tree = yaml.safe_load(default.read_text())
+    assert (tree["current-context"], [each["name"] for each in tree["clusters"]]) == (
+        "mooring",
+        ["prod", "mooring"],
+    )
+    assert default.stat().st_mode & 0o777 == 0o600
+    merged.remove()
+    assert yaml.safe_load(default.read_text()) == theirs

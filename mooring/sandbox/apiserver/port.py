@@ -65,18 +65,25 @@ class EmbeddedCluster:
     """Implements `mooring.client.port.Cluster`.
 
     Writes are recorded in managedFields like those over HTTP; `tracked=False` saves that cost for clients
-    that write a lot. Fields that other managers own stay theirs.
+    that write a lot. Fields that other managers own stay theirs. `strict` rejects unknown fields.
     """
 
     def __init__(
-        self, api: Api, user: User = IN_PROCESS, user_agent: str = "mooring", *, tracked: bool = True
+        self,
+        api: Api,
+        user: User = IN_PROCESS,
+        user_agent: str = "mooring",
+        *,
+        tracked: bool = True,
+        strict: bool = False,
     ) -> None:
         self._api = api
         self._user = user
         self._user_agent = user_agent
         self._tracked = tracked
         self._options = WriteOptions(
-            field_validation=FieldValidation.IGNORE,  # warnings are not read here
+            # Warnings are not read here.
+            field_validation=FieldValidation.STRICT if strict else FieldValidation.IGNORE,
             field_manager=manager_name(user_agent),
         )
         self._read = _Recent()

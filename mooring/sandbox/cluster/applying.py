@@ -40,9 +40,11 @@ def tree_of(obj: KubeObject) -> Tree:
 class Applier:
     """Creates objects, and changes those that are there already by server-side apply."""
 
-    def __init__(self, cluster: EmbeddedCluster, registry: Registry) -> None:
+    def __init__(self, cluster: EmbeddedCluster, strict: EmbeddedCluster, registry: Registry) -> None:
         self._cluster = cluster
+        self._strict = strict
         self._registry = registry
+        self.unknown_fields: list[str] = []  # of the objects so far, each with its source
 
     async def apply_all(self, trees: Iterable[Tree], source: str) -> list[str]:
         """Apply objects in order; "deployment.apps/web created" for each. Raises ManifestError."""
@@ -52,20 +54,34 @@ class Applier:
         resource, body = self._resource(tree, source), _cleaned(tree)
         metadata = body["metadata"]
         name, namespace = metadata.get("name", ""), ""
+        called = _singular(tree, resource)
         if resource.namespaced:
             namespace = metadata.setdefault("namespace", "default")
         try:
             try:
-                created = await self._cluster.create(resource, body, namespace)
-                return f"{resource.name}/{created.name} created"
+                created = await self._create(resource, body, namespace, f"{source}: {called} {name!r}")
+                return f"{called}/{created.name} created"
             except ApiError as refusal:
                 if refusal.reason != "AlreadyExists":
                     raise
             body.pop("status", None)
             await self._cluster.patch(resource, name, body, namespace, kind=PatchType.APPLY)
-            return f"{resource.name}/{name} configured"
+            return f"{called}/{name} configured"
         except ApiError as refusal:
             raise ManifestError(f"{source}: {resource.name} {name!r}: {refusal.message}") from None
+
+    async def _create(
+        self, resource: ApiResource[KubeObject], body: Tree, namespace: str, where: str
+    ) -> KubeObject:
+        """Create an object; fields that its kind does not have are noted and left out."""
+        try:
+            return await self._strict.create(resource, body, namespace)
+        except ApiError as refusal:
+            _, found, fields = refusal.message.partition("strict decoding error: ")
+            if not found:
+                raise
+            self.unknown_fields.append(f"{where}: {fields}")
+            return await self._cluster.create(resource, body, namespace)
 
     def _resource(self, tree: Mapping[str, Any], source: str) -> ApiResource[KubeObject]:
         api_version, kind = tree.get("apiVersion"), tree.get("kind")
@@ -77,6 +93,12 @@ class Applier:
                 f'{source}: no kind "{kind}" is served in {api_version}; `kubectl api-resources` lists them'
             )
         return ApiResource(resource.group, resource.version, resource.plural, resource.namespaced, KubeObject)
+
+
+def _singular(tree: Mapping[str, Any], resource: ApiResource[KubeObject]) -> str:
+    """As kubectl names a resource: "pod", "deployment.apps"."""
+    kind = str(tree["kind"]).lower()
+    return f"{kind}.{resource.group}" if resource.group else kind
 
 
 def _cleaned(tree: Mapping[str, Any]) -> Tree:

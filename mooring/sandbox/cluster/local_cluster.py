@@ -75,7 +75,11 @@ class LocalCluster:
             self.server.open()
         api = self.server.api
         writes = self._writes = EmbeddedCluster(api, user_agent=MANAGER, tracked=False)
-        self.applier = Applier(EmbeddedCluster(api, user_agent="mooring-apply"), api.registry)
+        self.applier = Applier(
+            EmbeddedCluster(api, user_agent="mooring-apply"),
+            EmbeddedCluster(api, user_agent="mooring-apply", strict=True),
+            api.registry,
+        )
         if not api.store.table("storageclasses.storage.k8s.io").records:
             await self.applier.apply(STANDARD, "the default StorageClass")
         self.cache = Cache(writes)
@@ -112,6 +116,7 @@ class LocalCluster:
             clock=self.clock,
             seed=self._seed,
             recording=recording,
+            decisions=None if self.scheduler is None else self.scheduler.decisions,
             on_decision=on_decision,
             pick=pick,
         )

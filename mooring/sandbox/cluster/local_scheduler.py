@@ -39,9 +39,10 @@ class LocalScheduler:
         seed: int | None = None,
         pick: Callable[[int], int] | None = None,
         recording: Recording = Recording.SUMMARY,
+        decisions: DecisionLog | None = None,
         on_decision: Callable[[Decision], None] | None = None,
     ) -> None:
-        self.decisions = DecisionLog(recording)
+        self.decisions: DecisionLog = DecisionLog(recording) if decisions is None else decisions
         self._live = LiveScheduler(
             cluster,
             config,
