@@ -37,6 +37,8 @@ class Step(NamedTuple):
     content_type: str
     body: bytes | None
     agent: str
+    user: str = ""
+    """The user to impersonate, instead of the administrator."""
 
 
 class Answer(NamedTuple):
@@ -189,7 +191,7 @@ class Embedded:
             target.resource,
             target.namespace,
             target.name,
-            self._user,
+            User(step.user, ("system:authenticated",)) if step.user else self._user,
             target.subresource,
             parse_qs(query, keep_blank_values=True),
             step.body or b"",

@@ -44,6 +44,7 @@ class Real:
             "Authorization": f"Bearer {self._token}",
             "Content-Type": step.content_type,
             "User-Agent": step.agent,
+            **({"Impersonate-User": step.user} if step.user else {}),
         }
         request = urllib.request.Request(self._server + step.path, step.body, headers, method=step.method)
         try:

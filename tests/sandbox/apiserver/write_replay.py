@@ -44,13 +44,13 @@ def all_scenes() -> dict[str, list[Step]]:
     return {name: steps for file in FILES for name, steps in scenes(file).items()}
 
 
-def _step(paths: dict[str, str], namespace: str, what: str, body: Any = None) -> Step:
+def _step(paths: dict[str, str], namespace: str, what: str, body: Any = None, user: str = "") -> Step:
     verb, _, where = what.partition(" ")
     resource = re.split("[/?]", where)[0]
     path = paths.get(resource, "").replace("{}", namespace) + where[len(resource) :]
     data = None if body is None else json.dumps(body).encode()
     content_type = PATCHES.get(verb, "application/json")
-    return Step("PATCH" if verb in PATCHES else verb, path, content_type, data, "tester")
+    return Step("PATCH" if verb in PATCHES else verb, path, content_type, data, "tester", user)
 
 
 def _namespace(scene: str) -> str:

@@ -26,6 +26,8 @@ class Write:
     options: WriteOptions
     operation: Operation
     subresource: str = ""
+    verb: str = ""
+    """The verb of the request, if it is one: update or patch for an UPDATE."""
     warnings: list[str] = field(default_factory=list)
     ownership: Ownership = "track"
     """What happens to managedFields: they track the changes, stay as they are, or are settled already."""

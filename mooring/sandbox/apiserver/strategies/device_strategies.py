@@ -8,6 +8,7 @@ from mooring.sandbox.apiserver.context.strategy import Strategy
 from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.errors import Cause, invalid
 from mooring.sandbox.apiserver.objects import Tree, dig, set_or_drop
+from mooring.sandbox.apiserver.strategies.claim_permissions import claim_permissions
 from mooring.sandbox.apiserver.validation.claim_status import device_key, results
 from mooring.sandbox.apiserver.validation.device_fields import admin_access
 
@@ -22,8 +23,11 @@ class ResourceClaimStrategy(Strategy):
     def settle_status(self, write: Write, obj: Tree, old: Tree) -> None:
         status = obj.setdefault("status", {})
         after, before = results(status.get("allocation")), results(dig(old, "status", "allocation"))
+        causes: list[Cause] = []
         if not any(result.get("adminAccess") for result in before):
-            _check(write, obj, list(_admin_access(write, "status.allocation.devices.results", after)))
+            causes += _admin_access(write, "status.allocation.devices.results", after)
+        causes += claim_permissions(write, status, old.get("status") or {})
+        _check(write, obj, causes)
         deallocated = set(map(device_key, before)).difference(map(device_key, after))
         devices = [one for one in status.get("devices") or () if device_key(one) not in deallocated]
         set_or_drop(status, "devices", devices)
@@ -59,7 +63,7 @@ class ResourceSliceStrategy(Strategy):
 
 def _check_requests(write: Write, obj: Tree, requests: Sequence[Tree]) -> None:
     exact = [request.get("exactly") or {} for request in requests]
-    _check(write, obj, list(_admin_access(write, "spec.devices.requests", exact)))
+    _check(write, obj, _admin_access(write, "spec.devices.requests", exact))
 
 
 def _admin_access(write: Write, path: str, items: Sequence[Tree]) -> list[Cause]:

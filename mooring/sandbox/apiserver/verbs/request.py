@@ -51,7 +51,9 @@ class Request:
             options = self.options or write_options(self.params, _OPTIONS[operation])
         if not options.field_manager:
             options = options.with_manager(manager_name(self.user_agent))
-        write = Write(self.api, self.resource, self.namespace, self.name, self.user, options, operation, name)
+        write = Write(
+            self.api, self.resource, self.namespace, self.name, self.user, options, operation, name, self.verb
+        )
         if not self.tracked:
             write.ownership = "keep"
         return write
