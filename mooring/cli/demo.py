@@ -16,6 +16,7 @@ STORIES = {
     "compose": "Two profiles side by side, one composed of default plugins with other arguments",
     "sticky": "A custom resource whose pods return to the node they ran on",
     "sample": "A v1alpha1 configuration and a plugin that logs its calls",
+    "gpu-claims": "GPUs by resource claims: allocated, explained when they run out, and freed",
     "extender": "An HTTP extender in Python that decides where pods go",
 }
 FAILED = 1
@@ -38,6 +39,6 @@ def demo(story: str) -> None:
     """
     logging.getLogger().addHandler(logging.NullHandler())  # the demo prints what matters
     try:
-        import_module(f"mooring.demo.{story}_story").play()
+        import_module(f"mooring.demo.{story.replace('-', '_')}_story").play()
     except (StoryError, AssertionError) as failure:
         exit_with(f"\n{failure}", FAILED)
