@@ -17,6 +17,7 @@ from mooring.api.counts import count
 from mooring.cli.simulate_capture import import_command, record
 from mooring.cli.simulate_perf import perf
 from mooring.cli.simulate_report import export, report
+from mooring.cli.simulate_sweep import sweep
 from mooring.config import ConfigError
 from mooring.framework.registration import RegistrationError
 from mooring.runtime.runners import PluginError
@@ -182,7 +183,7 @@ def compare(first: str, second: str, file: str | None, tolerance: float, output:
         sys.exit(FAILED)
 
 
-for command in (report, export, perf, import_command, record):
+for command in (sweep, report, export, perf, import_command, record):
     simulate.add_command(command)
 
 

@@ -41,7 +41,7 @@ from mooring.simulate.units import parse_rate, parse_seeds, parse_span
 T = TypeVar("T")
 
 
-_FOLDERS = ("manifests", "apply", "delete")
+_FOLDERS = ("manifests", "apply", "delete", "snapshot")
 """Fields that may name a folder."""
 
 
@@ -306,19 +306,24 @@ def _prices(given: dict[str, Any]) -> dict[str, float]:
     return prices
 
 
-def digest_of(scenario: Scenario) -> str:
-    """Changes with the scenario, with any file in its folder that it may refer to, and with this program."""
-    digest = sha256(msgspec.json.encode(scenario.spec))
+def mentioned_files(scenario: Scenario) -> list[tuple[str, Path]]:
+    """The files that a scenario may refer to, as it names them, and the modules in its folder."""
     folder = scenario.folder
+    found: list[tuple[str, Path]] = []
     for path, field in sorted(_mentioned(msgspec.to_builtins(scenario.spec))):
         if isdir(folder / path):
             files = sorted((folder / path).rglob("*")) if field in _FOLDERS else []
         else:
             files = [folder / path]
-        for file in filter(isfile, files):
-            digest.update(path.encode() + file.read_bytes())
-    for file in sorted(folder.glob("*.py")):
-        digest.update(file.name.encode() + file.read_bytes())
+        found += [(path, file) for file in filter(isfile, files)]
+    return found + [(file.name, file) for file in sorted(folder.glob("*.py"))]
+
+
+def digest_of(scenario: Scenario) -> str:
+    """Changes with the scenario, with any file in its folder that it may refer to, and with this program."""
+    digest = sha256(msgspec.json.encode(scenario.spec))
+    for name, file in mentioned_files(scenario):
+        digest.update(name.encode() + file.read_bytes())
     digest.update(_package_digest())
     return digest.hexdigest()[:32]
 

@@ -213,7 +213,8 @@ def _replace(tree: Any, where: str, value: object) -> None:
 
 def _step(tree: Any, part: str) -> Any:
     if isinstance(tree, LocatedMap):
-        return tree.child(part, tree.place)
+        value = tree.get(part)
+        return value if isinstance(value, list) else tree.child(part, tree.place)
     if isinstance(tree, list):
         for item in tree:
             if isinstance(item, dict) and item.get("name") == part:
