@@ -35,7 +35,8 @@ class DemoCommand(click.Command):
 def demo(story: str) -> None:
     """Run a guided demo on a sandbox cluster, step by step.
 
-    Exits 1 if the outcome is not the expected one.
+    On a terminal it pauses between steps; any key continues at once. Exits 1 if the outcome is not the
+    expected one.
     """
     logging.getLogger().addHandler(logging.NullHandler())  # the demo prints what matters
     try:

@@ -11,16 +11,24 @@ import msgspec
 from mooring.api.meta import Tree
 from mooring.api.times import format_time
 from mooring.demo.examples import read
+from mooring.demo.pace import pause
 from mooring.sandbox.apiserver.printing.ages import Ages
 from mooring.sandbox.cluster.applying import read_trees
 from mooring.testing.sandbox_cluster import SandboxCluster
 
 WIDTH = 100
+_GROUPED = {"deployment": "deployment.apps", "job": "job.batch", "stickyjob": "stickyjob.example.com"}
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class StoryError(Exception):
     """A story did not come out as it should."""
+
+
+def _long_name(what: str) -> str:
+    """A kind as kubectl prints it: "deployment.apps/web"."""
+    kind, slash, name = what.partition("/")
+    return f"{_GROUPED.get(kind, kind)}{slash}{name}"
 
 
 def _remembered(tree: Tree) -> Tree:
@@ -39,17 +47,19 @@ class Stage:
         self.cluster = cluster
         self._example = example
         self._began = cluster.now()
+        self._lines = 0  # printed since the last pause
 
     def say(self, text: str) -> None:
         """Print a paragraph, after a blank line."""
+        self._pause()
         click.echo()
-        for line in textwrap.wrap(" ".join(text.split()), WIDTH):
-            click.echo(line)
+        self._print(textwrap.wrap(" ".join(text.split()), WIDTH))
 
     def expect(self, holds: object, what: str) -> None:
         """Check something that the story is about."""
         if not holds:
             raise StoryError(f"check failed: {what}")
+        self._lines += 1
         click.echo(click.style(f"  ✓ {what}", fg="green"))
 
     # ---- what a person types
@@ -62,23 +72,29 @@ class Stage:
     def scale(self, what: str, replicas: int) -> None:
         self._type(f"kubectl scale {what} --replicas={replicas}")
         self.cluster.scale(what, replicas)
+        self._print([f"{_long_name(what)} scaled"])
 
     def label(self, node: str, key: str, value: str) -> None:
         self._type(f"kubectl label node {node} {key}={value} --overwrite")
         self.cluster.patch(f"node/{node}", {"metadata": {"labels": {key: value}}})
+        self._print([f"node/{node} labeled"])
 
     def delete(self, what: str) -> None:
         self._type(f"kubectl delete {what.replace('/', ' ')}")
         self.cluster.delete(what)
+        kind, _, name = what.partition("/")
+        self._print([f'{_long_name(kind)} "{name}" deleted'])
 
     def cordon(self, node: str) -> None:
         self._type(f"kubectl cordon {node}")
         self.cluster.patch(f"node/{node}", {"spec": {"unschedulable": True}})
+        self._print([f"node/{node} cordoned"])
 
     def restart(self, what: str) -> None:
         self._type(f"kubectl rollout restart {what}")
         stamp = {"kubectl.kubernetes.io/restartedAt": format_time(self.cluster.now())}
         self.cluster.patch(what, {"spec": {"template": {"metadata": {"annotations": stamp}}}})
+        self._print([f"{_long_name(what)} restarted"])
 
     def get(self, kind: str, *, wide: bool = False, show: Iterable[str] = ()) -> None:
         """The table that kubectl prints, or the columns of it named."""
@@ -108,13 +124,19 @@ class Stage:
 
     # ---- how it looks
 
+    def _pause(self) -> None:
+        if self._lines:
+            pause(self._lines)
+        self._lines = 0
+
     def _type(self, command: str) -> None:
+        self._pause()
         click.echo()
         click.echo(click.style(f"$ {command}", bold=True))
 
-    @staticmethod
-    def _print(lines: Iterable[str]) -> None:
+    def _print(self, lines: Iterable[str]) -> None:
         for line in lines:
+            self._lines += 1
             click.echo(line.rstrip())
 
     def _table(self, kind: str, wide: bool) -> tuple[list[str], list[list[str]]]:

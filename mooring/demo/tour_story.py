@@ -14,6 +14,7 @@ from mooring.config import LoadedConfig, default_config
 from mooring.core.build import registry_with
 from mooring.core.decision import Decision
 from mooring.demo.examples import EXAMPLES, read
+from mooring.demo.pace import pause
 from mooring.demo.stage import StoryError
 from mooring.explain.explain import decisions
 from mooring.explain.report import report
@@ -25,7 +26,7 @@ from mooring.sandbox.kubelet import load_nodes
 
 EXAMPLE = "tour"
 PATIENCE = 12.0  # seconds until all has happened that will
-COMES_AFTER = 0.3  # seconds between two parts of the workload, so that one sees something happen
+COMES_AFTER = 1.0  # seconds between two parts of the workload on a terminal, so that a person can follow
 
 
 def play() -> None:
@@ -43,8 +44,10 @@ async def _play() -> None:
         )
         click.echo("Any Kubernetes client can use its API server. Now create a workload:\n")
         await _watch(cluster)
+        await asyncio.to_thread(pause, 2)
         click.echo()
-        _explain(cluster, next(pod.key for pod in cluster.cache.follow(PODS) if _is(pod, "web")))
+        lines = _explain(cluster, next(pod.key for pod in cluster.cache.follow(PODS) if _is(pod, "web")))
+        await asyncio.to_thread(pause, lines)
         click.echo()
         _explain(cluster, "default/db-1")
     finally:
@@ -66,7 +69,7 @@ async def _watch(cluster: LocalCluster) -> None:
         for tree in read_trees(read(EXAMPLE, "workload.yaml"), "workload.yaml"):
             view.say(await cluster.applier.apply(tree, "workload.yaml"))
             view.refresh(tally.counts())
-            await asyncio.sleep(COMES_AFTER)
+            await asyncio.sleep(COMES_AFTER if console.is_terminal else 0)
         deadline = time.monotonic() + PATIENCE
         while not _done(cluster):
             if time.monotonic() > deadline:
@@ -92,12 +95,14 @@ def _is(pod: Pod, app: str) -> bool:
     return pod.metadata.labels.get("app") == app
 
 
-def _explain(cluster: LocalCluster, pod: str) -> None:
+def _explain(cluster: LocalCluster, pod: str) -> int:
+    """Print an explanation; return the number of lines."""
     scheduler = cluster.scheduler
     assert scheduler is not None
     click.echo(click.style(f"$ mooring explain {pod.partition('/')[2]}", bold=True))
     decision = decisions(scheduler.core, scheduler.decisions, *pod.split("/"))
     if decision is None:
         raise StoryError(f"no decision recorded for {pod}")
-    for line in report(decision):
-        click.echo(line)
+    lines = list(report(decision))
+    click.echo("\n".join(lines))
+    return len(lines)

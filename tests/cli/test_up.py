@@ -158,6 +158,8 @@ def test_saving_plugin_and_configuration_takes_them_into_use(tmp_path: Path) -> 
         (tmp_path / "config.yaml").write_text(CONFIG.replace("weight: 1000", "weight: 2000"))
         (tmp_path / "favourite.py").write_text(PLUGIN.replace("node-1", "node-3"))
         up.wait_for(r"(favourite.py|config.yaml).*: reloaded")
+        first = re.findall(r"default/(web-\S+) -> node-1: ", up.text)[0]
+        assert "Attempts" in up.run(MOORING, "explain", first)  # a reload keeps the decisions
         if shutil.which("kubectl"):
             up.wait(
                 lambda: "favourite.py: reloaded" in up.text or not up.kubectl("version", check=False), "it"
