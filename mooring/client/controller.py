@@ -114,6 +114,9 @@ class Controller(ABC):
         try:
             await self.sync(key)
         except Exception as failure:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():  # the failure of a cleanup must not hide that
+                raise asyncio.CancelledError from failure
             count = self._failures[key] = self._failures.get(key, 0) + 1
             self.enqueue(key, min(FIRST_RETRY * 2 ** min(count - 1, 20), LAST_RETRY))
             if not isinstance(failure, ClusterError):

@@ -29,6 +29,7 @@ class Kind(StrEnum):
     NODE_FAIL = "a node fails and recovers"
     NODE_DELETE = "a node is deleted and created again"
     POD_DELETE = "pods are deleted"
+    PLUGIN = "a plugin raises, rejects, waits or answers nonsense"
     SERVER_CRASH = "the API server is killed and started again"
     DISK_FULL = "the API server's disk is full"
 
@@ -41,6 +42,19 @@ WRITES = frozenset({"create", "post", "update", "patch", "delete"})
 CLUSTER_WIDE = frozenset(
     {Kind.NODE_FAIL, Kind.NODE_DELETE, Kind.POD_DELETE, Kind.SERVER_CRASH, Kind.DISK_FULL}
 )
+
+
+THEMES: tuple[tuple[Kind, ...], ...] = (
+    (),  # any kinds
+    (),
+    (Kind.PAUSE, Kind.CRASH, Kind.STALL_PODS, Kind.SILENT),  # leaders change while watches are behind
+    (Kind.PAUSE, Kind.POD_DELETE, Kind.CUT),
+    (Kind.NO_ANSWER, Kind.NO_REQUEST, Kind.STALL_PODS, Kind.CRASH),
+    (Kind.NODE_DELETE, Kind.NODE_FAIL, Kind.GONE, Kind.CUT),
+    (Kind.SERVER_CRASH, Kind.DISK_FULL, Kind.CRASH),
+    (Kind.PLUGIN, Kind.POD_DELETE, Kind.NODE_DELETE),
+)
+"""Kinds that happen together in a run, so that they meet."""
 
 
 class Fault:
@@ -68,14 +82,15 @@ class Fault:
 
     def __str__(self) -> str:
         where = "" if self.kind in CLUSTER_WIDE else f" ({self.target})"
-        rate = f", rate {self.rate:.2f}" if self.kind in REQUESTS else ""
+        rate = f", rate {self.rate:.2f}" if self.kind in REQUESTS or self.kind is Kind.PLUGIN else ""
         return f"#{self.number} at {self.at:.1f} s for {self.lasts:.1f} s: {self.kind}{where}{rate}"
 
 
 def draw_faults(seed: int, targets: Sequence[str], kinds: Sequence[Kind], until: float) -> list[Fault]:
     """Return the faults of a run, by time. How many there are, and of which kinds, differs by run."""
     chance = random.Random(f"{seed} faults")
-    favourites = chance.sample(kinds, k=chance.randint(1, len(kinds)))
+    theme = [kind for kind in chance.choice(THEMES) if kind in kinds]
+    favourites = theme or chance.sample(kinds, k=chance.randint(1, len(kinds)))
     every = chance.choice((1.0, 3.0, 8.0, 20.0))  # seconds between two of them, on average
     longest = chance.choice((5.0, 20.0, 60.0))
     faults: list[Fault] = []

@@ -6,6 +6,7 @@ import itertools
 import multiprocessing
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from mooring.api.kinds import PODS
@@ -265,9 +266,7 @@ def check_mutations(steps: int, seeds: int, workers: int) -> int:
     context = multiprocessing.get_context("spawn")
     missed = 0
     with context.Pool(workers, maxtasksperchild=1) as pool:
-        searches = [pool.apply_async(find, (name, steps, seeds)) for name in MUTATIONS]
-        for search in searches:
-            found = search.get()
+        for found in pool.imap_unordered(partial(find, steps=steps, seeds=seeds), MUTATIONS):
             missed += not found.invariant
             outcome = f'violates "{found.invariant}"' if found.invariant else "NOT FOUND"
             print(f"{found.name:45} {outcome} after {found.steps} steps, {found.seeds} seeds", flush=True)

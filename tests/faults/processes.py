@@ -7,6 +7,8 @@ from collections.abc import Coroutine, Generator
 from contextvars import Context, ContextVar, copy_context
 from typing import Any
 
+from tests.faults.faults import Fault
+
 PROCESS: ContextVar[Process | None] = ContextVar("process", default=None)
 
 
@@ -18,6 +20,7 @@ class Process:
         self.name = name
         self.paused = False
         self.killed = False
+        self.faults: list[Fault] = []  # of its plugins
         self.tasks: list[asyncio.Task[Any]] = []
         self._context = copy_context()
         self._context.run(PROCESS.set, self)

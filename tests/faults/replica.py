@@ -8,10 +8,12 @@ from collections.abc import Callable
 
 from mooring.client.leader_election import LeaderElector, LeadershipLostError
 from mooring.client.port import Cluster
-from mooring.config import LoadedConfig, default_config
+from mooring.config.load import from_object
 from mooring.core.build import registry_with
 from mooring.process.live_scheduler import LiveScheduler
+from mooring.testing.configuration import config_with
 from tests.faults.processes import Process
+from tests.faults.unreliable import Unreliable
 
 
 class Replica:
@@ -20,8 +22,8 @@ class Replica:
     def __init__(self, port: Cluster, identity: str, clock: Callable[[], float], seed: int) -> None:
         self.live = LiveScheduler(
             port,
-            LoadedConfig(default_config()),
-            registry_with(),
+            from_object(config_with([Unreliable])),
+            registry_with([Unreliable]),
             clock=clock,
             seed=seed,
             may_bind=lambda: self.elector.leading,

@@ -59,7 +59,6 @@ class _Incarnation:
     def __init__(self, history: History) -> None:
         self.history = history
         self.crashed = False
-        self.disk_full = False
 
     def load(self) -> tuple[int, dict[str, list[Record]]]:
         return self.history.load()
@@ -69,14 +68,23 @@ class _Incarnation:
             self.history.append(table, event)
 
     def commit(self, version: int) -> None:
-        if self.crashed or self.disk_full:
-            if not self.crashed:
-                self.history.drop_pending()
-            raise OSError("disk is full" if self.disk_full else "crashed")
+        if self.crashed:
+            raise OSError("crashed")
         self.history.commit(version)
 
     def close(self) -> None:
         self.history.close()
+
+
+class Disk(SqliteJournal):
+    """A journal in a file that cannot grow while the disk is full."""
+
+    def fill(self) -> None:
+        (pages,) = self._database.execute("PRAGMA page_count").fetchone()
+        self._database.execute(f"PRAGMA max_page_count = {pages}")
+
+    def free(self) -> None:
+        self._database.execute("PRAGMA max_page_count = 1073741823")
 
 
 class World:
@@ -194,6 +202,7 @@ class World:
             Kind.NODE_FAIL: self._fail_node,
             Kind.NODE_DELETE: self._delete_node,
             Kind.POD_DELETE: self._delete_pods,
+            Kind.PLUGIN: self._confuse_plugin,
             Kind.SERVER_CRASH: self._crash_server,
             Kind.DISK_FULL: self._fill_disk,
         }
@@ -226,6 +235,12 @@ class World:
         await asyncio.sleep(fault.lasts)
         if not process.killed:
             process.resume()
+
+    async def _confuse_plugin(self, fault: Fault) -> None:
+        process = self.processes[fault.target]
+        process.faults.append(fault)
+        await asyncio.sleep(fault.lasts)
+        process.faults.remove(fault)
 
     async def _crash(self, fault: Fault) -> None:
         name = fault.target
@@ -315,10 +330,13 @@ class World:
         self._compare_tables()
 
     async def _fill_disk(self, fault: Fault) -> None:
-        journal = self._journal
-        journal.disk_full = True
+        disk = self.history.inner
+        if not self._server_is_up or not isinstance(disk, Disk):
+            return
+        disk.fill()
         await asyncio.sleep(min(fault.lasts, 10.0))
-        journal.disk_full = False
+        if disk is self.history.inner and self._server_is_up:
+            disk.free()
 
     def _compare_tables(self) -> None:
         """What was committed is there after a restart."""
@@ -340,7 +358,7 @@ class World:
             clock=self._loop.time, seed=self.seed + len(self.history.entries), window=self.shape.window
         )
         if self._directory is not None:
-            self.history.inner = SqliteJournal(Path(self._directory.name))
+            self.history.inner = Disk(Path(self._directory.name))
         self._journal = _Incarnation(self.history)
         self._server.open(self._journal)
         self._direct = EmbeddedCluster(self._server.api, user_agent="users")
@@ -423,6 +441,8 @@ class World:
                 fault.ends = self._loop.time()
             link.faults.clear()
         for process in self.processes.values():
+            for fault in process.faults:
+                fault.rate = 0.0
             if process.paused and not process.killed:
                 process.resume()
         deadline = self._loop.time() + SETTLE

@@ -109,6 +109,10 @@ class ControlPlane:
     # ---- life
 
     def start(self) -> None:
+        self.start_etcd()
+        self.start_api_server()
+
+    def start_etcd(self) -> None:
         peer = f"http://127.0.0.1:{free_port()}"
         self._spawn(
             "etcd",
@@ -119,7 +123,6 @@ class ControlPlane:
             "--unsafe-no-fsync",
             "--log-level=warn",
         )
-        self.start_api_server()
 
     def start_api_server(self) -> None:
         key = self.folder / "service-account.key"
@@ -148,6 +151,13 @@ class ControlPlane:
     def kill_api_server(self) -> None:
         """As a crash does it: at once."""
         self._end("kube-apiserver", signal.SIGKILL)
+
+    def kill_etcd(self) -> None:
+        """As a crash does it: at once. It comes back with its data."""
+        self._end("etcd", signal.SIGKILL)
+
+    def wait_ready(self) -> None:
+        self._wait_ready()
 
     def start_controller_manager(self, *controllers: str) -> None:
         """kube-controller-manager with the controllers named, where the binary is at hand."""

@@ -46,7 +46,11 @@ class CutProxy:
         if self._refusing:
             writer.transport.abort()
             return
-        to_reader, to_writer = await asyncio.open_connection("127.0.0.1", self._target)
+        try:
+            to_reader, to_writer = await asyncio.open_connection("127.0.0.1", self._target)
+        except OSError:  # the target is down
+            writer.transport.abort()
+            return
         await asyncio.gather(self._relay(reader, to_writer), self._relay(to_reader, writer))
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
