@@ -30,7 +30,7 @@ from mooring.runtime.registry import Registry
 from mooring.sandbox.apiserver.port import EmbeddedCluster
 from mooring.sandbox.apiserver.server import EmbeddedServer
 from mooring.sandbox.controllers.garbage_collector import GarbageCollector
-from mooring.simulate.perf.claims import TemplatedClaims
+from mooring.sandbox.controllers.resource_claim import ResourceClaimController
 from mooring.simulate.perf.volumes import PreboundVolumes
 
 DISABLED_ADMISSION = ("ServiceAccount", "TaintNodesByCondition", "Priority")
@@ -74,7 +74,7 @@ class BenchCluster:
         context = Context(cluster, cache, recorder, self.clock)
         controllers: list[Controller] = [PreboundVolumes(context)]
         if self._claims:
-            controllers += [TemplatedClaims(context), GarbageCollector(context)]
+            controllers += [ResourceClaimController(context), GarbageCollector(context)]
         self.scheduler = LiveScheduler(
             cluster,
             self._config,
