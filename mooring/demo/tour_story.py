@@ -50,6 +50,9 @@ async def _play() -> None:
         await asyncio.to_thread(pause, lines)
         click.echo()
         _explain(cluster, "default/db-1")
+        click.echo(
+            "\nTo compare scheduling policies in virtual time: mooring simulate SCENARIO (docs/simulation.md)"
+        )
     finally:
         await cluster.stop()
 

@@ -82,7 +82,10 @@ def _uniform(given: object, folder: Path) -> Draw:
 def _lognormal(given: object, folder: Path) -> Draw:
     median, p95 = _spans("lognormal", given, "median", "p95")
     if not 0 < median <= p95:
-        raise ValueError("lognormal: expected 0 < median <= p95")
+        raise ValueError(
+            "lognormal: expected 0 < median <= p95\n"
+            "  hint: half of the pods run longer than median, one in twenty longer than p95"
+        )
     return lognormal(median, p95)
 
 

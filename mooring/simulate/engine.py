@@ -143,6 +143,13 @@ class CoreRun:
         info = self.scheduler.cluster.node(node_name)
         return [] if info is None else list(info.pods)
 
+    def unschedulable_pods(self) -> list[Pod]:
+        """The pending pods that were tried at least once."""
+        attempts, pods = self.log.attempts, self._cluster.pods
+        return [
+            pods[uid] for uid, row in self._rows.items() if attempts[row] and not pods[uid].spec.node_name
+        ]
+
     def row_of(self, uid: str) -> int | None:
         return self._rows.get(uid)
 

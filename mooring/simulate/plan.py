@@ -20,6 +20,7 @@ from mooring.config.findings import Path as Where
 from mooring.framework.registration import RegistrationError
 from mooring.runtime.runners import PluginError
 from mooring.simulate.arrivals import Arrivals, merge
+from mooring.simulate.autoscaling import AutoscalerPlan, compile_autoscaler
 from mooring.simulate.capture.replaying import Replay, SnapshotObjects
 from mooring.simulate.policies import TIES, Policy, check_unique
 from mooring.simulate.probes import Probe, find_probe
@@ -55,6 +56,7 @@ class Plan(msgspec.Struct, eq=False):
     workload: Sequence[ArrivalSource] = ()
     events: Sequence[Event] = ()
     depth: str = "core"
+    autoscaler: AutoscalerPlan | None = None
     manifests: Sequence[Tree] = ()  # what controllers work on, at depth `cluster`
     until: float = inf
     retry: bool = True
@@ -145,6 +147,10 @@ def compile_plan(scenario: Scenario) -> Plan:
     for replay in (source for source in objects if isinstance(source, Replay)):
         workload.append(replay)
         events += replay.events
+    autoscaler = None
+    if spec.autoscaler is not None:
+        scaling = spec.autoscaler
+        autoscaler = check.get(("spec", "autoscaler"), lambda: compile_autoscaler(scaling, folder))
     policies = _policies(scenario, check)
     rate = spec.scheduler_rate
     plan = Plan(
@@ -155,6 +161,7 @@ def compile_plan(scenario: Scenario) -> Plan:
         workload=workload,
         events=events,
         depth=spec.depth,
+        autoscaler=autoscaler,
         manifests=manifests,
         until=until,
         retry=spec.unschedulable == "retry",
@@ -170,6 +177,11 @@ def compile_plan(scenario: Scenario) -> Plan:
         ],
         expect=spec.expect,
     )
+    if autoscaler is not None:
+        plan.prices = {
+            **{group.name: group.price for group in autoscaler.groups if group.price},
+            **plan.prices,
+        }
     _check_expectations(scenario, report)
     if not report.findings:
         _check_inputs(plan, report)
@@ -186,6 +198,7 @@ def _check_depth(scenario: Scenario, report: Report) -> None:
     for field, is_set in (
         ("unschedulable", spec.unschedulable != "retry"),
         ("schedulerRate", spec.scheduler_rate is not None),
+        ("autoscaler", spec.autoscaler is not None),
         ("report", bool(spec.report.probes)),
     ):
         if is_set:
@@ -239,8 +252,10 @@ def _check_inputs(plan: Plan, report: Report) -> None:
     if inputs is None:
         return
     objects, arrivals = inputs
-    if not any(isinstance(obj, Node) for obj in objects) and not any(
-        tree.get("kind") == "Node" for tree in plan.manifests
+    if (
+        not any(isinstance(obj, Node) for obj in objects)
+        and not any(tree.get("kind") == "Node" for tree in plan.manifests)
+        and plan.autoscaler is None
     ):
         report.add(("spec", "cluster"), "no nodes", "add an entry such as generate: {template: node.yaml}")
     pods_come = len(arrivals) or plan.events or plan.manifests

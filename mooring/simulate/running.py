@@ -13,8 +13,9 @@ from typing import Any
 import msgspec
 
 from mooring import __version__
+from mooring.simulate.autoscaling import Autoscaler
 from mooring.simulate.cluster_depth import ClusterRun
-from mooring.simulate.engine import Clock, CoreRun
+from mooring.simulate.engine import START, Clock, CoreRun
 from mooring.simulate.invariants import check_run
 from mooring.simulate.metrics import summarize
 from mooring.simulate.plan import Plan
@@ -68,6 +69,10 @@ def run_once(plan: Plan, policy: Policy, seed: int, progress: Progress | None = 
     if plan.probes:
         run.listeners.append(sampler)
     plan_events(run, list(plan.events), seed)
+    if plan.autoscaler is not None:
+        autoscaler = Autoscaler(plan.autoscaler, lambda: policy.scheduler(lambda: START, seed), seed)
+        run.listeners.append(autoscaler)
+        autoscaler.begin(run)
     run.run(progress)
     check_run(run)
     return collect(run, policy.name, seed, sampler.columns)

@@ -121,6 +121,27 @@ class ExpectSpec(Spec):
     at: dict[str, Any] = {}
 
 
+class NodeGroupSpec(Spec):
+    """Nodes that an autoscaler adds and removes; `price` is per hour, `delay` from the request to Ready."""
+
+    name: str
+    template: str
+    min: int = 0
+    max: int = 100
+    price: float = 0.0
+    delay: Any = "60s"
+
+
+class AutoscalerSpec(Spec):
+    """`kind` is cluster-autoscaler or karpenter."""
+
+    kind: str
+    groups: list[NodeGroupSpec]
+    expander: str = "least-waste"
+    interval: Any = None
+    empty_for: Any = None
+
+
 class ScenarioSpec(Spec):
     depth: str = "core"
     until: Any = "drained"
@@ -132,6 +153,7 @@ class ScenarioSpec(Spec):
     workload: list[WorkloadEntry] = []
     events: list[EventSpec] = []
     prices: dict[str, Any] = {}
+    autoscaler: AutoscalerSpec | None = None
     policies: list[PolicySpec] = []
     report: ReportSpec = msgspec.field(default_factory=ReportSpec)
     expect: list[ExpectSpec] = []

@@ -34,7 +34,11 @@ def read_nodes(path: Path) -> list[Node]:
         labels = {GPU_MODEL: row["model"]} if row["model"] else {}
         nodes.append(make_node(row["sn"], resources, labels, PODS_PER_NODE))
     if not nodes:
-        raise TraceError(path, "no nodes in the file")
+        raise TraceError(
+            path,
+            "no nodes in the file",
+            hint="each line after the header is a node: sn, cpu_milli, memory_mib, gpu, model",
+        )
     return nodes
 
 
