@@ -17,6 +17,7 @@ from mooring.runtime.engine_nodes import EngineNodes
 from mooring.runtime.engine_state import engine_state
 from mooring.runtime.extender import Extender
 from mooring.runtime.filtering import Answer
+from mooring.runtime.observer import Observer
 from mooring.state.cluster import ClusterState
 from mooring.state.store import ObjectStore
 
@@ -33,6 +34,7 @@ class ProfileHandle:
 
     def __init__(self, scheduler: Scheduler, scheduler_name: str) -> None:
         self._scheduler = scheduler
+        self.profile_name = scheduler_name
         self.profile: Profile  # set once the profile's plugins are made
         self.logger = logging.getLogger(f"mooring.plugins.{scheduler_name}")
 
@@ -58,6 +60,10 @@ class ProfileHandle:
 
     def now(self) -> float:
         return self._scheduler.clock()
+
+    @property
+    def observer(self) -> Observer | None:
+        return self._scheduler.observer
 
     def feature_enabled(self, name: str) -> bool:
         return self._scheduler.feature_gates.is_enabled(name)

@@ -96,7 +96,7 @@ class Scheduler:
         self.client = client
         self.record = record
         self.log = log
-        self._observer = observer
+        self.observer = observer
         self.parallelize = parallelize
         self.extenders = Extenders(extenders, parallelize)
         self.cluster = ClusterState()
@@ -126,7 +126,7 @@ class Scheduler:
         )
 
     def _make_queue(self, settings: KubeSchedulerConfiguration, max_wait: float) -> SchedulingQueue:
-        first, observer = next(iter(self.profiles.values())), self._observer
+        first, observer = next(iter(self.profiles.values())), self.observer
         return SchedulingQueue(
             sort_key_of(first.at("queueSort")[0]),
             clock=self.clock,
@@ -150,7 +150,7 @@ class Scheduler:
 
     def apply(self, obj: KubeObject) -> None:
         """Apply an added or changed object; raises MalformedObject if it is invalid."""
-        observer = self._observer
+        observer = self.observer
         if observer is None:
             self.intake.apply(obj)
         else:
@@ -159,7 +159,7 @@ class Scheduler:
 
     def delete(self, obj: KubeObject) -> None:
         """An object is gone."""
-        observer = self._observer
+        observer = self.observer
         if observer is None:
             self.intake.delete(obj)
         else:
@@ -363,8 +363,8 @@ class Scheduler:
 
     def _permit_decided(self, held: HeldPod, status: Status) -> None:
         self.waiting.remove(held.pod.uid)
-        if self._observer is not None:
-            self._observer.permit_waited(status.code, self.clock() - held.since)
+        if self.observer is not None:
+            self.observer.permit_waited(status.code, self.clock() - held.since)
         if status.ok:
             self._start_binding(held.cycle)
             return
@@ -461,9 +461,9 @@ class Scheduler:
         decision.tried_node, decision.node = decision.node, ""
         decision.reason, decision.message = reason, status.message
         decision.result = "unschedulable" if status.rejected else "error"
-        if self._observer is not None:
-            seconds = self._observer.timer() - queued.began
-            self._observer.attempt_failed(queued.pod.scheduler_name, decision.result, seconds)
+        if self.observer is not None:
+            seconds = self.observer.timer() - queued.began
+            self.observer.attempt_failed(queued.pod.scheduler_name, decision.result, seconds)
         if diagnosis is None:
             queued.refused_by()
         else:
@@ -517,9 +517,9 @@ class Scheduler:
                 self.queue.nominator.add(other, "")
                 self.effects.append(PatchPodStatus(other, None, ""))
         self.preempting[pod.uid] = {victim.uid for victim in victims}
-        if self._observer is not None:
-            self._observer.victims_selected(len(result.victims))
-            self._preempting_since[pod.uid] = self._observer.timer()
+        if self.observer is not None:
+            self.observer.victims_selected(len(result.victims))
+            self._preempting_since[pod.uid] = self.observer.timer()
         condition = Condition(
             type="DisruptionTarget",
             status="True",
@@ -550,8 +550,8 @@ class Scheduler:
         """A preemptor waits for its victims no longer: "success", "error", or "" where it is itself gone."""
         self.preempting.pop(uid, None)
         began = self._preempting_since.pop(uid, None)
-        if began is not None and self._observer is not None and result:
-            self._observer.preemption_ended(result, self._observer.timer() - began)
+        if began is not None and self.observer is not None and result:
+            self.observer.preemption_ended(result, self.observer.timer() - began)
 
     def eviction_failed(self, preemptor: PodInfo) -> None:
         """A driver could not evict: the preemptor tries again."""

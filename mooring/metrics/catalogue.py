@@ -159,6 +159,26 @@ PREEMPTION_EXECUTION = Definition(
     "preemption_goroutines_execution_total", "ALPHA", "Preemptions carried out.", ("result",)
 )
 
+RESOURCE_CLAIM_CREATES = Definition(
+    "resourceclaim_creates_total",
+    "ALPHA",
+    "Number of ResourceClaims creation requests within scheduler",
+    ("status",),
+)
+BINDING_CONDITIONS_ALLOCATIONS = Definition(
+    "dra_bindingconditions_allocations_total",
+    "ALPHA",
+    "Allocations with devices that have binding conditions, by driver and attempt.",
+    ("profile", "driver", "status"),
+)
+BINDING_CONDITIONS_WAIT = Definition(
+    "dra_bindingconditions_wait_duration_seconds",
+    "ALPHA",
+    "Time spent waiting for binding conditions before binding.",
+    ("profile", "driver", "status"),
+    exponential(0.1, 2, 14),
+)
+
 NEVER_OBSERVED = (
     Definition(
         "batch_attempts_total",

@@ -42,6 +42,9 @@ class SchedulerMetrics(Observer):
         self.preemptions = Counters(catalogue.PREEMPTION_ATTEMPTS)
         self.preemption_duration = Histograms(catalogue.PREEMPTION_DURATION)
         self.preemption_execution = Counters(catalogue.PREEMPTION_EXECUTION)
+        self.claim_creates = Counters(catalogue.RESOURCE_CLAIM_CREATES)
+        self.device_allocations = Counters(catalogue.BINDING_CONDITIONS_ALLOCATIONS)
+        self.device_waits = Histograms(catalogue.BINDING_CONDITIONS_WAIT)
         self._families = [each for each in vars(self).values() if isinstance(each, Counters | Histograms)]
         self.evaluations = Evaluations()
         self._pending: list[ScheduledPods] = []
@@ -137,6 +140,17 @@ class SchedulerMetrics(Observer):
     def preemption_ended(self, result: str, seconds: float) -> None:
         self.preemption_duration.of(result).observe(seconds)
         self.preemption_execution.add(1, result)
+
+    def claim_created(self, result: str) -> None:
+        self.claim_creates.add(1, result)
+
+    def devices_waited(
+        self, profile: str, drivers: Sequence[tuple[str, bool]], result: str, seconds: float
+    ) -> None:
+        for driver, has_conditions in drivers:
+            self.device_waits.of(profile, driver, result).observe(seconds)
+            if has_conditions:
+                self.device_allocations.add(1, profile, driver, result)
 
 
 class ScheduledPods:

@@ -12,6 +12,7 @@ from mooring.framework.pod import PodInfo
 from mooring.runtime.engine_nodes import EngineNode, EngineNodes
 from mooring.runtime.extender import Extender
 from mooring.runtime.filtering import Answer
+from mooring.runtime.observer import Observer
 
 Obj = TypeVar("Obj", bound=KubeObject)
 Obj_co = TypeVar("Obj_co", bound=KubeObject, covariant=True)
@@ -61,6 +62,13 @@ class EngineHandle(Handle, Protocol):
         """The configured extenders, in the order in which they are called."""
         ...
 
+    @property
+    def observer(self) -> Observer | None:
+        """The receiver of events for metrics."""
+        ...
+
+    @property
+    def profile_name(self) -> str: ...
     def feature_enabled(self, name: str) -> bool:
         """Whether a feature gate is on."""
         ...

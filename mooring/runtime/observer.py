@@ -96,6 +96,15 @@ class Observer:
     def preemption_ended(self, result: str, seconds: float) -> None:
         """All victims are gone or going ("success"), or one of them could not be evicted ("error")."""
 
+    def claim_created(self, result: str) -> None:
+        """A ResourceClaim for extended resources was created ("success"), or could not be ("failure")."""
+
+    def devices_waited(
+        self, profile: str, drivers: Sequence[tuple[str, bool]], result: str, seconds: float
+    ) -> None:
+        """Devices became ready ("success"), failed ("failure"), or did not in time ("timeout"). `drivers` has
+        one entry for each device, and whether it has binding conditions."""
+
 
 def _ignore(*_: object) -> None:
     """No-op."""

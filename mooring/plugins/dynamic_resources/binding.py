@@ -23,7 +23,12 @@ RETRIES = 5  # attempts at a claim that keeps changing, as in client-go's Defaul
 
 
 class BindingFailed(Exception):  # noqa: N818 - says what happened
-    """The claims could not be written, or will not be ready."""
+    """The claims could not be written, or will not be ready. `outcome` is "failure" for devices that failed,
+    "timeout" for those that did not become ready in time."""
+
+    def __init__(self, text: str, outcome: str = "error") -> None:
+        super().__init__(text)
+        self.outcome = outcome
 
 
 def is_conflict(error: Exception) -> bool:
@@ -159,7 +164,8 @@ def is_ready(claim: ResourceClaim) -> bool:
             if failed is not None and failed.status == "True":
                 reason, message = failed.reason, _quoted(failed.message)
                 raise BindingFailed(
-                    f"device binding failed: claim={claim.name}, reason={reason}, message={message}"
+                    f"device binding failed: claim={claim.name}, reason={reason}, message={message}",
+                    "failure",
                 )
         for name in result.binding_conditions:
             condition = conditions.get(name)

@@ -104,12 +104,18 @@ class ClaimBinder:
             raise binding.BindingFailed(f"extended resource claim not found for node {node_name}")
         claim = wanted[-1].claim
         metadata = msgspec.structs.replace(claim.metadata, name="", uid="")
+        observer = self._handle.observer
         try:
-            return await client.create(msgspec.structs.replace(claim, metadata=metadata))
+            created = await client.create(msgspec.structs.replace(claim, metadata=metadata))
         except Exception as failure:
+            if observer is not None:
+                observer.claim_created("failure")
             raise binding.BindingFailed(
                 f"create claim for extended resources {claim.namespace}/: {failure}"
             ) from failure
+        if observer is not None:
+            observer.claim_created("success")
+        return created
 
     async def _map_requests(
         self, claims: PodClaims, claim: ResourceClaim, client: Client, pod: PodInfo, node_name: str
@@ -138,6 +144,24 @@ class ClaimBinder:
     ) -> None:
         note = f"waiting for binding conditions for device on node {node_name}"
         self._handle.emit_event(pod, "Normal", "BindingConditionsPending", "Scheduling", note)
+        began, outcome = self._handle.now(), "success"
+        try:
+            await self._until_ready(claims, client)
+        except binding.BindingFailed as failure:
+            outcome = failure.outcome
+            raise
+        finally:
+            self._record_wait(claims, outcome, self._handle.now() - began)
+
+    def _record_wait(self, claims: PodClaims, outcome: str, seconds: float) -> None:
+        if self._handle.observer is not None:
+            allocations = [claim.allocation for claim in claims.claims if claim.allocation is not None]
+            results = [result for each in allocations for result in each.devices.results]
+            drivers = [(result.driver, bool(result.binding_conditions)) for result in results]
+            self._handle.observer.devices_waited(self._handle.profile_name, drivers, outcome, seconds)
+
+    async def _until_ready(self, claims: PodClaims, client: Client) -> None:
+        timeout = self._args.binding_timeout.seconds
 
         def ready() -> bool:
             self._manager.refresh()
@@ -147,10 +171,11 @@ class ClaimBinder:
                     raise binding.BindingFailed(f'could not find ResourceClaim "{claim.key}"')
                 claims.claims[i] = current
                 if not binding.is_ready(current):
-                    if binding.is_overdue(current, self._args.binding_timeout.seconds, self._handle.now()):
-                        raise binding.BindingFailed(f"device binding timeout: claim={current.name}")
+                    if binding.is_overdue(current, timeout, self._handle.now()):
+                        text = f"device binding timeout: claim={current.name}"
+                        raise binding.BindingFailed(text, "timeout")
                     return False
             return True
 
-        if not await client.wait_until(ready, self._args.binding_timeout.seconds):
-            raise binding.BindingFailed("device binding timeout: context deadline exceeded")
+        if not await client.wait_until(ready, timeout):
+            raise binding.BindingFailed("device binding timeout: context deadline exceeded", "timeout")
