@@ -25,6 +25,7 @@ MODULES = ("openb", "alibaba2020", "azure_packing", "google2019", "gpu_jobs", "s
 
 
 MOST_PODS_OF_A_JOB = 100_000
+LARGEST = 1e18  # number; larger ones overflow when they are converted to other units
 
 
 class TraceError(ValueError):
@@ -102,7 +103,7 @@ def _open(path: Path) -> Any:
 def check_pods(path: Path, line: int, count: float) -> None:
     """Raise TraceError for a job of more pods than a cluster could have."""
     if count > MOST_PODS_OF_A_JOB:
-        raise TraceError(path, f"a job of {count:g} pods; at most {MOST_PODS_OF_A_JOB:,} are possible", line)
+        raise TraceError(path, f"a job of more than {MOST_PODS_OF_A_JOB:,} pods", line)
 
 
 def number(path: Path, line: int, row: Mapping[str, str], column: str, default: float | None = None) -> float:
@@ -114,6 +115,7 @@ def number(path: Path, line: int, row: Mapping[str, str], column: str, default: 
         value = float(text)
     except ValueError:
         value = -1.0
-    if not 0 <= value < float("inf"):
-        raise TraceError(path, f'{column}: expected a number that is not negative, found "{text}"', line)
+    if not 0 <= value < LARGEST:
+        expected = f"expected a number that is not negative and less than {LARGEST:g}"
+        raise TraceError(path, f'{column}: {expected}, found "{text[:100]}"', line)
     return value

@@ -7,7 +7,7 @@ from typing import Any, Final
 from mooring.api.errors import child
 from mooring.sandbox.apiserver.kinds.codec import BuiltinCodec, Decoded, FieldValidation
 from mooring.sandbox.apiserver.kinds.decode_errors import mismatch
-from mooring.sandbox.apiserver.kinds.types import object_type
+from mooring.sandbox.apiserver.kinds.types import Scalar, object_type
 from mooring.sandbox.apiserver.objects import Tree, dig
 
 _DEFINITION: Final = object_type("apiextensions_v1", "CustomResourceDefinition")
@@ -16,7 +16,14 @@ _MAPS: Final = ("definitions", "patternProperties", "properties")
 _LISTS: Final = ("allOf", "anyOf", "oneOf")
 _MIXED: Final = ("additionalItems", "additionalProperties", "items")
 """Members that hold a schema or another value."""
+_TEXTS: Final = {name: str for name, field in _SCHEMA.fields.items() if field.type is Scalar.STRING}
+_NESTED: Final = {**dict.fromkeys(_MAPS, dict), **dict.fromkeys(_LISTS, list), "not": dict}
+"""Members whose schemas are checked one by one, as long as they are held in this class."""
 _DEEPEST: Final = 100
+
+
+class _UnsoundError(Exception):
+    """A schema has a value of a wrong type."""
 
 
 class DefinitionCodec(BuiltinCodec):
@@ -36,19 +43,32 @@ class DefinitionCodec(BuiltinCodec):
         for index, version in enumerate(dig(decoded.tree, "spec", "versions") or ()):
             schema = dig(version, "schema", "openAPIV3Schema")
             if schema is not None:
-                self._tidy(schema, f"spec.versions[{index}].schema.openAPIV3Schema", unknown, 0)
+                try:
+                    self._tidy(schema, f"spec.versions[{index}].schema.openAPIV3Schema", unknown, 0)
+                except _UnsoundError as error:  # Kubernetes names the place from the root
+                    raise self._cannot_handle(mismatch(_SCHEMA, schema) or str(error)) from None
         if validation is FieldValidation.IGNORE:
             return Decoded(decoded.tree)
         warnings = dict.fromkeys([*decoded.warnings, *(f'unknown field "{path}"' for path in unknown)])
         return self._judged(decoded.tree, list(warnings), validation)
 
     def _tidy(self, schema: Any, path: str, unknown: list[str], depth: int) -> None:
-        """Drop unknown fields of a schema, recursively. Raises 400 for values of wrong types."""
-        problem = mismatch(_SCHEMA, schema) if depth <= _DEEPEST else "the schema nests too deeply"
-        if problem is None and not isinstance(schema, dict):
-            problem = "json: cannot unmarshal null into Go value of type v1.JSONSchemaProps"
+        """Drop unknown fields of a schema, recursively. Raises _UnsoundError for values of wrong types."""
+        if depth > _DEEPEST:
+            raise _UnsoundError("the schema nests too deeply")
+        if not isinstance(schema, dict):
+            null = "json: cannot unmarshal null into Go value of type v1.JSONSchemaProps"
+            raise _UnsoundError(mismatch(_SCHEMA, schema) or null)
+        own = {
+            name: value
+            for name, value in schema.items()
+            if _TEXTS.get(name) is not value.__class__ and _NESTED.get(name) is not value.__class__
+        }
+        if not own and _NESTED.keys().isdisjoint(schema):
+            return
+        problem = mismatch(_SCHEMA, own) if own else None
         if problem is not None:
-            raise self._cannot_handle(problem)
+            raise _UnsoundError(problem)
         for name in list(schema):
             if name not in _SCHEMA.fields:
                 unknown.append(child(path, name))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from mooring.sandbox.apiserver.context.strategy import Strategy
 from mooring.sandbox.apiserver.context.write import Write
@@ -15,6 +15,7 @@ from mooring.sandbox.apiserver.custom.definition_validation import (
 )
 from mooring.sandbox.apiserver.custom.formats import is_known
 from mooring.sandbox.apiserver.errors import Cause
+from mooring.sandbox.apiserver.kinds.schema_leaves import is_leaf
 from mooring.sandbox.apiserver.objects import Tree, dig
 
 STORAGE: Final = "customresourcedefinitions.apiextensions.k8s.io"
@@ -51,8 +52,9 @@ class DefinitionStrategy(Strategy):
             *stored,
             *(name for name in _storage_version(obj) if name not in stored),
         ]
-        present = set(_warnings(old))
-        write.warnings += [warning for warning in _warnings(obj) if warning not in present]
+        if obj["spec"] != old.get("spec"):
+            present = set(_warnings(old))
+            write.warnings += [warning for warning in _warnings(obj) if warning not in present]
 
     def validate_create(self, obj: Tree) -> list[Cause]:
         return super().validate_create(obj) + check_definition(obj)
@@ -124,27 +126,30 @@ def _warnings(obj: Tree) -> list[str]:
         )
     for index, version in enumerate(dig(obj, "spec", "versions") or ()):
         schema = dig(version, "schema", "openAPIV3Schema") or {}
+        has_rules = False
         for node in _nodes(schema):
+            has_rules = has_rules or bool(node.get("x-kubernetes-validations"))
             name = node.get("format")
             if name and not is_known(name, node.get("type") or ""):
                 warnings.append(f'unrecognized format "{name}"')
-        if any(node.get("x-kubernetes-validations") for node in _nodes(schema)):
+        if has_rules:
             path = f"spec.versions[{index}].schema.openAPIV3Schema"
             warnings.append(f"{path}: x-kubernetes-validations are kept and not evaluated")
     return warnings
 
 
 def _nodes(schema: Tree) -> Iterator[Tree]:
-    """Yield a schema and all schemas in it."""
-    yield schema
-    below = [
-        *(schema.get("properties") or {}).values(),
-        schema.get("items"),
-        schema.get("additionalProperties"),
-    ]
-    below += [schema.get("not")]
-    for junctor in ("allOf", "anyOf", "oneOf"):
-        below += schema.get(junctor) or []
-    for one in below:
-        if isinstance(one, dict):
-            yield from _nodes(one)
+    """Yield a schema and all schemas in it, in order."""
+    left: list[Any] = [schema]
+    while left:
+        one = left.pop()
+        if not isinstance(one, dict):
+            continue
+        yield one
+        if is_leaf(one):
+            continue
+        below = [*(one.get("properties") or {}).values(), one.get("items"), one.get("additionalProperties")]
+        below.append(one.get("not"))
+        for junctor in ("allOf", "anyOf", "oneOf"):
+            below += one.get(junctor) or []
+        left += reversed(below)

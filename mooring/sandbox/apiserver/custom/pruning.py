@@ -70,10 +70,9 @@ def drop_nulls(value: Any, schema: Schema | None, depth: int = 0) -> None:
 def fill_in(value: Any, schema: Schema) -> None:
     """Set members that are absent, or null and not nullable, to their defaults."""
     if isinstance(value, dict):
-        for name, node in schema.properties.items():
-            if node.default is not ABSENT and (
-                name not in value or (value[name] is None and not node.nullable)
-            ):
+        for name in schema.defaulted:
+            node = schema.property(name)
+            if node is not None and (name not in value or (value[name] is None and not node.nullable)):
                 value[name] = deepcopy(node.default)
         for name, member in value.items():
             held = schema.member(name)

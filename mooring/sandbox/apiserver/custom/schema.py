@@ -2,30 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any, Final
 
 from mooring.api.go_regexp import compile_pattern
 from mooring.sandbox.apiserver.custom.formats import Format, format_of
+from mooring.sandbox.apiserver.kinds.schema_leaves import SCALARS, is_leaf
 from mooring.sandbox.apiserver.objects import Tree
 
 ABSENT: Final = object()
 """Stands for an absent default: null may be one."""
 
 _PLAIN: Final = {"string": str, "boolean": bool}
+_ONLY_TYPE: Final = frozenset({"description", "title", "type"})
 _NO_DEMANDS: Final = frozenset({"default", "description", "nullable", "title", "type"})
 _INT_OR_STRING: Final = ("integer", "string")
 
 
 class Schema:
-    """One node of a schema: the structure of a value, and its constraints."""
+    """One node of a schema: the structure of a value, and its constraints.
+
+    The schemas of members are made when they are first used: a definition may have tens of thousands.
+    """
 
     __slots__ = (
-        "additional", "all_of", "any_of", "default", "embedded", "enum", "exclusive_maximum",
-        "exclusive_minimum", "format", "items", "list_type", "map_keys", "max_items", "max_length",
-        "max_properties", "maximum", "min_items", "min_length", "min_properties", "minimum", "multiple_of",
-        "not_", "nullable", "one_of", "open", "pattern", "pattern_text", "plain", "preserve", "properties",
-        "required", "resources", "types",
+        "_members",
+        "_resources",
+        "_tree",
+        "_trees",
+        "additional",
+        "all_of",
+        "any_of",
+        "default",
+        "defaulted",
+        "embedded",
+        "enum",
+        "exclusive_maximum",
+        "exclusive_minimum",
+        "format",
+        "items",
+        "list_type",
+        "map_keys",
+        "max_items",
+        "max_length",
+        "max_properties",
+        "maximum",
+        "min_items",
+        "min_length",
+        "min_properties",
+        "minimum",
+        "multiple_of",
+        "not_",
+        "nullable",
+        "one_of",
+        "open",
+        "pattern",
+        "pattern_text",
+        "plain",
+        "preserve",
+        "properties",
+        "required",
+        "types",
     )  # fmt: skip
 
     def __init__(self, tree: Mapping[str, Any]) -> None:
@@ -38,9 +76,10 @@ class Schema:
         self.default: Any = tree["default"] if tree.get("default") is not None else ABSENT
         self.preserve = bool(tree.get("x-kubernetes-preserve-unknown-fields"))
         self.embedded = bool(tree.get("x-kubernetes-embedded-resource"))
-        self.properties: dict[str, Schema] = {
-            name: Schema(held) for name, held in (tree.get("properties") or {}).items()
-        }
+        self._trees: dict[str, Tree] = tree.get("properties") or {}
+        self._members: dict[str, Schema] = {}
+        self.defaulted = [name for name, held in self._trees.items() if held.get("default") is not None]
+        """The members that have a default."""
         additional = tree.get("additionalProperties")
         self.additional = Schema(additional) if isinstance(additional, dict) else None
         self.open = additional is True
@@ -49,13 +88,9 @@ class Schema:
         self.items = Schema(items) if isinstance(items, dict) else None
         self.list_type: str = tree.get("x-kubernetes-list-type") or "atomic"
         self.map_keys: tuple[str, ...] = tuple(tree.get("x-kubernetes-list-map-keys") or ())
-        self.resources: bool = self.embedded or any(one.resources for one in self._held())
-        """Whether there may be embedded resources, with their own metadata, at or below this node."""
+        self._tree = tree
+        self._resources: bool | None = None
         self._read_demands(tree, kind)
-
-    def _held(self) -> Iterator[Schema]:
-        yield from self.properties.values()
-        yield from (one for one in (self.additional, self.items) if one is not None)
 
     def _read_demands(self, tree: Mapping[str, Any], kind: str) -> None:
         self.enum: list[Any] | None = tree.get("enum") or None
@@ -82,9 +117,48 @@ class Schema:
         self.plain = _PLAIN.get(kind) if set(tree) <= _NO_DEMANDS else None
         """The class of values without other constraints: most values by far."""
 
+    @property
+    def resources(self) -> bool:
+        """Whether there may be embedded resources, with their own metadata, at or below this node."""
+        if self._resources is None:
+            self._resources = _has_resources(self._tree)
+        return self._resources
+
     def member(self, name: str) -> Schema | None:
         """Return the schema of a member; None if there is none."""
-        return self.properties.get(name) or self.additional
+        return self.property(name) or self.additional
+
+    def property(self, name: str) -> Schema | None:
+        """Return the schema of a member that has one of its own; None if it has not."""
+        known = self._members.get(name)
+        if known is None and name in self._trees:
+            known = self._members[name] = _member_schema(self._trees[name])
+        return known
+
+
+def _member_schema(tree: Tree) -> Schema:
+    """Return the schema of a member. Those with nothing but a scalar type are shared."""
+    if tree.keys() <= _ONLY_TYPE and tree.get("type") in SCALARS:
+        return _of_type(tree["type"])
+    return Schema(tree)
+
+
+@cache
+def _of_type(kind: str) -> Schema:
+    return Schema({"type": kind})
+
+
+def _has_resources(tree: Mapping[str, Any]) -> bool:
+    left: list[Any] = [tree]
+    while left:
+        one = left.pop()
+        if not isinstance(one, dict) or is_leaf(one):
+            continue
+        if one.get("x-kubernetes-embedded-resource"):
+            return True
+        left += (one.get("properties") or {}).values()
+        left += (one.get("additionalProperties"), one.get("items"))
+    return False
 
 
 def _schemas(trees: Iterable[Tree] | None) -> list[Schema]:

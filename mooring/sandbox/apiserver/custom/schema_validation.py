@@ -11,6 +11,7 @@ from mooring.sandbox.apiserver.custom.schema import Schema
 from mooring.sandbox.apiserver.custom.schema_check import check
 from mooring.sandbox.apiserver.custom.structural import check_structure
 from mooring.sandbox.apiserver.errors import Cause, forbidden_value, invalid_value, not_supported, required
+from mooring.sandbox.apiserver.kinds.schema_leaves import is_leaf
 from mooring.sandbox.apiserver.objects import Tree
 
 _TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
@@ -49,7 +50,7 @@ def _is_beyond_structure(schema: Tree) -> bool:
         return True
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
         return True
-    return any(_is_beyond_structure(held) for _, held, _ in _children(schema, ""))
+    return any(_is_beyond_structure(held) for _, held, _ in _children(schema, "") if not is_leaf(held))
 
 
 def _children(schema: Tree, path: str) -> Iterator[tuple[str, Tree, str]]:
@@ -75,6 +76,8 @@ def _check_node(schema: Tree, path: str, *, root: bool, no_default: str) -> Iter
         why = "additionalProperties and properties are mutual exclusive"
         yield forbidden_value(f"{path}.additionalProperties", why)
     for name, held, at in _children(schema, path):
+        if is_leaf(held):
+            continue
         reason = f"in top-level {name}" if root and name in META else no_default
         yield from _check_node(held, at, root=False, no_default=reason)
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
@@ -191,6 +194,8 @@ def _check_defaults(schema: Tree, path: str) -> list[Cause]:
     if schema.get("default") is not None:
         causes += _check_default(Schema(schema), schema["default"], f"{path}.default")
     for name, held in (schema.get("properties") or {}).items():
+        if is_leaf(held):
+            continue
         causes += _check_defaults(held, f"{path}.properties[{name}]")
     if isinstance(schema.get("items"), dict):
         causes += _check_defaults(schema["items"], f"{path}.items")

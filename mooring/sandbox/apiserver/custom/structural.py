@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from mooring.api.go_regexp import PatternError, compile_pattern
 from mooring.sandbox.apiserver.errors import Cause, forbidden_value, invalid_value, required
+from mooring.sandbox.apiserver.kinds.schema_leaves import is_leaf
 from mooring.sandbox.apiserver.objects import Tree
 
 ROOT, ITEM, FIELD = "at the root", "for specified array items", "for specified object fields"
@@ -42,6 +43,8 @@ def _structure(schema: Tree, level: str, path: str) -> Iterator[Cause]:
     if isinstance(items, dict):
         yield from _structure(items, ITEM, f"{path}.items")
     for name, held in (schema.get("properties") or {}).items():
+        if is_leaf(held):
+            continue
         yield from _structure(held, FIELD, f"{path}.properties[{name}]")
     additional = schema.get("additionalProperties")
     if additional is not None and level is ROOT:

@@ -108,7 +108,8 @@ class Builder(ABC):
     def _define(self, resource: Resource) -> str:
         if resource.type is None:
             name = custom_name(*resource.gvk)
-            self.schemas.definitions[name] = custom_schema(self.schemas, resource.schema)
+            if name not in self.schemas.definitions:
+                self.schemas.definitions[name] = custom_schema(self.schemas, resource.schema)
         else:
             name = self.schemas.add(resource.type)
         self.schemas.label(name, resource.gvk)

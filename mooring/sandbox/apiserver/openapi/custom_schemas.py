@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from mooring.sandbox.apiserver.context.resource import Resource
 from mooring.sandbox.apiserver.kinds.documentation import documentation_of
+from mooring.sandbox.apiserver.kinds.schema_leaves import is_leaf
 from mooring.sandbox.apiserver.kinds.types import object_type
 from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.openapi.type_names import custom_name
@@ -16,6 +17,7 @@ _LIST_META: Final = object_type("meta_v1", "ListMeta")
 _POD: Final = object_type("core_v1", "Pod")
 _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 _EMBEDDED: Final = "x-kubernetes-embedded-resource"
+_HOLDING: Final = frozenset({"additionalProperties", "items", "properties", _EMBEDDED})
 _ONLY_V3: Final = ("oneOf", "anyOf", "allOf", "not", "nullable")
 """Members that kubectl does not understand in a v2 document."""
 
@@ -38,7 +40,8 @@ def _published(schemas: Schemas, schema: Tree | None) -> Tree:
         if schema.get(_PRESERVE):
             return {"type": "object"}  # named members would be the only ones allowed
         schema = _in_v2(schema)
-    return {**_embedding(schemas, schema), "properties": _object_members(schemas, schema)}
+    embedding = _embedding(schemas, schema)
+    return {**embedding, "properties": _object_members(schemas, embedding.get("properties") or {})}
 
 
 def custom_list_schema(schemas: Schemas, resource: Resource) -> Tree:
@@ -65,8 +68,8 @@ def _type_members() -> Tree:
     return {name: {"description": _about(name), "type": "string"} for name in ("apiVersion", "kind")}
 
 
-def _object_members(schemas: Schemas, schema: Tree) -> Tree:
-    own = _embedding(schemas, schema).get("properties") or {}
+def _object_members(schemas: Schemas, own: Tree) -> Tree:
+    """Return the members of an object: its own, and those that all objects have."""
     metadata = schemas.dialect.named(schemas.add(_OBJECT_META), description=_about("metadata"))
     return dict(sorted({**own, **_type_members(), "metadata": metadata}.items()))
 
@@ -83,14 +86,18 @@ def _embedding(schemas: Schemas, schema: Tree) -> Tree:
 
 
 def _part(schemas: Schemas, schema: Tree) -> Tree:
+    if _HOLDING.isdisjoint(schema):
+        return schema
     result = _embedding(schemas, schema)
     if schema.get(_EMBEDDED):
-        result["properties"] = _object_members(schemas, schema)
+        result["properties"] = _object_members(schemas, result.get("properties") or {})
     return result
 
 
 def _in_v2(schema: Tree) -> Tree:
     """Return a schema reduced to what kubectl understands."""
+    if is_leaf(schema) and not schema.get("nullable"):
+        return schema
     result: dict[str, Any] = {name: value for name, value in schema.items() if name not in _ONLY_V3}
     if schema.get("nullable") or schema.get(_PRESERVE):
         for name in ("items", "properties"):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from functools import cached_property
 from typing import NamedTuple
 
 from mooring.sandbox.apiserver.context.resource import Registry, Resource
-from mooring.sandbox.apiserver.objects import encode_json
+from mooring.sandbox.apiserver.objects import Tree, encode_json
 from mooring.sandbox.apiserver.openapi.v2 import BuilderV2
 from mooring.sandbox.apiserver.openapi.v2_protobuf import encode_document
 from mooring.sandbox.apiserver.openapi.v3 import BuilderV3
@@ -24,11 +25,17 @@ class _Made(NamedTuple):
     document: Document
 
 
-class _Swagger(NamedTuple):
-    generation: int
-    """The generation of the registry that it describes."""
-    json: Document
-    protobuf: Document
+class _Swagger:
+    """The v2 document of one generation of the registry; as protobuf only if a client asks for it."""
+
+    def __init__(self, generation: int, tree: Tree, json: Document) -> None:
+        self.generation = generation
+        self.json = json
+        self._tree = tree
+
+    @cached_property
+    def protobuf(self) -> Document:
+        return Document(encode_document(self._tree), self.json.hash)
 
 
 class OpenAPI:
@@ -62,11 +69,7 @@ class OpenAPI:
                 builder.add(resource)
             tree = builder.document(self._version)
             body = encode_json(tree)
-            self._swagger = _Swagger(
-                self._registry.generation,
-                Document(body, _hash(body)),
-                Document(encode_document(tree), _hash(body)),
-            )
+            self._swagger = _Swagger(self._registry.generation, tree, Document(body, _hash(body)))
         return self._swagger.protobuf if protobuf else self._swagger.json
 
     def _by_path(self) -> dict[str, tuple[Resource, ...]]:
