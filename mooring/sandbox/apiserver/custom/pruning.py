@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from decimal import Decimal
 from typing import Any, Final
 
 from mooring.api.errors import child
@@ -48,7 +49,8 @@ def _prune_members(
 
 
 def drop_nulls(value: Any, schema: Schema | None, depth: int = 0) -> None:
-    """Remove null members that the schema neither declares nullable nor defaults.
+    """Remove null members that the schema neither declares nullable nor defaults, and round integers that
+    only a float can hold.
 
     Raises 400 for values nested too deeply: this visits everything, so later steps need not check.
     """
@@ -58,13 +60,27 @@ def drop_nulls(value: Any, schema: Schema | None, depth: int = 0) -> None:
         for name in list(value):
             node = None if schema is None else schema.member(name)
             member = value[name]
-            if member is None and node is not None and not node.nullable and node.default is ABSENT:
+            if member.__class__ is int and not _is_int64(member):
+                value[name] = as_float(member)
+            elif member is None and node is not None and not node.nullable and node.default is ABSENT:
                 del value[name]
             elif isinstance(member, dict | list):
                 drop_nulls(member, node, depth + 1)
     elif isinstance(value, list):
-        for item in value:
-            drop_nulls(item, None if schema is None else schema.items, depth + 1)
+        for index, item in enumerate(value):
+            if item.__class__ is int and not _is_int64(item):
+                value[index] = as_float(item)
+            else:
+                drop_nulls(item, None if schema is None else schema.items, depth + 1)
+
+
+def _is_int64(value: int) -> bool:
+    return -(2**63) <= value < 2**63
+
+
+def as_float(value: int) -> float:
+    """Return an integer of more than 64 bits as Go reads it: a float, which it writes with all its digits."""
+    return int(Decimal(repr(float(value)))) if abs(value) < 10**21 else float(value)
 
 
 def fill_in(value: Any, schema: Schema) -> None:

@@ -53,7 +53,10 @@ class _Checker:
             self._check_object(schema, value, path, old)
 
     def _wrong_type(self, schema: Schema, actual: str, path: str) -> None:
-        detail = f'{path} in body must be of type {",".join(schema.types)}: "{actual}"'
+        expected = ",".join(schema.types)
+        if actual == "number" and schema.format is not None and schema.format.name in ("int32", "int64"):
+            expected, actual = schema.format.name, "float64"
+        detail = f'{path} in body must be of type {expected}: "{actual}"'
         self._add("FieldValueTypeInvalid", path, f'Invalid value: "{actual}": {detail}')
 
     def _add(self, reason: str, path: str, message: str) -> None:
@@ -63,6 +66,8 @@ class _Checker:
         self._add("FieldValueInvalid", "<nil>", f'Invalid value: "": {message}')
 
     def _should(self, path: str, value: Any, what: str) -> None:
+        if json_type(value) == "number":  # also for integers that Go can only hold as floats
+            value = float(value)
         self.causes.append(invalid_value(path, value, f"{path} in body should {what}"))
 
     # ---- values of one type ------------------------------------------------------------------------
@@ -218,7 +223,7 @@ def json_type(value: Any) -> str:
     if isinstance(value, str):
         return "string"
     if isinstance(value, int):
-        return "integer"
+        return "integer" if _INT64[0] <= value <= _INT64[1] else "number"
     if isinstance(value, float):
         return "number"
     if value is None:
@@ -229,7 +234,12 @@ def json_type(value: Any) -> str:
 def _is_of(schema: Schema, type: str, value: Any) -> bool:
     if type in schema.types or (type == "integer" and "number" in schema.types):
         return True
-    return type == "number" and "integer" in schema.types and float(value).is_integer()
+    return type == "number" and "integer" in schema.types and _is_whole(value)
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether a float counts as an integer: if it is one, and small enough to be exact."""
+    return isinstance(value, float) and value.is_integer() and abs(value) < 2**53
 
 
 def _same(one: Any, other: Any) -> bool:

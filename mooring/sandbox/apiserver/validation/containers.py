@@ -27,6 +27,7 @@ from mooring.sandbox.apiserver.validation.fields import (
 from mooring.sandbox.apiserver.validation.names import dns_label, port_name, port_number
 from mooring.sandbox.apiserver.validation.probes import lifecycle, probes
 from mooring.sandbox.apiserver.validation.resources import resource_requirements
+from mooring.sandbox.apiserver.validation.security import container_security
 
 _PROTOCOLS: Final = choices("core_v1.ContainerPort.protocol")
 _PULL_POLICIES: Final = choices("core_v1.Container.imagePullPolicy")
@@ -44,6 +45,7 @@ class PodParts(NamedTuple):
     restart_policy: str
     is_pod: bool
     """Whether this is a pod and not a template."""
+    host_users: object = None
 
 
 def containers(path: str, items: Sequence[Tree], parts: PodParts) -> Causes:
@@ -138,6 +140,9 @@ def _container(path: str, container: Tree, parts: PodParts) -> Causes:
         yield from one_of(f"{path}.imagePullPolicy", container.get("imagePullPolicy"), _PULL_POLICIES)
     if container.get("resources"):
         yield from resource_requirements(f"{path}.resources", container["resources"], parts.claims)
+    if container.get("securityContext"):
+        at = f"{path}.securityContext"
+        yield from container_security(at, container["securityContext"], parts.host_users)
     if container.get("resizePolicy"):
         yield from _resize_policy(f"{path}.resizePolicy", container["resizePolicy"], parts)
     if parts.is_pod and image != image.strip():

@@ -37,6 +37,7 @@ from mooring.sandbox.apiserver.validation.scheduling import (
     spread_constraints,
     tolerations,
 )
+from mooring.sandbox.apiserver.validation.security import pod_security
 from mooring.sandbox.apiserver.validation.totals import aggregate_texts
 
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
@@ -117,6 +118,8 @@ def pod_spec(path: str, spec: Tree, pod: str | None) -> Causes:
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= _INT32_MAX:
         yield invalid_value(f"{path}.activeDeadlineSeconds", deadline, between(1, _INT32_MAX))
+    if spec.get("securityContext"):
+        yield from pod_security(f"{path}.securityContext", spec["securityContext"], spec)
     for name, rule in _MEMBERS:
         if name in spec and spec[name] not in (None, ""):
             yield from rule(f"{path}.{name}", spec[name])
@@ -137,6 +140,7 @@ def _parts(path: str, spec: Tree, pod: str | None) -> Causes:
         spec.get("terminationGracePeriodSeconds"),
         spec.get("restartPolicy", ""),
         pod is not None,
+        spec.get("hostUsers"),
     )
     regular, initial = spec.get("containers") or (), spec.get("initContainers") or ()
     yield from containers(f"{path}.containers", regular, parts)

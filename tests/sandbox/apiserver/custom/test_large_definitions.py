@@ -1,4 +1,4 @@
-"""Definitions with tens of thousands of properties cost little per property: all other clients wait meanwhile.
+"""Definitions with tens of thousands of properties cost little per property: other clients wait meanwhile.
 
 Calls are counted rather than seconds, which depend on the machine.
 """
