@@ -28,6 +28,7 @@ from mooring.simulate.units import format_span
 GRID = 300  # points in time
 MOST_ROWS, MOST_COLUMNS = 400, 400  # of a heat map
 MOST_NODES = 24  # of a Gantt chart
+BARS_OF_PAGE = 6000  # of all Gantt charts together
 MOST_GROUPS = 7  # namespaces with a colour of their own
 Runs = Mapping[str, Sequence[Tables]]
 """By policy."""
@@ -286,15 +287,16 @@ def _node_shares(tables: Tables, resource: str) -> FloatArray:
 
 def gantt(runs: Runs) -> Iterator[str]:
     """Pods on some nodes in the middle of the run, coloured by namespace."""
+    most = max(min(MOST_BARS, BARS_OF_PAGE // len(runs)), 2)
     for policy, each in runs.items():
         tables = each[0]
         pods = tables.pods
         rows = np.flatnonzero(~np.isnan(pods.bound) & (pods.node >= 0) & (pods.node < MOST_NODES))
         if not len(rows) or tables.end <= 0:
             continue
-        if len(rows) > MOST_BARS:  # a window with about as many
+        if len(rows) > most:  # a window with about as many
             middle = len(rows) // 2
-            rows = rows[middle - MOST_BARS // 2 : middle + MOST_BARS // 2]
+            rows = rows[middle - most // 2 : middle + most // 2]
         names = _groups(tables)
         colour = {name: i for i, name in enumerate(names)}
         spaces = _namespaces(tables)
