@@ -82,4 +82,4 @@ def test_a_small_trace_fills_up_alike_under_every_policy() -> None:
     assert found == GOLDEN
 
 
-GOLDEN = {"Random": (98.65, 1.35), "BestFit": (98.88, 1.12), "FGD": (98.42, 1.58)}
+GOLDEN = {"Random": (96.35, 3.47), "BestFit": (98.88, 1.12), "FGD": (98.42, 1.58)}
