@@ -30,8 +30,7 @@ _names = click.argument("names", nargs=-1, required=True, metavar="NAME...")
 def node() -> None:
     """Simulate failure and recovery of nodes and devices in a `mooring up` cluster.
 
-    The commands set or remove annotations of the node: mooring/failed, mooring/failed-devices,
-    mooring/device-taints. kubectl can do the same:
+    The commands set or remove annotations of the node. kubectl can do the same:
 
     \b
       kubectl annotate node NAME mooring/failed=true

@@ -91,9 +91,9 @@ def taint_device(node: str, device: str, taints: tuple[str, ...], kubeconfig: st
         if match is None or (match["effect"] and match["effect"] not in EFFECTS):
             hint = "hint: expected KEY=VALUE:EFFECT, KEY:EFFECT, KEY:EFFECT- or KEY-; EFFECT is one of "
             exit_with(f"taint {taint}: invalid\n{hint}{', '.join(EFFECTS)}", INVALID)
-    _change(
-        node, (device,), kubeconfig, context, lambda found, names: _taint(found, names, taints), "tainted"
-    )
+    removed = [taint.endswith("-") for taint in taints]
+    done = "untainted" if all(removed) else "modified" if any(removed) else "tainted"
+    _change(node, (device,), kubeconfig, context, lambda found, names: _taint(found, names, taints), done)
 
 
 def _fail(annotations: Annotations, names: Sequence[str], *, failed: bool) -> dict[str, str | None]:
