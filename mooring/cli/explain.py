@@ -10,11 +10,9 @@ from typing import Any, NoReturn, Protocol
 import click
 import msgspec
 
-from mooring.api.events import Event
-from mooring.api.jobs import Job
+from mooring.api.kinds import WATCHED
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Pod
-from mooring.api.workloads import DaemonSet, Deployment
 from mooring.cli.errors import exit_with
 from mooring.cli.flags import group, kubeconfig_flags, option, text
 from mooring.cli.manifests import (
@@ -53,7 +51,6 @@ NO_SUCH_POD, INVALID, UNREACHABLE = 1, 2, 3
 MAX_HINTS = 5
 
 
-_NOT_SCHEDULERS = (Event, Deployment, DaemonSet, Job)  # kinds that a scheduler does not read
 OUTPUTS = click.Choice(["text", "json", "yaml"])
 
 
@@ -327,8 +324,7 @@ class _Computed:
     def _load(self) -> Scheduler:
         if self._scheduler is None:
             scheduler, self._objects, problems = self._read()
-            known = [obj for obj in self._objects if not isinstance(obj, _NOT_SCHEDULERS)]
-            for problem in problems + apply_all(scheduler, known):
+            for problem in problems + apply_all(scheduler, self._objects):
                 echo(problem, err=True)
             self._pods = {obj.key: obj for obj in self._objects if isinstance(obj, Pod)}
             self._scheduler = scheduler
@@ -367,11 +363,23 @@ class _Cluster(_Computed):
         super().__init__()
         self._credentials = credentials
         self._make = make
+        self._more: list[KubeObject] | None = None
         self.source = f"computed from the cluster at {credentials.server}; past attempts are unknown"
         self.where = f"the cluster at {credentials.server}"
 
     def namespace(self, given: str) -> str:
         return given or self._credentials.namespace
+
+    def objects(self) -> Sequence[KubeObject]:
+        """Return what a scheduler reads, and the workloads with their events."""
+        if self._more is None:
+            try:
+                self._more, problems = asyncio.run(list_cluster(self._credentials, MORE_KINDS))
+            except (ClusterError, CredentialsError) as exc:
+                exit_with(str(exc), UNREACHABLE)
+            for problem in problems:
+                echo(problem, err=True)
+        return [*super().objects(), *self._more]
 
     def explain(self, namespace: str, pod: str) -> Explanation:
         self._load()
@@ -392,8 +400,8 @@ class _Cluster(_Computed):
     def _read(self) -> tuple[Scheduler, Sequence[KubeObject], list[str]]:
         scheduler = self._make()
         try:
-            also = (*MORE_KINDS, *kinds_of_plugins(scheduler))
-            return scheduler, *asyncio.run(list_cluster(self._credentials, also))
+            also = kinds_of_plugins(scheduler)
+            return scheduler, *asyncio.run(list_cluster(self._credentials, (*WATCHED, *also)))
         except (ClusterError, CredentialsError) as exc:
             exit_with(str(exc), UNREACHABLE)
 

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from mooring import __version__
-from mooring.api.kinds import NODES, PODS, WATCHED, ApiResource
+from mooring.api.kinds import NODES, PODS, ApiResource
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Pod
 from mooring.client.api_errors import ApiError
@@ -36,17 +36,16 @@ USER_AGENT = f"mooring/{__version__}"
 
 
 async def list_cluster(
-    credentials: Credentials, also: Iterable[ApiResource[KubeObject]] = ()
+    credentials: Credentials, kinds: Iterable[ApiResource[KubeObject]]
 ) -> tuple[list[KubeObject], list[str]]:
-    """Return all objects that a scheduler reads and those of other kinds, and a message for each that is
-    unavailable.
+    """Return all objects of these kinds, and a message for each that is unavailable.
 
     Nodes and pods are required; other kinds that the user is not allowed to list are skipped. Raises
     ClusterError and CredentialsError.
     """
     server = ApiServer(credentials, qps=1000, burst=1000, user_agent=USER_AGENT)
     try:
-        pages = await asyncio.gather(*(_list(server, each) for each in (*WATCHED, *also)))
+        pages = await asyncio.gather(*(_list(server, each) for each in kinds))
     finally:
         await server.close()
     objects = [obj for each, _ in pages for obj in each]

@@ -1,4 +1,4 @@
-"""Would one more node do, if it were like one that there is?"""
+"""Would another node do, if it were like an existing one?"""
 
 from __future__ import annotations
 

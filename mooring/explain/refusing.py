@@ -107,11 +107,12 @@ class Refusing:
             yield from self._groups(verdict, np.flatnonzero(refused & lonely))
 
     def closest(self) -> list[Closest]:
-        """The nodes that the fewest plugins refuse, by who they are."""
+        """The nodes that the fewest plugins refuse, by who they are and what they say."""
         if not len(self._refusals):
             return []
         rows = np.flatnonzero(self._refusals == self._refusals.min())
-        patterns, group = np.unique(self._matrix[:, rows], axis=1, return_inverse=True)
+        codes = np.array([verdict.codes[rows] for verdict in self.verdicts]) * self._matrix[:, rows]
+        patterns, group = np.unique(codes, axis=1, return_inverse=True)
         group = group.reshape(-1)
         found = []
         for i in range(patterns.shape[1]):

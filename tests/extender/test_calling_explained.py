@@ -47,8 +47,8 @@ def test_refusals_name_the_extender_and_what_would_help() -> None:
         text = explained(setting)
         assert f"2 refused  extender {extender.url}: no license  (a, b)" in text
         assert f"1 refused  extender {extender.url}: gives no reason  (c)" in text
-        assert f"2 nodes  lift the only objection, extender {extender.url}: no license  (a, b)" in text
-        assert "one more node" not in text  # a new one might be refused just as well
+        assert f"2 nodes (a, b), refused by\n    extender {extender.url}: no license" in text
+        assert "add a node" not in text  # a new one might be refused just as well
         assert f"    2  extender {extender.url}: no license" in "\n".join(story(setting.last))
 
 
