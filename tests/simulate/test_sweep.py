@@ -90,6 +90,8 @@ def test_wrong_sweeps(scenario: str, tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # Ray's own
 def test_on_a_ray_cluster_of_two_nodes(scenario: str, tmp_path: Path) -> None:
     ray = pytest.importorskip("ray", reason="needs Ray: pip install 'mooring[ray]'")
     cluster_utils = pytest.importorskip("ray.cluster_utils")

@@ -74,8 +74,6 @@ class Replay:
         self._start: dict[tuple[str, str], KubeObject] = {}
         self._lives: dict[str, _Life] = {}
         self.events: list[Event] = []
-        self.recorded: dict[str, str] = {}
-        """The node that each pod was bound to in the recording."""
         for time, type, tree in read_lines(path):
             self._read(time / speed, type, self._decode(tree))
         self._order()
@@ -109,8 +107,6 @@ class Replay:
         self._there: list[Pod] = []
         self._arriving: list[_Life] = []
         for life in self._lives.values():
-            if life.node:
-                self.recorded[life.pod.key] = life.node
             if life.arrival is None:
                 continue  # gated all the time
             if life.first == 0 and life.ended > 0:
