@@ -43,7 +43,7 @@ def test_bash_completes_commands_options_values_and_files() -> None:
     assert complete("sch") == ["schedule", "scheduler"]
     assert complete("config", "") == ["check", "view"]
     assert complete("schedule", "--pl") == ["--plugin"]
-    assert complete("schedule", "-o", "") == ["table", "json"]
+    assert complete("schedule", "-o", "") == ["table", "json", "yaml"]
     assert complete("schedule", "--config", "sche") == ["compopt -o default", ""]  # bash's own, of files
 
 

@@ -66,7 +66,7 @@ def test_events_decisions_and_explanations(cluster: Cluster) -> None:
     assert cluster.decision("large") is cluster.attempts("large")[-1] is cluster.decisions[-1]
     assert "Insufficient cpu" in cluster.explain("large")
     with pytest.raises(
-        AssertionError, match=r"1 pods are pending after 5 s\ndefault/large:[\s\S]*Insufficient cpu"
+        AssertionError, match=r"1 pod is pending after 5 s\ndefault/large:[\s\S]*Insufficient cpu"
     ):
         cluster.wait_scheduled(timeout=5)
 
