@@ -27,6 +27,8 @@ LABEL_OPERATORS = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST)
 NODE_OPERATORS = (*LABEL_OPERATORS, GT, LT)
 FIELD_OPERATORS = (IN, NOT_IN)
 
+_MANY = 24  # requirements and values, from which they are looked up by key
+
 _INT = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]", re.ASCII)
 _DNS = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
@@ -117,6 +119,49 @@ def _checked(key: str, operator: str, values: Sequence[str], operators: Sequence
 # ---- label selectors ----------------------------------------------------------------------------
 
 
+class _Condition:
+    """All requirements on one key together, so that their number does not matter to each object."""
+
+    __slots__ = ("_above", "_allowed", "_below", "_denied", "is_forbidden", "is_needed")
+
+    def __init__(self, requirements: Iterable[Requirement]) -> None:
+        self.is_needed = self.is_forbidden = False
+        self._allowed: frozenset[str] | None = None
+        self._denied: set[str] = set()
+        self._above: int | None = None
+        self._below: int | None = None
+        for _, operator, values in requirements:
+            self.is_needed |= operator in (IN, EXISTS, GT, LT)
+            if operator == DOES_NOT_EXIST:
+                self.is_forbidden = True
+            elif operator == NOT_IN:
+                self._denied.update(values)
+            elif operator == IN:
+                self._allowed = frozenset(values) if self._allowed is None else self._allowed & set(values)
+            elif operator in (GT, LT):
+                self._bound(operator, parse_int64(values[0]))
+
+    def _bound(self, operator: str, bound: int | None) -> None:
+        if bound is None:
+            self._allowed = frozenset()  # nothing compares
+        elif operator == GT:
+            self._above = bound if self._above is None else max(self._above, bound)
+        else:
+            self._below = bound if self._below is None else min(self._below, bound)
+
+    def accepts(self, value: str) -> bool:
+        if self.is_forbidden or value in self._denied:
+            return False
+        if self._allowed is not None and value not in self._allowed:
+            return False
+        if self._above is None and self._below is None:
+            return True
+        number = parse_int64(value)
+        if number is None or (self._above is not None and number <= self._above):
+            return False
+        return self._below is None or number < self._below
+
+
 class Selector:
     """A conjunction of requirements, or the selector that matches nothing.
 
@@ -124,7 +169,9 @@ class Selector:
     not intern. Equality and hash are those of identity.
     """
 
-    __slots__ = ("__weakref__", "_equal", "_others", "empty", "nothing", "requirements")
+    __slots__ = (
+        "__weakref__", "_by_key", "_equal", "_needed", "_others", "empty", "nothing", "requirements",
+    )  # fmt: skip
 
     def __init__(self, requirements: tuple[Requirement, ...], nothing: bool) -> None:
         self.requirements = requirements
@@ -132,15 +179,35 @@ class Selector:
         self.empty = not requirements and not nothing
         single = [r for r in requirements if r.operator == IN and len(r.values) == 1]
         self._equal = tuple((r.key, r.values[0]) for r in single)
-        self._others = tuple(r for r in requirements if r not in single)
+        self._others = tuple(r for r in requirements if r.operator != IN or len(r.values) != 1)
+        self._by_key: dict[str, _Condition] | None = None
+        self._needed: frozenset[str] = frozenset()
+        if len(requirements) + sum(len(r.values) for r in requirements) > _MANY:
+            keys: dict[str, list[Requirement]] = {}
+            for each in requirements:
+                keys.setdefault(each.key, []).append(each)
+            self._by_key = {key: _Condition(these) for key, these in keys.items()}
+            self._needed = frozenset(key for key, one in self._by_key.items() if one.is_needed)
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         if self.nothing:
             return False
+        if self._by_key is not None:
+            return self._matches_many(self._by_key, labels)
         for key, value in self._equal:
             if labels.get(key) != value:
                 return False
         return not self._others or all(other.matches(labels) for other in self._others)
+
+    def _matches_many(self, by_key: dict[str, _Condition], labels: Mapping[str, str]) -> bool:
+        """Look at each label once: a client may send thousands of requirements, for thousands of objects."""
+        if len(self._needed) > len(labels) or not all(key in labels for key in self._needed):
+            return False
+        for key, value in labels.items():
+            condition = by_key.get(key)
+            if condition is not None and not condition.accepts(value):
+                return False
+        return True
 
     def conjoin(self, other: Selector) -> Selector:
         """The selector that matches what both match."""

@@ -20,6 +20,7 @@ from mooring.api.selectors import (
     compile_node_term,
     compile_selector,
     from_map,
+    from_requirements,
     is_label_value,
     is_qualified_name,
     matches,
@@ -27,6 +28,7 @@ from mooring.api.selectors import (
     node_term_matches,
     parse_int64,
     parse_problem,
+    requirement,
 )
 
 keys = st.sampled_from(["app", "tier", "example.com/zone"])
@@ -199,3 +201,26 @@ def test_names_and_values() -> None:
     assert not is_label_value("a-")
     assert parse_int64("-9223372036854775808") == -(2**63)
     assert parse_int64("") is None
+
+
+labels_of_objects = st.dictionaries(st.sampled_from("abcd"), st.sampled_from(["", "1", "5", "x", "y"]))
+conditions = st.builds(
+    requirement,
+    st.sampled_from("abcde"),
+    st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist"]),
+    st.lists(st.sampled_from(["", "1", "5", "x", "y", "z"]), min_size=1, max_size=3),
+) | st.builds(
+    requirement,
+    st.sampled_from("abcde"),
+    st.sampled_from(["Gt", "Lt"]),
+    st.sampled_from([["0"], ["3"], ["9"]]),
+)
+
+
+@given(st.lists(conditions, max_size=3), labels_of_objects)
+def test_many_requirements_match_like_one_by_one(some: list[Requirement], labels: dict[str, str]) -> None:
+    """Beyond a number of requirements, they are looked up by key."""
+    padding = requirement("unrelated", "NotIn", [f"v{index}" for index in range(100)])
+    expected = all(each.matches(labels) for each in some)
+    assert from_requirements(some).matches(labels) is expected
+    assert from_requirements([*some, padding]).matches(labels) is expected
