@@ -56,7 +56,7 @@ def test_scaling_patching_and_deleting(mooring_cluster: SandboxCluster) -> None:
 
 def test_waiting_in_vain_tells_what_the_pods_wait_for(mooring_cluster: SandboxCluster) -> None:
     mooring_cluster.apply(make_pod("huge", requests={"cpu": "1000"}))
-    with pytest.raises(AssertionError, match="1 pods are pending after 5 s") as failure:
+    with pytest.raises(AssertionError, match="1 pod is pending after 5 s") as failure:
         mooring_cluster.wait_scheduled(timeout=5)
     assert "Insufficient cpu" in str(failure.value)
     assert "Insufficient cpu" in mooring_cluster.decision("huge").message
