@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from mooring.sandbox.apiserver.builtin import builtin_registry
 from mooring.sandbox.apiserver.fields.kind_shapes import shape_of, shape_of_schema
+from mooring.sandbox.apiserver.fields.managers import Owned, cap, updater
 from mooring.sandbox.apiserver.fields.merging import merge, remove, with_named_members
 from mooring.sandbox.apiserver.fields.sets import (
     Fields,
@@ -293,3 +294,13 @@ def test_custom_resources_have_the_shape_of_their_schema() -> None:
         ("f:spec", "f:free", "f:deep", "f:er"),
     }
     assert set(paths(changes.added)) == {("f:spec", "f:tags", 'v:"y"')}
+
+
+def test_thousands_of_managers_are_merged() -> None:
+    managed = {
+        updater(f"m{index}", "v1", ""): Owned("v1", {"f:data": {f"f:k{index}": {}}}, f"{index:04}")
+        for index in range(3000)
+    }
+    capped = cap(managed)
+    assert len(capped) == 10
+    assert len(capped[updater("ancient-changes", "v1", "")].fields["f:data"]) == 2991

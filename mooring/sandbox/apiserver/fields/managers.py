@@ -141,6 +141,7 @@ def cap(managed: Managed) -> Managed:
     if excess <= 0:
         return managed
     capped, first = dict(managed), {}
+    merged: dict[Manager, list[Fields]] = {}
     for manager in sorted(updaters, key=lambda one: (managed[one].time, _encode(one))):
         owned = managed[manager]
         if excess <= 0:
@@ -151,8 +152,18 @@ def cap(managed: Managed) -> Managed:
             continue
         if bucket not in capped:
             capped[bucket] = capped.pop(first[owned.api_version])
-        fields = union(owned.fields, capped[bucket].fields)
+        merged.setdefault(bucket, [capped[bucket].fields]).append(owned.fields)
         del capped[manager]
-        capped[bucket] = Owned(owned.api_version, fields, owned.time)
+        capped[bucket] = owned
         excess -= 1
+    for bucket, parts in merged.items():
+        capped[bucket] = capped[bucket]._replace(fields=_united(parts))
     return capped
+
+
+def _united(parts: list[Fields]) -> Fields:
+    """Return the union of sets. Halves are united first: one by one, thousands of sets take too long."""
+    if len(parts) == 1:
+        return parts[0]
+    middle = len(parts) // 2
+    return union(_united(parts[middle:]), _united(parts[:middle]))
