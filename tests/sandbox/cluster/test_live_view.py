@@ -189,9 +189,7 @@ def test_plain_lines_show_an_arrow_only_once_a_pod_is_bound(
     for _ in range(2):
         view.refresh(Counts())
     lines = [line.partition(" ")[2] for line in capsys.readouterr().out.splitlines()]
-    assert [line for line in lines if " -> a: " in line] == [
-        "default/fine -> a: the only one of 1 nodes that fits"
-    ]
+    assert [line for line in lines if " -> a: " in line] == ["default/fine -> a: the only node, and it fits"]
     assert "default/broken not bound to a: Late: no route" in lines
     assert len([line for line in lines if line.startswith("default/held waits on a for Late until ")]) == 1
     assert not any(line.startswith("default/chosen") for line in lines)
