@@ -125,7 +125,7 @@ def _to_map(entries: bool) -> Macro:
         *tests, transform = loop.body
 
         def evaluate(scope: Scope) -> dict[Any, Any]:
-            found: dict[Any, Any] = {}
+            result: dict[Any, Any] = {}
             for step in loop.steps(scope):
                 if not all(_holds(test, step) for test in tests):
                     continue
@@ -134,10 +134,10 @@ def _to_map(entries: bool) -> Macro:
                 if not isinstance(new, dict):
                     raise no_such_overload()
                 for key, content in new.items():
-                    if map_key(key) in found:
+                    if map_key(key) in result:
                         raise CelError(f"insert failed: key {key} already exists")
-                    found[key] = content
-            return found
+                    result[key] = content
+            return result
 
         return evaluate
 

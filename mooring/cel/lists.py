@@ -61,10 +61,10 @@ def _slice(items: list[Any], start: int, end: int) -> list[Any]:
 def _flatten(items: list[Any], depth: int = 1) -> list[Any]:
     if depth < 0:
         raise CelError("level must be non-negative")
-    found: list[Any] = []
+    flat: list[Any] = []
     for item in items:
-        found += _flatten(item, depth - 1) if type(item) is list and depth > 0 else [item]
-    return found
+        flat += _flatten(item, depth - 1) if type(item) is list and depth > 0 else [item]
+    return flat
 
 
 def _sort(items: list[Any]) -> list[Any]:
@@ -74,11 +74,11 @@ def _sort(items: list[Any]) -> list[Any]:
 
 
 def _distinct(items: list[Any]) -> list[Any]:
-    found: list[Any] = []
+    distinct: list[Any] = []
     for item in items:
-        if not contains(found, item):
-            found.append(item)
-    return found
+        if not contains(distinct, item):
+            distinct.append(item)
+    return distinct
 
 
 def _range(count: int) -> list[int]:

@@ -233,8 +233,8 @@ _FORMATS = {
 
 
 def _named_format(name: str) -> Optional:
-    found = _FORMATS.get(name)
-    return NONE if found is None else Optional(True, found)
+    format = _FORMATS.get(name)
+    return NONE if format is None else Optional(True, format)
 
 
 def _validate(form: Format, text: str) -> Optional:

@@ -120,16 +120,16 @@ class Compiler:
             return lambda scope: [item(scope) for item in plain]
 
         def build(scope: Scope) -> list[Any]:
-            found = []
+            built = []
             for item, optional in items:
                 value = item(scope)
                 if not optional:
-                    found.append(value)
+                    built.append(value)
                 elif type(value) is not Optional:
                     raise no_such_overload()
                 elif value.present:
-                    found.append(value.value)
-            return found
+                    built.append(value.value)
+            return built
 
         return build
 
@@ -137,7 +137,7 @@ class Compiler:
         entries = [(self.compile(k), self.compile(v), optional) for k, v, optional in node.entries]
 
         def build(scope: Scope) -> dict[Any, Any]:
-            found: dict[Any, Any] = {}
+            built: dict[Any, Any] = {}
             for key, value, optional in entries:
                 name, content = key(scope), value(scope)
                 if optional:
@@ -146,8 +146,8 @@ class Compiler:
                     if not content.present:
                         continue
                     content = content.value
-                found[functions.map_key(name)] = content
-            return found
+                built[functions.map_key(name)] = content
+            return built
 
         return build
 

@@ -46,12 +46,12 @@ def _find(text: str, pattern: str) -> str:
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
-    found: list[str] = []
+    matches: list[str] = []
     for match in _pattern(pattern).finditer(text):
-        if 0 <= limit <= len(found):
+        if 0 <= limit <= len(matches):
             break
-        found.append(match.group(0))
-    return found
+        matches.append(match.group(0))
+    return matches
 
 
 # ---- the strings extension

@@ -132,7 +132,7 @@ def parse_located(source: str) -> tuple[Node, Mapping[int, int]]:
 
 
 def _tokens(source: str) -> list[_Token]:
-    found, position = [], 0
+    tokens, position = [], 0
     while position < len(source):
         match = _RAW.match(source, position) or _TOKEN.match(source, position)
         if match is None:
@@ -140,10 +140,10 @@ def _tokens(source: str) -> list[_Token]:
             raise CelCompileError(f"syntax error at {position}: unexpected {text!r}", position, text)
         kind = "text" if match.re is _RAW else str(match.lastgroup)
         if kind != "space":
-            found.append(_Token(kind, match.group(), position))
+            tokens.append(_Token(kind, match.group(), position))
         position = match.end()
-    found.append(_Token("end", "", position))
-    return found
+    tokens.append(_Token("end", "", position))
+    return tokens
 
 
 class _Parser:

@@ -143,8 +143,8 @@ def equal(a: Any, b: Any) -> bool:
 
 
 def _same_entry(entries: Mapping[Any, Any], key: Any, value: Any) -> bool:
-    found, other = find(entries, key)
-    return found and equal(value, other)
+    is_present, other = find(entries, key)
+    return is_present and equal(value, other)
 
 
 def compare(a: Any, b: Any) -> int:
@@ -196,8 +196,8 @@ def look_up(operand: Any, key: Any) -> Any:
     if type(operand) is Optional:
         return look_up_optional(operand, key)
     if isinstance(operand, dict):
-        found, value = find(operand, key)
-        if found:
+        is_present, value = find(operand, key)
+        if is_present:
             return value
     elif type(operand) is list:
         index = list_index(key)
@@ -214,8 +214,8 @@ def look_up_optional(operand: Any, key: Any) -> Optional:
             return operand
         operand = operand.value
     if isinstance(operand, dict):
-        found, value = find(operand, key)
-        return Optional(True, value) if found else NONE
+        is_present, value = find(operand, key)
+        return Optional(True, value) if is_present else NONE
     if type(operand) is list:
         index = list_index(key)
         return Optional(True, operand[index]) if 0 <= index < len(operand) else NONE

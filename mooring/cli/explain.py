@@ -134,17 +134,17 @@ def explain(
         raise click.UsageError("-A and -n are mutually exclusive")
     if files and endpoint:
         raise click.UsageError("-f and --endpoint are mutually exclusive")
-    wanted = [parse(each, namespace) for each in what]
+    targets = [parse(each, namespace) for each in what]
     place = Endpoint(endpoint, endpoint_certificate_authority, insecure_skip_tls_verify) if endpoint else None
     source = open_source(files, config_file, plugins, kubeconfig, context, place)
-    if len(wanted) == 1 and wanted[0].kind is Pod and not selector:
-        found = source.explain(wanted[0].namespace, wanted[0].name)
-        _show(found, output, report)
-    elif all_namespaces and not wanted and not selector:
+    if len(targets) == 1 and targets[0].kind is Pod and not selector:
+        explanation = source.explain(targets[0].namespace, targets[0].name)
+        _show(explanation, output, report)
+    elif all_namespaces and not targets and not selector:
         _show(pending_pods(source, ""), output, list_causes)
     else:
         scope = "" if all_namespaces else source.namespace(namespace)
-        _show(_several(source, wanted, selector, scope), output, _list_several)
+        _show(_several(source, targets, selector, scope), output, _list_several)
 
 
 def pending_pods(source: Source, namespace: str) -> Causes:
@@ -169,13 +169,13 @@ def _likeness(pod: Pod) -> tuple[Any, ...]:
     return pod.namespace, str(said), str(labels), msgspec.json.encode(pod.spec)
 
 
-def _several(source: Source, wanted: Sequence[Target], selector: str, namespace: str) -> Explanations:
+def _several(source: Source, targets: Sequence[Target], selector: str, namespace: str) -> Explanations:
     """Explain pods and workloads; of a workload the pending pods, or all if none is pending."""
     objects = source.objects()
     pods = [obj for obj in objects if isinstance(obj, Pod)]
     chosen: dict[str, Pod | None] = {}
     workloads = []
-    for target in wanted:
+    for target in targets:
         if target.kind is Pod:
             chosen[f"{target.namespace or source.namespace('')}/{target.name}"] = None
             continue
@@ -201,14 +201,14 @@ def _is_named(obj: KubeObject, target: Target) -> bool:
     return (obj.namespace, obj.name) == (target.namespace, target.name)
 
 
-def _list_several(found: Explanations) -> Iterator[str]:
+def _list_several(explanations: Explanations) -> Iterator[str]:
     """Workloads first; then one report for each cause, and a line for each pod that has a node."""
-    for each in found.workloads:
+    for each in explanations.workloads:
         yield from list_workload(each)
         yield ""
     first: dict[str, Explanation] = {}
     others: dict[str, list[str]] = {}
-    for explanation in found.pods:
+    for explanation in explanations.pods:
         if explanation.state in SETTLED:
             yield explanation.summary
             continue
@@ -243,7 +243,7 @@ class Source(Protocol):
 
     where: str
 
-    def namespace(self, given: str) -> str:
+    def namespace(self, name: str) -> str:
         """Return the namespace that is meant if none is given."""
         ...
 
@@ -293,8 +293,8 @@ class _Computed:
         self._pods: dict[str, Pod] = {}
         self._objects: Sequence[KubeObject] = ()
 
-    def namespace(self, given: str) -> str:
-        return given or "default"
+    def namespace(self, name: str) -> str:
+        return name or "default"
 
     def objects(self) -> Sequence[KubeObject]:
         self._load()
@@ -367,8 +367,8 @@ class _Cluster(_Computed):
         self.source = f"computed from the cluster at {credentials.server}; past attempts are unknown"
         self.where = f"the cluster at {credentials.server}"
 
-    def namespace(self, given: str) -> str:
-        return given or self._credentials.namespace
+    def namespace(self, name: str) -> str:
+        return name or self._credentials.namespace
 
     def objects(self) -> Sequence[KubeObject]:
         """Return what a scheduler reads, and the workloads with their events."""
@@ -425,8 +425,8 @@ class _Running:
         if fall_back and computed is not None:
             self.where = computed.where
 
-    def namespace(self, given: str) -> str:
-        return given or (self._credentials.namespace if self._credentials else "default")
+    def namespace(self, name: str) -> str:
+        return name or (self._credentials.namespace if self._credentials else "default")
 
     def objects(self) -> Sequence[KubeObject]:
         if self._computed is None:
@@ -450,14 +450,14 @@ class _Running:
             echo(f"warning: ignoring the scheduler named in the kubeconfig: {exc}", err=True)
         return self._computed.explain(namespace, pod)
 
-    def _with_phase(self, found: Explanation) -> Explanation:
+    def _with_phase(self, gone: Explanation) -> Explanation:
         """Distinguish a pod that has terminated from a deleted one: the scheduler watches neither."""
-        if found.state == "gone" and self._computed is not None:
-            pod = self._computed.get(*found.pod.split("/"))
+        if gone.state == "gone" and self._computed is not None:
+            pod = self._computed.get(*gone.pod.split("/"))
             if pod is not None and pod.finished:
-                found.state, found.phase, found.node = "finished", pod.status.phase, pod.spec.node_name
-                found.summary = summarized(found)
-        return found
+                gone.state, gone.phase, gone.node = "finished", pod.status.phase, pod.spec.node_name
+                gone.summary = summarized(gone)
+        return gone
 
 
 def _no_such_pod(key: str, where: str, existing: Iterable[str] = ()) -> NoReturn:

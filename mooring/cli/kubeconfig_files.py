@@ -46,8 +46,8 @@ class Merged:
     """The cluster's entries in the user's default kubeconfig, with the current context."""
 
     def __init__(self, own: Path) -> None:
-        given = os.environ.get("KUBECONFIG", "").split(os.pathsep)[0]
-        self.path = Path(given) if given else Path.home() / ".kube" / "config"
+        first = os.environ.get("KUBECONFIG", "").split(os.pathsep)[0]
+        self.path = Path(first) if first else Path.home() / ".kube" / "config"
         tree = _read(self.path)
         added = _read(own)
         self._names = {section: added[section][0]["name"] for section in _SECTIONS}

@@ -55,7 +55,12 @@ def fail_device(node: str, devices: tuple[str, ...], kubeconfig: str, context: s
     device keep it; others cannot get it.
     """
     _change(
-        node, devices, kubeconfig, context, lambda found, names: _fail(found, names, failed=True), "failed"
+        node,
+        devices,
+        kubeconfig,
+        context,
+        lambda annotations, names: _fail(annotations, names, failed=True),
+        "failed",
     )
 
 
@@ -70,7 +75,7 @@ def recover_device(node: str, devices: tuple[str, ...], kubeconfig: str, context
         devices,
         kubeconfig,
         context,
-        lambda found, names: _fail(found, names, failed=False),
+        lambda annotations, names: _fail(annotations, names, failed=False),
         "recovered",
     )
 
@@ -93,12 +98,19 @@ def taint_device(node: str, device: str, taints: tuple[str, ...], kubeconfig: st
             exit_with(f"taint {taint}: invalid\n{hint}{', '.join(EFFECTS)}", INVALID)
     removed = [taint.endswith("-") for taint in taints]
     done = "untainted" if all(removed) else "modified" if any(removed) else "tainted"
-    _change(node, (device,), kubeconfig, context, lambda found, names: _taint(found, names, taints), done)
+    _change(
+        node,
+        (device,),
+        kubeconfig,
+        context,
+        lambda annotations, names: _taint(annotations, names, taints),
+        done,
+    )
 
 
 def _fail(annotations: Annotations, names: Sequence[str], *, failed: bool) -> dict[str, str | None]:
-    known = failed_devices(annotations)
-    after = known.union(names) if failed else known.difference(names)
+    before = failed_devices(annotations)
+    after = before.union(names) if failed else before.difference(names)
     return {FAILED_DEVICES: ",".join(sorted(after)) or None}
 
 
@@ -152,11 +164,11 @@ async def _annotate(
 ) -> None:
     server = ApiServer(credentials, user_agent=USER_AGENT)
     try:
-        found = await server.get(NODES, node)
-        annotations = found.metadata.annotations
+        current = await server.get(NODES, node)
+        annotations = current.metadata.annotations
         names = [_find(name, device_names(annotations)) for name in devices]
         written = change(annotations, names)
-        metadata = {"annotations": written, "resourceVersion": found.metadata.resource_version}
+        metadata = {"annotations": written, "resourceVersion": current.metadata.resource_version}
         await server.patch(NODES, node, {"metadata": metadata})
     except ApiError as refusal:
         if not refusal.not_found:
@@ -168,12 +180,12 @@ async def _annotate(
         echo(f"device/{name} of node/{node} {done}")
 
 
-def _find(name: str, known: Sequence[str]) -> str:
+def _find(name: str, names: Sequence[str]) -> str:
     """Return the device ("driver/name") that a name stands for."""
-    matching = [each for each in known if name in (each, each.partition("/")[2])]
+    matching = [each for each in names if name in (each, each.partition("/")[2])]
     if len(matching) == 1:
         return matching[0]
-    shown = ", ".join((matching or known)[:MAX_HINTS]) + (", …" if len(matching or known) > MAX_HINTS else "")
-    hint = f"the node has {shown}" if known else "the node has no devices"
+    shown = ", ".join((matching or names)[:MAX_HINTS]) + (", …" if len(matching or names) > MAX_HINTS else "")
+    hint = f"the node has {shown}" if names else "the node has no devices"
     problem = "name the driver, too" if matching else "not found"
     raise LookupError(f"device {name}: {problem}\nhint: {hint}")

@@ -42,9 +42,9 @@ def pending(
         raise click.UsageError("-f and --endpoint are mutually exclusive")
     place = Endpoint(endpoint, endpoint_certificate_authority, insecure_skip_tls_verify) if endpoint else None
     source = open_source(files, config_file, plugins, kubeconfig, context, place)
-    found = pending_pods(source, namespace)
+    causes = pending_pods(source, namespace)
     if output != "text":
-        write_data(found, output)
+        write_data(causes, output)
         return
-    for line in list_causes(found):
+    for line in list_causes(causes):
         echo_report(line)

@@ -55,14 +55,14 @@ def show_args(setup: Setup) -> None:
     """Write the arguments of plugins other than the default ones into the configuration, with defaults."""
     profiles = setup.config.config.profiles
     for profile, resolved in zip(profiles, resolve(setup.config, setup.registry), strict=True):
-        given = {entry.name: entry for entry in profile.plugin_config}
+        entries = {entry.name: entry for entry in profile.plugin_config}
         for name, args in resolved.args.items():
             if args is None or name in IN_TREE_ARGS:
                 continue
-            if name not in given:
-                given[name] = PluginConfig(name=name)
-                profile.plugin_config.append(given[name])
-            given[name].args = msgspec.to_builtins(args, enc_hook=str)
+            if name not in entries:
+                entries[name] = PluginConfig(name=name)
+                profile.plugin_config.append(entries[name])
+            entries[name].args = msgspec.to_builtins(args, enc_hook=str)
 
 
 def registry_for(paths: Iterable[str]) -> tuple[Registry, list[type[Plugin]]]:

@@ -159,19 +159,22 @@ def compare(first: str, second: str, file: str | None, tolerance: float, output:
     """
     try:
         (record_a, a), (record_b, b) = (read_run(_single(path)) for path in (first, second))
-        found = compare_tables(a, b)
+        comparison = compare_tables(a, b)
     except (OSError, ValueError) as error:
         _fail(str(error))
     if output == "json":
-        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(comparison), indent=2) + b"\n")
     else:
-        click.echo(f"{count(found.pods, 'pod')}; {record_b.policy} against {record_a.policy}")
-        click.echo(f"bound sooner {found.sooner}, later {found.later}, at the same time {found.same_time}")
-        click.echo(f"bound on another node {found.other_node}")
-        click.echo(f"bound only in the first {found.only_first}, only in the second {found.only_second}")
-        click.echo(f"mean difference of waiting: {found.wait_difference:+.4g} s")
-        if found.divergence is not None:
-            where = found.divergence
+        click.echo(f"{count(comparison.pods, 'pod')}; {record_b.policy} against {record_a.policy}")
+        sooner, later, same_time = comparison.sooner, comparison.later, comparison.same_time
+        click.echo(f"bound sooner {sooner}, later {later}, at the same time {same_time}")
+        click.echo(f"bound on another node {comparison.other_node}")
+        click.echo(
+            f"bound only in the first {comparison.only_first}, only in the second {comparison.only_second}"
+        )
+        click.echo(f"mean difference of waiting: {comparison.wait_difference:+.4g} s")
+        if comparison.divergence is not None:
+            where = comparison.divergence
             nodes = f"{where.first_node or 'no node'} against {where.second_node or 'no node'}"
             click.echo(f"first difference: {where.pod} at {format_span(where.time)}: {nodes}")
             if file is not None:
@@ -179,7 +182,7 @@ def compare(first: str, second: str, file: str | None, tolerance: float, output:
                 named = {policy.name: policy for policy in plan.policies}
                 pair = (named[record_a.policy], named[record_b.policy])
                 click.echo("\n".join(explain_divergence(plan, pair, record_a.seed, where)))
-    if abs(found.wait_difference) > tolerance or found.only_first or found.only_second:
+    if abs(comparison.wait_difference) > tolerance or comparison.only_first or comparison.only_second:
         sys.exit(FAILED)
 
 
@@ -225,13 +228,13 @@ def _change(text: str) -> tuple[str, Any]:
 
 def _policy(text: str, plan: Plan) -> Policy:
     name, equals, config = text.partition("=")
-    known = {policy.name: policy for policy in plan.policies}
+    policies = {policy.name: policy for policy in plan.policies}
     if not equals:
-        if name == "default" and name not in known:
+        if name == "default" and name not in policies:
             return Policy("default", ties=plan.policies[0].ties, folder=plan.policies[0].folder)
-        if name not in known:
-            raise ValueError(f"--policy {name}: the scenario has {', '.join(known)}")
-        return known[name]
+        if name not in policies:
+            raise ValueError(f"--policy {name}: the scenario has {', '.join(policies)}")
+        return policies[name]
     policy = Policy(
         name, str(Path(config).resolve()), ties=plan.policies[0].ties, folder=plan.policies[0].folder
     )
@@ -240,10 +243,10 @@ def _policy(text: str, plan: Plan) -> Policy:
 
 
 def _single(path: str) -> Path:
-    found = runs_in(Path(path))
-    if len(found) != 1:
-        raise ValueError(f"{path}: expected the directory of one run, found {count(len(found), 'run')}")
-    return found[0]
+    runs = runs_in(Path(path))
+    if len(runs) != 1:
+        raise ValueError(f"{path}: expected the directory of one run, found {count(len(runs), 'run')}")
+    return runs[0]
 
 
 def _judge(plan: Plan, root: Path) -> list[Verdict]:
@@ -341,7 +344,7 @@ def _compare(plan: Plan, records: Sequence[RunRecord]) -> list[dict[str, Any]]:
     """Paired differences of every other policy to the first, metric by metric."""
     by_policy = {policy.name: [r for r in records if r.policy == policy.name] for policy in plan.policies}
     base, *others = by_policy
-    found = []
+    comparisons = []
     for other in others:
         for name in _columns(records):
             pairs = [
@@ -351,11 +354,11 @@ def _compare(plan: Plan, records: Sequence[RunRecord]) -> list[dict[str, Any]]:
             ]
             if pairs:
                 difference = paired([a for a, _ in pairs], [b for _, b in pairs])
-                found.append(
+                comparisons.append(
                     {"policy": other, "against": base, "metric": name, "difference": difference.mean,
                      "interval": difference.half, "significant": difference.significant}
                 )  # fmt: skip
-    return found
+    return comparisons
 
 
 def _print_comparisons(comparisons: Sequence[dict[str, Any]]) -> None:

@@ -42,10 +42,10 @@ def import_command(kubeconfig: str, context: str, out: str, scrub: bool) -> None
     async def work() -> None:
         api = _connect(kubeconfig, context)
         try:
-            found = await take_snapshot(api, lambda name, count: click.echo(f"{name}: {count}", err=True))
+            objects = await take_snapshot(api, lambda name, count: click.echo(f"{name}: {count}", err=True))
         finally:
             await api.close()
-        snapshot = write_snapshot(found, Path(out), taken, Scrubber() if scrub else None)
+        snapshot = write_snapshot(objects, Path(out), taken, Scrubber() if scrub else None)
         counts = snapshot.counts
         click.echo(f"{out}: {count(counts.get('nodes', 0), 'node')}, {count(counts.get('pods', 0), 'pod')}")
 

@@ -48,13 +48,15 @@ def report(runs: tuple[str, ...], out: str, title: str, load_axis: str) -> None:
 def export(runs: tuple[str, ...], out: str) -> None:
     """Export runs: one as a Chrome trace (chrome://tracing, Perfetto), or the pods of all as parquet."""
     try:
-        found = _read(runs)
+        tables = _read(runs)
         if out.endswith(".parquet"):
-            write_parquet(found, Path(out))
+            write_parquet(tables, Path(out))
         elif out.endswith(".json"):
-            if len(found) != 1:
-                _fail(f"a trace shows one run, found {len(found)}\n  hint: name the directory of one, seed-N")
-            Path(out).write_bytes(chrome_trace(found[0][1]))
+            if len(tables) != 1:
+                _fail(
+                    f"a trace shows one run, found {len(tables)}\n  hint: name the directory of one, seed-N"
+                )
+            Path(out).write_bytes(chrome_trace(tables[0][1]))
         else:
             _fail(f"{out}: expected a name that ends with .json or .parquet")
     except ImportError:
@@ -66,10 +68,10 @@ def export(runs: tuple[str, ...], out: str) -> None:
 
 
 def _read(paths: tuple[str, ...]) -> list[tuple[RunRecord, Tables]]:
-    found = [folder for path in paths for folder in runs_in(Path(path))]
-    if not found:
+    folders = [folder for path in paths for folder in runs_in(Path(path))]
+    if not folders:
         raise ValueError(f"{', '.join(paths)}: no runs\n  hint: mooring simulate FILE makes them")
-    return [read_run(folder) for folder in found]
+    return [read_run(folder) for folder in folders]
 
 
 def _fail(message: str) -> NoReturn:

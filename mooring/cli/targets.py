@@ -108,8 +108,8 @@ def _desired(owner: Replicated) -> int:
         return owner.spec.replicas
     if any(each.type in ("Complete", "Failed") and each.status == "True" for each in owner.status.conditions):
         return 0
-    wanted = owner.spec.completions
-    left = owner.spec.parallelism if wanted is None else wanted - owner.status.succeeded
+    completions = owner.spec.completions
+    left = owner.spec.parallelism if completions is None else completions - owner.status.succeeded
     return max(0, min(owner.spec.parallelism, left))
 
 

@@ -70,17 +70,16 @@ def _resource(alteration: Alteration, rehearsal: Rehearsal, rows: Rows) -> tuple
 def _smaller_request(resource: str, rehearsal: Rehearsal, rows: Rows) -> Action | None:
     free = rehearsal.nodes.free[resource][rows]
     best = int(free.argmax())
-    most, asked = int(free[best]), rehearsal.pod.requests[resource]
+    most, requested = int(free[best]), rehearsal.pod.requests[resource]
     if most <= 0:
         return None  # to request nothing is no advice
     name = rehearsal.nodes.names[rows[best]]
-    if most >= asked:  # a plugin that needs more than the pod requests, or nominated pods
+    if most >= requested:  # a plugin that needs more than the pod requests, or nominated pods
         return Action(f"request less {resource}")
     there = words.amount(resource, most)
-    text = (
-        f"request at most {there} {resource} instead of {words.amount(resource, asked)}, as {name} has free"
-    )
-    return Action(text, _set_request(rehearsal.pod.pod, resource, asked - most))
+    now = words.amount(resource, requested)
+    text = f"request at most {there} {resource} instead of {now}, as {name} has free"
+    return Action(text, _set_request(rehearsal.pod.pod, resource, requested - most))
 
 
 def _larger_node(rehearsal: Rehearsal, rows: Rows) -> Action | None:
@@ -112,11 +111,11 @@ def _larger_node(rehearsal: Rehearsal, rows: Rows) -> Action | None:
 
 def _set_request(pod: Pod, resource: str, less: int) -> str:
     """Lower the request of the container that requests most of it; "" if that is not enough."""
-    found = [(_requests(pod, i).get(resource, 0), each.name) for i, each in enumerate(pod.spec.containers)]
-    asked, name = max(found, default=(0, ""))
-    if asked <= less or pod.spec.init_containers or pod.spec.resources is not None:
+    amounts = [(_requests(pod, i).get(resource, 0), each.name) for i, each in enumerate(pod.spec.containers)]
+    requested, name = max(amounts, default=(0, ""))
+    if requested <= less or pod.spec.init_containers or pod.spec.resources is not None:
         return ""
-    return commands.set_request(pod, name, resource, words.quantity(resource, asked - less))
+    return commands.set_request(pod, name, resource, words.quantity(resource, requested - less))
 
 
 def _requests(pod: Pod, index: int) -> Mapping[str, int]:
@@ -232,10 +231,10 @@ def missing_claim(alteration: Alteration, pod: Pod, rehearsal: Rehearsal) -> Alt
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
     }
     claim: PersistentVolumeClaim | None = None
-    found = next((each for each in store.list(StorageClass) if _is_default(each)), None)
-    if found is not None and found.volume_binding_mode == "WaitForFirstConsumer":
+    storage_class = next((each for each in store.list(StorageClass) if _is_default(each)), None)
+    if storage_class is not None and storage_class.volume_binding_mode == "WaitForFirstConsumer":
         claim = msgspec.convert(tree, PersistentVolumeClaim)
-        claim.spec.storage_class_name = found.name
+        claim.spec.storage_class_name = storage_class.name
     return alteration._replace(
         kind="claim",
         text=f"create PersistentVolumeClaim {pod.namespace}/{source.claim_name}",

@@ -147,16 +147,16 @@ def cordon(pod: Pod) -> Group:
 
 def tolerations(pod: Pod, taints: Iterable[Taint]) -> Group:
     """Each taint that keeps the pod off some node, as many as are worth trying."""
-    found = [taint for taint in untolerated(pod, taints) if taint.key != UNSCHEDULABLE.key]
+    untolerated_taints = [taint for taint in untolerated(pod, taints) if taint.key != UNSCHEDULABLE.key]
     each = [
         Alteration(
             "toleration", _toleration_text(taint), "spec.tolerations", _tolerating(pod, taint), i, taint.key
         )
-        for i, taint in enumerate(found[:MOST_OF_A_KIND])
+        for i, taint in enumerate(untolerated_taints[:MOST_OF_A_KIND])
     ]
     anything = altered(pod, tolerations=[*pod.spec.tolerations, Toleration(operator="Exists")])
     together = Alteration("toleration", "remove all taints", "spec.tolerations", anything)
-    return Group(each, together if len(found) > 1 else None)
+    return Group(each, together if len(untolerated_taints) > 1 else None)
 
 
 def untolerated(pod: Pod, taints: Iterable[Taint]) -> list[Taint]:
@@ -189,18 +189,18 @@ def _tolerating(pod: Pod, taint: Taint) -> Pod:
 
 
 def node_selector(pod: Pod) -> Group:
-    wanted = pod.spec.node_selector or {}
+    selector = pod.spec.node_selector or {}
     field = "spec.nodeSelector"
     each = [
         Alteration(
             "nodeSelector",
             f"drop the node selector {key}={value}",
             f"{field}[{key}]",
-            altered(pod, node_selector={k: v for k, v in wanted.items() if k != key}),
+            altered(pod, node_selector={k: v for k, v in selector.items() if k != key}),
             key=key,
             patch={"nodeSelector": {key: None}},
         )
-        for key, value in [*wanted.items()][:MOST_OF_A_KIND]
+        for key, value in [*selector.items()][:MOST_OF_A_KIND]
     ]
     together = Alteration(
         "nodeSelector",
@@ -243,10 +243,10 @@ def _looser(term: NodeSelectorTerm) -> Iterator[tuple[NodeSelectorTerm, str]]:
     labels, fields = term.match_expressions, term.match_fields
     if len(labels) + len(fields) < 2:
         return
-    for i, found in enumerate(labels):
-        yield replace(term, match_expressions=labels[:i] + labels[i + 1 :]), words.node_requirement(found)
-    for i, found in enumerate(fields):
-        yield replace(term, match_fields=fields[:i] + fields[i + 1 :]), words.node_requirement(found)
+    for i, dropped in enumerate(labels):
+        yield replace(term, match_expressions=labels[:i] + labels[i + 1 :]), words.node_requirement(dropped)
+    for i, dropped in enumerate(fields):
+        yield replace(term, match_fields=fields[:i] + fields[i + 1 :]), words.node_requirement(dropped)
 
 
 # ---- other pods
@@ -349,11 +349,11 @@ def volumes(pod: Pod) -> Group:
 
 
 def _without_volume(pod: Pod) -> Iterator[Alteration]:
-    found = pod.spec.volumes
-    for i, volume in enumerate(found):
+    volumes = pod.spec.volumes
+    for i, volume in enumerate(volumes):
         if volume == Volume(name=volume.name):
             continue  # of a kind that ties it to no node
         claim = volume.persistent_volume_claim
         called = f"volume {volume.name}" if claim is None else f"claim {claim.claim_name}"
-        less = altered(pod, volumes=found[:i] + found[i + 1 :])
+        less = altered(pod, volumes=volumes[:i] + volumes[i + 1 :])
         yield Alteration("volume", f"remove the {called}", f"spec.volumes[{i}]", less, i)

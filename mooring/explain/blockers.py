@@ -18,7 +18,7 @@ def anti_affinity_of_others(scheduler: Scheduler, pod: PodInfo) -> list[str]:
     namespace = scheduler.store.get(Namespace, pod.namespace)
     labels = {} if namespace is None else namespace.metadata.labels
     objecting: dict[Shape, bool] = {}
-    found = []
+    blockers = []
     for other in scheduler.cluster.pods():
         shape = other.shape
         if shape not in objecting:
@@ -27,5 +27,5 @@ def anti_affinity_of_others(scheduler: Scheduler, pod: PodInfo) -> list[str]:
                 for term in shape.affinity_terms
             )
         if objecting[shape]:
-            found.append(other.key)
-    return found
+            blockers.append(other.key)
+    return blockers

@@ -51,17 +51,17 @@ def cause(explanation: Explanation) -> str:
     return now.message
 
 
-def list_causes(found: Causes) -> Iterator[str]:
+def list_causes(causes: Causes) -> Iterator[str]:
     """All of it, line by line."""
-    count = words.count(found.pending, "pod")
-    verb = "is" if found.pending == 1 else "are"
-    if not found.pending:
+    count = words.count(causes.pending, "pod")
+    verb = "is" if causes.pending == 1 else "are"
+    if not causes.pending:
         yield "no pod is pending"
-    elif len(found.causes) == 1:
+    elif len(causes.causes) == 1:
         yield f"{count} {verb} pending, for one cause"
     else:
-        yield f"{count} {verb} pending, for {len(found.causes)} causes"
-    for group in found.causes:
+        yield f"{count} {verb} pending, for {len(causes.causes)} causes"
+    for group in causes.causes:
         yield ""
         yield f"{words.count(len(group.pods), 'pod')}: {group.text}"
         yield f"  {words.listed(group.pods[:MOST_NAMED], len(group.pods))}"
@@ -70,23 +70,23 @@ def list_causes(found: Causes) -> Iterator[str]:
                 yield f"  would help: {part.text}"
                 if part.command:
                     yield f"    {PROMPT}{part.command}"
-    for each in found.workloads:
+    for each in causes.workloads:
         yield ""
         yield from list_workload(each)
 
 
-def list_workload(found: Workload) -> Iterator[str]:
-    missing = found.desired - found.pods
-    where = f"{found.workload} in {found.namespace}"
-    have = f"{found.pods} of {words.count(found.desired, 'pod')}"
-    if missing > 0 and found.message:
-        last = f" (last at {found.last})" if found.last else ""
+def list_workload(workload: Workload) -> Iterator[str]:
+    missing = workload.desired - workload.pods
+    where = f"{workload.workload} in {workload.namespace}"
+    have = f"{workload.pods} of {words.count(workload.desired, 'pod')}"
+    if missing > 0 and workload.message:
+        last = f" (last at {workload.last})" if workload.last else ""
         yield f"{where} has {have}: the others could not be created"
-        yield f"  {found.reason}{last}: {found.message}"
+        yield f"  {workload.reason}{last}: {workload.message}"
     elif missing > 0:
         yield f"{where} has {have}"
-    elif not found.desired and found.workload.startswith("job/"):
+    elif not workload.desired and workload.workload.startswith("job/"):
         yield f"{where} has finished"
     else:
-        pending = f", {found.pending} pending" if found.pending else ", none pending"
+        pending = f", {workload.pending} pending" if workload.pending else ", none pending"
         yield f"{where} has {have}{pending}"

@@ -64,19 +64,19 @@ class _Search:
 
     def singles(self) -> Iterator[Change]:
         for group in self._groups(self._pod):
-            found = [change for each in group.each for change in self._try(each)]
-            yield from found or ([] if group.together is None else self._try(group.together))
+            changes = [change for each in group.each for change in self._try(each)]
+            yield from changes or ([] if group.together is None else self._try(group.together))
 
     def pairs(self) -> list[Change]:
         """Two changes of different kinds, those that open most nodes first."""
-        found: list[tuple[Alteration, Alteration, Rows]] = []
+        candidates: list[tuple[Alteration, Alteration, Rows]] = []
         for i, group in enumerate(self._groups(self._pod)):
             for first in _all(group):
                 following = [each for other in list(self._groups(first.pod))[i + 1 :] for each in _all(other)]
-                found += [(first, second, self._rows(second, first)) for second in following]
-        found = [each for each in found if len(each[2])]
-        found.sort(key=lambda each: -len(each[2]))
-        described = [self._described_both(*each) for each in found[:MOST_DESCRIBED]]
+                candidates += [(first, second, self._rows(second, first)) for second in following]
+        candidates = [each for each in candidates if len(each[2])]
+        candidates.sort(key=lambda each: -len(each[2]))
+        described = [self._described_both(*each) for each in candidates[:MOST_DESCRIBED]]
         ready = [each for each in described if each is not None]
         ready.sort(key=lambda change: (change.parts[0].kind == LARGER_NODE, -change.nodes))
         return ready[:MOST_PAIRS]

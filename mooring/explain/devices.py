@@ -22,7 +22,7 @@ from mooring.plugins.dynamic_resources.dynamic_resources import DynamicResources
 from mooring.plugins.dynamic_resources.inventory import DeviceId, DeviceInfo
 from mooring.plugins.dynamic_resources.manager import DeviceManager
 from mooring.plugins.dynamic_resources.plan import Alternative, ClaimPlan, expressions
-from mooring.plugins.dynamic_resources.search import AllocationError, Search, Wanted, World
+from mooring.plugins.dynamic_resources.search import AllocationError, PlannedClaim, Search, World
 from mooring.plugins.dynamic_resources.usage import Usage
 from mooring.runtime.engine_nodes import EngineNode
 
@@ -165,18 +165,18 @@ class _Shortage:
         if len(rows):
             yield self._change(f"tolerate the taints of the devices in {where}", rows)
 
-    def _altered(self, claim: int, index: int, request: ExactDeviceRequest) -> list[Wanted]:
-        wanted = [Wanted(each, self._manager.plans.of(each)) for each in self._claims]
+    def _altered(self, claim: int, index: int, request: ExactDeviceRequest) -> list[PlannedClaim]:
+        planned = [PlannedClaim(each, self._manager.plans.of(each)) for each in self._claims]
         spec = self._claims[claim].spec
         requests = list(spec.devices.requests)
         requests[index] = DeviceRequest(name=requests[index].name, exactly=request)
         spec = replace(spec, devices=replace(spec.devices, requests=requests))
-        wanted[claim] = Wanted(replace(self._claims[claim], spec=spec), ClaimPlan(spec))
-        return wanted
+        planned[claim] = PlannedClaim(replace(self._claims[claim], spec=spec), ClaimPlan(spec))
+        return planned
 
     def _freed(self) -> Iterator[Change]:
         """Pods whose devices would be enough."""
-        wanted = [Wanted(each, self._manager.plans.of(each)) for each in self._claims]
+        planned = [PlannedClaim(each, self._manager.plans.of(each)) for each in self._claims]
         held: dict[str, list[tuple[int, DeviceId]]] = defaultdict(list)
         for row in self._rows[:MOST_ROWS].tolist():
             for device in self._manager.inventory.of(self._node(row)).devices:
@@ -186,7 +186,7 @@ class _Shortage:
         for devices in list(held.values())[:MOST_HOLDERS]:
             holder = self._holders[devices[0][1]]
             usage = _without(self._manager, holder.claim)
-            rows = self._opened(wanted, self._world._replace(usage=usage), {row for row, _ in devices})
+            rows = self._opened(planned, self._world._replace(usage=usage), {row for row, _ in devices})
             if len(rows):
                 names = words.listed([device[2] for _, device in devices])
                 pod = holder.claim.status.reserved_for[0].name
@@ -195,15 +195,15 @@ class _Shortage:
                 yield self._change(text, rows, command)
 
     def _opened(
-        self, wanted: Sequence[Wanted], world: World | None = None, only: set[int] | None = None
+        self, planned: Sequence[PlannedClaim], world: World | None = None, only: set[int] | None = None
     ) -> Rows:
         rows = [row for row in self._rows[:MOST_ROWS].tolist() if only is None or row in only]
-        return np.array([row for row in rows if self._solves(wanted, world or self._world, row)], np.intp)
+        return np.array([row for row in rows if self._solves(planned, world or self._world, row)], np.intp)
 
-    def _solves(self, wanted: Sequence[Wanted], world: World, row: int) -> bool:
+    def _solves(self, planned: Sequence[PlannedClaim], world: World, row: int) -> bool:
         node = self._node(row)
         try:
-            return Search(world, node, self._manager.inventory.of(node), wanted).solve() is not None
+            return Search(world, node, self._manager.inventory.of(node), planned).solve() is not None
         except AllocationError:
             return False
 

@@ -25,10 +25,10 @@ def decisions(scheduler: Scheduler, log: DecisionLog | None, namespace: str, pod
     """What there is to say about a pod; None where nothing is known of it."""
     key = f"{namespace}/{pod}"
     attempts = () if log is None else log.of(key)
-    found = find_pod(scheduler, key, attempts[-1].uid if attempts else "")
-    if found is None and not attempts:
+    current = find_pod(scheduler, key, attempts[-1].uid if attempts else "")
+    if current is None and not attempts:
         return None
-    return explain(scheduler, found, [a for a in attempts if found is None or a.uid == found.uid], key)
+    return explain(scheduler, current, [a for a in attempts if current is None or a.uid == current.uid], key)
 
 
 def explain(
@@ -82,8 +82,10 @@ def _state_with_node(held: Waiting | None) -> str:
 
 
 def _condition(pod: PodInfo) -> str:
-    found = next((c for c in pod.status.conditions if c.type == "PodScheduled"), None)
-    return "" if found is None or found.status == "True" else f"{found.reason}: {found.message}"
+    condition = next((c for c in pod.status.conditions if c.type == "PodScheduled"), None)
+    return (
+        "" if condition is None or condition.status == "True" else f"{condition.reason}: {condition.message}"
+    )
 
 
 def explain_objects(scheduler: Scheduler, pod: Pod, source: str) -> Explanation:

@@ -100,9 +100,9 @@ def _bound_to_names(rehearsal: Rehearsal) -> bool:
     ):
         return True
     return any(
-        found.key not in (ZONE, _REGION) and (found.key == HOSTNAME or of_volume)
+        expression.key not in (ZONE, _REGION) and (expression.key == HOSTNAME or of_volume)
         for term, of_volume in _node_terms(rehearsal, pod)
-        for found in (*term.match_expressions, *term.match_fields)
+        for expression in (*term.match_expressions, *term.match_fields)
     ) or HOSTNAME in (pod.spec.node_selector or {})
 
 

@@ -120,9 +120,9 @@ class DecisionLog:
         self._told_in_full.append((attempt, full))
         self._full_bytes += len(full)
         while self._full_bytes > self._most_bytes:
-            oldest, told = self._told_in_full.popleft()
-            self._full_bytes -= len(told)
-            if oldest.full is told:
+            oldest, record = self._told_in_full.popleft()
+            self._full_bytes -= len(record)
+            if oldest.full is record:
                 oldest.full = None
 
     # ---- looking in

@@ -27,37 +27,37 @@ def now(scheduler: Scheduler, pod: PodInfo) -> tuple[Now, frozenset[str]]:
         rehearsal = Rehearsal(scheduler, pod)
     except PluginError as exc:
         return Now(nodes=total, error=str(exc)), frozenset()
-    found = Now(
+    result = Now(
         nodes=total,
         feasible=int(np.count_nonzero(rehearsal.feasible)),
         refused=rehearsal.refusing.counted(),
     )
-    if found.feasible:
-        _rank(found, rehearsal.choice, scheduler.cluster.table.names)
-        found.changes = ungated(pod.pod, found)
-        return found, frozenset()
+    if result.feasible:
+        _rank(result, rehearsal.choice, scheduler.cluster.table.names)
+        result.changes = ungated(pod.pod, result)
+        return result, frozenset()
     diagnosis = rehearsal.choice.diagnosis
-    found.message = diagnosis.message()
-    found.preemption = preemption(rehearsal)
-    found.claims = describe_claims(rehearsal)
-    found.changes = changes(rehearsal)
-    if found.preemption is not None and not found.preemption.helps:
-        found.changes += higher_priority(rehearsal)
-    found.changes.sort(key=lambda change: -change.nodes)
-    if not found.changes:
-        found.changes = pairs(rehearsal)
-    if not found.changes:
-        found.closest = rehearsal.refusing.closest()
-    found.changes = ungated(pod.pod, found)
-    return found, frozenset(diagnosis.unschedulable_plugins)
+    result.message = diagnosis.message()
+    result.preemption = preemption(rehearsal)
+    result.claims = describe_claims(rehearsal)
+    result.changes = changes(rehearsal)
+    if result.preemption is not None and not result.preemption.helps:
+        result.changes += higher_priority(rehearsal)
+    result.changes.sort(key=lambda change: -change.nodes)
+    if not result.changes:
+        result.changes = pairs(rehearsal)
+    if not result.changes:
+        result.closest = rehearsal.refusing.closest()
+    result.changes = ungated(pod.pod, result)
+    return result, frozenset(diagnosis.unschedulable_plugins)
 
 
-def _rank(found: Now, choice: Choice, names: list[str]) -> None:
+def _rank(now: Now, choice: Choice, names: list[str]) -> None:
     """The best nodes, with their scores."""
     if choice.best is None or choice.feasible is None:
         return
-    found.best_nodes = len(choice.best)
-    found.scored_by = choice.scored_by
+    now.best_nodes = len(choice.best)
+    now.scored_by = choice.scored_by
     rows = np.flatnonzero(choice.feasible)
     order = rows[np.argsort(-choice.total[rows], kind="stable")][:MOST_RANKED]
-    found.ranking = [Ranked(names[row], choice.total.item(row), choice.scores(row)) for row in order.tolist()]
+    now.ranking = [Ranked(names[row], choice.total.item(row), choice.scores(row)) for row in order.tolist()]

@@ -47,14 +47,14 @@ class Attempts:
     ) -> list[Outcome]:
         """What became of the pods that were pending, and of those that had to go. `final` are the pods at
         the end by UID; `untried` says why a pod was never tried."""
-        found = []
+        results = []
         for pod in pods:
             now = final.get(pod.uid)
             if now is None:
-                found.append(self._evicted(pod))
+                results.append(self._evicted(pod))
             elif not pod.spec.node_name and not pod.finished:
-                found.append(self._tried(pod, now.spec.node_name, untried))
-        return found
+                results.append(self._tried(pod, now.spec.node_name, untried))
+        return results
 
     def _evicted(self, pod: Pod) -> Outcome:
         cause = self._evicted_for.get(pod.key)
@@ -69,8 +69,8 @@ class Attempts:
         state = SCHEDULED if node else PENDING
         if not decisions:
             return Outcome(pod.key, state, untried.get(pod.key, "not tried"), node or None)
-        told = [why(decisions[-1])]
+        reasons = [why(decisions[-1])]
         for decision in decisions[:-1]:
             if decision.post_filter is not None and decision.post_filter.victims:
-                told.insert(0, why(decision))
-        return Outcome(pod.key, state, "; then ".join(told), node or None)
+                reasons.insert(0, why(decision))
+        return Outcome(pod.key, state, "; then ".join(reasons), node or None)

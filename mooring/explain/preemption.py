@@ -45,10 +45,10 @@ def higher_priority(rehearsal: Rehearsal) -> Iterator[Change]:
     """The lowest priority with which the pod could preempt, where with its own it cannot."""
     pod = rehearsal.pod.pod
     eager = altered(pod, priority=HIGHEST, preemption_policy="PreemptLowerPriority")
-    found = _candidates(rehearsal, eager)
-    if not found:
+    candidates = _candidates(rehearsal, eager)
+    if not candidates:
         return
-    needed = 1 + min(each.victims[0].priority for each in found)  # the first is the most important
+    needed = 1 + min(each.victims[0].priority for each in candidates)  # the first is the most important
     text, field = "set a preemptionPolicy other than Never", "spec.preemptionPolicy"
     command = commands.patch_spec(pod, {"preemptionPolicy": "PreemptLowerPriority"})
     if needed > pod.priority:
@@ -57,12 +57,12 @@ def higher_priority(rehearsal: Rehearsal) -> Iterator[Change]:
             "spec.priorityClassName",
         )
         command = _raise_priority(pod, needed)
-        found = _candidates(rehearsal, altered(eager, priority=needed))
-    if found:
-        best = min(found, key=lambda each: each.badness)
+        candidates = _candidates(rehearsal, altered(eager, priority=needed))
+    if candidates:
+        best = min(candidates, key=lambda each: each.badness)
         victims = words.listed([victim.key for victim in best.victims[:2]], len(best.victims))
         text += f", to evict {victims} from {best.node_name}"
-        names = [each.node_name for each in found]
+        names = [each.node_name for each in candidates]
         yield Change(
             kind="priority",
             text=text,
@@ -86,16 +86,16 @@ def _candidates(rehearsal: Rehearsal, pod: Pod) -> list[Candidate]:
     plugin = _plugin(rehearsal)
     if plugin is None:
         return []
-    info, found = PodInfo.of(pod, Shape(pod)), DryRun()
+    info, dry_run = PodInfo.of(pod, Shape(pod)), DryRun()
     try:
         choice = rehearsal.scheduler.rehearse(info, score=False)
         rows = choice.diagnosis.rows_with(Code.UNSCHEDULABLE)[:MOST_TRIED].tolist()
         if choice.row is None:
             with rehearsal.scheduler.in_rehearsal():
-                try_rows(plugin.handle, choice.state, info, rows, found)
+                try_rows(plugin.handle, choice.state, info, rows, dry_run)
     except PluginError:
         return []
-    return list(found.candidates.values())
+    return list(dry_run.candidates.values())
 
 
 def _try(rehearsal: Rehearsal) -> PostFilterResult | None:

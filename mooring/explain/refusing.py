@@ -79,13 +79,13 @@ class Refusing:
 
     def counted(self) -> list[RefusedNodes]:
         """The reasons that an attempt gives, with the number of nodes and some of their names."""
-        found = [
+        groups = [
             RefusedNodes(plugin, list(reasons), len(rows), self.some(rows))
             for plugin, reasons, rows in self._first_refusals()
         ]
-        found.sort(key=lambda each: (-each.nodes, each.plugin, each.reasons))
-        rest = sum(each.nodes for each in found[MOST_GROUPS:])
-        return [*found[:MOST_GROUPS], RefusedNodes("", [], rest)] if rest else found
+        groups.sort(key=lambda each: (-each.nodes, each.plugin, each.reasons))
+        rest = sum(each.nodes for each in groups[MOST_GROUPS:])
+        return [*groups[:MOST_GROUPS], RefusedNodes("", [], rest)] if rest else groups
 
     def _first_refusals(self) -> Iterator[tuple[str, tuple[str, ...], Rows]]:
         taken = np.zeros(len(self._names), np.bool_)
@@ -114,14 +114,14 @@ class Refusing:
         codes = np.array([verdict.codes[rows] for verdict in self.verdicts]) * self._matrix[:, rows]
         patterns, group = np.unique(codes, axis=1, return_inverse=True)
         group = group.reshape(-1)
-        found = []
+        groups = []
         for i in range(patterns.shape[1]):
             same = rows[group == i]
             who = [self.verdicts[j] for j in np.flatnonzero(patterns[:, i]).tolist()]
             reasons = [Reasons(plugin=v.plugin, reasons=list(v.reasons_of(int(same[0])))) for v in who]
-            found.append(Closest(nodes=len(same), refused_by=reasons, examples=self.some(same)))
-        found.sort(key=lambda each: -each.nodes)
-        return found[:EXAMPLES]
+            groups.append(Closest(nodes=len(same), refused_by=reasons, examples=self.some(same)))
+        groups.sort(key=lambda each: -each.nodes)
+        return groups[:EXAMPLES]
 
     def some(self, rows: Rows | Sequence[int]) -> list[str]:
         """The names of some of these rows."""

@@ -82,13 +82,13 @@ def _now(now: Now) -> Iterator[str]:
     if now.ranking:
         yield from _scores(now.scored_by, now.ranking, now.feasible)
     if now.preemption is not None:
-        told = now.preemption
-        if told.helps:
-            victims = words.listed(told.victims[:5], len(told.victims))
-            nodes = words.count(told.candidates, "node")
-            yield f"  preemption would help on {nodes}: {victims} would have to go from {told.node}"
+        preemption = now.preemption
+        if preemption.helps:
+            victims = words.listed(preemption.victims[:5], len(preemption.victims))
+            nodes = words.count(preemption.candidates, "node")
+            yield f"  preemption would help on {nodes}: {victims} would have to go from {preemption.node}"
         else:
-            yield f"  no help from preemption: {_without_prefix(told.message)}"
+            yield f"  no help from preemption: {_without_prefix(preemption.message)}"
     yield from remedies(now)
 
 
@@ -106,19 +106,19 @@ def _without_prefix(message: str) -> str:
 def _refused(refused: list[RefusedNodes]) -> Iterator[str]:
     width = max((len(str(each.nodes)) for each in refused), default=1)
     for each in refused:
-        told = ", ".join(each.reasons) or ("gives no reason" if each.plugin else "for other reasons")
+        reasons = ", ".join(each.reasons) or ("gives no reason" if each.plugin else "for other reasons")
         who = f"{each.plugin}: " if each.plugin else ""
         some = f"  ({words.listed(each.examples, each.nodes)})" if each.examples else ""
-        yield f"  {each.nodes:>{width}} refused  {who}{told}{some}"
+        yield f"  {each.nodes:>{width}} refused  {who}{reasons}{some}"
 
 
 def _scores(scored_by: list[str], ranking: list[Ranked], feasible: int) -> Iterator[str]:
     """A table of the best nodes; plugins that gave nothing to anybody are left out."""
-    told = [i for i in range(len(scored_by)) if any(each.scores[i] for each in ranking)]
+    shown = [i for i in range(len(scored_by)) if any(each.scores[i] for each in ranking)]
     width = max(len(each.node) for each in ranking)
-    yield f"  {'':<{width}}  {'score':>6}" + "".join(f"  {scored_by[i]}" for i in told)
+    yield f"  {'':<{width}}  {'score':>6}" + "".join(f"  {scored_by[i]}" for i in shown)
     for each in ranking:
-        cells = "".join(f"  {each.scores[i]:>{len(scored_by[i])}}" for i in told)
+        cells = "".join(f"  {each.scores[i]:>{len(scored_by[i])}}" for i in shown)
         yield f"  {each.node:<{width}}  {each.total:>6}{cells}"
     if feasible > len(ranking):
         yield f"  and {words.count(feasible - len(ranking), 'more node')}"

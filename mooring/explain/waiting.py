@@ -21,9 +21,9 @@ def find_pod(scheduler: Scheduler, key: str, uid: str = "") -> PodInfo | None:
     queued = queued_pod(scheduler, key)
     if queued is not None:
         return queued.pod
-    known = scheduler.intake.pod(uid) if uid else None
-    if known is not None and known.key == key:
-        return known
+    current = scheduler.intake.pod(uid) if uid else None
+    if current is not None and current.key == key:
+        return current
     return next((pod for pod in scheduler.cluster.pods() if pod.key == key), None)
 
 
@@ -64,10 +64,10 @@ def _held(held: HeldPod) -> Waiting:
 def _queued(scheduler: Scheduler, queued: QueuedPodInfo, refused_by: Iterable[str]) -> Waiting:
     pod, queue = queued.pod, scheduler.queue
     refusing = queued.unschedulable_plugins | queued.pending_plugins
-    asked = queued
+    entry = queued
     if not refusing and refused_by:  # not tried yet, or just taken from the queue: what would it wait for?
-        asked = QueuedPodInfo(pod, queued.timestamp)
-        asked.refused_by(refused_by)
+        entry = QueuedPodInfo(pod, queued.timestamp)
+        entry.refused_by(refused_by)
     since = queued.initial_attempt_timestamp
     return Waiting(
         queue=queued.place.value,
@@ -77,10 +77,10 @@ def _queued(scheduler: Scheduler, queued: QueuedPodInfo, refused_by: Iterable[st
         until=_until(scheduler, queued),
         gated_by=queued.gating_plugin,
         gate=_gate(scheduler, queued),
-        refused_by=sorted(asked.unschedulable_plugins | asked.pending_plugins),
+        refused_by=sorted(entry.unschedulable_plugins | entry.pending_plugins),
         nominated_node=queue.nominator.node_of(pod.uid),
         victims=_victims(scheduler, pod),
-        events=_events(queue.awaited(asked)),
+        events=_events(queue.awaited(entry)),
     )
 
 

@@ -61,9 +61,13 @@ def quantity(resource: str, count: int) -> str:
     return str(count)
 
 
-def taint(found: Taint) -> str:
+def taint(node_taint: Taint) -> str:
     """As for `kubectl taint`: `dedicated=gpu:NoSchedule`."""
-    return f"{found.key}={found.value}:{found.effect}" if found.value else f"{found.key}:{found.effect}"
+    return (
+        f"{node_taint.key}={node_taint.value}:{node_taint.effect}"
+        if node_taint.value
+        else f"{node_taint.key}:{node_taint.effect}"
+    )
 
 
 def requirement(key: str, operator: str, values: Sequence[str]) -> str:
@@ -79,16 +83,16 @@ def requirement(key: str, operator: str, values: Sequence[str]) -> str:
     }.get(operator, f"{key} {operator} {listed}")
 
 
-def node_requirement(found: NodeSelectorRequirement) -> str:
-    return requirement(found.key, found.operator, found.values)
+def node_requirement(expression: NodeSelectorRequirement) -> str:
+    return requirement(expression.key, expression.operator, expression.values)
 
 
-def selector(found: LabelSelector | None) -> str:
+def selector(label_selector: LabelSelector | None) -> str:
     """A label selector as one text."""
-    if found is None:
+    if label_selector is None:
         return "no pods"
-    parts = [f"{key}={value}" for key, value in found.match_labels.items()]
-    parts += [requirement(each.key, each.operator, each.values) for each in found.match_expressions]
+    parts = [f"{key}={value}" for key, value in label_selector.match_labels.items()]
+    parts += [requirement(each.key, each.operator, each.values) for each in label_selector.match_expressions]
     return ",".join(parts) or "all pods"
 
 

@@ -62,19 +62,19 @@ class Runs:
         self.tables = list(tables)
 
     def __getitem__(self, policy: str) -> list[Tables]:
-        found = [each for each in self.tables if each.policy == policy]
-        if not found:
+        tables = [each for each in self.tables if each.policy == policy]
+        if not tables:
             raise KeyError(policy)
-        return found
+        return tables
 
     def summary(self) -> dict[str, dict[str, Interval]]:
         """Mean and 95 % interval of each metric, by policy."""
-        found: dict[str, dict[str, Interval]] = {}
+        intervals: dict[str, dict[str, Interval]] = {}
         for policy in dict.fromkeys(each.policy for each in self.tables):
             metrics = [summarize(each) for each in self[policy]]
             names = dict.fromkeys(name for each in metrics for name in each)
-            found[policy] = {n: interval([each[n] for each in metrics if n in each]) for n in names}
-        return found
+            intervals[policy] = {n: interval([each[n] for each in metrics if n in each]) for n in names}
+        return intervals
 
 
 class _Fixed(msgspec.Struct):

@@ -52,9 +52,9 @@ class AutoscalerPlan(msgspec.Struct, eq=False):
 
 def compile_autoscaler(spec: AutoscalerSpec, folder: Path) -> AutoscalerPlan:
     """Raises ValueError."""
-    for field, value, known in (("kind", spec.kind, KINDS), ("expander", spec.expander, EXPANDERS)):
-        if value not in known:
-            raise ValueError(f'{field}: expected {" or ".join(known)}, found "{value}"')
+    for field, value, choices in (("kind", spec.kind, KINDS), ("expander", spec.expander, EXPANDERS)):
+        if value not in choices:
+            raise ValueError(f'{field}: expected {" or ".join(choices)}, found "{value}"')
     if not spec.groups:
         raise ValueError("groups: expected at least one node group")
     interval, empty_for = DEFAULTS[spec.kind]

@@ -132,14 +132,14 @@ class ClusterRun:
     async def _delete_all(self, trees: Sequence[Tree]) -> None:
         registry, api = self._cluster.server.api.registry, self._cluster.server.cluster
         for tree in trees:
-            found = registry.of_kind(tree.get("apiVersion", "v1"), tree["kind"])
-            if found is None:
+            registered = registry.of_kind(tree.get("apiVersion", "v1"), tree["kind"])
+            if registered is None:
                 continue
             metadata = tree["metadata"]
             resource: ApiResource[KubeObject] = ApiResource(
-                found.group, found.version, found.plural, found.namespaced, KubeObject
+                registered.group, registered.version, registered.plural, registered.namespaced, KubeObject
             )
-            namespace = metadata.get("namespace") or "default" if found.namespaced else ""
+            namespace = metadata.get("namespace") or "default" if registered.namespaced else ""
             try:
                 await api.delete(resource, metadata["name"], namespace)
             except ApiError as refusal:
@@ -254,11 +254,11 @@ class ClusterRun:
         if template < 0:
             owner = pod.metadata.controller()
             name = "" if owner is None else f"{owner.kind}/{owner.name}"
-            known = self._by_owner.get((pod.namespace, name)) if name else None
-            if known is None:
-                known = self._by_owner[pod.namespace, name] = len(self.templates)
+            index = self._by_owner.get((pod.namespace, name)) if name else None
+            if index is None:
+                index = self._by_owner[pod.namespace, name] = len(self.templates)
                 self.templates.append(template_of(pod))
-            template, life = known, run_time_of(template_of(pod))
+            template, life = index, run_time_of(template_of(pod))
         self._changed()
         row = self._rows[pod.key] = self.log.add(pod.name, template, life, self.clock.now)
         self.pending += 1

@@ -52,35 +52,35 @@ def parse_distribution(value: object, folder: Path) -> Draw:
         return fixed(parse_span(value))
     if len(value) != 1:
         raise ValueError(f"expected one distribution, found {', '.join(map(str, value)) or 'none'}")
-    ((name, given),) = value.items()
+    ((name, parameters),) = value.items()
     parse = _PARSERS.get(name)
     if parse is None:
-        known = ", ".join(_PARSERS)
+        names = ", ".join(_PARSERS)
         hint = did_you_mean(str(name), _PARSERS)
-        raise ValueError(f'unknown distribution "{name}": {hint or f"expected one of {known}"}')
-    return parse(given, folder)
+        raise ValueError(f'unknown distribution "{name}": {hint or f"expected one of {names}"}')
+    return parse(parameters, folder)
 
 
-def _fixed(given: object, folder: Path) -> Draw:
-    return fixed(parse_span(given))
+def _fixed(value: object, folder: Path) -> Draw:
+    return fixed(parse_span(value))
 
 
-def _exponential(given: object, folder: Path) -> Draw:
-    mean = parse_span(given) if not isinstance(given, Mapping) else _spans("exponential", given, "mean")[0]
+def _exponential(value: object, folder: Path) -> Draw:
+    mean = parse_span(value) if not isinstance(value, Mapping) else _spans("exponential", value, "mean")[0]
     return exponential(_positive("exponential", "mean", mean))
 
 
-def _uniform(given: object, folder: Path) -> Draw:
-    if not isinstance(given, list) or len(given) != 2:
+def _uniform(value: object, folder: Path) -> Draw:
+    if not isinstance(value, list) or len(value) != 2:
         raise ValueError("uniform: expected two durations: [shortest, longest]")
-    low, high = map(parse_span, given)
+    low, high = map(parse_span, value)
     if low > high:
         raise ValueError("uniform: the shortest is longer than the longest")
     return uniform(low, high)
 
 
-def _lognormal(given: object, folder: Path) -> Draw:
-    median, p95 = _spans("lognormal", given, "median", "p95")
+def _lognormal(value: object, folder: Path) -> Draw:
+    median, p95 = _spans("lognormal", value, "median", "p95")
     if not 0 < median <= p95:
         raise ValueError(
             "lognormal: expected 0 < median <= p95\n"
@@ -89,17 +89,17 @@ def _lognormal(given: object, folder: Path) -> Draw:
     return lognormal(median, p95)
 
 
-def _weibull(given: object, folder: Path) -> Draw:
-    if not isinstance(given, Mapping) or set(given) != {"scale", "shape"}:
+def _weibull(value: object, folder: Path) -> Draw:
+    if not isinstance(value, Mapping) or set(value) != {"scale", "shape"}:
         raise ValueError("weibull: expected scale and shape")
-    shape = given["shape"]
+    shape = value["shape"]
     if not isinstance(shape, (int, float)) or isinstance(shape, bool) or not 0.05 <= shape <= 100:
         raise ValueError(f"weibull: shape: expected a number from 0.05 to 100, found {shape}")
-    return weibull(_positive("weibull", "scale", parse_span(given["scale"])), float(shape))
+    return weibull(_positive("weibull", "scale", parse_span(value["scale"])), float(shape))
 
 
-def _empirical(given: object, folder: Path) -> Draw:
-    path = folder / str(given)
+def _empirical(value: object, folder: Path) -> Draw:
+    path = folder / str(value)
     try:
         values = np.array([float(line) for line in path.read_text().split()], np.float64)
     except OSError as error:
@@ -121,10 +121,10 @@ _PARSERS: dict[str, Callable[[Any, Path], Draw]] = {
 }
 
 
-def _spans(name: str, given: object, *fields: str) -> list[float]:
-    if not isinstance(given, Mapping) or set(given) != set(fields):
+def _spans(name: str, value: object, *fields: str) -> list[float]:
+    if not isinstance(value, Mapping) or set(value) != set(fields):
         raise ValueError(f"{name}: expected {' and '.join(fields)}")
-    return [parse_span(given[field]) for field in fields]
+    return [parse_span(value[field]) for field in fields]
 
 
 def _positive(name: str, field: str, value: float) -> float:

@@ -55,7 +55,7 @@ def judge(
 
 def _value(expectation: ExpectSpec, run: Tables, load_axis: str, prices: dict[str, float]) -> float:
     name = expectation.metric
-    known = summarize(run, load_axis, prices)
+    metrics = summarize(run, load_axis, prices)
     short, dot, rest = name.partition(".")
     if short + dot == ALLOCATION:
         resource_name, _, suffix = rest.partition(".") if rest.endswith((".peak", ".end")) else (rest, "", "")
@@ -65,10 +65,10 @@ def _value(expectation: ExpectSpec, run: Tables, load_axis: str, prices: dict[st
         if expectation.at:
             return at_arrived(run, resource, parse_share(expectation.at["arrived"]))
         name = ALLOCATION + resource + (f".{suffix}" if suffix else "")
-    if name not in known:
-        hint = did_you_mean(name, known) or f"there are {', '.join(sorted(known))}"
+    if name not in metrics:
+        hint = did_you_mean(name, metrics) or f"there are {', '.join(sorted(metrics))}"
         raise ValueError(f'expect: no metric "{name}": {hint}')
-    return known[name]
+    return metrics[name]
 
 
 def _why(run: Tables) -> str:

@@ -18,31 +18,31 @@ def summarize(
 ) -> dict[str, float]:
     """Every metric of a run by name."""
     pods, end = tables.pods, tables.end
-    found: dict[str, float] = {"pods": len(pods), "attempts": tables.attempts}
+    metrics: dict[str, float] = {"pods": len(pods), "attempts": tables.attempts}
     bound = ~np.isnan(pods.bound)
-    found["bound"] = int(bound.sum())
+    metrics["bound"] = int(bound.sum())
     for outcome in Outcome:
-        found[outcome.text] = int((pods.outcome == outcome).sum())
-    found |= _waiting(tables)
+        metrics[outcome.text] = int((pods.outcome == outcome).sum())
+    metrics |= _waiting(tables)
     for resource in tables.resources():
-        found |= _allocation(tables, resource)
+        metrics |= _allocation(tables, resource)
     finished = pods.outcome == Outcome.FINISHED
     if finished.any():
         turnaround = pods.ended[finished] - pods.created[finished]
         life = np.maximum(pods.run_time[finished], BOUNDED)
         slowdown = np.maximum(turnaround / life, 1.0)
-        found["slowdown.mean"] = float(slowdown.mean())
-        found["slowdown.p95"] = float(np.percentile(slowdown, 95))
-        found["makespan"] = float(pods.ended[finished].max() - pods.created.min())
+        metrics["slowdown.mean"] = float(slowdown.mean())
+        metrics["slowdown.p95"] = float(np.percentile(slowdown, 95))
+        metrics["makespan"] = float(pods.ended[finished].max() - pods.created.min())
     if end > 0:
-        found["throughput.bound_per_hour"] = found["bound"] / end * 3600
-        found["throughput.finished_per_hour"] = found["finished"] / end * 3600
-    found |= _fairness(tables)
-    found |= _nodes(tables, prices or {})
-    found["attempts.per_pod"] = tables.attempts / len(pods) if len(pods) else 0.0
+        metrics["throughput.bound_per_hour"] = metrics["bound"] / end * 3600
+        metrics["throughput.finished_per_hour"] = metrics["finished"] / end * 3600
+    metrics |= _fairness(tables)
+    metrics |= _nodes(tables, prices or {})
+    metrics["attempts.per_pod"] = tables.attempts / len(pods) if len(pods) else 0.0
     lost = np.isin(pods.outcome, (Outcome.EVICTED, Outcome.LOST)) & bound
-    found["lost_work_seconds"] = float((pods.ended[lost] - pods.bound[lost]).sum())
-    return found
+    metrics["lost_work_seconds"] = float((pods.ended[lost] - pods.bound[lost]).sum())
+    return metrics
 
 
 def _waiting(tables: Tables) -> dict[str, float]:
@@ -50,13 +50,13 @@ def _waiting(tables: Tables) -> dict[str, float]:
     pods = tables.pods
     bound = ~np.isnan(pods.bound)
     wait = pods.bound[bound] - pods.created[bound]
-    found: dict[str, float] = {"wait.censored": int((~bound).sum())}
+    metrics: dict[str, float] = {"wait.censored": int((~bound).sum())}
     if len(wait):
-        found["wait.mean"] = float(wait.mean())
+        metrics["wait.mean"] = float(wait.mean())
         for share in (50, 90, 95, 99):
-            found[f"wait.p{share}"] = float(np.percentile(wait, share))
-        found["wait.max"] = float(wait.max())
-    return found
+            metrics[f"wait.p{share}"] = float(np.percentile(wait, share))
+        metrics["wait.max"] = float(wait.max())
+    return metrics
 
 
 def steps(start: FloatArray, stop: FloatArray, amount: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -133,11 +133,11 @@ def at_arrived(tables: Tables, resource: str, share: float) -> float:
 
 def find_resource(tables: Tables, name: str, load_axis: str = "") -> str | None:
     """The resource of a full or short name: `gpu` finds nvidia.com/gpu."""
-    known = tables.resources()
-    if name in known:
+    resources = tables.resources()
+    if name in resources:
         return name
-    short = [each for each in known if each.rpartition("/")[2] == name]
-    near = short or [each for each in known if name in each.rpartition("/")[2]]
+    short = [each for each in resources if each.rpartition("/")[2] == name]
+    near = short or [each for each in resources if name in each.rpartition("/")[2]]
     if load_axis in near:
         return load_axis
     return near[0] if len(near) == 1 else None
@@ -165,15 +165,15 @@ def _fairness(tables: Tables) -> dict[str, float]:
 def _nodes(tables: Tables, prices: dict[str, float]) -> dict[str, float]:
     nodes, pods, end = tables.nodes, tables.pods, tables.end
     there = np.minimum(nodes.removed, end) - np.minimum(nodes.added, end)
-    found = {"nodes": float(len(nodes.name)), "nodes.hours": float(there.sum()) / 3600}
-    found["nodes.used"] = float(len(np.unique(pods.node[pods.node >= 0])))
+    metrics = {"nodes": float(len(nodes.name)), "nodes.hours": float(there.sum()) / 3600}
+    metrics["nodes.used"] = float(len(np.unique(pods.node[pods.node >= 0])))
     if prices:
         hourly = np.array([price_of(tables, row, prices) for row in range(len(nodes.name))])
-        found["cost"] = float((there * hourly).sum()) / 3600
+        metrics["cost"] = float((there * hourly).sum()) / 3600
         done = int((pods.outcome == Outcome.FINISHED).sum())
         if done:
-            found["cost.per_finished_pod"] = found["cost"] / done
-    return found
+            metrics["cost.per_finished_pod"] = metrics["cost"] / done
+    return metrics
 
 
 def price_of(tables: Tables, row: int, prices: dict[str, float]) -> float:

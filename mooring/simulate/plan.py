@@ -283,18 +283,18 @@ def _check_expectations(scenario: Scenario, report: Report) -> None:
             report.add((*where, "at"), f'unknown field "{sorted(unknown)[0]}"', "expected arrived: 100%")
 
 
-def _one_of(report: Report, path: Where, found: str, known: Sequence[str]) -> None:
-    if found not in known:
-        hint = did_you_mean(found, known)
-        report.add(path, f'expected {" or ".join(known)}, found "{found}"', hint)
+def _one_of(report: Report, path: Where, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        hint = did_you_mean(value, choices)
+        report.add(path, f'expected {" or ".join(choices)}, found "{value}"', hint)
 
 
 def _exactly_one(report: Report, path: Where, entry: Any, fields: Sequence[str]) -> bool:
-    given = [field for field in fields if getattr(entry, field) is not None]
-    if len(given) == 1:
+    present = [field for field in fields if getattr(entry, field) is not None]
+    if len(present) == 1:
         return True
-    found = " and ".join(given) or "none"
-    report.add(path, f"expected exactly one of {', '.join(fields)}, found {found}")
+    actual = " and ".join(present) or "none"
+    report.add(path, f"expected exactly one of {', '.join(fields)}, found {actual}")
     return False
 
 
@@ -306,9 +306,9 @@ def _inside(path: Where, entry: Any) -> Where:
     return path
 
 
-def _prices(given: dict[str, Any]) -> dict[str, float]:
+def _prices(raw: dict[str, Any]) -> dict[str, float]:
     prices: dict[str, float] = {}
-    for name, value in given.items():
+    for name, value in raw.items():
         pairs = (
             [(f"{name}.{part}", amount) for part, amount in value.items()]
             if isinstance(value, dict)
@@ -324,14 +324,14 @@ def _prices(given: dict[str, Any]) -> dict[str, float]:
 def mentioned_files(scenario: Scenario) -> list[tuple[str, Path]]:
     """The files that a scenario may refer to, as it names them, and the modules in its folder."""
     folder = scenario.folder
-    found: list[tuple[str, Path]] = []
+    mentioned: list[tuple[str, Path]] = []
     for path, field in sorted(_mentioned(msgspec.to_builtins(scenario.spec))):
         if isdir(folder / path):
             files = sorted((folder / path).rglob("*")) if field in _FOLDERS else []
         else:
             files = [folder / path]
-        found += [(path, file) for file in filter(isfile, files)]
-    return found + [(file.name, file) for file in sorted(folder.glob("*.py"))]
+        mentioned += [(path, file) for file in filter(isfile, files)]
+    return mentioned + [(file.name, file) for file in sorted(folder.glob("*.py"))]
 
 
 def digest_of(scenario: Scenario) -> str:
@@ -356,7 +356,7 @@ def _mentioned(tree: Any, field: str = "") -> set[tuple[str, str]]:
     if isinstance(tree, str):
         return {(tree, field)} if tree else set()
     if isinstance(tree, dict):
-        return {found for name, value in tree.items() for found in _mentioned(value, name)}
+        return {file for name, value in tree.items() for file in _mentioned(value, name)}
     if isinstance(tree, (list, tuple)):
-        return {found for value in tree for found in _mentioned(value, field)}
+        return {file for value in tree for file in _mentioned(value, field)}
     return set()

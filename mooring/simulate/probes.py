@@ -21,10 +21,10 @@ def find_probe(text: str, folder: Path) -> Callable[..., Probe]:
     if str(folder.resolve()) not in sys.path:
         sys.path.insert(0, str(folder.resolve()))
     try:
-        found: Callable[..., Probe] = getattr(import_module(module), name)
+        factory: Callable[..., Probe] = getattr(import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise ValueError(f"{text}: {error}") from None
-    return found
+    return factory
 
 
 class Sampler:

@@ -76,12 +76,12 @@ def cron(text: str) -> Process:
     schedule = parse_schedule(text)
 
     def draw(random: np.random.Generator, end: float) -> FloatArray:
-        found: list[float] = []
+        times: list[float] = []
         coming = schedule.next(START - 1)
         while coming is not None and coming < START + end:
-            found.append(coming - START)
+            times.append(coming - START)
             coming = schedule.next(coming)
-        return np.array(found, np.float64)
+        return np.array(times, np.float64)
 
     return draw
 
@@ -103,16 +103,16 @@ def parse_process(value: object) -> Process:
     return _PARSERS[name](value[name], value)
 
 
-def _poisson(given: object, value: Mapping[str, Any]) -> Process:
-    return poisson(parse_rate(given), _daily(value["daily"]) if "daily" in value else None)
+def _poisson(rate: object, value: Mapping[str, Any]) -> Process:
+    return poisson(parse_rate(rate), _daily(value["daily"]) if "daily" in value else None)
 
 
-def _daily(given: object) -> list[tuple[float, float]]:
+def _daily(points: object) -> list[tuple[float, float]]:
     expected = "daily: expected a list of [time of day, factor], such as [[9h, 3.0], [18h, 1.0]]"
-    if not isinstance(given, list) or not given:
+    if not isinstance(points, list) or not points:
         raise ValueError(expected)
     changes = []
-    for pair in given:
+    for pair in points:
         if (
             not isinstance(pair, list)
             or len(pair) != 2
@@ -129,25 +129,25 @@ def _daily(given: object) -> list[tuple[float, float]]:
     return changes
 
 
-def _every(given: object, value: Mapping[str, Any]) -> Process:
-    interval = parse_span(given)
+def _every(span: object, value: Mapping[str, Any]) -> Process:
+    interval = parse_span(span)
     if interval <= 0:
         raise ValueError("every: expected more than 0")
     return every(interval)
 
 
-def _burst(given: object, value: Mapping[str, Any]) -> Process:
-    if not isinstance(given, Mapping) or not {"count"} <= set(given) <= {"count", "at"}:
+def _burst(burst_spec: object, value: Mapping[str, Any]) -> Process:
+    if not isinstance(burst_spec, Mapping) or not {"count"} <= set(burst_spec) <= {"count", "at"}:
         raise ValueError("burst: expected count and at")
-    count = given["count"]
+    count = burst_spec["count"]
     if type(count) is not int or not 0 < count <= MOST_ARRIVALS:
         raise ValueError(f"burst: count: expected a number from 1 to {MOST_ARRIVALS}, found {count}")
-    return burst(count, parse_span(given.get("at", 0)))
+    return burst(count, parse_span(burst_spec.get("at", 0)))
 
 
-def _cron(given: object, value: Mapping[str, Any]) -> Process:
+def _cron(schedule: object, value: Mapping[str, Any]) -> Process:
     try:
-        return cron(str(given))
+        return cron(str(schedule))
     except ValueError as error:
         raise ValueError(f"cron: {error}") from None
 

@@ -148,13 +148,13 @@ def run_plan(
     todo: list[tuple[Policy, int]] = []
     for policy in plan.policies:
         for seed in plan.seeds:
-            known = finished(folder_of(root, policy.name, seed), plan.digest)
-            if known is None:
+            finished_run = finished(folder_of(root, policy.name, seed), plan.digest)
+            if finished_run is None:
                 todo.append((policy, seed))
                 continue
-            records[policy.name, seed] = known
+            records[policy.name, seed] = finished_run
             if done is not None:
-                done(known, True)
+                done(finished_run, True)
     for record in _make(plan, root, todo, workers, progress):
         records[record.policy, record.seed] = record
         if done is not None:
@@ -204,10 +204,10 @@ def runs_in(root: Path) -> list[Path]:
     """The directories of runs below one, in order."""
     if (root / RUN).exists():
         return [root]
-    found = [path.parent for path in root.glob(f"*/*/{RUN}")] + [
+    folders = [path.parent for path in root.glob(f"*/*/{RUN}")] + [
         path.parent for path in root.glob(f"*/{RUN}")
     ]
-    return sorted(found, key=lambda path: (path.parent.name, _seed(path)))
+    return sorted(folders, key=lambda path: (path.parent.name, _seed(path)))
 
 
 def _seed(path: Path) -> tuple[int, str]:

@@ -201,10 +201,10 @@ def parse_scenario(text: str, source: str, changes: dict[str, Any] | None = None
     tree = documents[0]
     report.places = places_of(tree, source)
     for field, expected in (("apiVersion", API_VERSION), ("kind", KIND)):
-        found, _ = tree.take(field)
-        if found != expected:
+        actual, _ = tree.take(field)
+        if actual != expected:
             report.add(
-                (field,), f'expected "{expected}", found "{found or ""}"', f"write {field}: {expected}"
+                (field,), f'expected "{expected}", found "{actual or ""}"', f"write {field}: {expected}"
             )
     for where, value in (changes or {}).items():
         try:

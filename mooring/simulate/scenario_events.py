@@ -88,17 +88,17 @@ def compile_event(spec: EventSpec, folder: Path) -> Event:
         return Event(at, Order.CHANGE, work, f"delete {spec.delete}", delete=trees)
     change = spec.nodes
     assert change is not None
-    given = [name for name in ("fail", "remove", "cordon") if getattr(change, name) is not None]
-    if len(given) != 1:
-        raise ValueError(f"nodes: expected exactly one of fail, remove, cordon, found {len(given)}")
-    nodes: NodesEvent = getattr(change, given[0])
+    present = [name for name in ("fail", "remove", "cordon") if getattr(change, name) is not None]
+    if len(present) != 1:
+        raise ValueError(f"nodes: expected exactly one of fail, remove, cordon, found {len(present)}")
+    nodes: NodesEvent = getattr(change, present[0])
     if not 0 < nodes.count <= MOST_NAMES:
         raise ValueError(f"nodes: count: expected a number from 1 to {MOST_NAMES}, found {nodes.count}")
     back = None if nodes.for_ is None else parse_span(nodes.for_)
-    if given[0] == "remove" and back is not None:
+    if present[0] == "remove" and back is not None:
         raise ValueError("nodes: remove: nodes that come back fail; use fail with for")
-    change_nodes = _cordoning if given[0] == "cordon" else _failing
-    return Event(at, Order.NODE, change_nodes(nodes, back), f"{given[0]} {nodes.count} nodes")
+    change_nodes = _cordoning if present[0] == "cordon" else _failing
+    return Event(at, Order.NODE, change_nodes(nodes, back), f"{present[0]} {nodes.count} nodes")
 
 
 def _applying(objects: list[KubeObject]) -> Work:

@@ -93,10 +93,10 @@ def _labelled(node: Node, labels: dict[str, str]) -> Node:
 
 class TraceNodes:
     def __init__(self, spec: TraceSpec, folder: Path) -> None:
-        found = read_trace(spec.format, folder / spec.path, **spec.options)
-        if not isinstance(found, list):
+        rows = read_trace(spec.format, folder / spec.path, **spec.options)
+        if not isinstance(rows, list):
             raise ValueError(f'format "{spec.format}" gives pods, not nodes')
-        self._nodes: list[Node] = found
+        self._nodes: list[Node] = rows
         self._order = None if not spec.order else folder / spec.order
 
     def objects(self, seed: int) -> list[KubeObject]:
@@ -129,8 +129,8 @@ class TraceArrivals:
     """The pods of a trace: as recorded, or in random order until the cluster is filled."""
 
     def __init__(self, name: str, spec: TraceSpec, folder: Path, load_axis: str) -> None:
-        found = read_trace(spec.format, folder / spec.path, **spec.options)
-        if isinstance(found, list):
+        rows = read_trace(spec.format, folder / spec.path, **spec.options)
+        if isinstance(rows, list):
             raise ValueError(f'format "{spec.format}" gives nodes, not pods')
         if spec.arrivals not in ("recorded", "shuffled"):
             raise ValueError(f'arrivals: expected recorded or shuffled, found "{spec.arrivals}"')
@@ -140,7 +140,7 @@ class TraceArrivals:
             raise ValueError("speed and fill: expected more than 0")
         if spec.fill is not None and not load_axis:
             raise ValueError("fill: report.loadAxis must name the resource to fill")
-        self._name, self._spec, self._trace, self._axis = name, spec, found, load_axis
+        self._name, self._spec, self._trace, self._axis = name, spec, rows, load_axis
         self._order = None if not spec.order else folder / spec.order
 
     def arrivals(self, seed: int, cluster: Sequence[KubeObject]) -> tuple[Arrivals, list[KubeObject]]:

@@ -129,11 +129,11 @@ class Sweep:
             plan = self.plans[point.name]
             for policy in plan.policies:
                 for seed in plan.seeds:
-                    known = finished(self._folder(point.name, policy.name, seed), plan.digest)
-                    if known is None:
+                    finished_run = finished(self._folder(point.name, policy.name, seed), plan.digest)
+                    if finished_run is None:
                         self.todo.append(Task(point, policy.name, seed, plan.digest))
                     else:
-                        self.records[point.name, policy.name, seed] = known
+                        self.records[point.name, policy.name, seed] = finished_run
         self.progress = Progress(len(self.todo) + len(self.records), len(self.records), len(self.records))
 
     def _folder(self, point: str, policy: str, seed: int) -> Path:

@@ -81,8 +81,8 @@ class Tables(msgspec.Struct, eq=False):
 
     def resources(self) -> list[str]:
         """The resources that pods request and nodes have."""
-        asked = {name for shape in self.shapes for name, amount in shape.requests.items() if amount}
-        return [name for name in self.nodes.resources if name in asked and name != PODS]
+        requested = {name for shape in self.shapes for name, amount in shape.requests.items() if amount}
+        return [name for name in self.nodes.resources if name in requested and name != PODS]
 
 
 def collect(

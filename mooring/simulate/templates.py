@@ -84,10 +84,10 @@ class Mould:
         return objects_of(trees, str(self.path))
 
     def nodes(self, index: int) -> list[Node]:
-        found = [obj for obj in self.objects(index) if isinstance(obj, Node)]
-        if not found:
+        node_objects = [obj for obj in self.objects(index) if isinstance(obj, Node)]
+        if not node_objects:
             raise ValueError(f"{self.path}: no Node in the template")
-        return found
+        return node_objects
 
     def pods(self, index: int) -> tuple[list[Template], list[KubeObject]]:
         """Templates of the pods, and the objects that come with them. Raises ValueError."""

@@ -59,8 +59,8 @@ class ClusterState:
     # ---- nodes
 
     def add_node(self, node: Node) -> None:
-        known = self.node(node.name)
-        if known is not None:
+        current = self.node(node.name)
+        if current is not None:
             self.update_node(node)
             return
         info = self.table.add_node(node)

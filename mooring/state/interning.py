@@ -63,10 +63,10 @@ class Images:
     def add(self, info: NodeRow) -> None:
         for image in info.node.status.images:
             for name in image.names:
-                found = self._by_name.get(name)
-                if found is None:
-                    found = self._by_name[name] = (image.size_bytes, set())
-                found[1].add(info)
+                entry = self._by_name.get(name)
+                if entry is None:
+                    entry = self._by_name[name] = (image.size_bytes, set())
+                entry[1].add(info)
 
     def remove(self, info: NodeRow) -> None:
         for image in info.node.status.images:

@@ -110,10 +110,10 @@ class NodeRow(BaseNode):
 
     @property
     def amounts(self) -> tuple[int, ...]:
-        known, lines = self._amounts, self._table.amounts.data
-        if len(known) != len(lines):
-            known = self._amounts = tuple(lines[:, self.row].tolist())
-        return known
+        amounts, lines = self._amounts, self._table.amounts.data
+        if len(amounts) != len(lines):
+            amounts = self._amounts = tuple(lines[:, self.row].tolist())
+        return amounts
 
     @property
     def pods(self) -> Sequence[PodInfo]:

@@ -105,14 +105,14 @@ class NodeTable:
     def _write(self, info: NodeRow, allocatable: dict[str, int]) -> None:
         node, row = info.node, info.row
         self._add_resources(allocatable)
-        given = self.amounts.data[: pods_line(len(self.amounts.data)), row]
-        given[:] = 0
+        allocatable_line = self.amounts.data[: pods_line(len(self.amounts.data)), row]
+        allocatable_line[:] = 0
         # An API server stores no negative amounts; from a file they count as none.
-        given[ALLOWED_PODS] = max(0, allocatable.get("pods", 0))
+        allocatable_line[ALLOWED_PODS] = max(0, allocatable.get("pods", 0))
         for name, amount in allocatable.items():
             line = self.resource_index.get(name)
             if line is not None:
-                given[1 + line] = max(0, amount)
+                allocatable_line[1 + line] = max(0, amount)
         self.unschedulable.data[row] = node.spec.unschedulable
         self.taints.set(row, tuple(map(_untimed, node.spec.taints)))
         self.features.set(row, frozenset(node.status.declared_features))

@@ -102,8 +102,8 @@ class NodeView:
         rows = self._rows
         if isinstance(rows, slice):
             return row - rows.start if rows.start <= row < rows.stop else None
-        found = np.flatnonzero(rows == row)
-        return int(found[0]) if len(found) else None
+        positions = np.flatnonzero(rows == row)
+        return int(positions[0]) if len(positions) else None
 
     @property
     def mark(self) -> Mark:
@@ -291,8 +291,8 @@ class WhatIf(NodeView):
 
     def has(self, j: int) -> BoolArray:
         """The rows that have a j-th pod."""
-        found: BoolArray = self._shape_ids[:, j] != 0
-        return found
+        mask: BoolArray = self._shape_ids[:, j] != 0
+        return mask
 
     def set_present(self, j: int, rows: BoolArray, present: bool) -> None:
         """Switch the j-th pod of the chosen rows on or off."""

@@ -99,10 +99,10 @@ class ClaimBinder:
 
     async def _create(self, claims: PodClaims, client: Client, node_name: str) -> ResourceClaim:
         """Create the claim for extended resources as the chosen node needs it."""
-        wanted = self._chosen_offer(claims, node_name).wanted
-        if wanted is None:
+        planned = self._chosen_offer(claims, node_name).planned
+        if planned is None:
             raise binding.BindingFailed(f"extended resource claim not found for node {node_name}")
-        claim = wanted[-1].claim
+        claim = planned[-1].claim
         metadata = msgspec.structs.replace(claim.metadata, name="", uid="")
         observer = self._handle.observer
         try:

@@ -80,11 +80,11 @@ class ClaimFilter:
         """For each row whether all claims can be allocated there, and what went wrong where that failed."""
         parts: list[tuple[Codes, Mapping[int, str]]] = []
         for offer in claims.offers:
-            if offer.wanted is None:
+            if offer.planned is None:
                 parts.append((self._manager.all_pass(len(nodes)), {}))
                 continue
-            offer.verdicts = self._manager.verdicts.of(offer.wanted)
-            codes = offer.verdicts.refresh(nodes, offer.wanted, self._deadline)
+            offer.verdicts = self._manager.verdicts.of(offer.planned)
+            codes = offer.verdicts.refresh(nodes, offer.planned, self._deadline)
             parts.append((codes, offer.verdicts.errors))
         if not parts:
             return self._manager.all_pass(len(nodes)), {}

@@ -14,12 +14,12 @@ Value = tuple[str, Any]
 def attribute(device: DeviceInfo, name: str) -> Value | None:
     """An attribute by its full name; one of the driver's own may be published without the domain."""
     attributes = device.device.attributes
-    found = attributes.get(name)
-    if found is None:
+    value = attributes.get(name)
+    if value is None:
         domain, slash, identifier = name.partition("/")
         if slash and domain == device.id[0]:
-            found = attributes.get(identifier)
-    return None if found is None else found.value
+            value = attributes.get(identifier)
+    return None if value is None else value.value
 
 
 class Constraint:

@@ -56,10 +56,10 @@ class SelectorInput:
         if kind == "allowMultipleAllocations":
             return bool(self.device.allow_multiple_allocations)
         values: Mapping[str, Any] = self.device.attributes if kind == "attributes" else self.device.capacity
-        found = values.get(f"{domain}/{name}")
-        if found is None and domain == self.driver:
-            found = values.get(name)
-        return None if found is None else found.value
+        attribute = values.get(f"{domain}/{name}")
+        if attribute is None and domain == self.driver:
+            attribute = values.get(name)
+        return None if attribute is None else attribute.value
 
 
 def _is_sound(attribute: DeviceAttribute) -> bool:
@@ -118,12 +118,12 @@ class Selectors:
 
     def input(self, driver: str, device: Device) -> SelectorInput:
         key = _encode((driver, device.attributes, device.capacity, device.allow_multiple_allocations))
-        found = self._inputs.get(key)
-        if found is None:
+        selector_input = self._inputs.get(key)
+        if selector_input is None:
             if len(self._inputs) > 4 * self.LIMIT:
                 self._inputs.clear()
-            found = self._inputs[key] = SelectorInput(driver, device)
-        return found
+            selector_input = self._inputs[key] = SelectorInput(driver, device)
+        return selector_input
 
     def matches(self, expression: str, device: SelectorInput) -> Verdict:
         verdict = device.verdicts.get(expression)
@@ -193,21 +193,21 @@ def _compiled(expression: str) -> _Selector | str:
 
 def paths_read(node: Node) -> tuple[Path, ...] | None:
     """The attributes and capacities that an expression names; None where it may read any."""
-    found: dict[Path, None] = {}
-    return tuple(found) if _collect(node, found) and found else None
+    paths: dict[Path, None] = {}
+    return tuple(paths) if _collect(node, paths) and paths else None
 
 
-def _collect(node: Node, found: dict[Path, None]) -> bool:
+def _collect(node: Node, paths: dict[Path, None]) -> bool:
     """Add what is read below a node; whether all of it is known."""
     path = _path(node)
     if path is not None:
-        found[path] = None
+        paths[path] = None
         return True
     if isinstance(node, Ident):
         return node.name != "device"
     if isinstance(node, Literal):
         return True
-    return all(_collect(part, found) for part in _parts(node))
+    return all(_collect(part, paths) for part in _parts(node))
 
 
 def _parts(node: Node) -> Iterator[Node]:

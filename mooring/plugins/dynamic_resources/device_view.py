@@ -49,10 +49,10 @@ class DeviceView:
             for device in self._results(claim)
         ]
         offer = claims.offer(row) if claims.offers else None
-        if offer is not None and offer.wanted is not None and offer.verdicts is not None:
-            solution = offer.verdicts.solution(row, node, offer.wanted)
-            found = () if solution is None else solution.devices
-            devices += [self._shown(each.device) for chosen in found for each in chosen]
+        if offer is not None and offer.planned is not None and offer.verdicts is not None:
+            solution = offer.verdicts.solution(row, node, offer.planned)
+            chosen_devices = () if solution is None else solution.devices
+            devices += [self._shown(each.device) for group in chosen_devices for each in group]
         return devices
 
     def _results(self, claim: ResourceClaim) -> list[NodeDevice]:

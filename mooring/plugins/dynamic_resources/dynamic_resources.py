@@ -32,7 +32,7 @@ from mooring.plugins.dynamic_resources.manager import DeviceManager
 from mooring.plugins.dynamic_resources.offers import make_offers, request_problem, special_claim
 from mooring.plugins.dynamic_resources.pod_claims import CLAIMS, NO_CLAIMS, PodClaims
 from mooring.plugins.dynamic_resources.results import allocations
-from mooring.plugins.dynamic_resources.search import AllocationError, Solution, Wanted
+from mooring.plugins.dynamic_resources.search import AllocationError, PlannedClaim, Solution
 from mooring.runtime.engine_handle import EngineHandle
 from mooring.runtime.engine_nodes import engine_nodes
 from mooring.runtime.engine_state import engine_state
@@ -130,10 +130,10 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         if claims is None or not claims.claims:
             return None
         view = engine_nodes(nodes)
-        found = self._filter.verdicts(claims, view.whole)
-        if found is None or view.whole is view:
-            return found
-        return Verdicts(found.codes[view.rows], found.statuses)
+        verdicts = self._filter.verdicts(claims, view.whole)
+        if verdicts is None or view.whole is view:
+            return verdicts
+        return Verdicts(verdicts.codes[view.rows], verdicts.statuses)
 
     # ---- no node
 
@@ -218,9 +218,9 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
 
     def _solution(self, claims: PodClaims, row: int, node: NodeInfo) -> Solution | None:
         offer = claims.offer(row)
-        if offer.wanted is None or offer.verdicts is None:
+        if offer.planned is None or offer.verdicts is None:
             return None
-        return offer.verdicts.solution(row, node, offer.wanted)
+        return offer.verdicts.solution(row, node, offer.planned)
 
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: IntArray, nodes: Nodes) -> IntArray:
         return default_normalize(scores)
@@ -236,22 +236,24 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         if row is None:
             return error(f'nodeinfo not found for node name "{node_name}"')
         offer = claims.offer(row)
-        if offer.wanted is None:
+        if offer.planned is None:
             return None  # the node serves the extended resources itself
         solution = self._solution(claims, row, nodes[row])
         if solution is None:
             return error("claim allocation not found for node")
         try:
-            found = self._allocations(offer.wanted, solution, node_name)
+            allocations = self._allocations(offer.planned, solution, node_name)
         except AllocationError as problem:
             return error(str(problem))
-        for i, wanted, allocation in zip(claims.unallocated(), offer.wanted, found, strict=True):
+        for i, planned, allocation in zip(claims.unallocated(), offer.planned, allocations, strict=True):
             claims.allocations[i] = allocation
-            self._manager.tracker.allocate(_allocated(wanted.claim, allocation))
+            self._manager.tracker.allocate(_allocated(planned.claim, allocation))
         return None
 
-    def _allocations(self, wanted: Sequence[Wanted], solution: Solution, node_name: str) -> list[Allocation]:
-        return allocations(wanted, solution, node_name, self._manager.device_class, self._new_share_id)
+    def _allocations(
+        self, planned: Sequence[PlannedClaim], solution: Solution, node_name: str
+    ) -> list[Allocation]:
+        return allocations(planned, solution, node_name, self._manager.device_class, self._new_share_id)
 
     def _new_share_id(self) -> str:
         digits = "".join(f"{self.handle.random_below(1 << 16):04x}" for _ in range(8))

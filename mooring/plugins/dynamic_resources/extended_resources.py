@@ -36,8 +36,8 @@ class ResourceClasses:
         for each in classes:
             explicit = each.spec.extended_resource_name
             if explicit:
-                known = self._by_resource.get(explicit)
-                if known is None or _precedes(each, known):
+                current = self._by_resource.get(explicit)
+                if current is None or _precedes(each, current):
                     self._by_resource[explicit] = each
 
     def get(self, resource: str) -> DeviceClass | None:
@@ -106,15 +106,15 @@ def node_requests(pod: PodInfo, resources: Iterable[str], classes: ResourceClass
     requests: list[DeviceRequest] = []
     mappings: list[ContainerExtendedResourceRequest] = []
     for resource in sorted(resources):
-        found = classes.get(resource)
-        if found is None:
+        device_class = classes.get(resource)
+        if device_class is None:
             continue
         long_lived: list[DeviceRequest | None] = [None] * len(containers)
         for i, container in enumerate(containers):
             if i not in short_lived:
-                long_lived[i], more = _container_request(i, container, resource, found.name, ())
+                long_lived[i], more = _container_request(i, container, resource, device_class.name, ())
                 mappings += more
-        largest, more = _short_lived_request(containers, short_lived, resource, found.name, long_lived)
+        largest, more = _short_lived_request(containers, short_lived, resource, device_class.name, long_lived)
         mappings += more
         requests += [request for request in (largest, *long_lived) if request is not None]
     requests.sort(key=lambda request: request.name)

@@ -222,9 +222,9 @@ class Inventory:
         return self._rows
 
     def of(self, node: NodeInfo) -> NodeDevices:
-        known = self._nodes.get(node.name)
-        if known is not None and known[0] is node.node:
-            return known[1]
+        cached = self._nodes.get(node.name)
+        if cached is not None and cached[0] is node.node:
+            return cached[1]
         devices = self._view(node)
         self._nodes[node.name] = (node.node, devices)
         return devices
@@ -286,8 +286,8 @@ def _build(pool_id: PoolId, slices: list[_Slice], every: list[_Slice]) -> Pool:
     pool.elsewhere = [device for each in every if each.name not in mine for device in each.devices]
     for device in _all_devices(slices, pool.elsewhere):
         for counter_set_name, counters in device.consumes:
-            known: Mapping[str, int] | None = pool.counters.get(counter_set_name)
-            if known is None or not counters.keys() <= known.keys():
+            offered: Mapping[str, int] | None = pool.counters.get(counter_set_name)
+            if offered is None or not counters.keys() <= offered.keys():
                 return Pool(pool_id, invalid=True)
     return pool
 

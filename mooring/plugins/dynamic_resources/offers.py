@@ -19,7 +19,7 @@ from mooring.plugins.dynamic_resources.extended_resources import (
 )
 from mooring.plugins.dynamic_resources.manager import DeviceManager
 from mooring.plugins.dynamic_resources.pod_claims import Offer, PodClaims
-from mooring.plugins.dynamic_resources.search import Wanted
+from mooring.plugins.dynamic_resources.search import PlannedClaim
 
 
 def special_claim(manager: DeviceManager, pod: PodInfo, extended: Mapping[str, int]) -> ResourceClaim | None:
@@ -56,10 +56,10 @@ def make_offers(
 ) -> None:
     """Compute what is to be allocated; with extended resources that may differ from node to node."""
     own = [claims.claims[i] for i in claims.unallocated() if i < claims.own]
-    wanted = [Wanted(claim, manager.plans.of(claim)) for claim in own]
+    planned = [PlannedClaim(claim, manager.plans.of(claim)) for claim in own]
     special = claims.special
     if special is None:
-        claims.offers = [Offer(wanted or None, [])]
+        claims.offers = [Offer(planned or None, [])]
         return
     offers: dict[frozenset[str], int] = {}
     claims.offer_of = np.zeros(len(nodes), np.int64)
@@ -77,14 +77,14 @@ def make_offers(
             offers[through_claim] = len(claims.offers)
             if through_claim or claims.own:
                 requests = node_requests(pod, through_claim, classes)
-                claims.offers.append(_special_offer(manager, special, requests, wanted))
+                claims.offers.append(_special_offer(manager, special, requests, planned))
             else:
                 claims.offers.append(Offer(None, []))
         claims.offer_of[row] = offers[through_claim]
 
 
 def _special_offer(
-    manager: DeviceManager, special: ResourceClaim, requests: NodeRequests, wanted: list[Wanted]
+    manager: DeviceManager, special: ResourceClaim, requests: NodeRequests, planned: list[PlannedClaim]
 ) -> Offer:
     claim = msgspec.structs.replace(special, spec=requests.spec())
-    return Offer([*wanted, Wanted(claim, manager.plans.of(claim))], requests.mappings)
+    return Offer([*planned, PlannedClaim(claim, manager.plans.of(claim))], requests.mappings)

@@ -40,20 +40,20 @@ class Alternative:
         "tolerations",
     )
 
-    def __init__(self, name: str, parent: str, asked: ExactDeviceRequest | DeviceSubRequest) -> None:
+    def __init__(self, name: str, parent: str, request: ExactDeviceRequest | DeviceSubRequest) -> None:
         self.name = name
         self.parent = parent  # the request whose subrequest this is, or ""
         self.result_name = f"{parent}/{name}" if parent else name
-        self.class_name = asked.device_class_name
-        self.mode = asked.allocation_mode
-        self.all = asked.allocation_mode == ALL
-        self.count = asked.count
-        self.admin = isinstance(asked, ExactDeviceRequest) and bool(asked.admin_access)
-        self.tolerations: list[DeviceToleration] = asked.tolerations
-        self.expressions = expressions(asked.selectors)
-        self.has_unknown_selector = any(selector.cel is None for selector in asked.selectors)
-        self.capacity = _amounts(asked.capacity)
-        self.has_capacity = asked.capacity is not None
+        self.class_name = request.device_class_name
+        self.mode = request.allocation_mode
+        self.all = request.allocation_mode == ALL
+        self.count = request.count
+        self.admin = isinstance(request, ExactDeviceRequest) and bool(request.admin_access)
+        self.tolerations: list[DeviceToleration] = request.tolerations
+        self.expressions = expressions(request.selectors)
+        self.has_unknown_selector = any(selector.cel is None for selector in request.selectors)
+        self.capacity = _amounts(request.capacity)
+        self.has_capacity = request.capacity is not None
 
     @property
     def request(self) -> str:

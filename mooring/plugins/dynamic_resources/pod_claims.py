@@ -6,16 +6,18 @@ from mooring.api.devices import Allocation, ResourceClaim
 from mooring.api.objects import ContainerExtendedResourceRequest
 from mooring.framework.cycle_state import StateKey
 from mooring.framework.nodes import BoolArray, IntArray
-from mooring.plugins.dynamic_resources.search import Wanted
+from mooring.plugins.dynamic_resources.search import PlannedClaim
 from mooring.plugins.dynamic_resources.verdicts import DeviceVerdicts
 
 
 class Offer:
     """How the claims of a pod are allocated on the nodes that offer the same extended resources themselves.
-    `wanted` is None where there is nothing to allocate."""
+    `planned` is None where there is nothing to allocate."""
 
-    def __init__(self, wanted: list[Wanted] | None, mappings: list[ContainerExtendedResourceRequest]) -> None:
-        self.wanted = wanted
+    def __init__(
+        self, planned: list[PlannedClaim] | None, mappings: list[ContainerExtendedResourceRequest]
+    ) -> None:
+        self.planned = planned
         self.mappings = mappings
         self.verdicts: DeviceVerdicts | None = None
 

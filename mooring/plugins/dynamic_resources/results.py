@@ -13,13 +13,13 @@ from mooring.api.devices import (
 )
 from mooring.api.objects import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.plugins.dynamic_resources.plan import ClaimPlan
-from mooring.plugins.dynamic_resources.search import AllocationError, Chosen, Solution, Wanted
+from mooring.plugins.dynamic_resources.search import AllocationError, Chosen, PlannedClaim, Solution
 
 FROM_CLASS, FROM_CLAIM = "FromClass", "FromClaim"
 
 
 def allocations(
-    wanted: Sequence[Wanted],
+    planned: Sequence[PlannedClaim],
     solution: Solution,
     node_name: str,
     device_class: Callable[[str], DeviceClass | None],
@@ -34,7 +34,7 @@ def allocations(
             ),
             node_selector=_node_selector(one.claim.name, devices, node_name),
         )
-        for one, devices, alternatives in zip(wanted, solution.devices, solution.alternatives, strict=True)
+        for one, devices, alternatives in zip(planned, solution.devices, solution.alternatives, strict=True)
     ]
 
 
@@ -65,8 +65,8 @@ def _config(
     for alternative in alternatives:
         by_class.setdefault(alternative.class_name, []).append(alternative.result_name)
     for name, requests in by_class.items():
-        found = device_class(name)
-        for config in () if found is None else found.spec.config:
+        definition = device_class(name)
+        for config in () if definition is None else definition.spec.config:
             yield DeviceAllocationConfiguration(source=FROM_CLASS, requests=requests, opaque=config.opaque)
     for own in plan.spec.devices.config:
         copy = DeviceAllocationConfiguration(source=FROM_CLAIM, requests=own.requests, opaque=own.opaque)
@@ -102,10 +102,10 @@ def _node_selector(claim: str, devices: Sequence[Chosen], node_name: str) -> Nod
     return NodeSelector(node_selector_terms=[term])
 
 
-def _add_new(known: list[NodeSelectorRequirement], more: Iterable[NodeSelectorRequirement]) -> None:
+def _add_new(terms: list[NodeSelectorRequirement], more: Iterable[NodeSelectorRequirement]) -> None:
     for each in more:
-        if all(_content(each) != _content(other) for other in known):
-            known.append(each)
+        if all(_content(each) != _content(other) for other in terms):
+            terms.append(each)
 
 
 def _content(each: NodeSelectorRequirement) -> tuple[str, str, frozenset[str]]:

@@ -47,7 +47,7 @@ class Solution(NamedTuple):
     alternatives: Sequence[Sequence[int]]
 
 
-class Wanted(NamedTuple):
+class PlannedClaim(NamedTuple):
     """A claim to be allocated."""
 
     claim: ResourceClaim
@@ -90,14 +90,14 @@ class Search:
         world: World,
         node: NodeInfo,
         reachable: NodeDevices,
-        wanted: Sequence[Wanted],
+        planned: Sequence[PlannedClaim],
         is_late: Callable[[], bool] = lambda: False,
     ) -> None:
         self._world = world
         self._node = node
         self._pools = reachable.pools
         self._candidates = reachable.devices
-        self._wanted = wanted
+        self._planned = planned
         self._is_late = is_late
         self._steps = 0
         self._options: list[list[list[_Option]]] = []  # by claim and request
@@ -106,12 +106,12 @@ class Search:
         self._taken: dict[DeviceId, list[int]] = {}  # by which claims
         self._shares: dict[DeviceId, tuple[int, dict[str, int]]] = {}
         self._counters: dict[PoolId, PoolCounters] = {}
-        self._results: list[list[Chosen]] = [[] for _ in wanted]
-        self._alternatives = [[0] * len(each.plan.requests) for each in wanted]
+        self._results: list[list[Chosen]] = [[] for _ in planned]
+        self._alternatives = [[0] * len(each.plan.requests) for each in planned]
 
     def solve(self) -> Solution | None:
         """The devices for all claims, or None; raises AllocationError or SearchTimeoutError."""
-        for each in self._wanted:
+        for each in self._planned:
             self._prepare(each)
         if not self._request(0, 0):
             return None
@@ -119,19 +119,19 @@ class Search:
 
     # ---- preparation
 
-    def _prepare(self, wanted: Wanted) -> None:
-        claim, least = wanted.claim, 0
+    def _prepare(self, planned: PlannedClaim) -> None:
+        claim, least = planned.claim, 0
         options: list[list[_Option]] = []
-        for request in wanted.plan.requests:
+        for request in planned.plan.requests:
             self._check_capacity_requests(claim, request)
-            found = [self._option(claim, alternative) for alternative in request.alternatives]
-            options.append(found)
-            least += min(option.count for option in found)
+            request_options = [self._option(claim, alternative) for alternative in request.alternatives]
+            options.append(request_options)
+            least += min(option.count for option in request_options)
         if least > MAX_RESULTS:
             limit = f"number of requested devices {least} exceeds the claim limit of {MAX_RESULTS}"
             raise AllocationError(f"claim {claim.key}: {limit}")
         constraints = []
-        for i, spec in enumerate(wanted.plan.spec.devices.constraints):
+        for i, spec in enumerate(planned.plan.spec.devices.constraints):
             compiled = constraint(spec)
             if compiled is None:
                 problem = "empty constraint (unsupported constraint type?)"
@@ -169,32 +169,32 @@ class Search:
 
     def _all(self, claim: ResourceClaim, option: _Option, where: str) -> list[DeviceInfo]:
         """Every device that the request selects, in use or not."""
-        found = []
+        devices = []
         for pool in self._pools:
             if not pool.usable:
                 state = "being updated" if pool.incomplete else "invalid"
                 raise AllocationError(
                     f"{where}: asks for all devices, but resource pool {pool.name} is currently {state}"
                 )
-            found += [
+            devices += [
                 device
                 for device in pool.devices
                 if self._is_selected(claim, option, device) and self._has_capacity(option, device)
             ]
-        return found
+        return devices
 
     # ---- the search
 
     def _request(self, claim: int, request: int) -> _Outcome:
         """Allocate from a request on."""
         self._step()
-        if claim == len(self._wanted):
+        if claim == len(self._planned):
             return True
         if request == len(self._options[claim]):
             # A later claim may get by with fewer devices if this one takes others.
             return bool(self._request(claim + 1, 0))
         options = self._options[claim][request]
-        if not self._wanted[claim].plan.requests[request].has_subrequests:
+        if not self._planned[claim].plan.requests[request].has_subrequests:
             return self._device(claim, request, options[0], 0, 0)
         outcomes: list[_Outcome] = []
         for i, option in enumerate(options):
@@ -216,7 +216,7 @@ class Search:
             return _TOO_MANY
         if option.all_devices is not None:
             return self._next_of_all(claim, request, option, taken)
-        owner = self._wanted[claim].claim
+        owner = self._planned[claim].claim
         for position in range(start, len(self._candidates)):
             device = self._candidates[position]
             if (
@@ -263,16 +263,19 @@ class Search:
 
     def _is_selected(self, claim: ResourceClaim, option: _Option, device: DeviceInfo) -> bool:
         key = (device.id, id(option.alternative))
-        known = self._selected.get(key)
-        if known is None:
-            known = self._selected[key] = self._select(claim, option, device)
-        return known
+        selected = self._selected.get(key)
+        if selected is None:
+            selected = self._selected[key] = self._select(claim, option, device)
+        return selected
 
     def _select(self, claim: ResourceClaim, option: _Option, device: DeviceInfo) -> bool:
         selectors = self._world.selectors
         of_class, of_request = f"class {option.alternative.class_name}", f"claim {claim.key}"
-        for owner, wanted in ((of_class, option.expressions), (of_request, option.alternative.expressions)):
-            i, verdict = selectors.all_match(wanted, device.input)
+        for owner, selected_by in (
+            (of_class, option.expressions),
+            (of_request, option.alternative.expressions),
+        ):
+            i, verdict = selectors.all_match(selected_by, device.input)
             if isinstance(verdict, str):
                 raise AllocationError(f"{owner}: selector #{i}: {verdict}")
             if not verdict:
@@ -318,7 +321,7 @@ class Search:
         if not satisfied:
             undo_checks()
             if tolerated and must:
-                where = f"claim {self._wanted[claim].claim.key}, request {alternative.name}"
+                where = f"claim {self._planned[claim].claim.key}, request {alternative.name}"
                 problem = f"cannot add device {'/'.join(device.id)}"
                 raise AllocationError(f"{where}: {problem} because a claim constraint would not be satisfied")
             return None
@@ -369,10 +372,10 @@ class Search:
 __all__ = [
     "AllocationError",
     "Chosen",
+    "PlannedClaim",
     "Request",
     "Search",
     "SearchTimeoutError",
     "Solution",
-    "Wanted",
     "World",
 ]

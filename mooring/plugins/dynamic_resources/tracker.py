@@ -76,16 +76,16 @@ class ClaimTracker:
 
     def allocate(self, claim: ResourceClaim) -> None:
         """Count a claim's new allocation before it is written."""
-        known, sharers = self._in_flight.get(claim.uid, (claim, 0))
-        self._in_flight[claim.uid] = (known, sharers + 1)
+        first, sharers = self._in_flight.get(claim.uid, (claim, 0))
+        self._in_flight[claim.uid] = (first, sharers + 1)
         self._hold(claim.uid)
 
     def settle(self, uid: str, *, force: bool = False) -> bool:
         """The allocation was written, or will not be; whether that was the last one that waited for it."""
-        known = self._in_flight.get(uid)
-        if known is None:
+        entry = self._in_flight.get(uid)
+        if entry is None:
             return False
-        claim, sharers = known
+        claim, sharers = entry
         if sharers > 1 and not force:
             self._in_flight[uid] = (claim, sharers - 1)
             return False

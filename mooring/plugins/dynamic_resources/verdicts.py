@@ -19,10 +19,10 @@ from mooring.plugins.dynamic_resources.inventory import Inventory, NodeDevices
 from mooring.plugins.dynamic_resources.plan import expressions
 from mooring.plugins.dynamic_resources.search import (
     AllocationError,
+    PlannedClaim,
     Search,
     SearchTimeoutError,
     Solution,
-    Wanted,
     World,
 )
 from mooring.runtime.engine_nodes import EngineNodes, Mark
@@ -35,10 +35,10 @@ Codes = npt.NDArray[np.int32]
 class DeviceVerdicts:
     """The answers for claims that ask for the same, by row of the node table."""
 
-    def __init__(self, world: World, inventory: Inventory, wanted: Sequence[Wanted]) -> None:
+    def __init__(self, world: World, inventory: Inventory, planned: Sequence[PlannedClaim]) -> None:
         self._world = world
         self._inventory = inventory
-        self._simple = _Simple.of(wanted, world)
+        self._simple = _Simple.of(planned, world)
         self._mark: Mark | None = None
         self._position = 0
         self._solutions: dict[int, Solution] = {}
@@ -47,7 +47,7 @@ class DeviceVerdicts:
         self.errors: dict[int, str] = {}  # of the rows that fail
 
     def refresh(
-        self, nodes: EngineNodes, wanted: Sequence[Wanted], is_late: Callable[[], Callable[[], bool]]
+        self, nodes: EngineNodes, planned: Sequence[PlannedClaim], is_late: Callable[[], Callable[[], bool]]
     ) -> Codes:
         """Bring the codes up to date; the same array as last time where none changed."""
         mark, position = nodes.mark, self._inventory.position
@@ -60,7 +60,7 @@ class DeviceVerdicts:
             self.errors.pop(row, None)
             code = self._quick(reachable[row])
             if code is None:
-                code = self._evaluate(row, nodes[row], wanted, is_late)
+                code = self._evaluate(row, nodes[row], planned, is_late)
             if code != self.codes.item(row):
                 changed[row] = code
         if changed:
@@ -89,11 +89,15 @@ class DeviceVerdicts:
         return None if fits is None else PASSES if fits else NO_SOLUTION
 
     def _evaluate(
-        self, row: int, node: NodeInfo, wanted: Sequence[Wanted], is_late: Callable[[], Callable[[], bool]]
+        self,
+        row: int,
+        node: NodeInfo,
+        planned: Sequence[PlannedClaim],
+        is_late: Callable[[], Callable[[], bool]],
     ) -> int:
         reachable = self._inventory.of(node)
         try:
-            solution = Search(self._world, node, reachable, wanted, is_late()).solve()
+            solution = Search(self._world, node, reachable, planned, is_late()).solve()
         except AllocationError as error:
             self.errors[row] = str(error)
             return FAILS
@@ -111,11 +115,11 @@ class DeviceVerdicts:
             self._answer = Verdicts(self.codes, statuses)
         return self._answer if self.codes.any() else None
 
-    def solution(self, row: int, node: NodeInfo, wanted: Sequence[Wanted]) -> Solution | None:
+    def solution(self, row: int, node: NodeInfo, planned: Sequence[PlannedClaim]) -> Solution | None:
         """The devices on a node that passes."""
         solution = self._solutions.get(row)
         if solution is None and self.codes.item(row) == PASSES:
-            solution = Search(self._world, node, self._inventory.of(node), wanted).solve()
+            solution = Search(self._world, node, self._inventory.of(node), planned).solve()
             if solution is not None:
                 self._solutions[row] = solution
         return solution
@@ -131,14 +135,14 @@ class _Simple:
         self._selected: dict[SelectorInput, bool | str] = {}
 
     @classmethod
-    def of(cls, wanted: Sequence[Wanted], world: World) -> _Simple | None:
-        if len(wanted) != 1 or not wanted[0].plan.simple:
+    def of(cls, planned: Sequence[PlannedClaim], world: World) -> _Simple | None:
+        if len(planned) != 1 or not planned[0].plan.simple:
             return None
-        alternative = wanted[0].plan.requests[0].alternatives[0]
-        found = world.device_class(alternative.class_name)
-        if found is None or alternative.count > 32 or alternative.mode != "ExactCount":
+        alternative = planned[0].plan.requests[0].alternatives[0]
+        entry = world.device_class(alternative.class_name)
+        if entry is None or alternative.count > 32 or alternative.mode != "ExactCount":
             return None
-        return cls(alternative.count, expressions(found.spec.selectors) + alternative.expressions, world)
+        return cls(alternative.count, expressions(entry.spec.selectors) + alternative.expressions, world)
 
     def fits(self, reachable: NodeDevices) -> bool | None:
         """Whether there are enough; None where a selector fails, which may or may not matter."""
@@ -171,20 +175,20 @@ class VerdictCache:
         self._inventory = inventory
         self._known: dict[tuple[object, ...], tuple[DeviceVerdicts, object]] = {}
 
-    def of(self, wanted: Sequence[Wanted]) -> DeviceVerdicts:
-        plans = [each.plan for each in wanted]
+    def of(self, planned: Sequence[PlannedClaim]) -> DeviceVerdicts:
+        plans = [each.plan for each in planned]
         classes = [self._class(a.class_name) for plan in plans for r in plan.requests for a in r.alternatives]
         key = (*map(id, plans), *map(id, classes))
-        found = self._known.pop(key, None)
-        if found is None:
-            found = (
-                DeviceVerdicts(self._world, self._inventory, wanted),
+        entry = self._known.pop(key, None)
+        if entry is None:
+            entry = (
+                DeviceVerdicts(self._world, self._inventory, planned),
                 (plans, classes),
             )  # which keeps the ids
             while len(self._known) >= self.LIMIT:
                 del self._known[next(iter(self._known))]
-        self._known[key] = found
-        return found[0]
+        self._known[key] = entry
+        return entry[0]
 
     def _class(self, name: str) -> DeviceClass | None:
         return self._world.device_class(name)

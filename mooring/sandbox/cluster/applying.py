@@ -77,8 +77,8 @@ class Applier:
         try:
             return await self._strict.create(resource, body, namespace)
         except ApiError as refusal:
-            _, found, fields = refusal.message.partition("strict decoding error: ")
-            if not found:
+            _, separator, fields = refusal.message.partition("strict decoding error: ")
+            if not separator:
                 raise
             self.unknown_fields.append(f"{where}: {fields}")
             return await self._cluster.create(resource, body, namespace)

@@ -149,8 +149,8 @@ def _pools_of(claim: ResourceClaim) -> tuple[str, ...]:
 def _evicting(slice: ResourceSlice | None) -> dict[str, list[DeviceTaint]]:
     """The taints of a slice that evict, by device."""
     devices = slice.spec.devices if slice is not None else []
-    found = {each.name: [one for one in each.taints if one.effect == NO_EXECUTE] for each in devices}
-    return {name: taints for name, taints in found.items() if taints}
+    by_device = {each.name: [one for one in each.taints if one.effect == NO_EXECUTE] for each in devices}
+    return {name: taints for name, taints in by_device.items() if taints}
 
 
 def _eviction_time(taint: DeviceTaint, result: DeviceResult) -> float | None:

@@ -112,8 +112,8 @@ class ResourceClaimController(Controller):
         if entry.resource_claim_template_name is None:
             return None
         is_known, name = claim_name(pod, entry)
-        known = self._claims.get(f"{pod.namespace}/{name}") if name is not None else None
-        if is_known and (name is None or (known is not None and is_owner(pod, known))):
+        current = self._claims.get(f"{pod.namespace}/{name}") if name is not None else None
+        if is_known and (name is None or (current is not None and is_owner(pod, current))):
             return None
         for claim in self._claims.controlled_by(pod.uid):
             if (claim.metadata.annotations or {}).get(POD_CLAIM_NAME) == entry.name:

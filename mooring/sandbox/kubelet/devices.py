@@ -52,14 +52,14 @@ def device_groups(annotations: Mapping[str, str]) -> list[DeviceGroup]:
 
 def devices_by_driver(groups: Iterable[DeviceGroup]) -> dict[str, list[Tree]]:
     """Return the devices of a node as slices list them. Raises DeviceError."""
-    found: dict[str, list[Tree]] = {}
+    devices: dict[str, list[Tree]] = {}
     count = 0
     for group in groups:
         count += 1 if group.count is None else max(group.count, 0)
         if count > MOST_DEVICES:
             raise DeviceError(f"more than {MOST_DEVICES} devices")
-        found.setdefault(group.driver, []).extend(_devices(group))
-    return found
+        devices.setdefault(group.driver, []).extend(_devices(group))
+    return devices
 
 
 def _devices(group: DeviceGroup) -> Iterator[Tree]:

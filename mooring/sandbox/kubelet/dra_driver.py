@@ -80,7 +80,7 @@ class FakeDriver(Controller):
         """Have a pool of exactly these devices. A change of any slice makes a new generation of all."""
         chunks = [] if devices is None else _chunks(devices)
         current = [each.spec.devices for each in slices]
-        if current == [_devices(chunk, known) for chunk, known in _paired(chunks, current)]:
+        if current == [_devices(chunk, published) for chunk, published in _paired(chunks, current)]:
             return
         generation = max((each.spec.pool.generation for each in slices), default=0) + 1
         pool = {"name": node.name, "generation": generation, "resourceSliceCount": len(chunks)}
@@ -115,12 +115,12 @@ def _paired(chunks: list[list[Tree]], current: list[list[Device]]) -> list[tuple
     return [(chunk, current[at] if at < len(current) else []) for at, chunk in enumerate(chunks)]
 
 
-def _devices(chunk: list[Tree], known: list[Device]) -> list[Device]:
+def _devices(chunk: list[Tree], published: list[Device]) -> list[Device]:
     """The devices as the API server shows them: taints without a time have that of the published ones."""
     devices = msgspec.convert(chunk, list[Device])
     times = {
         (device.name, taint.key, taint.value, taint.effect): taint.time_added
-        for device in known
+        for device in published
         for taint in device.taints
     }
     return [

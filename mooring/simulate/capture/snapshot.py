@@ -45,15 +45,15 @@ async def take_snapshot(
 ) -> dict[ApiResource[Any], list[KubeObject]]:
     """List every kind in pages. A kind that is not served or may not be listed has no objects, except for
     nodes and pods. Raises ApiError and Unreachable."""
-    found: dict[ApiResource[Any], list[KubeObject]] = {}
+    objects: dict[ApiResource[Any], list[KubeObject]] = {}
     for resource in KINDS:
         try:
-            found[resource] = await _list(cluster, resource, seen)
+            objects[resource] = await _list(cluster, resource, seen)
         except ApiError as error:
             if resource.plural in ("nodes", "pods") or error.code not in (403, 404):
                 raise
             seen(f"{resource.name}: {error.message}", 0)
-    return found
+    return objects
 
 
 async def _list(
@@ -72,7 +72,7 @@ async def _list(
 
 
 def write_snapshot(
-    found: dict[ApiResource[Any], list[KubeObject]], folder: Path, taken: str, scrubber: Scrubber | None
+    listed: dict[ApiResource[Any], list[KubeObject]], folder: Path, taken: str, scrubber: Scrubber | None
 ) -> Snapshot:
     """Write one file per kind. Raises OSError; nothing is left half-written."""
     if folder.exists() and any(folder.iterdir()):
@@ -80,7 +80,7 @@ def write_snapshot(
     unfinished = folder.with_name(folder.name + ".unfinished")
     unfinished.mkdir(parents=True, exist_ok=True)
     counts = {}
-    for resource, objects in found.items():
+    for resource, objects in listed.items():
         trees = scrub_all((tree_of(obj, resource) for obj in objects), scrubber)
         counts[resource.name] = len(trees)
         items = {"apiVersion": "v1", "kind": "List", "items": trees}

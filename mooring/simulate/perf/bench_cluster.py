@@ -117,12 +117,15 @@ class BenchCluster:
         if (group, kind) not in self._kinds:
             for served in await self.cluster.served_kinds():
                 self._kinds[served.resource.group, served.kind] = served.resource
-        found = self._kinds.get((group, kind))
-        if found is None:
+        kind_served = self._kinds.get((group, kind))
+        if kind_served is None:
             raise LookupError(f'no kind "{kind}" is served in {api_version}')
-        if self._server is not None and self._server.api.registry.find(group, version, found.plural) is None:
-            tree["apiVersion"], version = found.api_version, found.version
-        return ApiResource(found.group, version, found.plural, found.namespaced, KubeObject)
+        if (
+            self._server is not None
+            and self._server.api.registry.find(group, version, kind_served.plural) is None
+        ):
+            tree["apiVersion"], version = kind_served.api_version, kind_served.version
+        return ApiResource(kind_served.group, version, kind_served.plural, kind_served.namespaced, KubeObject)
 
     async def stop(self) -> None:
         self.scheduler.driver.stop()

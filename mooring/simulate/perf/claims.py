@@ -72,11 +72,13 @@ def allocate_claims(
         )
         memory.apply(pod)
         memory.run()
-        found = scheduler.store.get(ResourceClaim, claim.name, claim.namespace)
-        if found is None or found.status.allocation is None:
+        current = scheduler.store.get(ResourceClaim, claim.name, claim.namespace)
+        if current is None or current.status.allocation is None:
             raise ValueError(f"allocResourceClaims: no device for claim {i + 1} of {len(claims)}")
         memory.delete(memory.pods[pod.uid])
-        free = msgspec.structs.replace(found, status=msgspec.structs.replace(found.status, reserved_for=[]))
+        free = msgspec.structs.replace(
+            current, status=msgspec.structs.replace(current.status, reserved_for=[])
+        )
         memory.apply(free)
         allocated.append(free)
     return allocated

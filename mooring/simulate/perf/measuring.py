@@ -175,18 +175,18 @@ def memory_mib() -> float:
 
 def read_histograms(metrics: SchedulerMetrics) -> dict[str, Buckets]:
     """The histograms by name and labels, as they are now."""
-    found: dict[str, Buckets] = {}
+    histograms: dict[str, Buckets] = {}
     for family in metrics.collect():
         if family.type != "histogram":
             continue
-        buckets = found.setdefault(family.name, {})
+        buckets = histograms.setdefault(family.name, {})
         for sample in family.samples:
             labels = frozenset((key, value) for key, value in sample.labels.items() if key != "le")
             if sample.name.endswith("_bucket"):
                 buckets.setdefault(labels, {})[float(sample.labels["le"])] = sample.value
             elif sample.name.endswith("_sum"):
                 buckets.setdefault(labels, {})[-1] = sample.value
-    return found
+    return histograms
 
 
 def _wanted(
@@ -207,11 +207,11 @@ def _combinations(labels: Sequence[LabelValues] | None) -> list[Labels]:
     return [frozenset(combination) for combination in product(*pairs)]
 
 
-def _difference(after: Buckets, before: Buckets, wanted: Labels) -> dict[float, float]:
+def _difference(after: Buckets, before: Buckets, selected: Labels) -> dict[float, float]:
     """What was added in between, over all label sets that have the wanted values."""
     total: dict[float, float] = {}
     for labels, counts in after.items():
-        if wanted <= labels:
+        if selected <= labels:
             earlier = before.get(labels, {})
             for bound, count in counts.items():
                 total[bound] = total.get(bound, 0) + count - earlier.get(bound, 0)

@@ -84,10 +84,10 @@ def _differences(records: Mapping[str, Sequence[RunRecord]]) -> str:
                 for a, b in pairs
                 if name in a.metrics and name in b.metrics
             ]
-            found = paired([a for a, _ in values], [b for _, b in values])
+            difference = paired([a for a, _ in values], [b for _, b in values])
             scale = max(abs(a) for a, _ in values) if values else 0.0
-            if found.significant and abs(found.mean) > NOISE * scale:
-                cells = (other, name, f"{found.mean:+.4g}", f"± {found.half:.3g}")
+            if difference.significant and abs(difference.mean) > NOISE * scale:
+                cells = (other, name, f"{difference.mean:+.4g}", f"± {difference.half:.3g}")
                 rows.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")
     if not rows:
         return ""

@@ -182,14 +182,14 @@ def bars(records: Mapping[str, Sequence[RunRecord]]) -> Iterator[str]:
         "cost": ("Cost", number),
     }
     for metric, (label, text) in labels.items():
-        found = []
+        policy_bars = []
         for policy, each in records.items():
             values = [record.metrics[metric] for record in each if metric in record.metrics]
             if values:
                 mean, half = interval(values)
-                found.append(Bar(policy, mean, half))
-        if any(bar.value for bar in found):
-            yield bar_chart(found, label, text)
+                policy_bars.append(Bar(policy, mean, half))
+        if any(bar.value for bar in policy_bars):
+            yield bar_chart(policy_bars, label, text)
 
 
 def pareto(records: Mapping[str, Sequence[RunRecord]]) -> Iterator[str]:

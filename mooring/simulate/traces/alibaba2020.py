@@ -24,7 +24,7 @@ ANY_MODEL = ("", "MISC")
 @importer("alibaba-2020")
 def read_tasks(path: Path) -> Arrivals:
     """Tasks without a start are left out; those without an end run forever."""
-    found = ArrivalRows()
+    rows = ArrivalRows()
     for line, text in lines(path):
         try:
             fields = next(csv.reader([text]), [])
@@ -43,17 +43,17 @@ def read_tasks(path: Path) -> Arrivals:
         milli = int(10 * number(path, line, row, "plan_gpu", 0.0))
         model = row["gpu_type"].strip()
         key = (cpu, memory, milli, model)
-        template = found.template(key)
+        template = rows.template(key)
         if template is None:
             requests: dict[str, int | str] = {"cpu": f"{cpu}m", "memory": f"{memory}Mi", GPU_MILLI: milli}
             node_labels = None if model in ANY_MODEL else {GPU_MODEL: (model,)}
-            template = found.add_template(key, Template(make_pod(requests, node_labels=node_labels)))
+            template = rows.add_template(key, Template(make_pod(requests, node_labels=node_labels)))
         instances = number(path, line, row, "inst_num", 1.0)
         check_pods(path, line, instances)
         for index in range(max(int(instances), 1)):
-            found.add(
+            rows.add(
                 f"{row['job_name']}-{row['task_name']}-{index}", start, template, max(ended - start, 0.0)
             )
-    if not len(found):
+    if not len(rows):
         raise TraceError(path, "no tasks in the file")
-    return found.arrivals()
+    return rows.arrivals()

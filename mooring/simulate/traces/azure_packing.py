@@ -28,13 +28,13 @@ def read_vms(path: Path, machine: int = 0) -> Arrivals:
     """VMs that fit on a machine type. Those that began before the window arrive at 0; priority 0 is high."""
     if not path.exists():
         raise TraceError(path, "No such file or directory")
-    found = ArrivalRows()
+    arrivals = ArrivalRows()
     try:
         connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
         try:
             for vm, tenant, priority, start, end, core, memory in connection.execute(QUERY, (machine,)):
                 key = (tenant, priority, core, memory)
-                template = found.template(key)
+                template = arrivals.template(key)
                 if template is None:
                     requests = {
                         "cpu": f"{round(core * CPU_MILLI)}m",
@@ -42,18 +42,18 @@ def read_vms(path: Path, machine: int = 0) -> Arrivals:
                     }
                     importance = 0 if priority else 1000
                     pod = make_pod(requests, namespace=f"tenant-{tenant}", priority=importance)
-                    template = found.add_template(key, Template(pod))
+                    template = arrivals.add_template(key, Template(pod))
                 begun = max(start, 0.0) * DAY
-                found.add(
+                arrivals.add(
                     f"vm-{vm}", begun, template, FOREVER if end is None else max(end * DAY - begun, 0.0)
                 )
         finally:
             connection.close()
     except sqlite3.Error as error:
         raise TraceError(path, str(error), hint="expected the tables vm and vmType") from None
-    if not len(found):
+    if not len(arrivals):
         raise TraceError(path, f"no VMs for machine {machine} in the file")
-    return found.arrivals()
+    return arrivals.arrivals()
 
 
 @importer("azure-packing-nodes")

@@ -39,22 +39,22 @@ def read_instances(path: Path) -> Arrivals:
             begun[key] = when
         elif kind in ENDS and key in begun:
             lives[key] = lives.get(key, 0.0) + when - begun.pop(key)
-    found = ArrivalRows()
+    arrivals = ArrivalRows()
     for key, (when, priority, cpu, size) in sorted(submitted.items(), key=lambda item: item[1][0]):
         shape = (priority, cpu, size)
-        template = found.template(shape)
+        template = arrivals.template(shape)
         if template is None:
             requests = {
                 "cpu": f"{round(float(cpu) * CPU_MILLI)}m",
                 "memory": f"{round(float(size) * MEMORY_MIB)}Mi",
             }
             pod = make_pod(requests, namespace=_tier(priority), priority=priority)
-            template = found.add_template(shape, Template(pod))
+            template = arrivals.add_template(shape, Template(pod))
         life = FOREVER if key in begun or key not in lives else lives[key]
-        found.add(f"{key[0]}-{key[1]}", when, template, life)
-    if not len(found):
+        arrivals.add(f"{key[0]}-{key[1]}", when, template, life)
+    if not len(arrivals):
         raise TraceError(path, "no SUBMIT events in the file")
-    return found.arrivals()
+    return arrivals.arrivals()
 
 
 def _tier(priority: int) -> str:

@@ -14,13 +14,15 @@ from mooring.simulate.traces.registry import TraceError, check_pods, importer, n
 GPU = "nvidia.com/gpu"
 
 
-def _add(found: ArrivalRows, name: str, queue: str, time: float, life: float, gpus: int, cpus: int) -> None:
+def _add(
+    arrivals: ArrivalRows, name: str, queue: str, time: float, life: float, gpus: int, cpus: int
+) -> None:
     key = (queue, gpus, cpus)
-    template = found.template(key)
+    template = arrivals.template(key)
     if template is None:
         pod = make_pod({GPU: gpus, "cpu": cpus}, namespace=queue)
-        template = found.add_template(key, Template(pod))
-    found.add(name, time, template, life)
+        template = arrivals.add_template(key, Template(pod))
+    arrivals.add(name, time, template, life)
 
 
 @importer("philly")
@@ -33,7 +35,7 @@ def read_philly(path: Path) -> Arrivals:
     except ValueError as error:
         hint = "the file may be truncated, or a Git LFS pointer: download it again"
         raise TraceError(path, f"not valid JSON: {error}", hint=hint) from None
-    found = ArrivalRows()
+    arrival_rows = ArrivalRows()
     for index, job in enumerate(jobs if isinstance(jobs, list) else []):
         try:
             submitted = _time(job["submitted_time"])
@@ -52,7 +54,7 @@ def read_philly(path: Path) -> Arrivals:
         endless = not attempts[-1].get("end_time")
         for server, gpus in enumerate(detail):
             _add(
-                found,
+                arrival_rows,
                 f"{name}-{server}".replace("_", "-"),
                 queue,
                 submitted,
@@ -60,9 +62,9 @@ def read_philly(path: Path) -> Arrivals:
                 gpus,
                 0,
             )
-    if not len(found):
+    if not len(arrival_rows):
         raise TraceError(path, "no jobs that ran in the file")
-    arrivals = found.arrivals()
+    arrivals = arrival_rows.arrivals()
     arrivals.time = arrivals.time - arrivals.time.min()
     return arrivals
 
@@ -74,7 +76,7 @@ def _time(text: Any) -> float:
 @importer("helios")
 def read_helios(path: Path) -> Arrivals:
     """cluster_log.csv: columns job_id, vc, gpu_num, cpu_num, node_num, submit_time and duration."""
-    found = ArrivalRows()
+    jobs = ArrivalRows()
     for line, row in rows(path, "job_id", "vc", "gpu_num", "cpu_num", "node_num", "submit_time", "duration"):
         try:
             submitted = _time(row["submit_time"])
@@ -87,9 +89,9 @@ def read_helios(path: Path) -> Arrivals:
         gpus, cpus = (int(number(path, line, row, name, 0.0)) // servers for name in ("gpu_num", "cpu_num"))
         life = number(path, line, row, "duration", 0.0)
         for server in range(servers):
-            _add(found, f"job-{row['job_id']}-{server}", row["vc"].lower(), submitted, life, gpus, cpus)
-    if not len(found):
+            _add(jobs, f"job-{row['job_id']}-{server}", row["vc"].lower(), submitted, life, gpus, cpus)
+    if not len(jobs):
         raise TraceError(path, "no jobs in the file")
-    arrivals = found.arrivals()
+    arrivals = jobs.arrivals()
     arrivals.time = arrivals.time - arrivals.time.min()
     return arrivals

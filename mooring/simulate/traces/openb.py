@@ -46,25 +46,25 @@ def read_nodes(path: Path) -> list[Node]:
 def read_pods(path: Path) -> Arrivals:
     """Columns name, cpu_milli, memory_mib, num_gpu, gpu_milli and, where they are there, gpu_spec,
     creation_time, scheduled_time and deletion_time in seconds."""
-    found = ArrivalRows()
+    pods = ArrivalRows()
     for line, row in rows(path, "name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli"):
         cpu, memory = (int(number(path, line, row, name)) for name in ("cpu_milli", "memory_mib"))
         count = int(number(path, line, row, "num_gpu"))
         milli = count * min(int(number(path, line, row, "gpu_milli")), 1000)
         models = tuple(model for model in row.get("gpu_spec", "").split("|") if model)
         key = (cpu, memory, milli, models)
-        template = found.template(key)
+        template = pods.template(key)
         if template is None:
             requests: dict[str, int | str] = {"cpu": f"{cpu}m", "memory": f"{memory}Mi", GPU_MILLI: milli}
             node_labels = {GPU_MODEL: models} if models else None
-            template = found.add_template(key, Template(make_pod(requests, node_labels=node_labels)))
+            template = pods.add_template(key, Template(make_pod(requests, node_labels=node_labels)))
         created, run_time = 0.0, FOREVER
         if "creation_time" in row:
             created = number(path, line, row, "creation_time", 0.0)
             begun = number(path, line, row, "scheduled_time", created)
             ended = number(path, line, row, "deletion_time", FOREVER)
             run_time = max(ended - begun, 0.0)
-        found.add(row["name"], created, template, run_time)
-    if not len(found):
+        pods.add(row["name"], created, template, run_time)
+    if not len(pods):
         raise TraceError(path, "no pods in the file")
-    return found.arrivals()
+    return pods.arrivals()

@@ -72,13 +72,13 @@ def rows(path: Path, *required: str, delimiter: str = ",") -> Iterator[tuple[int
             reader = csv.DictReader(file, delimiter=delimiter, strict=True)
             missing = [name for name in required if name not in (reader.fieldnames or ())]
             if missing:
-                found = ", ".join(reader.fieldnames or ()) or "nothing"
-                raise TraceError(path, f"no column {', '.join(missing)}", 1, f"the file has: {found}")
+                columns = ", ".join(reader.fieldnames or ()) or "nothing"
+                raise TraceError(path, f"no column {', '.join(missing)}", 1, f"the file has: {columns}")
             for row in reader:
                 if None in row or None in row.values():
-                    wanted = len(reader.fieldnames or ())
+                    width = len(reader.fieldnames or ())
                     hint = "the file may be truncated: download it again"
-                    raise TraceError(path, f"expected {wanted} columns", reader.line_num, hint)
+                    raise TraceError(path, f"expected {width} columns", reader.line_num, hint)
                 yield reader.line_num, row
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
         reason = getattr(error, "strerror", None) or str(error)

@@ -21,7 +21,7 @@ def read_jobs(path: Path, processors_per_pod: int = 1) -> Arrivals:
     """A job without processors or run time (cancelled before it began) is left out."""
     if processors_per_pod < 1:
         raise TraceError(path, "processors_per_pod: expected at least 1")
-    found = ArrivalRows()
+    jobs = ArrivalRows()
     for line, text in lines(path):
         fields = text.split()
         if not fields or fields[0].startswith(";"):
@@ -42,10 +42,10 @@ def read_jobs(path: Path, processors_per_pod: int = 1) -> Arrivals:
         whole, rest = divmod(processors, processors_per_pod)
         for index, size in enumerate([processors_per_pod] * whole + [rest] * (rest > 0)):
             key = (namespace, size)
-            template = found.template(key)
+            template = jobs.template(key)
             if template is None:
-                template = found.add_template(key, Template(make_pod({"cpu": size}, namespace=namespace)))
-            found.add(f"job-{fields[JOB]}-{index}", submit, template, run_time)
-    if not len(found):
+                template = jobs.add_template(key, Template(make_pod({"cpu": size}, namespace=namespace)))
+            jobs.add(f"job-{fields[JOB]}-{index}", submit, template, run_time)
+    if not len(jobs):
         raise TraceError(path, "no jobs in the file")
-    return found.arrivals()
+    return jobs.arrivals()

@@ -130,10 +130,10 @@ class Schema:
 
     def property(self, name: str) -> Schema | None:
         """Return the schema of a member that has one of its own; None if it has not."""
-        known = self._members.get(name)
-        if known is None and name in self._trees:
-            known = self._members[name] = _member_schema(self._trees[name])
-        return known
+        schema = self._members.get(name)
+        if schema is None and name in self._trees:
+            schema = self._members[name] = _member_schema(self._trees[name])
+        return schema
 
 
 def _member_schema(tree: Tree) -> Schema:

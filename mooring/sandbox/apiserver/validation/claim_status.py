@@ -80,8 +80,8 @@ def claim_status(obj: Tree, old: Tree) -> Causes:
 
 
 def results(allocation: Tree | None) -> list[Tree]:
-    found: list[Tree] = ((allocation or {}).get("devices") or {}).get("results") or []
-    return found
+    listed: list[Tree] = ((allocation or {}).get("devices") or {}).get("results") or []
+    return listed
 
 
 def device_key(item: Tree) -> DeviceKey:

@@ -72,8 +72,8 @@ def _located(expression: str, error: CelCompileError) -> str:
     """Return the error with its line and column, and the line with a mark below, as cel-go shows them."""
     offset, message = error.offset or 0, str(error)
     if message.startswith("syntax error"):
-        found = error.unexpected or "<EOF>"
-        message = f"Syntax error: mismatched input '{found}' expecting {_EXPECTED}"
+        token = error.unexpected or "<EOF>"
+        message = f"Syntax error: mismatched input '{token}' expecting {_EXPECTED}"
     line = expression.count("\n", 0, offset) + 1
     start = expression.rfind("\n", 0, offset) + 1
     column = offset - start
