@@ -13,8 +13,8 @@ class GpuPack(Plugin[GpuPackArgs]):
     cache_key = CacheKey.NODE_AND_PODS
 
     def filter(self, state, pod, node):
-        wanted = pod.requests[self.args.resource]
-        if wanted and node.free[self.args.resource] < wanted + self.args.reserve:
+        requested = pod.requests[self.args.resource]
+        if requested and node.free[self.args.resource] < requested + self.args.reserve:
             return unschedulable("node(s) had too few free GPUs")
         return None
 
