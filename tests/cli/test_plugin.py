@@ -28,6 +28,7 @@ def test_however_it_is_written_the_names_are_the_same(tmp_path: Path, name: str)
     assert written.count("class GpuPack(Plugin[GpuPackArgs])") == 1
 
 
+@pytest.mark.slow
 def test_what_it_writes_runs_as_it_is(tmp_path: Path) -> None:
     mooring("plugin", "new", "rack-aware", cwd=tmp_path)
     place = tmp_path / "rack-aware"

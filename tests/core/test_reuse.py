@@ -95,6 +95,7 @@ def volumes_in_flight(world: World) -> bool:
     return any(cycle.pod.spec.volumes for cycle in cycles)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", THEMES)
 @given(data=st.data())
 @examples(30)

@@ -41,6 +41,7 @@ def context(folder: Path) -> None:
                 shutil.copy(ROOT / source, folder / target)
 
 
+@pytest.mark.slow
 def test_the_installation_runs(tmp_path: Path) -> None:
     """The Dockerfile's own command, on the Dockerfile's own files; only dependencies are those at hand."""
     pytest.importorskip("hatchling", reason="needs hatchling, which builds the wheel: pip install hatchling")

@@ -135,6 +135,7 @@ def kubeconfig(tmp_path: Path) -> Iterator[Path]:
 
 
 @needs_kubectl
+@pytest.mark.slow
 def test_the_story_on_an_embedded_cluster(kubeconfig: Path, tmp_path: Path) -> None:
     kubectl = Kubectl(kubeconfig, tmp_path)
     applied = kubectl("apply", "-f", str(EXAMPLE / "deploy" / "manifest.yaml"))
