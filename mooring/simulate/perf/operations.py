@@ -103,6 +103,12 @@ class Executor:
             if self._collector is not None:
                 await self._collector.stop()
 
+    def pods(self) -> list[Pod]:
+        """Return the pods of the namespaces that the workload uses; a real cluster has others, too."""
+        return [
+            pod for namespace in sorted(self._namespaces) for pod in self._bench.pods.in_namespace(namespace)
+        ]
+
     async def clean_up(self) -> None:
         """Delete what was created, for the next workload on the same API server."""
         for namespace in self._namespaces:

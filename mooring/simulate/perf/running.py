@@ -89,7 +89,7 @@ async def _work(
                 await executor.execute(shown)
         except (WorkloadError, TimeoutError) as error:
             problems.append(str(error) or f"{run.name}: not finished after {LIMIT:.0f} s")
-        pods = list(bench.pods)
+        pods = executor.pods()
         if inspect is not None:
             inspect(pods)
         outcome = Outcome(
