@@ -8,6 +8,8 @@ import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import pytest
+
 from mooring.api.kinds import NODES, RESOURCE_SLICES
 from mooring.client.cache import Cache
 from mooring.client.controller import Context
@@ -97,6 +99,7 @@ def test_without_a_cluster(tmp_path: Path) -> None:
     asyncio.run(scene())
 
 
+@pytest.mark.slow
 def test_devices_fail_return_and_are_tainted(tmp_path: Path) -> None:
     async def scene(server: EmbeddedServer, nodes: FakeNodes) -> None:
         config = f"--kubeconfig={server.kubeconfig}"
