@@ -81,6 +81,7 @@ def kept() -> Counter[str]:
     return Counter(type(each).__qualname__ for each in gc.get_objects())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", [plain, anti_affinity, preference, spread])
 def test_nothing_is_kept_of_pods_that_are_gone(
     spec: Callable[[int], Spec], monkeypatch: pytest.MonkeyPatch

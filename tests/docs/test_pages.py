@@ -98,6 +98,7 @@ def test_commands_and_options_exist(page: str) -> None:
             assert option in shown.output, line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES, ids=str)
 def test_the_examples_pass_their_own_tests(example: Path) -> None:
     found = run(f"cd {ROOT / example} && python -m pytest -q")

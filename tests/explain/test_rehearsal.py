@@ -45,6 +45,7 @@ def played(history: History) -> World:
     return world
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", THEMES)
 @given(data=st.data())
 @examples(5)

@@ -250,6 +250,7 @@ class TestSupposing:
         view = cluster.supposing("a1", added=[nominated])
         assert cluster.refusals(asking(None), nodes=view) == {"a1": EXISTING}
 
+    @pytest.mark.slow
     @settings(max_examples=100, deadline=None)
     @given(st.data(), pods(affinity_specs, "new"))
     def test_it_is_as_if_it_were_done(self, data: st.DataObject, pod: Pod) -> None:

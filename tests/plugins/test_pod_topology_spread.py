@@ -235,6 +235,7 @@ class TestSupposing:
         pod = spreading(hard(selector=LabelSelector()))
         assert cluster.refusals(pod, nodes=cluster.supposing("n1", added=[other])) == {"n1": SKEWED}
 
+    @pytest.mark.slow
     @settings(max_examples=100, deadline=None)
     @given(st.data(), pods(spread_specs, "new"))
     def test_it_is_as_if_it_were_done(self, data: st.DataObject, pod: Pod) -> None:
