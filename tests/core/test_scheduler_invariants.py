@@ -156,6 +156,7 @@ def calm_down(world: World) -> None:
         world.happen(Event("tick", (340.0,), attempts=60))
 
 
+@pytest.mark.slow
 @given(histories)
 @examples(60)
 def test_in_the_end_no_pod_waits_that_a_new_scheduler_would_place(history: History) -> None:
