@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mooring.api.counts import count
+from mooring.cli.flags import option
 from mooring.cli.simulate_capture import import_command, record
 from mooring.cli.simulate_perf import perf
 from mooring.cli.simulate_report import export, report
@@ -62,26 +63,19 @@ def simulate() -> None:
 
 @simulate.command()
 @click.argument("file")
-@click.option(
+@option(
     "--policy",
     "policies",
     multiple=True,
     metavar="NAME[=FILE]",
     help="Policy to run: one of the scenario, or a name and a configuration file (default: all)",
 )
-@click.option("--seeds", metavar="N", type=int, help="Number of seeds (default: those of the scenario)")
-@click.option("--until", metavar="DURATION", help="Virtual time to stop at (default: that of the scenario)")
-@click.option("--out", "out", metavar="DIR", help="Directory of the runs (default: runs/NAME)")
-@click.option("--workers", default=1, show_default=True, help="Processes to run in")
-@click.option("--set", "changes", multiple=True, metavar="PATH=VALUE", help="Replace a value of the scenario")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="Output format",
-)
+@option("--seeds", metavar="N", type=int, help="Number of seeds (default: those of the scenario)")
+@option("--until", metavar="DURATION", help="Virtual time to stop at (default: that of the scenario)")
+@option("--out", "out", metavar="DIR", help="Directory of the runs (default: runs/NAME)")
+@option("--workers", type=int, default=1, metavar="N", help="Number of processes")
+@option("--set", "changes", multiple=True, metavar="PATH=VALUE", help="Replace a value of the scenario")
+@option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="Output format")
 def run(
     file: str,
     policies: tuple[str, ...],
@@ -120,7 +114,7 @@ def run(
 
 @simulate.command()
 @click.argument("file")
-@click.option("--set", "changes", multiple=True, metavar="PATH=VALUE", help="Replace a value of the scenario")
+@option("--set", "changes", multiple=True, metavar="PATH=VALUE", help="Replace a value of the scenario")
 def check(file: str, changes: tuple[str, ...]) -> None:
     """Check a scenario without running it."""
     plan = _plan(file, (), None, None, changes)
@@ -134,24 +128,16 @@ def check(file: str, changes: tuple[str, ...]) -> None:
 @simulate.command()
 @click.argument("first")
 @click.argument("second")
-@click.option(
+@option(
     "--scenario", "file", metavar="FILE", help="The scenario of the runs, to explain the first difference"
 )
-@click.option(
+@option(
     "--tolerance",
     default=0.0,
-    show_default=True,
     metavar="SECONDS",
-    help="Largest mean difference of waiting times to accept",
+    help="Largest mean difference of waiting times to accept (default 0)",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="Output format",
-)
+@option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="Output format")
 def compare(first: str, second: str, file: str | None, tolerance: float, output: str) -> None:
     """Compare two runs of the same arrivals, pod by pod.
 

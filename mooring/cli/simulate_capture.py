@@ -14,7 +14,7 @@ import click
 from mooring import __version__
 from mooring.api.counts import count
 from mooring.api.times import format_time
-from mooring.cli.flags import kubeconfig_flags
+from mooring.cli.flags import kubeconfig_flags, option
 from mooring.client.api_errors import ClusterError
 from mooring.client.api_server import ApiServer
 from mooring.client.credentials import CredentialsError
@@ -29,7 +29,7 @@ scrub_flag = click.option("--scrub", is_flag=True, help="Replace names, labels a
 
 @click.command(name="import")
 @kubeconfig_flags
-@click.option("-o", "--out", required=True, metavar="DIR", help="Directory to write (new or empty)")
+@option("-o", "--out", required=True, metavar="DIR", help="New or empty directory to write to (required)")
 @scrub_flag
 def import_command(kubeconfig: str, context: str, out: str, scrub: bool) -> None:
     """Take a snapshot of a cluster for use in a scenario: `cluster: [{snapshot: DIR}]`.
@@ -54,8 +54,8 @@ def import_command(kubeconfig: str, context: str, out: str, scrub: bool) -> None
 
 @click.command()
 @kubeconfig_flags
-@click.option("-o", "--out", required=True, metavar="FILE", help="File to write (new)")
-@click.option("--for", "duration", type=float, metavar="SECONDS", help="Stop after this time (default: ^C)")
+@option("-o", "--out", required=True, metavar="FILE", help="New file to write to (required)")
+@option("--for", "duration", type=float, metavar="SECONDS", help="Stop after this time (default: ^C)")
 @scrub_flag
 def record(kubeconfig: str, context: str, out: str, duration: float | None, scrub: bool) -> None:
     """Record what happens in a cluster until ^C, for `cluster: [{recording: FILE}]` in a scenario.

@@ -12,6 +12,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from mooring.cli.flags import option
 from mooring.client.api_errors import ClusterError
 from mooring.client.credentials import CredentialsError
 from mooring.config import ConfigError
@@ -24,35 +25,28 @@ FAILED, INVALID = 1, 2
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option(
+@option(
     "--labels",
     default="",
     metavar="LABELS",
     help="Labels to select workloads by, such as short,-performance",
 )
-@click.option(
+@option(
     "--name", "names", multiple=True, metavar="TEXT", help="Run workloads whose CASE/WORKLOAD contains this"
 )
-@click.option("--list", "listing", is_flag=True, help="List the workloads and do not run them")
-@click.option("--virtual", is_flag=True, help="Run in virtual time: final states only, no throughput")
-@click.option(
+@option("--list", "listing", is_flag=True, help="List the workloads and do not run them")
+@option("--virtual", is_flag=True, help="Run in virtual time: final states only, no throughput")
+@option(
     "--kubeconfig",
     default="",
     metavar="FILE",
     help="Run on this API server, without another scheduler (default: the sandbox)",
 )
-@click.option(
+@option(
     "--config", default="", metavar="FILE", help="Scheduler configuration (default: that of each test case)"
 )
-@click.option("--out", default="", metavar="DIR", help="Write results and progress to this directory")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="Output format",
-)
+@option("--out", default="", metavar="DIR", help="Write results and progress to this directory")
+@option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="Output format")
 def perf(
     files: tuple[str, ...],
     labels: str,

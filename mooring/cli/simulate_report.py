@@ -8,6 +8,7 @@ from typing import NoReturn
 
 import click
 
+from mooring.cli.flags import option
 from mooring.simulate.report.exports import chrome_trace, write_parquet
 from mooring.simulate.report.page import report_page
 from mooring.simulate.running import RunRecord, read_run, runs_in
@@ -18,9 +19,9 @@ INVALID = 2
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUNS...")
-@click.option("-o", "--out", default="report.html", show_default=True, metavar="FILE", help="File to write")
-@click.option("--title", default="", help="Title of the page (default: the name of the scenario)")
-@click.option("--load-axis", default="", metavar="RESOURCE", help="Resource that load is measured by")
+@option("-o", "--out", default="report.html", metavar="FILE", help="File to write")
+@option("--title", default="", help="Title of the page (default: the name of the scenario)")
+@option("--load-axis", default="", metavar="RESOURCE", help="Resource that load is measured by")
 def report(runs: tuple[str, ...], out: str, title: str, load_axis: str) -> None:
     """Write one HTML page about runs: summary, differences and charts.
 
@@ -38,12 +39,12 @@ def report(runs: tuple[str, ...], out: str, title: str, load_axis: str) -> None:
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUNS...")
-@click.option(
+@option(
     "-o",
     "--out",
     required=True,
     metavar="FILE",
-    help="File to write: .json (Chrome trace) or .parquet",
+    help="File to write: .json (Chrome trace) or .parquet (required)",
 )
 def export(runs: tuple[str, ...], out: str) -> None:
     """Export runs: one as a Chrome trace (chrome://tracing, Perfetto), or the pods of all as parquet."""

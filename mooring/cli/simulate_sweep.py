@@ -12,6 +12,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from mooring.cli.flags import option
 from mooring.config import ConfigError
 from mooring.runtime.runners import PluginError
 from mooring.simulate.invariants import InvariantError
@@ -25,21 +26,14 @@ SHOWN = ("bound", "pending", "wait.mean", "wait.p95", "nodes.used", "cost")
 
 @click.command()
 @click.argument("file")
-@click.option(
+@option(
     "--set", "values", multiple=True, metavar="PATH=VALUES", help="Values to try: FIRST..LAST or VALUE,VALUE"
 )
-@click.option("--random", "sample", type=click.IntRange(1), metavar="N", help="Try N combinations at random")
-@click.option("--workers", default=1, show_default=True, help="Processes to run in")
-@click.option("--ray", "ray_address", metavar="ADDRESS", help="Run on this Ray cluster, such as auto")
-@click.option("--out", metavar="DIR", help="Directory of the runs (default: runs/NAME-sweep)")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="Output format",
-)
+@option("--random", "sample", type=click.IntRange(1), metavar="N", help="Try N combinations at random")
+@option("--workers", type=int, default=1, metavar="N", help="Number of processes")
+@option("--ray", "ray_address", metavar="ADDRESS", help="Run on this Ray cluster, such as auto")
+@option("--out", metavar="DIR", help="Directory of the runs (default: runs/NAME-sweep)")
+@option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="Output format")
 def sweep(
     file: str,
     values: tuple[str, ...],

@@ -1,4 +1,4 @@
-"""Faults: what goes wrong, when, for whom, and for how long. All of it follows from the seed."""
+"""Faults from a seed: what fails, when, for which process, and for how long."""
 
 from __future__ import annotations
 

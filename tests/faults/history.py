@@ -45,7 +45,7 @@ class History:
         """The versions of each object that were committed, by table and key."""
         self.requests = 0
         self.log: list[str] | None = None
-        """A line for every request and fault, if somebody wants to read it."""
+        """A line for every request and fault; None if they are not logged."""
         self.inner: Journal | None = None
         self._clock = clock
         self._on_commit = on_commit

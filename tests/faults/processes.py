@@ -42,7 +42,7 @@ class Process:
                 future.set_result(None)
 
     async def kill(self) -> None:
-        """End all tasks. Whoever kills the process must have closed its connections before."""
+        """End all tasks. The caller must have closed the connections of the process before."""
         self.killed = True
         self.resume()
         for task in self.tasks:

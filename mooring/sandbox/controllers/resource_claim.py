@@ -175,7 +175,7 @@ class ResourceClaimController(Controller):
         if consumer.api_group or consumer.resource != "pods":
             return True
         pod = self._pods.get(f"{claim.namespace}/{consumer.name}")
-        if pod is None:  # the cache may be behind whoever reserved the claim
+        if pod is None:  # the claim may be reserved for a pod that the cache does not have yet
             try:
                 pod = await self.cluster.get(PODS, consumer.name, claim.namespace)
             except ApiError as refusal:

@@ -60,7 +60,7 @@ NAMES = 5  # attempts at a random name that is free
 RETRY = 20.0  # seconds that createAny is retried for
 LOOK = 0.05  # seconds between two looks at pods that change all the time
 PAGE = 500
-FINALIZED = (PODS, RESOURCE_CLAIMS, PERSISTENT_VOLUMES, PERSISTENT_VOLUME_CLAIMS)
+FINALIZED = ("pods", "resourceclaims", "persistentvolumes", "persistentvolumeclaims")
 CHURN = 0.5  # seconds between two steps
 BATCH = 1.0  # virtual seconds that a batch of a steady state takes, since scheduling itself takes none
 
@@ -80,7 +80,6 @@ class Executor:
         self._background = Tasks()
         self._changed = asyncio.Event()
         self._created: list[tuple[ApiResource[Any], str, str]] = []
-        self._namespaces: set[str] = set()
         self.items: list[DataItem] = []
         self.progress: list[Progress] = []
         self.problems: list[str] = []
@@ -106,12 +105,12 @@ class Executor:
     def pods(self) -> list[Pod]:
         """Return the pods of the namespaces that the workload uses; a real cluster has others, too."""
         return [
-            pod for namespace in sorted(self._namespaces) for pod in self._bench.pods.in_namespace(namespace)
+            pod for namespace in sorted(self._expected) for pod in self._bench.pods.in_namespace(namespace)
         ]
 
     async def clean_up(self) -> None:
         """Delete what was created, for the next workload on the same API server."""
-        for namespace in self._namespaces:
+        for namespace in self._expected:
             for claim in await self._list(RESOURCE_CLAIMS, namespace):
                 self._created.append((RESOURCE_CLAIMS, namespace, claim.name))
             for pod in await self._list(PODS, namespace):
@@ -122,12 +121,7 @@ class Executor:
             resource, namespace, name = self._created[-1 - index]
             with suppress(ApiError):
                 await self._api.delete(resource, name, namespace, grace_period_seconds=0)
-                if resource.plural in (
-                    "pods",
-                    "resourceclaims",
-                    "persistentvolumes",
-                    "persistentvolumeclaims",
-                ):
+                if resource.plural in FINALIZED:
                     await self._api.patch(resource, name, finalizers, namespace)
 
         await _parallel(len(self._created), remove)
@@ -217,7 +211,6 @@ class Executor:
         except ApiError as error:
             if error.reason != "AlreadyExists":
                 raise
-        self._namespaces.add(name)
         self._expected.setdefault(name, 0)
 
     async def _create_nodes(self, index: int, operation: CreateNodes) -> None:

@@ -48,8 +48,10 @@ class Answer(NamedTuple):
 
 
 def scenes() -> dict[str, list[Step]]:
-    told = yaml.safe_load((DATA / "patches.yaml").read_text())
-    return {name: [_step(told["paths"], *step) for step in steps] for name, steps in told["scenes"].items()}
+    content = yaml.safe_load((DATA / "patches.yaml").read_text())
+    return {
+        name: [_step(content["paths"], *step) for step in steps] for name, steps in content["scenes"].items()
+    }
 
 
 def resource_paths() -> list[str]:

@@ -43,10 +43,10 @@ class Shown(NamedTuple):
 
 
 def sessions() -> dict[str, list[Step]]:
-    told = yaml.safe_load((DATA / "sessions.yaml").read_text())
+    recorded = yaml.safe_load((DATA / "sessions.yaml").read_text())
     return {
         name: [Step(step) if isinstance(step, str) else Step(*step) for step in steps]
-        for name, steps in told.items()
+        for name, steps in recorded.items()
     }
 
 
@@ -56,9 +56,10 @@ class Recording(NamedTuple):
 
 
 def recording() -> Recording:
-    told = json.loads(RECORDED.read_text())
+    recorded = json.loads(RECORDED.read_text())
     return Recording(
-        told["version"], {name: [Shown(*one) for one in pages] for name, pages in told["shown"].items()}
+        recorded["version"],
+        {name: [Shown(*one) for one in pages] for name, pages in recorded["shown"].items()},
     )
 
 

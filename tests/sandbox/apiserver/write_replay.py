@@ -33,10 +33,10 @@ def recording(file: str) -> Path:
 
 
 def scenes(file: str) -> dict[str, list[Step]]:
-    told = yaml.safe_load((DATA / f"{file}.yaml").read_text())
+    recorded = yaml.safe_load((DATA / f"{file}.yaml").read_text())
     return {
-        name: [_step(told["paths"], _namespace(name), *step) for step in steps]
-        for name, steps in told["scenes"].items()
+        name: [_step(recorded["paths"], _namespace(name), *step) for step in steps]
+        for name, steps in recorded["scenes"].items()
     }
 
 
@@ -109,8 +109,8 @@ def _refusal(tree: Tree) -> Tree:
     message = _message(tree["message"])
     if len(causes) > 1:
         message = message.partition(" is invalid: ")[0]
-    told = {name: _message(details[name]) for name in ("name", "group", "kind") if name in details}
-    return {"reason": tree.get("reason"), "message": message, "causes": sorted(causes), **told}
+    recorded = {name: _message(details[name]) for name in ("name", "group", "kind") if name in details}
+    return {"reason": tree.get("reason"), "message": message, "causes": sorted(causes), **recorded}
 
 
 _VALUE = re.compile(r"(?<=value: )[{\[]")
