@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from mooring.cli.explain import OUTPUTS, open_source, pending_pods, source_flags
+from mooring.cli.explain import OUTPUTS, pending_pods
+from mooring.cli.explain_sources import open_source, source_flags
 from mooring.cli.flags import option
 from mooring.cli.output import echo_report, write_data
-from mooring.cli.reach import Endpoint
 from mooring.explain.causes import list_causes
 
 
@@ -17,15 +19,8 @@ from mooring.explain.causes import list_causes
 @option("-o", "--output", type=OUTPUTS, default="text", help="Output format")
 def pending(
     namespace: str,
-    files: tuple[str, ...],
-    config_file: str | None,
-    plugins: tuple[str, ...],
-    kubeconfig: str,
-    context: str,
-    endpoint: str,
-    endpoint_certificate_authority: str,
-    insecure_skip_tls_verify: bool,
     output: str,
+    **source_options: Any,
 ) -> None:
     """List all pending pods by cause, the most frequent first, with what would make them fit.
 
@@ -38,10 +33,7 @@ def pending(
       2  invalid usage, configuration or kubeconfig
       3  the cluster or the endpoint is unreachable or rejected the request
     """
-    if files and endpoint:
-        raise click.UsageError("-f and --endpoint are mutually exclusive")
-    place = Endpoint(endpoint, endpoint_certificate_authority, insecure_skip_tls_verify) if endpoint else None
-    source = open_source(files, config_file, plugins, kubeconfig, context, place)
+    source = open_source(**source_options)
     causes = pending_pods(source, namespace)
     if output != "text":
         write_data(causes, output)
