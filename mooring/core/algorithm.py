@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from mooring.core.crowding import CROWDING, Crowding
+from mooring.core.crowding import CROWDING, Crowding, refusals_with
 from mooring.core.diagnosis import Diagnosis
 from mooring.core.extenders import Extenders, ExtenderScores
 from mooring.core.nominator import Nominator
@@ -25,6 +25,7 @@ from mooring.runtime.changes import Changes
 from mooring.runtime.engine_nodes import EngineNodes
 from mooring.runtime.engine_state import EngineState
 from mooring.runtime.extender import ExtenderCallError
+from mooring.runtime.filtering import Answer
 from mooring.runtime.profile import Profile, ShapeCache
 from mooring.runtime.runners import PluginError
 from mooring.runtime.scoring import Scoring
@@ -171,11 +172,19 @@ class Algorithm:
         self, profile: Profile, pod: PodInfo, nodes: EngineNodes, cache: ShapeCache, choice: Choice
     ) -> None:
         diagnosis, filtering = choice.diagnosis, cache.filtering
-        changes = choice.changes = filtering.refresh(choice.state, pod, nodes, diagnosis.allowed)
-        diagnosis.filtering = filtering
-        crowded = self._crowded(profile, pod, nodes, choice.state, changes)
         nominated = pod.pod.status.nominated_node_name
         nominated_row = nodes.index(nominated) if nominated else None
+        try:
+            changes = choice.changes = filtering.refresh(choice.state, pod, nodes, diagnosis.allowed)
+        except PluginError:
+            # kube-scheduler asks about the nominated node first, and about no other if the pod fits there.
+            if nominated_row is None or not self._fits_alone(profile, pod, nodes, nominated_row, choice):
+                raise
+            choice.row = nominated_row
+            choice.feasible = np.arange(len(nodes)) == nominated_row
+            return
+        diagnosis.filtering = filtering
+        crowded = self._crowded(profile, pod, nodes, choice.state, changes)
         if nominated_row is not None:
             refusal = crowded.get(nominated_row) or filtering.status(nominated_row)
             if refusal is not None:
@@ -191,6 +200,24 @@ class Algorithm:
             diagnosis.absent = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reason)
         choice.feasible = self._feasible(choice, filtering.feasible, crowded)
         choice.failure = filtering.failure(_evaluated(diagnosis.allowed, crowded, len(nodes)))
+
+    def _fits_alone(
+        self, profile: Profile, pod: PodInfo, nodes: EngineNodes, row: int, choice: Choice
+    ) -> bool:
+        """Whether the pod fits on a node, where a filter fails for others."""
+        allowed = choice.diagnosis.allowed
+        if allowed is not None and not allowed[row]:
+            return False
+        alone = nodes.part(np.array([row]))
+        if not Answer(profile.filters, choice.state, pod, alone, contained=True).passed[0]:
+            return False
+        others = [other for other in self._nominator.nominated_for(nodes.names[row]) if other.uid != pod.uid]
+        try:
+            if refusals_with(profile, pod, nodes, choice.state, [(row, others)]):
+                return False
+        except PluginError:
+            return False
+        return self._passes(pod, nodes, row, choice.diagnosis)
 
     def _passes(self, pod: PodInfo, nodes: EngineNodes, row: int, diagnosis: Diagnosis) -> bool:
         """Whether the extenders, too, let a pod go to the node it was promised."""

@@ -103,7 +103,7 @@ class ProfileHandle:
         self, state: CycleState, pod: PodInfo, nodes: EngineNodes, *, about_pods: bool = False
     ) -> Answer:
         filters = self.profile.filters_about_pods if about_pods else self.profile.filters
-        return Answer(filters, engine_state(state), pod, nodes)
+        return Answer(filters, engine_state(state), pod, nodes, contained=True)
 
     def filters_are_local(self, state: CycleState) -> bool:
         return self.profile.filters_are_local(engine_state(state))

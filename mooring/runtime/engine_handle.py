@@ -92,7 +92,8 @@ class EngineHandle(Handle, Protocol):
     def run_filters(
         self, state: CycleState, pod: PodInfo, nodes: EngineNodes, *, about_pods: bool = False
     ) -> Answer:
-        """Run the profile's filters on any view of nodes, hypothetical ones included.
+        """Run the profile's filters on any view of nodes, hypothetical ones included. A filter that fails for
+        a node rejects that node with an error.
 
         `about_pods` leaves out filters that read only the Node object: where a view differs from one that
         passed in its pods alone, they would pass again.

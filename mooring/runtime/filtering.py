@@ -10,11 +10,11 @@ import numpy.typing as npt
 from mooring.framework.cache_key import CacheKey
 from mooring.framework.nodes import BoolArray, Verdicts
 from mooring.framework.pod import PodInfo
-from mooring.framework.status import Code, Status
+from mooring.framework.status import Code, Status, error
 from mooring.runtime.changes import EVERY, ByAmounts, Changes, Rows, pick
 from mooring.runtime.engine_nodes import EngineNodes, Mark
 from mooring.runtime.engine_state import EngineState
-from mooring.runtime.runners import FilterRunner, PluginError, filter_failed, logger, same_statuses
+from mooring.runtime.runners import FilterError, FilterRunner, PluginError, logger, same_statuses
 
 
 class FilterColumn:
@@ -298,7 +298,7 @@ class Filtering:
             failing_rows = np.flatnonzero(rows if among is None else rows & among)
             if len(failing_rows):
                 status = column.statuses[column.codes.item(failing_rows[0])]
-                return filter_failed(column.runner.name, status.message)
+                return FilterError(column.runner.name, status.message)
         return None
 
     def candidates(self, nodes: EngineNodes) -> EngineNodes:
@@ -313,10 +313,7 @@ class Filtering:
         if index == 0:
             return None
         column = self.columns[index - 1]
-        status = column.statuses[column.codes.item(row)]
-        if status.code is Code.ERROR:
-            status = Status(Code.ERROR, str(filter_failed(column.runner.name, status.message)))
-        return column.runner.signed(status)
+        return _status(column.runner, column.statuses[column.codes.item(row)])
 
     def with_code(self, code: Code) -> BoolArray:
         """The rows whose refusal has a code; to be read only."""
@@ -365,15 +362,23 @@ class Answer:
     __slots__ = ("_verdicts", "first")
 
     def __init__(
-        self, runners: Iterable[FilterRunner], state: EngineState, pod: PodInfo, nodes: EngineNodes
+        self,
+        runners: Iterable[FilterRunner],
+        state: EngineState,
+        pod: PodInfo,
+        nodes: EngineNodes,
+        *,
+        contained: bool = False,
     ) -> None:
+        """Ask the filters. With `contained`, one that fails rejects the rows for which it fails, with an
+        error; otherwise PluginError is raised."""
         self._verdicts: list[tuple[FilterRunner, Verdicts]] = []
         self.first: npt.NDArray[np.int16] = np.zeros(len(nodes), np.int16)
         for runner in runners:
             if runner.name in state.skip_filter:
                 continue
             alive = self.first == 0
-            verdicts = runner.run(state, pod, nodes, alive)
+            verdicts = _ask(runner, state, pod, nodes, alive, contained)
             if verdicts is not None:
                 self._verdicts.append((runner, verdicts))
                 self.first[alive & (verdicts.codes != 0)] = len(self._verdicts)
@@ -388,4 +393,46 @@ class Answer:
         if index == 0:
             return None
         runner, verdicts = self._verdicts[index - 1]
-        return runner.signed(verdicts.statuses[verdicts.codes.item(i)])
+        return _status(runner, verdicts.statuses[verdicts.codes.item(i)])
+
+
+def _status(runner: FilterRunner, status: Status) -> Status:
+    if status.code is Code.ERROR:
+        status = error(str(FilterError(runner.name, status.message)))
+    return runner.signed(status)
+
+
+def _ask(
+    runner: FilterRunner,
+    state: EngineState,
+    pod: PodInfo,
+    nodes: EngineNodes,
+    alive: BoolArray,
+    contained: bool,
+) -> Verdicts | None:
+    try:
+        return runner.run(state, pod, nodes, alive)
+    except FilterError:
+        if not contained:
+            raise
+    return _ask_each(runner, state, pod, nodes, alive)
+
+
+def _ask_each(
+    runner: FilterRunner, state: EngineState, pod: PodInfo, nodes: EngineNodes, alive: BoolArray
+) -> Verdicts:
+    """Ask about each row alone; one for which the filter fails gets an error."""
+    codes = np.zeros(len(nodes), np.int32)
+    statuses: dict[int, Status] = {}
+    for i in np.flatnonzero(alive).tolist():
+        try:
+            verdicts = runner.run(state, pod, nodes.part(np.array([i])))
+        except FilterError as failure:
+            status = error(failure.problem)
+        else:
+            if verdicts is None or not verdicts.codes[0]:
+                continue
+            status = verdicts.statuses[verdicts.codes.item(0)]
+        codes[i] = i + 1
+        statuses[i + 1] = status
+    return Verdicts(codes, statuses)

@@ -34,6 +34,14 @@ class PluginError(Exception):
         self.plugin = plugin
 
 
+class FilterError(PluginError):
+    """A filter failed."""
+
+    def __init__(self, plugin: str, problem: object) -> None:
+        super().__init__(plugin, f'running "{plugin}" filter plugin: {problem}')
+        self.problem = str(problem)
+
+
 def raised(plugin: str, where: str, exc: BaseException) -> PluginError:
     """Turn what a plugin raised into an error of the attempt, with the traceback in the log."""
     if isinstance(exc, PluginError):
@@ -41,10 +49,6 @@ def raised(plugin: str, where: str, exc: BaseException) -> PluginError:
     reraise_if_from_outside(exc)
     logger.error("plugin %s raised in %s", plugin, where, exc_info=exc)
     return PluginError(plugin, f"{type(exc).__name__}: {exc}" if str(exc) else type(exc).__name__)
-
-
-def filter_failed(plugin: str, problem: object) -> PluginError:
-    return PluginError(plugin, f'running "{plugin}" filter plugin: {problem}')
 
 
 def unexpected(method: str, value: object, expected: str = EXPECTED_STATUS) -> str:
@@ -123,7 +127,7 @@ class FilterRunner:
             return None if verdicts is None else self._checked(verdicts, len(nodes))
         except CONTAINED as exc:
             error = raised(self.name, "filter", exc)
-            raise filter_failed(self.name, error) from exc
+            raise FilterError(self.name, error) from exc
 
     def run_one(
         self, state: EngineState, pod: PodInfo, node: EngineNode, view: EngineNodes
@@ -136,7 +140,7 @@ class FilterRunner:
                 status = self.plugin.filter(state, pod, node)
             except CONTAINED as exc:
                 error = raised(self.name, "filter", exc)
-                raise filter_failed(self.name, error) from exc
+                raise FilterError(self.name, error) from exc
             if status is None:
                 return None
         return self.run(state, pod, view)

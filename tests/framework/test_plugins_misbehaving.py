@@ -418,6 +418,49 @@ def test_events_to_register_that_raises_is_an_error_that_names_the_plugin() -> N
         only(probe("Bad", filter=None, events_to_register=raising))
 
 
+# ---- a filter that fails for one node, where kube-scheduler goes on with the others
+
+
+def failing_on(*names: str) -> type[Plugin]:
+    def refuse(state: Any, pod: Any, node: Any) -> None:
+        if node.name in names:
+            raise ValueError(f"boom on {node.name}")
+
+    return probe("Bad", filter=refuse, events_to_register=NEVER)
+
+
+def preempting(*names: str) -> Cluster:
+    """Two full nodes, and an important pod; the filter fails for some nodes, once there is room on them."""
+    cluster = beside_defaults(failing_on(*names), nodes=())
+    cluster.apply(make_node("a", cpu="1"), make_node("b", cpu="1"))
+    for node in "ab":
+        cluster.apply(make_pod(f"victim-{node}", requests={"cpu": "1"}, node_name=node))
+    cluster.apply(make_pod("urgent", requests={"cpu": "1"}, priority=10))
+    cluster.schedule()
+    return cluster
+
+
+def test_preemption_goes_on_with_other_nodes() -> None:
+    for _ in range(3):  # the candidates are tried from a random one on
+        cluster = preempting("b")
+        cluster.advance(3)
+        assert cluster.node_of("urgent") == "a"
+
+
+def test_preemption_reports_what_failed_where_no_node_is_left() -> None:
+    message = preempting("a", "b").decision("urgent").message
+    failures = [f'running "Bad" filter plugin: ValueError: boom on {name}' for name in "ab"]
+    assert any(f"preemption: [{', '.join(each)}]" in message for each in (failures, failures[::-1])), message
+
+
+def test_a_pod_goes_to_its_nominated_node_though_a_filter_fails_for_others() -> None:
+    cluster = beside_defaults(failing_on("b"))
+    cluster.apply(make_pod("urgent", nominated_node="a"), make_pod("other"))
+    cluster.schedule()
+    assert cluster.node_of("urgent") == "a"
+    assert '"Bad" filter plugin: ValueError: boom on b' in failure(cluster, "other")
+
+
 class Halves(Plugin):
     """Normalises in place, as in Go, where NormalizeScore writes into the list it is given."""
 

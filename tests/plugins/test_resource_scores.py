@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -220,6 +222,28 @@ def in_go(rate: Any, pod: list[int], used: list[int], have: list[int]) -> int:
     return max(0, min(mean, 100))
 
 
+SHAPE = ((10, 2), (40, 9), (90, 0))
+
+
+def ratio(requested: int, capacity: int) -> int:
+    """Rate by SHAPE as kube-scheduler does."""
+    percent = 100 if requested > capacity else quotient(int64(requested * 100), capacity)
+    if percent <= SHAPE[0][0]:
+        return SHAPE[0][1] * 10
+    for (left, low), (right, high) in pairwise(SHAPE):
+        if percent <= right:
+            part = (high - low) * 10 * (percent - left)
+            return low * 10 + quotient(part, right - left)
+    return SHAPE[-1][1] * 10
+
+
+def ratio_in_go(pod: list[int], used: list[int], have: list[int]) -> int:
+    """The mean of the ratings above 0, rounded."""
+    requested = [int64(a + b) for a, b in zip(pod, used, strict=True)]
+    ratings = [rating for r, c in zip(requested, have, strict=True) if c and (rating := ratio(r, c)) > 0]
+    return math.floor(sum(ratings) / len(ratings) + 0.5) if ratings else 0
+
+
 amounts_of_three = st.lists(extreme, min_size=3, max_size=3)
 STORAGE = "ephemeral-storage"
 
@@ -237,6 +261,8 @@ def test_overflowing_amounts_score_as_in_go(pod: list[int], nodes: list[tuple[li
     for strategy, rate in (("LeastAllocated", least), ("MostAllocated", most)):
         plugin = fit(strategy, **{"memory": 1, STORAGE: 1, "gpu": 1})
         assert score(plugin, three(pod), *rows) == [in_go(rate, pod, used, have) for have, used in nodes]
+    plugin = fit("RequestedToCapacityRatio", *SHAPE, **{"memory": 1, STORAGE: 1, "gpu": 1})
+    assert score(plugin, three(pod), *rows) == [ratio_in_go(pod, used, have) for have, used in nodes]
 
 
 @given(

@@ -204,14 +204,18 @@ def test_a_migrated_volume_uses_the_drivers_labels() -> None:
     assert reasons(cluster, make_pod(volumes=using("data"))) == told
 
 
-def test_a_volume_that_cannot_be_translated_is_an_error() -> None:
+def test_a_volume_that_cannot_be_translated_is_an_error_on_nodes_that_migrated() -> None:
     ebs = volume("pv", phase="Bound", awsElasticBlockStore={"volumeID": "aws://z/nonsense"})
     cluster = cluster_of(claim("data", volume="pv"), ebs)
     pod = make_pod(volumes=using("data"))
     assert reasons(cluster, pod) == {}
     cluster.put(csi_node("a", migrated="kubernetes.io/aws-ebs"))
-    with pytest.raises(PluginError, match="could not translate pv: failed to translate Kubernetes ID"):
-        reasons(cluster, pod)
+    answers = cluster.filter(cluster.plugin(VolumeBinding), pod)
+    assert answers["b"] is None
+    failure = answers["a"]
+    assert failure is not None
+    assert failure.code is Code.ERROR
+    assert failure.message.startswith("could not translate pv: failed to translate Kubernetes ID")
 
 
 # ---- volumes that exist

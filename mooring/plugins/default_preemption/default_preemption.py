@@ -91,9 +91,11 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
             return hopeless.result
         candidates = self._candidates(state, pod, rows, start, dry_run)
         if candidates:
-            return self._decide(pod, candidates)
-        result = self._hopeless(rows, dry_run)
-        dry_run.conclusion = _Hopeless(rows, result)
+            result = self._decide(pod, candidates)
+        else:
+            result = self._hopeless(rows, dry_run)
+            dry_run.conclusion = _Hopeless(rows, result)
+        dry_run.forget_failures()
         return result
 
     def _not_eligible(self, pod: PodInfo, statuses: Mapping[str, Status]) -> Status | None:
@@ -164,9 +166,10 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
     def _hopeless(self, rows: list[int], dry_run: DryRun) -> PostFilterResult:
         refusals = [dry_run.refusals[row] for row in rows]
         distinct = {id(refusal): refusal for refusal in refusals}  # the same few, on many nodes
-        failures = [refusal for refusal in distinct.values() if refusal.code is Code.ERROR]
+        failures = {refusal.message: None for refusal in distinct.values() if refusal.code is Code.ERROR}
         if failures:
-            return PostFilterResult(None, error(f"preemption: {failures[0].message}"))
+            message = next(iter(failures)) if len(failures) == 1 else f"[{', '.join(failures)}]"
+            return PostFilterResult(None, error(f"preemption: {message}"))
         counts: Counter[str] = Counter()
         for identity, count in Counter(map(id, refusals)).items():
             for reason in distinct[identity].reasons:

@@ -17,7 +17,7 @@ from mooring.api.workloads import PodDisruptionBudget
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import BoolArray
 from mooring.framework.pod import PodInfo
-from mooring.framework.status import Status, error, unresolvable
+from mooring.framework.status import Code, Status, error, unresolvable
 from mooring.runtime.engine_handle import EngineHandle
 from mooring.runtime.engine_nodes import HypotheticalNodes
 
@@ -50,12 +50,18 @@ class DryRun:
 
     candidates: dict[int, Candidate] = field(default_factory=dict)  # by row of the node table
     refusals: dict[int, Status] = field(default_factory=dict)
+    failed: list[int] = field(default_factory=list)  # rows for which a filter failed
     conclusion: Any = None  # what followed from all of these, until one is forgotten
 
     def forget(self, row: int) -> None:
         self.conclusion = None
         self.candidates.pop(row, None)
         self.refusals.pop(row, None)
+
+    def forget_failures(self) -> None:
+        """Let the next pod of this shape ask filters that failed again."""
+        while self.failed:
+            self.forget(self.failed.pop())
 
 
 def importance(pod: PodInfo) -> tuple[int, float]:
@@ -115,6 +121,8 @@ def _reprieve(
     for k, (row, victims, violating) in enumerate(trial):
         if not fits[k]:
             into.refusals[row] = statuses[k]
+            if statuses[k].code is Code.ERROR:
+                into.failed.append(row)
             continue
         gone = [j for j in range(len(victims)) if not kept[k, j]]
         if not gone:

@@ -186,7 +186,10 @@ class VolumeBinding(Plugin[VolumeBindingArgs]):
         except VolumeError as problem:
             raise PluginError(self.name, str(problem)) from problem
         refused = bool(bindings.conflicts.any())
-        verdicts = Verdicts(bindings.conflicts, self._refusals) if refused else None
+        statuses = self._refusals
+        if bindings.failure:
+            statuses = {**statuses, int(Conflict.FAILED): error(bindings.failure)}
+        verdicts = Verdicts(bindings.conflicts, statuses) if refused else None
         return state.write_cached(_ANSWER, _Answer(versions, claims, bindings, verdicts))
 
     # ---- scores: only with the gate StorageCapacityScoring, which is off

@@ -16,7 +16,7 @@ from mooring.plugins.volume_binding.assumed import Assumed
 from mooring.plugins.volume_binding.node_rows import NodeRows, compile_affinity
 from mooring.plugins.volume_binding.provisioning import Provisioning
 from mooring.plugins.volume_binding.static_volumes import UNMATCHED, Match, StaticMatcher, VolumeIndex
-from mooring.plugins.volumes.claims import SELECTED_NODE, VolumeError, class_of_claim, requested_size
+from mooring.plugins.volumes.claims import SELECTED_NODE, class_of_claim, requested_size
 from mooring.plugins.volumes.csi_nodes import CSINodes
 from mooring.plugins.volumes.migration import MigrationError, migrated_affinity, plugin_of
 from mooring.runtime.engine_nodes import EngineNodes
@@ -29,6 +29,7 @@ class Conflict(IntFlag):
     NO_VOLUME = 2  # a claim finds no volume there and none can be made
     NO_ROOM = 4  # a volume could be made but for the lack of storage
     VOLUME_GONE = 8  # a claim is bound to a volume that does not exist
+    FAILED = 16  # it could not be found out; then there is no other conflict
 
 
 class PodClaims(NamedTuple):
@@ -58,6 +59,7 @@ class Found:
         self.conflicts: npt.NDArray[np.int32] = np.zeros(rows, np.int32)
         self.selected: list[PersistentVolumeClaim] = []  # a node was already selected for these
         self.matches: list[Match] = []
+        self.failure = ""  # why it could not be found out, on the rows with FAILED
 
     def add(self, rows: BoolArray, conflict: Conflict) -> None:
         self.conflicts[rows] |= conflict
@@ -71,6 +73,15 @@ class Found:
             else:
                 bindings.append((volume, match.claim))
         return Decision(bindings, provisions)
+
+
+class _TranslationError(Exception):
+    """A volume cannot be translated to CSI, which concerns the nodes that migrated its plugin."""
+
+    def __init__(self, message: str, migrated: BoolArray, usable: BoolArray | None) -> None:
+        super().__init__(message)
+        self.migrated = migrated
+        self.usable = usable  # the other nodes that can use it; None: all
 
 
 class VolumeFinder:
@@ -87,27 +98,39 @@ class VolumeFinder:
         """Look for the claims' volumes on all nodes, which must be the whole table. Raises VolumeError."""
         self._rows.refresh(nodes)
         result = Found(len(nodes))
-        self._check_bound(listers, claims.bound, nodes, result)
+        failed = self._check_bound(listers, claims.bound, nodes, result)
         if claims.delayed:
             self._place_delayed(listers, claims.delayed, nodes, result)
+        if failed is not None:
+            result.conflicts[failed] = Conflict.FAILED
         return result
 
     # ---- bound claims
 
     def _check_bound(
         self, listers: Listers, claims: Sequence[PersistentVolumeClaim], nodes: EngineNodes, result: Found
-    ) -> None:
-        """Reject nodes that cannot use a bound claim, with the reason of the first such claim."""
+    ) -> BoolArray | None:
+        """Reject nodes that cannot use a bound claim, with the reason of the first such claim. Return those
+        for which it cannot be found out."""
         unchecked = np.ones(len(nodes), np.bool_)
+        failed: BoolArray | None = None
         for claim in claims:
             volume = listers.get(PersistentVolume, claim.spec.volume_name)
             if volume is None:
                 result.add(unchecked, Conflict.VOLUME_GONE)
-                return
-            usable = self._usable(listers, volume, nodes)
+                break
+            try:
+                usable = self._usable(listers, volume, nodes)
+            except _TranslationError as error:
+                result.failure = result.failure or str(error)
+                newly_failed = unchecked & error.migrated
+                failed = newly_failed if failed is None else failed | newly_failed
+                unchecked &= ~error.migrated
+                usable = error.usable
             if usable is not None:
                 result.add(unchecked & ~usable, Conflict.NODE_AFFINITY)
                 unchecked &= usable
+        return failed
 
     def _usable(self, listers: Listers, volume: PersistentVolume, nodes: EngineNodes) -> BoolArray | None:
         """The nodes that can use a volume; None: all. Nodes that migrated its plugin to CSI have the
@@ -124,7 +147,7 @@ class VolumeFinder:
         try:
             translated = compile_affinity(migrated_affinity(volume, plugin))
         except MigrationError as error:
-            raise VolumeError(f"could not translate pv: {error}") from error
+            raise _TranslationError(f"could not translate pv: {error}", migrated, usable) from error
         on_csi = True if translated is None else self._rows.mask(translated)
         return np.where(migrated, on_csi, True if usable is None else usable)
 
