@@ -9,11 +9,11 @@ from typing import NamedTuple
 import msgspec
 
 from mooring.config import LoadedConfig, PluginConfig, default_config, from_object, load, resolve
+from mooring.config.enabling import config_with
 from mooring.core.build import registry_with
 from mooring.framework.plugin import Plugin
 from mooring.plugins.args import IN_TREE_ARGS
 from mooring.runtime.registry import Registry
-from mooring.testing.configuration import config_with
 
 
 class Setup(NamedTuple):

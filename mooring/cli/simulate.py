@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -22,7 +23,7 @@ from mooring.cli.simulate_sweep import sweep
 from mooring.config import ConfigError
 from mooring.framework.registration import RegistrationError
 from mooring.runtime.runners import PluginError
-from mooring.simulate.compare import compare_tables, explain_divergence
+from mooring.simulate.compare import compare_tables, explain_divergence, recorded_tables
 from mooring.simulate.engine import CoreRun
 from mooring.simulate.expect import Verdict, judge
 from mooring.simulate.invariants import InvariantError
@@ -43,6 +44,7 @@ class _Group(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args and args[0] not in self.commands:
+            _check_file(args[0], list(self.commands))
             args = ["run", *args]
         return super().resolve_command(ctx, args)
 
@@ -50,6 +52,13 @@ class _Group(click.Group):
         if args and args[0].startswith("-") and args[0] not in ("-h", "--help"):
             args = ["run", *args]
         return super().parse_args(ctx, args)
+
+
+def _check_file(name: str, commands: list[str]) -> None:
+    """A word that is no file may be a command with a typing error."""
+    close = get_close_matches(name, commands, n=1)
+    if close and not Path(name).exists():
+        raise click.UsageError(f'no scenario file and no command "{name}"\nhint: did you mean "{close[0]}"?')
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -105,6 +114,7 @@ def run(
     else:
         _print_summary(plan, records)
         _print_comparisons(comparisons)
+        _print_recorded(records)
         for verdict in verdicts:
             click.echo(str(verdict))
         click.echo(f"\nruns: {root}")
@@ -127,7 +137,7 @@ def check(file: str, changes: tuple[str, ...]) -> None:
 
 @simulate.command()
 @click.argument("first")
-@click.argument("second")
+@click.argument("second", required=False)
 @option(
     "--scenario", "file", metavar="FILE", help="The scenario of the runs, to explain the first difference"
 )
@@ -138,27 +148,33 @@ def check(file: str, changes: tuple[str, ...]) -> None:
     help="Largest mean difference of waiting times to accept (default 0)",
 )
 @option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="Output format")
-def compare(first: str, second: str, file: str | None, tolerance: float, output: str) -> None:
-    """Compare two runs of the same arrivals, pod by pod.
+def compare(first: str, second: str | None, file: str | None, tolerance: float, output: str) -> None:
+    """Compare two runs of the same arrivals, pod by pod; or one run with the recording that it replays.
 
-    Exits 1 when the mean difference of waiting times exceeds the tolerance, or other pods were bound.
+    Exits 1 when the mean difference of waiting times exceeds the tolerance, or other pods were bound. With a
+    recording, exits 1 when a pod is on another node.
     """
     try:
-        (record_a, a), (record_b, b) = (read_run(_single(path)) for path in (first, second))
+        record_a, a = read_run(_single(first))
+        record_b, b = (record_a, a) if second is None else read_run(_single(second))
+        if second is None:
+            a = recorded_tables(b)
         comparison = compare_tables(a, b)
     except (OSError, ValueError) as error:
         _fail(str(error))
     if output == "json":
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(comparison), indent=2) + b"\n")
     else:
-        click.echo(f"{count(comparison.pods, 'pod')}; {record_b.policy} against {record_a.policy}")
+        click.echo(f"{count(comparison.pods, 'pod')}; {b.policy} against {a.policy}")
         sooner, later, same_time = comparison.sooner, comparison.later, comparison.same_time
-        click.echo(f"bound sooner {sooner}, later {later}, at the same time {same_time}")
+        if second is not None:
+            click.echo(f"bound sooner {sooner}, later {later}, at the same time {same_time}")
         click.echo(f"bound on another node {comparison.other_node}")
         click.echo(
             f"bound only in the first {comparison.only_first}, only in the second {comparison.only_second}"
         )
-        click.echo(f"mean difference of waiting: {comparison.wait_difference:+.4g} s")
+        if second is not None:
+            click.echo(f"mean difference of waiting: {comparison.wait_difference:+.4g} s")
         if comparison.divergence is not None:
             where = comparison.divergence
             nodes = f"{where.first_node or 'no node'} against {where.second_node or 'no node'}"
@@ -166,9 +182,10 @@ def compare(first: str, second: str, file: str | None, tolerance: float, output:
             if file is not None:
                 plan = _plan(file, (), None, None, ())
                 named = {policy.name: policy for policy in plan.policies}
-                pair = (named[record_a.policy], named[record_b.policy])
+                pair = (None if second is None else named[record_a.policy], named[record_b.policy])
                 click.echo("\n".join(explain_divergence(plan, pair, record_a.seed, where)))
-    if abs(comparison.wait_difference) > tolerance or comparison.only_first or comparison.only_second:
+    differs = bool(comparison.other_node) if second is None else abs(comparison.wait_difference) > tolerance
+    if differs or comparison.only_first or comparison.only_second:
         sys.exit(FAILED)
 
 
@@ -345,6 +362,15 @@ def _compare(plan: Plan, records: Sequence[RunRecord]) -> list[dict[str, Any]]:
                      "interval": difference.half, "significant": difference.significant}
                 )  # fmt: skip
     return comparisons
+
+
+def _print_recorded(records: Sequence[RunRecord]) -> None:
+    """How the placements of a replay agree with the recording."""
+    for each in records:
+        pods = int(each.metrics.get("recorded.pods", 0))
+        if pods:
+            same = int(each.metrics["recorded.same_node"])
+            click.echo(f"{each.policy} seed {each.seed}: {same} of {pods} pods on the recorded node")
 
 
 def _print_comparisons(comparisons: Sequence[dict[str, Any]]) -> None:

@@ -83,6 +83,7 @@ class Algorithm:
         self._percentage = percentage_of_nodes_to_score
         self._extenders = extenders
         self._next_start = 0
+        self.prefer: Callable[[PodInfo], str] | None = None
 
     def choose(self, profile: Profile, pod: PodInfo, score_anyway: bool = False) -> Choice:
         """Find the best node for a pod; raises PluginError where a plugin fails.
@@ -100,8 +101,17 @@ class Algorithm:
             self._score(profile, pod, nodes, cache, choice, score_anyway, stopwatch)
             if choice.best is not None:
                 best = choice.best
-                choice.row = int(best[self._pick(len(best)) if len(best) > 1 else 0])
+                choice.row = int(best[self._pick_one(pod, best) if len(best) > 1 else 0])
         return self._finished(choice)
+
+    def _pick_one(self, pod: PodInfo, best: BestRows) -> int:
+        """The index of one of the best rows: the preferred node's if it is among them."""
+        if self.prefer is not None:
+            row = self._cluster.table.row_of.get(self.prefer(pod), -1)
+            for index, each in enumerate(best):
+                if each == row:
+                    return index
+        return self._pick(len(best))
 
     def rehearse(self, profile: Profile, pod: PodInfo, score: bool, without: Set[str]) -> Choice:
         """`choose` for those who only ask: all nodes, the first of the best, and nothing kept of it.

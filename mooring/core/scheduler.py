@@ -166,6 +166,10 @@ class Scheduler:
             began = observer.timer()
             observer.events_handled(self.intake.delete(obj), observer.timer() - began)
 
+    def prefer(self, node_of: Callable[[PodInfo], str]) -> None:
+        """Take the node that `node_of` names, where it is one of the best, instead of a random one."""
+        self._algorithm.prefer = node_of
+
     def forget_shapes(self) -> None:
         """Drop what was cached for pods: device classes decide whether nodes need to have a resource."""
         for profile in self.profiles.values():

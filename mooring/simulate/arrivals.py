@@ -12,6 +12,7 @@ from mooring.api.objects import Pod
 
 FloatArray = npt.NDArray[np.float64]
 FOREVER = np.inf
+LONGEST_BINDING = 5.0  # seconds that a decision and its binding take in a recording; a longer time is waiting
 
 
 class Template(msgspec.Struct, eq=False):
@@ -21,6 +22,13 @@ class Template(msgspec.Struct, eq=False):
     replaced: bool = False
     owner: str = ""
     start_delay: float = 0.0
+    recorded_node: str = ""  # where a recording shows the pod, and since when
+    recorded_bound: float = FOREVER
+
+    def binding_time(self, now: float) -> float:
+        """What a pod that is bound now runs longer than recorded: the time that its decision took there."""
+        later = self.recorded_bound - now
+        return later if 0.0 < later <= LONGEST_BINDING else 0.0
 
 
 class Arrivals(msgspec.Struct, eq=False):

@@ -111,6 +111,18 @@ class ClusterRun:
         else:
             self.apply_trees([tree_of(obj)])
 
+    def amend(self, pod: Pod) -> None:
+        """Change the labels and annotations of a pod; a deletion has its own event."""
+        self._begin(self._amend(pod))
+
+    async def _amend(self, pod: Pod) -> None:
+        metadata = {"labels": pod.metadata.labels, "annotations": pod.metadata.annotations}
+        try:
+            await self._cluster.server.cluster.patch(PODS, pod.name, {"metadata": metadata}, pod.namespace)
+        except ApiError as refusal:
+            if not refusal.not_found:
+                raise
+
     def apply_trees(self, trees: Sequence[Tree]) -> None:
         self._begin(self._apply_all(trees))
 

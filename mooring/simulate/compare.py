@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -9,15 +10,17 @@ import numpy as np
 
 from mooring.core.decision import Decision
 from mooring.explain.text import story
-from mooring.simulate.engine import Clock, CoreRun
+from mooring.simulate.engine import CoreRun
 from mooring.simulate.plan import Plan
 from mooring.simulate.policies import Policy
-from mooring.simulate.scenario_events import plan_events
+from mooring.simulate.running import prepare_core_run
 from mooring.simulate.tables import Tables
+
+RECORDING = "recording"  # the name of what a run is compared with, in place of a policy
 
 
 class Divergence(msgspec.Struct):
-    """The first pod, in order of creation, that fared differently."""
+    """The first pod that fared differently."""
 
     pod: str
     row: int
@@ -25,6 +28,7 @@ class Divergence(msgspec.Struct):
     second_node: str
     first_bound: float
     second_bound: float
+    created: float
 
     @property
     def time(self) -> float:
@@ -68,6 +72,20 @@ def compare_tables(first: Tables, second: Tables) -> Comparison:
     )
 
 
+def recorded_tables(tables: Tables) -> Tables:
+    """The recording that a run replays, as the tables of a run. Raises ValueError."""
+    pods = tables.pods
+    if not pods.recorded_node:
+        raise ValueError("the run replays no recording: give a second run to compare with")
+    rows = {name: row for row, name in enumerate(tables.nodes.name)}
+    node = np.array([rows.get(name, -1) for name in pods.recorded_node])
+    node = np.where(pods.attempts > 0, node, pods.node)  # pods that were there kept their nodes
+    # A decision takes no time in a simulation, but some in a cluster: only whether a pod was bound counts.
+    bound = np.where(node < 0, np.nan, np.where(np.isnan(pods.bound), pods.recorded_bound, pods.bound))
+    recorded = msgspec.structs.replace(pods, node=node, bound=bound)
+    return msgspec.structs.replace(tables, policy=RECORDING, pods=recorded)
+
+
 def _pairs(first: Tables, second: Tables) -> Any:
     """The rows of pods that arrive in both; replacements of evicted pods have no partner."""
     a, b = (np.flatnonzero(tables.pods.replaces < 0) for tables in (first, second))
@@ -94,40 +112,68 @@ def _divergence(first: Tables, second: Tables, rows: Any, names_a: Any, names_b:
         str(names_b[row]),
         float(bound_a[row]),
         float(bound_b[row]),
+        float(first.pods.created[i]),
     )
 
 
 def explain_divergence(
-    plan: Plan, policies: tuple[Policy, Policy], seed: int, divergence: Divergence
+    plan: Plan, policies: Sequence[Policy | None], seed: int, divergence: Divergence
 ) -> list[str]:
-    """Explain both decisions about the pod that differs; the runs are repeated up to that time."""
+    """Explain the decisions about the pod that differs; the runs are repeated up to that time.
+
+    A policy of None is the recording: how the other policy sees the recorded node is explained.
+    """
+    nodes = (divergence.first_node, divergence.second_node)
     lines: list[str] = []
-    for policy in policies:
+    for policy, other_node in zip(policies, reversed(nodes), strict=True):
+        if policy is None:
+            continue
         decision = _decide(plan, policy, seed, divergence)
         lines.append(f"policy {policy.name}:")
-        text = ["  no attempt at this pod"] if decision is None else [f"  {line}" for line in story(decision)]
-        lines += text
+        if decision is None:
+            lines.append("  no attempt at this pod")
+            continue
+        lines += [f"  {line}" for line in story(decision)]
+        if None in policies:
+            lines.append(f"  recorded node {other_node or '-'}: {_standing(decision, other_node)}")
     return lines
+
+
+def _standing(decision: Decision, node: str) -> str:
+    """What a decision has to say about a node that it did not choose."""
+    if not node:
+        return "none; the recording does not show the pod on a node"
+    rejection = decision.refusals.get(node)
+    if rejection is not None:
+        return f"rejected by {rejection.plugin}: {', '.join(rejection.reasons)}"
+    if node not in decision.feasible:
+        return "not considered" if decision.pre_filter_nodes is not None else "not there at this time"
+    if not decision.total or decision.node not in decision.feasible:
+        return "feasible"
+    row, chosen = decision.feasible.index(node), decision.feasible.index(decision.node)
+    behind = decision.total[chosen] - decision.total[row]
+    if not behind:
+        return "as good as the chosen one; set `ties: recorded` to choose it"
+    causes = [
+        f"{name} {score.weighted[row] - score.weighted[chosen]:+d}"
+        for name, score in decision.scores.items()
+        if score.weighted[row] != score.weighted[chosen]
+    ]
+    return f"score {decision.total[row]}, {behind} less than the chosen one ({', '.join(causes)})"
 
 
 def _decide(plan: Plan, policy: Policy, seed: int, divergence: Divergence) -> Decision | None:
     """The last attempt at the pod up to when the runs part."""
     kept = _Keep(divergence.pod)
-    clock = Clock()
-    scheduler = policy.scheduler(clock, seed, kept)
-    objects, arrivals = plan.inputs(seed)
-    run = CoreRun(
-        scheduler, clock, objects, arrivals,
-        until=divergence.time, retry=plan.retry, attempt_cost=plan.attempt_cost,
-    )  # fmt: skip
-    kept.run, kept.after = run, divergence.time
-    plan_events(run, list(plan.events), seed)
+    run = prepare_core_run(plan, policy, seed, kept)
+    run.until = divergence.time
+    kept.run, kept.after = run, divergence.created
     run.run()
     return kept.decision
 
 
 class _Keep:
-    """Keeps the decisions about one pod, in full near the time of interest."""
+    """Keeps the decisions about one pod, in full from its creation on."""
 
     def __init__(self, pod: str) -> None:
         self._pod = pod

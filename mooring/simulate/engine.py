@@ -93,6 +93,7 @@ class CoreRun:
         self.running = 0
         self.pending_seconds = 0.0  # integrals over time, for checks
         self.running_seconds = 0.0
+        self.held: Callable[[], bool] | None = None  # whether the scheduler makes no attempt now
         self.overcommitted = False  # by pods that were on nodes from the beginning
         self._rows: dict[str, int] = {}  # "namespace/name" (the uid, too) → row of pods that are there
         self._events: list[tuple[float, int, int, Callable[[], None]]] = []
@@ -119,6 +120,16 @@ class CoreRun:
             if isinstance(obj, Node):
                 self.nodes.add(obj, self.clock.now)
             self._cluster.apply(obj)
+        self._last_change = self.clock.now
+
+    def amend(self, pod: Pod) -> None:
+        """Change the metadata and spec of a pod that is there; it keeps its node and phase."""
+        current = self._cluster.pods.get(pod.key)
+        if current is None:
+            return
+        metadata = msgspec.structs.replace(pod.metadata, uid=pod.key)
+        spec = msgspec.structs.replace(pod.spec, node_name=current.spec.node_name)
+        self._cluster.apply(Pod(metadata=metadata, spec=spec, status=current.status))
         self._last_change = self.clock.now
 
     def delete(self, obj: KubeObject, outcome: Outcome = Outcome.DELETED) -> None:
@@ -149,6 +160,11 @@ class CoreRun:
         return [
             pods[uid] for uid, row in self._rows.items() if attempts[row] and not pods[uid].spec.node_name
         ]
+
+    def template_of(self, uid: str) -> Template | None:
+        """What a pod that is there is made of."""
+        row = self._rows.get(uid)
+        return None if row is None else self.templates[self.log.template[row]]
 
     def row_of(self, uid: str) -> int | None:
         return self._rows.get(uid)
@@ -267,7 +283,8 @@ class CoreRun:
             self._settle_slowly(cost)
             return
         while True:
-            decision = scheduler.schedule_one()
+            held = self.held is not None and self.held()
+            decision = None if held else scheduler.schedule_one()
             if decision is not None:
                 self._attempted(decision)
                 if decision.result == "scheduled" and len(scheduler.effects) < AHEAD:
@@ -305,12 +322,13 @@ class CoreRun:
         if row is None:
             return
         now, log = self.clock.now, self.log
-        started = now + self.templates[log.template[row]].start_delay
+        template = self.templates[log.template[row]]
+        started = now + template.start_delay
         log.bind(row, self.nodes.row(node_name), now, started)
         self.pending -= 1
         self.running += 1
         self._last_change = now
-        ends = started + log.run_time[row]
+        ends = started + log.run_time[row] + template.binding_time(now)
         if ends < inf:
             heappush(self._departures, (ends, row))
 

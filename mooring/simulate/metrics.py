@@ -37,6 +37,7 @@ def summarize(
     if end > 0:
         metrics["throughput.bound_per_hour"] = metrics["bound"] / end * 3600
         metrics["throughput.finished_per_hour"] = metrics["finished"] / end * 3600
+    metrics |= _recorded(tables)
     metrics |= _fairness(tables)
     metrics |= _nodes(tables, prices or {})
     metrics["attempts.per_pod"] = tables.attempts / len(pods) if len(pods) else 0.0
@@ -57,6 +58,16 @@ def _waiting(tables: Tables) -> dict[str, float]:
             metrics[f"wait.p{share}"] = float(np.percentile(wait, share))
         metrics["wait.max"] = float(wait.max())
     return metrics
+
+
+def _recorded(tables: Tables) -> dict[str, float]:
+    """How many of the pods that a recording shows on a node are on that node here."""
+    pods, names = tables.pods, [*tables.nodes.name, ""]
+    recorded = [row for row, node in enumerate(pods.recorded_node) if node]
+    if not recorded:
+        return {}
+    same = sum(names[pods.node[row]] == pods.recorded_node[row] for row in recorded)
+    return {"recorded.pods": len(recorded), "recorded.same_node": same}
 
 
 def steps(start: FloatArray, stop: FloatArray, amount: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from hashlib import sha256
@@ -94,8 +95,8 @@ class _Checker:
         except OSError as error:
             self.report.add(path, f"{error.filename}: {error.strerror}")
         except (ValueError, RegistrationError, PluginError, TypeError) as error:
-            message, _, hint = str(error).partition("\n  hint: ")
-            self.report.add(path, message, hint or None)
+            message, *hint = re.split(r"\n *hint: ", str(error), maxsplit=1)
+            self.report.add(path, message, *hint)
         return None
 
 
@@ -234,6 +235,7 @@ def _policies(scenario: Scenario, check: _Checker) -> list[Policy]:
         )
         for each in spec.policies
     ] or [Policy("default", ties=spec.ties, folder=scenario.folder)]
+    records = any(entry.recording is not None for entry in spec.cluster)
     twice = check_unique(policy.name for policy in policies)
     if twice is not None:
         check.report.add(("spec", "policies"), f'two policies are named "{twice}"')
@@ -242,6 +244,12 @@ def _policies(scenario: Scenario, check: _Checker) -> list[Policy]:
         _one_of(check.report, (*where, "ties"), policy.ties, TIES)
         if not policy.name or "/" in policy.name or policy.name.startswith("."):
             check.report.add((*where, "name"), "expected a name that can be a directory's")
+        if policy.ties == "recorded" and not (records and spec.depth == "core"):
+            check.report.add(
+                (*where, "ties") if spec.policies else ("spec", "ties"),
+                "recorded needs a recording in cluster, and depth core",
+                "cluster: [{recording: {path: FILE}}], from mooring simulate record -o FILE",
+            )
         check.get(where, lambda policy=policy: policy.scheduler(lambda: 0.0, 0))  # type: ignore[misc]
     return policies
 

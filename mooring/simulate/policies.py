@@ -10,19 +10,25 @@ from typing import Any
 
 import msgspec
 
-from mooring.config import LoadedConfig, default_config, load
+from mooring.config import LoadedConfig, PluginConfig, default_config, from_object, load
+from mooring.config.enabling import config_with
 from mooring.config.tree import plain
+from mooring.config.types import PluginRef
 from mooring.core.build import registry_with
 from mooring.core.decision import Recorder
 from mooring.core.scheduler import Scheduler, first_of
 from mooring.framework.plugin import Plugin
+from mooring.framework.registration import RegistrationError
 from mooring.runtime.registry import Registry
 
-TIES = ("random", "first")
+TIES = ("random", "first", "recorded")
 
 
 class Policy(msgspec.Struct, eq=False):
-    """What schedules in a run. `plugins` are classes or MODULE:CLASS paths, found in `folder`, too."""
+    """What schedules in a run. `plugins` are classes, or MODULE:CLASS or ./FILE.py:CLASS, found in `folder`.
+
+    Plugins run at all their extension points, unless the configuration mentions them.
+    """
 
     name: str
     config: str = ""  # a file; "" for the default configuration
@@ -43,35 +49,67 @@ class Policy(msgspec.Struct, eq=False):
         return first_of if self.ties == "first" else random.Random(f"{seed}/ties").randrange
 
     def registry(self) -> Registry:
+        return self._register()[0]
+
+    def _register(self) -> tuple[Registry, list[type[Plugin]]]:
+        """The plugins there are, and the policy's own among them."""
         folder = str(self.folder.resolve())
         if folder not in sys.path:
             sys.path.insert(0, folder)
         registry = registry_with()
         registry.register_entry_points()
+        own: list[type[Plugin]] = []
         for each in self.plugins:
             if isinstance(each, str):
-                registry.register_path(each)
+                own.append(_registered(registry, self._resolve(each)))
             else:
                 registry.register(each)
-        return registry
+                own.append(each)
+        return registry, own
 
     def load(self) -> LoadedConfig:
-        """The configuration, with `args` merged into those of the plugins."""
-        if not self.config:
-            loaded = LoadedConfig(default_config())
-        else:
+        """The configuration with the policy's plugins, and `args` merged into those of the plugins."""
+        _, own = self._register()
+        if self.config:
             loaded = load(self.folder / self.config)
+            enable(own, loaded)
+        else:
+            loaded = from_object(config_with(own)) if own else LoadedConfig(default_config())
         return with_args(loaded, self._resolved()) if self.args else loaded
 
     def _resolved(self) -> dict[str, dict[str, Any]]:
-        """The arguments; text that begins with ./ or ../ is a path, relative to the scenario."""
+        """The arguments, with paths relative to the scenario."""
+        return {
+            name: {k: self._resolve(v) for k, v in plain(args).items()} for name, args in self.args.items()
+        }
 
-        def resolve(value: Any) -> Any:
-            if isinstance(value, str) and value.startswith(("./", "../")):
-                return str(self.folder / value)
-            return value
+    def _resolve(self, value: Any) -> Any:
+        """Text that begins with ./ or ../ is a path, relative to the scenario."""
+        if isinstance(value, str) and value.startswith(("./", "../")):
+            return str(self.folder / value)
+        return value
 
-        return {name: {k: resolve(v) for k, v in plain(args).items()} for name, args in self.args.items()}
+
+def _registered(registry: Registry, path: str) -> type[Plugin]:
+    try:
+        return registry.register_path(path)
+    except RegistrationError as error:
+        raise RegistrationError(str(error).replace("--plugin ", "plugins: ", 1)) from None
+
+
+def enable(plugins: Iterable[type[Plugin]], loaded: LoadedConfig) -> None:
+    """Enable, in every profile, the plugins that no profile mentions."""
+    profiles = loaded.config.profiles
+    mentioned = {
+        plugin.name
+        for profile in profiles
+        for point in profile.plugins.__struct_fields__
+        for plugin in (*getattr(profile.plugins, point).enabled, *getattr(profile.plugins, point).disabled)
+    }
+    for cls in plugins:
+        if cls.name not in mentioned:
+            for profile in profiles:
+                profile.plugins.multi_point.enabled.append(PluginRef(name=cls.name))
 
 
 def with_args(loaded: LoadedConfig, args: Mapping[str, Mapping[str, Any]]) -> LoadedConfig:
@@ -80,9 +118,7 @@ def with_args(loaded: LoadedConfig, args: Mapping[str, Mapping[str, Any]]) -> Lo
         for name, values in args.items():
             entry = next((each for each in profile.plugin_config if each.name == name), None)
             if entry is None:
-                entry = type(profile.plugin_config[0])(name=name, args={}) if profile.plugin_config else None
-            if entry is None:
-                continue
+                entry = PluginConfig(name=name, args={})
             if isinstance(entry.args, msgspec.Struct):
                 merged = {**msgspec.to_builtins(entry.args), **values}
                 entry.args = msgspec.convert(merged, type(entry.args))

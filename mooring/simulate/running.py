@@ -13,7 +13,9 @@ from typing import Any
 import msgspec
 
 from mooring import __version__
+from mooring.core.decision import Recorder
 from mooring.simulate.autoscaling import Autoscaler
+from mooring.simulate.capture.pacing import RecordedPace
 from mooring.simulate.cluster_depth import ClusterRun
 from mooring.simulate.engine import START, Clock, CoreRun
 from mooring.simulate.invariants import check_run
@@ -53,8 +55,19 @@ def run_once(plan: Plan, policy: Policy, seed: int, progress: Progress | None = 
     """One run in this process. Raises ValueError, ConfigError and InvariantError."""
     if plan.depth == "cluster":
         return _run_cluster(plan, policy, seed)
+    run = prepare_core_run(plan, policy, seed)
+    sampler = Sampler([make() for make in plan.probes])
+    if plan.probes:
+        run.listeners.append(sampler)
+    run.run(progress)
+    check_run(run)
+    return collect(run, policy.name, seed, sampler.columns)
+
+
+def prepare_core_run(plan: Plan, policy: Policy, seed: int, log: Recorder | None = None) -> CoreRun:
+    """A run at depth `core`, ready to start. `log` keeps its decisions."""
     clock = Clock()
-    scheduler = policy.scheduler(clock, seed)
+    scheduler = policy.scheduler(clock, seed, log)
     objects, arrivals = plan.inputs(seed)
     run = CoreRun(
         scheduler,
@@ -65,17 +78,14 @@ def run_once(plan: Plan, policy: Policy, seed: int, progress: Progress | None = 
         retry=plan.retry,
         attempt_cost=plan.attempt_cost,
     )
-    sampler = Sampler([make() for make in plan.probes])
-    if plan.probes:
-        run.listeners.append(sampler)
+    if policy.ties == "recorded":
+        RecordedPace(run)
     plan_events(run, list(plan.events), seed)
     if plan.autoscaler is not None:
         autoscaler = Autoscaler(plan.autoscaler, lambda: policy.scheduler(lambda: START, seed), seed)
         run.listeners.append(autoscaler)
         autoscaler.begin(run)
-    run.run(progress)
-    check_run(run)
-    return collect(run, policy.name, seed, sampler.columns)
+    return run
 
 
 def _run_cluster(plan: Plan, policy: Policy, seed: int) -> Tables:

@@ -104,7 +104,7 @@ class PolicySpec(Spec):
     config: str = ""
     plugins: list[str] = []
     args: dict[str, dict[str, Any]] = {}
-    ties: str = ""  # random or first; "" as the scenario has it
+    ties: str = ""  # random, first or recorded; "" as the scenario has it
 
 
 class ReportSpec(Spec):
@@ -147,7 +147,7 @@ class ScenarioSpec(Spec):
     until: Any = "drained"
     seeds: Any = 0
     unschedulable: str = "retry"  # or reject: each pod has one attempt
-    ties: str = "random"  # or first: the first of the best nodes, in the order of the cluster
+    ties: str = "random"  # or first in the order of the cluster, or the recorded node
     scheduler_rate: Any = None
     cluster: list[ClusterEntry] = []
     workload: list[WorkloadEntry] = []

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from mooring.api.meta import KubeObject, Tree
-from mooring.api.objects import Node
+from mooring.api.objects import Node, Pod
 from mooring.simulate.cluster_depth import ClusterRun
 from mooring.simulate.engine import CoreRun, NodeLog, Order
 from mooring.simulate.pod_log import Outcome
@@ -35,6 +35,7 @@ class Changeable(Protocol):
     def nodes(self) -> NodeLog: ...
     def at(self, time: float, order: Order, work: Callable[[], None]) -> None: ...
     def apply(self, obj: KubeObject) -> None: ...
+    def amend(self, pod: Pod) -> None: ...
     def delete(self, obj: KubeObject, outcome: Outcome = Outcome.DELETED) -> None: ...
 
 

@@ -22,6 +22,7 @@ from mooring.simulate.pod_log import Outcome
 IntArray = npt.NDArray[np.int64]
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 PODS = "pods"
+_NONE: FloatArray = np.zeros(0)
 
 
 class Shape(msgspec.Struct):
@@ -49,6 +50,8 @@ class PodTable(msgspec.Struct, eq=False):
     attempts: IntArray
     reason: Sequence[str]  # the plugins that rejected the last attempt, of pods without a node
     replaces: IntArray
+    recorded_node: Sequence[str] = ()  # in the recording that was replayed; none without one
+    recorded_bound: FloatArray = _NONE
 
     def __len__(self) -> int:
         return len(self.created)
@@ -106,6 +109,10 @@ def collect(
         reason=[reasons[reason] for reason in log.reason],
         replaces=log.integers("replaces"),
     )
+    if any(template.recorded_node for template in run.templates):
+        templates = [run.templates[row] for row in log.template]
+        pods.recorded_node = [template.recorded_node for template in templates]
+        pods.recorded_bound = np.array([template.recorded_bound for template in templates])
     amounts = [allocatable(node) for node in nodes.objects]
     names = dict.fromkeys(name for each in amounts for name in each)
     table = NodeTable(
@@ -162,6 +169,8 @@ def write_tables(tables: Tables, folder: Path) -> None:
         "reason": pods.reason,
         "replaces": (row if row >= 0 else "" for row in pods.replaces.tolist()),
     }
+    if pods.recorded_node:
+        columns |= {"recorded_node": pods.recorded_node, "recorded_bound": _numbers(pods.recorded_bound)}
     _write_csv(folder / "pods.csv.gz", columns)
     _write_csv(
         folder / "nodes.csv.gz",
@@ -199,6 +208,8 @@ def read_tables(folder: Path, policy: str, seed: int, end: float, attempts: int)
         attempts=np.array(pods["attempts"], np.int64),
         reason=pods["reason"],
         replaces=np.array([int(row) if row else -1 for row in pods["replaces"]], np.int64),
+        recorded_node=pods.get("recorded_node", ()),
+        recorded_bound=_floats(pods.get("recorded_bound", ())),
     )
     fixed = ("name", "type", "added", "removed")
     node_table = NodeTable(

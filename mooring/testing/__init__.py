@@ -1,9 +1,9 @@
 """For those who write plugins: objects in a line, a cluster in memory, a clock to turn, and check_plugin."""
 
+from mooring.config.enabling import config_with
 from mooring.testing.check_plugin import check_plugin
 from mooring.testing.clock import VirtualClock
 from mooring.testing.cluster import Cluster, Event
-from mooring.testing.configuration import config_with
 from mooring.testing.nodes import make_node
 from mooring.testing.pods import affinity_term, make_pod, spread_constraint
 from mooring.testing.scheduler_cluster import make_cluster

@@ -20,10 +20,10 @@ from mooring.api.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from mooring.config.enabling import PluginArgs
 from mooring.framework.events import Action, ClusterEvent, EventHint, Hint, Resource
 from mooring.framework.plugin import Plugin, overrides
 from mooring.testing.answers import Place
-from mooring.testing.configuration import PluginArgs
 from mooring.testing.nodes import make_node
 from mooring.testing.pods import make_pod
 from mooring.testing.subject import Subject, cluster_for

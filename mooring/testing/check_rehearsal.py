@@ -10,6 +10,7 @@ from typing import Any
 
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Pod
+from mooring.config.enabling import PluginArgs
 from mooring.core.queue.queued_pod import QueuedPodInfo
 from mooring.framework.plugin import Plugin, overrides
 from mooring.framework.pod import PodInfo
@@ -22,7 +23,6 @@ from mooring.testing.answers import (
     check_status,
 )
 from mooring.testing.clock import START
-from mooring.testing.configuration import PluginArgs
 from mooring.testing.subject import Subject, cluster_for
 
 _BINDING = ("pre_bind", "bind", "post_bind")

@@ -20,6 +20,7 @@ from mooring.api.selectors import matches
 from mooring.client.controller import Context, Controller
 from mooring.client.port import PatchType
 from mooring.client.virtual_time import START, VirtualTimeLoop
+from mooring.config.enabling import PluginArgs, config_with
 from mooring.core.build import registry_with
 from mooring.core.decision import Decision
 from mooring.core.scheduler import Scheduler
@@ -41,7 +42,6 @@ from mooring.testing.cluster import (
     read_manifest,
     split_name,
 )
-from mooring.testing.configuration import PluginArgs, config_with
 from mooring.testing.scheduler_cluster import Config, load_config
 from mooring.testing.selectors import label_selector
 

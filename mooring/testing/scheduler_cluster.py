@@ -21,6 +21,7 @@ from mooring.api.meta import KubeObject
 from mooring.api.objects import Node, Pod
 from mooring.api.selectors import matches
 from mooring.config import KubeSchedulerConfiguration, LoadedConfig, from_object, loads
+from mooring.config.enabling import PluginArgs, config_with
 from mooring.core.decision import Decision
 from mooring.core.effects import EmitEvent
 from mooring.core.memory import MemoryCluster
@@ -29,7 +30,6 @@ from mooring.extender.calling.make import make_extenders
 from mooring.framework.plugin import Plugin
 from mooring.testing.clock import VirtualClock
 from mooring.testing.cluster import Cluster, Event, Manifest, about, object_name, read_manifest, split_name
-from mooring.testing.configuration import PluginArgs, config_with
 from mooring.testing.nodes import make_node
 from mooring.testing.selectors import label_selector
 

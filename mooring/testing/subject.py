@@ -13,6 +13,7 @@ from mooring.api.counts import count
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Node, Pod
 from mooring.config import from_object
+from mooring.config.enabling import PluginArgs, config_with
 from mooring.core.scheduler import Scheduler
 from mooring.framework.nodes import IntArray, Verdicts
 from mooring.framework.plugin import Plugin, PreFilterResult, overrides
@@ -27,7 +28,6 @@ from mooring.runtime.registry import Registry
 from mooring.runtime.runners import FilterRunner, PluginError
 from mooring.testing.answers import Place, check_pre_filter, check_status
 from mooring.testing.clock import START, VirtualClock
-from mooring.testing.configuration import PluginArgs, config_with
 from mooring.testing.scheduler_cluster import SchedulerCluster
 
 Refusal = tuple[str, tuple[str, ...]]  # the code and the reasons

@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 from mooring.client.leader_election import LeaderElector, LeadershipLostError
 from mooring.client.port import Cluster
+from mooring.config.enabling import config_with
 from mooring.config.load import from_object
 from mooring.core.build import registry_with
 from mooring.process.live_scheduler import LiveScheduler
-from mooring.testing.configuration import config_with
 from tests.faults.processes import Process
 from tests.faults.unreliable import Unreliable
 

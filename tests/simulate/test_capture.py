@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from mooring.api.kinds import NODES, PODS, ApiResource
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Pod
+from mooring.cli.simulate import simulate as command
 from mooring.client.port import Cluster
 from mooring.client.virtual_time import VirtualTimeLoop
+from mooring.config.findings import ConfigError
 from mooring.sandbox.apiserver.server import EmbeddedServer
 from mooring.simulate.capture.recording import Recorder, read_lines
 from mooring.simulate.capture.replaying import Replay
@@ -156,6 +159,72 @@ def test_a_recording_is_replayed(tmp_path: Path) -> None:
     assert tables.nodes.name == ["a", "b"]
     faster = Replay(path, 4)
     assert faster.events[-1].at == pytest.approx(tables.pods.ended[rows["second"]] / 2)
+
+
+def record_choices(tmp_path: Path) -> Path:
+    """A recording of random choices: each pod is bound a second after it arrived; one pod leaves between an
+    arrival and its binding."""
+    path = tmp_path / "cluster.jsonl"
+
+    async def work(cluster: Cluster) -> None:
+        for name in ("a", "b", "c", "d"):
+            await cluster.create(NODES, node(name))
+        with path.open("wb") as file:
+            recorder = Recorder(cluster, file, "now", asyncio.get_running_loop().time)
+            task = asyncio.create_task(recorder.run())
+            await asyncio.sleep(5)
+            for number, choice in enumerate(("d", "b", "c", "a", "b")):
+                name = f"p{number}"
+                await cluster.create(PODS, pod(name, cpu="500m"), "default")
+                await asyncio.sleep(0.5)
+                if number == 4:
+                    await cluster.delete(PODS, "p1", "default")  # only now is b the best node
+                await asyncio.sleep(0.5)
+                binding = {"metadata": {"name": name}, "target": {"kind": "Node", "name": choice}}
+                await cluster.post(PODS, name, "binding", binding, "default")
+                await asyncio.sleep(4)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    on_sandbox(work)
+    return path
+
+
+def replay(tmp_path: Path) -> str:
+    """Replay the recording with recorded ties; what the command prints."""
+    head = "apiVersion: mooring/v1alpha1\nkind: Simulation\nspec:\n"
+    entry = "  ties: recorded\n  cluster: [{recording: {path: cluster.jsonl}}]\n"
+    (tmp_path / "scenario.yaml").write_text(head + entry)
+    return (
+        CliRunner().invoke(command, [str(tmp_path / "scenario.yaml"), "--out", str(tmp_path / "runs")]).output
+    )
+
+
+def test_a_replay_with_recorded_ties_repeats_the_placements(tmp_path: Path) -> None:
+    record_choices(tmp_path)
+    assert "default seed 0: 5 of 5 pods on the recorded node" in replay(tmp_path)
+    result = CliRunner().invoke(command, ["compare", str(tmp_path / "runs")])
+    assert result.exit_code == 0, result.output
+
+
+def test_the_first_difference_to_a_recording_is_explained(tmp_path: Path) -> None:
+    path = record_choices(tmp_path)
+    path.write_text(path.read_text().replace('"nodeName":"c"', '"nodeName":"d"'))
+    assert "5 of 5 pods" not in replay(tmp_path)
+    scenario = str(tmp_path / "scenario.yaml")
+    result = CliRunner().invoke(command, ["compare", str(tmp_path / "runs"), "--scenario", scenario])
+    assert result.exit_code == 1
+    assert "first difference: default/p2 at" in result.output
+    assert "recorded node d: score " in result.output
+    assert "less than the chosen one (NodeResourcesFit -" in result.output
+
+
+def test_recorded_ties_need_a_recording(tmp_path: Path) -> None:
+    take(tmp_path)
+    head = "apiVersion: mooring/v1alpha1\nkind: Simulation\nspec:\n"
+    text = head + "  ties: recorded\n  cluster: [{snapshot: snap}]\n"
+    with pytest.raises(ConfigError, match=r"spec\.ties: recorded needs a recording"):
+        compile_plan(parse_scenario(text, str(tmp_path / "scenario.yaml")))
 
 
 def test_a_recording_that_is_cut_off_is_read_to_its_last_whole_line(tmp_path: Path) -> None:

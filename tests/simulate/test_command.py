@@ -157,3 +157,43 @@ def test_check_policies_seeds_and_settings_of_the_command_line(folder: Path) -> 
 
 
 GOLDEN = [(69, 129, 1.331563), (69, 129, 1.331563), (60, 171, 2.854851), (60, 171, 2.854851)]
+
+
+PLUGIN = """
+from mooring.framework import Plugin
+
+class Last(Plugin):
+    name = "Last"
+
+    def score(self, state, pod, node):
+        return 100 if node.name == "n-2" else 0
+"""
+
+
+def test_plugins_of_a_policy_run_unless_its_configuration_says_otherwise(folder: Path) -> None:
+    (folder / "last.py").write_text(PLUGIN)
+    (folder / "off.yaml").write_text(
+        PACKED.replace(
+            "- pluginConfig:", "- plugins: {multiPoint: {disabled: [{name: Last}]}}\n  pluginConfig:"
+        )
+    )
+    policies = [
+        '{name: alone, plugins: ["./last.py:Last"]}',
+        '{name: packed, config: packed.yaml, plugins: ["last:Last"]}',
+        '{name: disabled, config: off.yaml, plugins: ["last:Last"]}',
+    ]
+    text = SCENARIO.replace(POLICIES, f"  policies: [{', '.join(policies)}]\n").replace("1..2", "1")
+    (folder / "scenario.yaml").write_text(text.replace("30/min", "1/min") + "  ties: first\n")
+    assert call(folder / "scenario.yaml", "--out", folder / "out").exit_code == 0
+    used = {}
+    for policy in ("alone", "packed", "disabled"):
+        _, tables = running.read_run(folder / "out" / policy / "seed-1")
+        used[policy] = {tables.nodes.name[row] for row in tables.pods.node.tolist()}
+    assert used["alone"] == used["packed"] == {"n-2"}
+    assert used["disabled"] != {"n-2"}
+
+
+def test_a_mistyped_command_is_no_scenario() -> None:
+    result = call("chek", "scenario.yaml")
+    assert result.exit_code == 2
+    assert 'hint: did you mean "check"?' in result.output

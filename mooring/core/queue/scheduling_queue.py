@@ -197,6 +197,10 @@ class SchedulingQueue:
             self._in_flight.start(queued)
             return queued
 
+    def peek(self) -> QueuedPodInfo | None:
+        """The pod that `pop` would return."""
+        return self._active.peek() or self._backing_off.peek()
+
     def done(self, uid: str) -> None:
         """Finish a popped pod that does not return to the queue: it is being bound, or was deleted."""
         queued = self._in_flight.done(uid)

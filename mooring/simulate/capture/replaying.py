@@ -38,18 +38,21 @@ class _Life:
     """What a recording shows of one pod."""
 
     def __init__(self, pod: Pod, time: float) -> None:
-        self.pod, self.first = pod, time
+        self.pod, self.first = pod, time  # the pod as it was when it arrived
         self.arrival: float | None = None  # when it could be scheduled: without gates
+        self.changes: list[tuple[float, Pod]] = []  # of labels, annotations and spec; its deletion
         self.bound = inf
         self.node = ""
         self.ended = inf
         self.completed = False
 
     def see(self, pod: Pod, time: float) -> None:
-        if not self.node:
-            if self.arrival is None and not pod.spec.scheduling_gates:
-                self.arrival = time
+        if self.arrival is None:
             self.pod = pod
+            if not pod.spec.scheduling_gates:
+                self.arrival = time
+        elif _changeable(pod) != _changeable(self.changes[-1][1] if self.changes else self.pod):
+            self.changes.append((time, pod))
         if pod.spec.node_name and not self.node:
             self.bound, self.node = time, pod.spec.node_name
         if pod.status.phase in _ENDED:
@@ -109,10 +112,17 @@ class Replay:
         for life in self._lives.values():
             if life.arrival is None:
                 continue  # gated all the time
-            if life.first == 0 and life.ended > 0:
-                self._there.append(life.pod if life.bound == 0 else _unbound(life.pod))
+            self.events += [
+                Event(time, Order.CHANGE, _amend(pod), f"change of {pod.key}")
+                for time, pod in life.changes
+                if time < life.ended
+            ]
+            if life.bound == 0 < life.ended:
+                self._there.append(_on_node(life))
             elif life.bound <= life.first:
-                self.events.append(Event(life.first, Order.CHANGE, _apply(life.pod), f"pod {life.pod.key}"))
+                self.events.append(
+                    Event(life.first, Order.CHANGE, _apply(_on_node(life)), f"pod {life.pod.key}")
+                )
             else:
                 self._arriving.append(life)
                 if life.completed:
@@ -132,7 +142,7 @@ class Replay:
         run_time = [life.ended - life.bound if life.completed else FOREVER for life in lives]
         return (
             Arrivals(
-                [Template(_unbound(life.pod), owner=_owner(life.pod)) for life in lives],
+                [_template(life) for life in lives],
                 np.array([life.arrival for life in lives], np.float64),
                 np.arange(len(lives), dtype=np.int32),
                 np.array(run_time, np.float64),
@@ -140,6 +150,23 @@ class Replay:
             ),
             [],
         )
+
+
+def _template(life: _Life) -> Template:
+    pod = life.pod
+    return Template(_unbound(pod), owner=_owner(pod), recorded_node=life.node, recorded_bound=life.bound)
+
+
+def _on_node(life: _Life) -> Pod:
+    spec = msgspec.structs.replace(life.pod.spec, node_name=life.node)
+    return msgspec.structs.replace(life.pod, spec=spec)
+
+
+def _changeable(pod: Pod) -> tuple[object, ...]:
+    """What may change of a pod that matters to the scheduler, apart from its node and phase."""
+    metadata = pod.metadata
+    spec = msgspec.structs.replace(pod.spec, node_name="")
+    return metadata.labels, metadata.annotations, metadata.deletion_timestamp, spec
 
 
 def _unbound(pod: Pod) -> Pod:
@@ -157,6 +184,10 @@ def _owner(pod: Pod) -> str:
 
 def _apply(obj: KubeObject) -> Work:
     return lambda run, random: run.apply(obj)
+
+
+def _amend(pod: Pod) -> Work:
+    return lambda run, random: run.amend(pod)
 
 
 def _delete(obj: KubeObject, outcome: Outcome = Outcome.DELETED) -> Work:

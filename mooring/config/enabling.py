@@ -1,4 +1,4 @@
-"""A KubeSchedulerConfiguration that enables plugins, so that a test need not write one."""
+"""A KubeSchedulerConfiguration that enables plugins."""
 
 from __future__ import annotations
 
