@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import CycleState, StateKey
-from mooring.framework.handle import Handle
 from mooring.framework.nodes import IntArray, NodeInfo, Nodes
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
@@ -24,8 +23,10 @@ from mooring.plugins.arithmetic import (
     valid_score,
     valid_scores,
 )
+from mooring.plugins.dynamic_resources.device_counts import DeviceCounts
 from mooring.plugins.resource_columns import ScoredResources
 from mooring.runtime.amounts import wrap_int64
+from mooring.runtime.engine_handle import EngineHandle
 from mooring.runtime.engine_nodes import engine_node, engine_nodes
 from mooring.runtime.runners import outside_range
 
@@ -43,8 +44,9 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
     name = "NodeResourcesBalancedAllocation"
     cache_key = CacheKey.RESOURCES
 
-    def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
+    def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: EngineHandle) -> None:
         super().__init__(args, handle)
+        self._devices = DeviceCounts(handle)
         self._scored_key = StateKey[ScoredResources](self.name)  # per instance, as the arguments are
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
@@ -54,10 +56,16 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
         # All nodes would score the same, and a burst of best-effort pods would land on one node.
         return skip(shape=True)
 
+    def score_cache_key(self, pod: PodInfo) -> CacheKey:
+        """Amounts do not tell of devices."""
+        return CacheKey.NONE if self._scored_devices(pod) else CacheKey.RESOURCES
+
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         view = engine_node(node)
-        amounts, with_pod, without, allocatable = view.amounts, [], [], []
-        for amount, _, offered, requested, _ in self._scored(state, pod, view.resources).each:
+        scored = self._scored(state, pod, view.resources)
+        amounts = self._devices.amounts_on(view, scored.device_backed)
+        with_pod, without, allocatable = [], [], []
+        for amount, _, offered, requested, _ in scored.each:
             without.append(amounts[requested])
             with_pod.append(wrap_int64(amounts[requested] + amount))
             allocatable.append(amounts[offered])
@@ -66,7 +74,8 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         view = engine_nodes(nodes)
-        scored, amounts = self._scored(state, pod, view.resources), view.amounts
+        scored = self._scored(state, pod, view.resources)
+        amounts = self._devices.amounts(view, scored.device_backed)
         allocatable = amounts[scored.allocatable]
         complete = scored.complete_at == view.node_version or scored.offered_by_all(view, allocatable)
         even = balance(amounts[scored.requested][:, None] + scored.cases, allocatable, complete)
@@ -82,9 +91,14 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
     def _scored(self, state: CycleState, pod: PodInfo, resources: Sequence[str]) -> ScoredResources:
         scored = state.get_cached(self._scored_key)
         if scored is None or scored.resource_count != len(resources):
-            scored = ScoredResources(self.args.resources, pod.shape.used, resources)
+            devices = self._scored_devices(pod)
+            scored = ScoredResources(self.args.resources, pod.shape.used, resources, devices)
             state.write_cached(self._scored_key, scored)
         return scored
+
+    def _scored_devices(self, pod: PodInfo) -> Sequence[str]:
+        """The scored resources that devices may be allocated for."""
+        return self._devices.backed(spec.name for spec in self.args.resources if pod.shape.used[spec.name])
 
 
 def balance(used: IntArray, allocatable: IntArray, complete: bool) -> IntArray:

@@ -43,13 +43,15 @@ class ScoredResource(NamedTuple):
 
 class ScoredResources:
     """The resources that count when a pod shape is scored: all configured ones, but scalar resources only
-    where the pod requests them. What no node offers has no line and counts nowhere."""
+    where the pod requests them. What no node offers has no line and counts nowhere. Resources that device
+    classes stand behind have two lines each after all others: what there is, and what is in use."""
 
     __slots__ = (
         "_looked_at",
         "allocatable",
         "cases",
         "complete_at",
+        "device_backed",
         "each",
         "nonzero_requested",
         "requested",
@@ -60,15 +62,23 @@ class ScoredResources:
     )
 
     def __init__(
-        self, specs: Iterable[ResourceSpec], requests: Mapping[str, int], resources: Sequence[str]
+        self,
+        specs: Iterable[ResourceSpec],
+        requests: Mapping[str, int],
+        resources: Sequence[str],
+        device_backed: Sequence[str] = (),
     ) -> None:
         self.resource_count = len(resources)
+        self.device_backed = device_backed
         lines = lines_for(self.resource_count)
         taken = pods_line(lines)
         self.each: list[ScoredResource] = []
         for name, weight in ((spec.name, spec.weight) for spec in specs):
             amount = requests.get(name, 0)
-            if name in resources and (amount or not is_scalar(name)):
+            if name in device_backed:
+                place = lines + 2 * device_backed.index(name)
+                self.each.append(ScoredResource(amount, weight, place, place + 1, place + 1))
+            elif name in resources and (amount or not is_scalar(name)):
                 place = 1 + resources.index(name)
                 nonzero = lines - 2 + _NONZERO.index(name) if name in _NONZERO else taken + place
                 self.each.append(ScoredResource(amount, weight, place, taken + place, nonzero))
@@ -87,6 +97,8 @@ class ScoredResources:
     def offered_by_all(self, nodes: EngineNodes, allocatable: IntArray) -> bool:
         """Whether the nodes, which have `allocatable`, have some of each. Nearly always the whole table has,
         which need be looked at only after a Node changed: those in a hurry compare `complete_at` first."""
+        if self.device_backed:
+            return bool(allocatable.all())
         version = nodes.node_version
         if self._looked_at != version:
             self._looked_at = version

@@ -1,4 +1,4 @@
-"""Shortcuts for default plugins whose scores depend on more than a node: by groups of nodes, by shape."""
+"""Hooks of default plugins about their scores: by groups of nodes, by shape."""
 
 from __future__ import annotations
 
@@ -38,6 +38,13 @@ def scores_by_shape(cls: type[Plugin]) -> bool:
     For a plugin without a cache key that has nothing to say of most pods. It is called once for a shape.
     """
     return _speaks_for_scores(cls, "scores_shape")
+
+
+def has_key_for_shape(cls: type[Plugin]) -> bool:
+    """Whether to call a plugin's score_cache_key(pod) -> CacheKey: what the scores of pods of this shape are
+    cached by, for a plugin whose own cache key does not hold for all of them. It is called once for a shape.
+    """
+    return _speaks_for_scores(cls, "score_cache_key")
 
 
 def _speaks_for_scores(cls: type[Plugin], hook: str) -> bool:

@@ -16,7 +16,7 @@ from mooring.framework.status import Code, Status
 from mooring.runtime.containment import CONTAINED, reraise_if_from_outside
 from mooring.runtime.engine_nodes import EngineNode, EngineNodes
 from mooring.runtime.engine_state import EngineState
-from mooring.runtime.groups import Groups, scores_by_shape, scores_groups
+from mooring.runtime.groups import Groups, has_key_for_shape, scores_by_shape, scores_groups
 
 logger = logging.getLogger("mooring.framework")
 
@@ -224,11 +224,19 @@ class ScoreRunner:
         self._has_both = not self._by_node and overrides(cls, "score")
         self.by_groups = scores_groups(cls)
         self._by_shape = scores_by_shape(cls)
+        self._has_key_for_shape = has_key_for_shape(cls)
         self.reuses = self.cache_key is not CacheKey.NONE
 
     def scores_shape(self, pod: PodInfo) -> bool:
         """Whether pods of this shape can get any score but 0."""
         return not self._by_shape or self.plugin.scores_shape(pod)  # type: ignore[attr-defined]
+
+    def cache_key_for(self, pod: PodInfo) -> CacheKey:
+        """What the scores of pods of this shape are cached by."""
+        if not self._has_key_for_shape:
+            return self.cache_key
+        key: CacheKey = self.plugin.score_cache_key(pod)  # type: ignore[attr-defined]
+        return key
 
     def run(self, state: EngineState, pod: PodInfo, nodes: EngineNodes) -> IntArray:
         if state.sampling is not None:

@@ -186,13 +186,12 @@ class Scoring:
         runners = [runner for runner in self._runners if runner.name not in skipped]
         self._lines = np.zeros((len(runners), length), np.int64)
         self.columns = columns = [ScoreColumn(r, line) for r, line in zip(runners, self._lines, strict=True)]
-        self._by_nodes = [c for c in columns if c.runner.cache_key in (CacheKey.NODE, CacheKey.ALL_NODES)]
+        keys = {column: column.runner.cache_key_for(pod) for column in columns}
+        self._by_nodes = [c for c in columns if keys[c] in (CacheKey.NODE, CacheKey.ALL_NODES)]
         silent = [c for c in columns if not c.runner.scores_shape(pod)]  # they stay at 0
-        self._uncached = [c for c in columns if c.runner.cache_key is CacheKey.NONE and c not in silent]
+        self._uncached = [c for c in columns if keys[c] is CacheKey.NONE and c not in silent]
         # Scores that are to be normalised follow from those of other nodes, too.
-        self._by_amounts = [
-            c for c in columns if c.runner.cache_key is CacheKey.RESOURCES and not c.runner.normalizes
-        ]
+        self._by_amounts = [c for c in columns if keys[c] is CacheKey.RESOURCES and not c.runner.normalizes]
         others = (*self._by_nodes, *self._uncached, *self._by_amounts, *silent)
         self._by_pods = [c for c in columns if c not in others]
         self._answers_by_amounts = ByAmounts()

@@ -9,7 +9,7 @@ import pytest
 
 from mooring.api.devices import Allocation, ResourceClaim
 from mooring.core.memory import MemoryClient, MemoryCluster
-from tests.plugins.plugin_kit import make_node
+from tests.plugins.plugin_kit import make_node, make_pod
 from tests.plugins.test_dynamic_resources import (
     claim,
     claim_of,
@@ -57,6 +57,18 @@ def test_whichever_was_first_keeps_the_device(rival_first: bool, node: str, devi
     assert node_of(cluster, "train") == node
     assert _held(claim_of(cluster)) == devices
     assert _held(claim_of(cluster, "other")) == ["gpu-0"]
+
+
+def test_pods_share_a_device_through_an_extended_resource() -> None:
+    """The devices of a created claim count once, although they were counted before it had a uid."""
+    slots = {"slots": {"value": "2", "requestPolicy": {"default": "1", "validRange": {"min": "1"}}}}
+    shared = resource_slice("a", allowMultipleAllocations=True, capacity=slots)
+    cluster = cluster_of(make_node("a"), device_class(extendedResourceName="example.com/gpu"), shared)
+    names = ["x", "y", "z"]
+    for name in names:
+        cluster.apply(make_pod(name, {"example.com/gpu": 1}))
+    cluster.run()
+    assert [pod.spec.node_name for pod in cluster.pods.values()] == ["a", "a", ""]
 
 
 def _held(found: ResourceClaim) -> list[str]:

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
+from mooring.api.devices import Allocation, DeviceAllocation, DeviceResult
 from mooring.plugins.args import (
     RequestedToCapacityRatioParam,
     ResourceSpec,
@@ -19,6 +21,7 @@ from mooring.plugins.args import (
 from mooring.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from mooring.plugins.node_resources_fit.node_resources_fit import NodeResourcesFit
 from tests.plugins.plugin_kit import Cluster, make, make_node, make_pod
+from tests.plugins.test_dynamic_resources import claim, device_class, resource_slice
 
 GPU = "example.com/gpu"
 
@@ -116,6 +119,51 @@ def test_resources_that_no_node_has_score_nothing() -> None:
         0,
         100,
     ]
+
+
+# ---- devices in place of extended resources
+
+
+def with_devices(plugin: Any, **devices: int) -> Any:
+    """Have a class stand behind the resource, and give nodes this many devices, of which gpu-0 is in use."""
+    store = plugin.handle.listers
+    selector = {"cel": {"expression": 'device.driver == "gpu.example.com"'}}
+    store.put(device_class(extendedResourceName=GPU, selectors=[selector]))
+    for node, count in devices.items():
+        store.put(resource_slice(node, count))
+        used = claim(node)
+        result = DeviceResult(request="gpu", driver="gpu.example.com", pool=node, device="gpu-0")
+        allocation = Allocation(devices=DeviceAllocation(results=[result]))
+        store.put(structs.replace(used, status=structs.replace(used.status, allocation=allocation)))
+    return plugin
+
+
+def test_devices_count_where_a_node_does_not_have_the_resource() -> None:
+    own, none = (amounts(1000, gpu=4), amounts(500, gpu=3)), (amounts(1000), amounts(500))
+    pod = amounts(0, gpu=1)
+    fits = with_devices(fit("MostAllocated", cpu=1, gpu=3), n1=4, n2=2)
+    assert score(fits, pod, own, none, none, none) == [
+        (50 + 3 * 100) // 4,
+        (50 + 3 * 50) // 4,
+        (50 + 3 * 100) // 4,
+        50,
+    ]
+    assert score(fits, amounts(0), own, none) == [50, 50]
+    assert score(with_devices(fit(gpu=1), n0=4), pod, none, none) == [50, 0]
+
+
+def test_devices_are_weighed_against_other_resources() -> None:
+    resources = [ResourceSpec(name="cpu", weight=1), ResourceSpec(name=GPU, weight=1)]
+    plugin = with_devices(make(NodeResourcesBalancedAllocation, resources=resources), n0=4, n1=2)
+    node = (amounts(1000), amounts(250))
+    assert score(plugin, amounts(0, gpu=1), node, node, node) == [68, 62, 75]
+
+
+def test_a_selector_that_fails_leaves_the_devices_out() -> None:
+    plugin = with_devices(fit("MostAllocated", cpu=1, gpu=3), n0=4)
+    selector = {"cel": {"expression": 'device.attributes["x"].y == 1'}}
+    plugin.handle.listers.put(device_class(extendedResourceName=GPU, selectors=[selector]))
+    assert score(plugin, amounts(0, gpu=1), (amounts(1000), amounts(500))) == [50]
 
 
 # ---- NodeResourcesBalancedAllocation

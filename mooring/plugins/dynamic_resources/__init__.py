@@ -11,6 +11,7 @@ constraints.py, capacity.py, counters.py   what a candidate must satisfy
 results.py             from chosen devices to an allocation
 verdicts.py            the search's answers for all nodes, cached for claims that ask for the same
 extended_resources.py  claims for extended resources that device classes stand behind
+device_counts.py       devices in place of extended resources, for scores
 manager.py             what the plugins of all profiles share
 pod_claims.py          the claims of a pod in one scheduling cycle
 offers.py              what is to be allocated for them

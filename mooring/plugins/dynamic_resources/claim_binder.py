@@ -59,7 +59,7 @@ class ClaimBinder:
                 written = True
             reserved = await binding.reserve_claim(client, claim, allocation, pod, self._timestamp())
             if allocation is not None:
-                await self._confirm(client, reserved, pod, node_name)
+                await self._confirm(client, reserved, pod, node_name, claims.special_uid if special else "")
             claim, written = reserved, True
         finally:
             force = written and not special and tracker.assume(claim)
@@ -71,8 +71,11 @@ class ClaimBinder:
             await self._map_requests(claims, claim, client, pod, node_name)
         return claim
 
-    async def _confirm(self, client: Client, claim: ResourceClaim, pod: PodInfo, node_name: str) -> None:
-        """Withdraw an allocation if another scheduler allocated its devices first.
+    async def _confirm(
+        self, client: Client, claim: ResourceClaim, pod: PodInfo, node_name: str, in_flight: str
+    ) -> None:
+        """Withdraw an allocation if another scheduler allocated its devices first. `in_flight` is the uid
+        under which the devices of a created claim are counted until then.
 
         All schedulers see writes in the order of etcd, so once an allocation has come back through the watch,
         those that preceded it have too. kube-scheduler does not look.
@@ -85,6 +88,8 @@ class ClaimBinder:
 
         confirmed = await client.wait_until(has_returned, CONFIRMATION_TIMEOUT)
         self._manager.refresh()
+        if confirmed and in_flight:
+            tracker.settle(in_flight)  # now they count for the claim itself
         node = self._handle.snapshot.node(node_name)
         rival = None if node is None else earlier_holder(self._manager, claim, node)
         if confirmed and rival is None:

@@ -229,6 +229,13 @@ class Inventory:
         self._nodes[node.name] = (node.node, devices)
         return devices
 
+    def reachable(self, node: NodeInfo) -> Iterator[DeviceInfo]:
+        """The devices of all slices that a node can use, whatever their generation and their pool."""
+        for each in (*self._local.get(node.name, {}).values(), *self._shared.values()):
+            if each.devices and _relevant(each, node):
+                own = each.spec.per_device_node_selection
+                yield from (device for device in each.devices if not own or device.matches_node(node))
+
     def _view(self, node: NodeInfo) -> NodeDevices:
         local = self._local.get(node.name, {})
         grouped: dict[PoolId, list[_Slice]] = {}

@@ -21,7 +21,7 @@ from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status, unresolvable, unschedulable
 from mooring.plugins.args import NodeResourcesFitArgs
-from mooring.plugins.dynamic_resources.extended_resources import ResourceClasses, is_extended_resource
+from mooring.plugins.dynamic_resources.device_counts import DeviceCounts
 from mooring.plugins.node_resources_fit.scoring_strategies import Strategy
 from mooring.plugins.resource_columns import ScoredResources, is_tracked, lines_of
 from mooring.runtime.amounts import ALLOWED_PODS, pods_line, wrap_int64
@@ -159,6 +159,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         super().__init__(args, handle)
         _refuse_invalid(args)
         self._strategy = Strategy(args.scoring_strategy)
+        self._devices = DeviceCounts(handle)
         # Per instance: they follow from its arguments.
         self._requests_key = StateKey[Requests](f"{self.name}/requests")
         self._scored_key = StateKey[ScoredResources](f"{self.name}/scored")
@@ -172,19 +173,11 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
     def _requests(self, pod: PodInfo) -> Requests:
         requests = pod.shape.requests.items()
         amounts = {name: amount for name, amount in requests if amount and not self._ignored(name)}
-        needed = Requests(amounts, self._backed_by_classes(amounts))
+        needed = Requests(amounts, frozenset(self._devices.backed(amounts)))
         if len(needed.names) > MOST_RESOURCES:
             problem = f"pod requests {len(needed.names)} resources, at most {MOST_RESOURCES} can be checked"
             raise PluginError(self.name, problem)
         return needed
-
-    def _backed_by_classes(self, names: Iterable[str]) -> frozenset[str]:
-        """The resources that DynamicResources allocates devices for on nodes that have none of them."""
-        extended = [name for name in names if is_extended_resource(name)]
-        if not extended or not self.handle.feature_enabled("DRAExtendedResource"):
-            return frozenset()
-        classes = ResourceClasses(self.handle.listers.list(DeviceClass))
-        return frozenset(name for name in extended if classes.get(name) is not None)
 
     def _ignored(self, name: str) -> bool:
         if not is_extended(name):
@@ -212,23 +205,34 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         return None  # what score needs follows from the shape and is cached with it
 
+    def score_cache_key(self, pod: PodInfo) -> CacheKey:
+        """Amounts do not tell of devices."""
+        return CacheKey.NONE if self._scored_devices(pod) else CacheKey.RESOURCES
+
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         view = engine_node(node)
-        return self._strategy.score_one(self._scored(state, pod, view.resources), view.amounts)
+        scored = self._scored(state, pod, view.resources)
+        return self._strategy.score_one(scored, self._devices.amounts_on(view, scored.device_backed))
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         view = engine_nodes(nodes)
         scored = self._scored(state, pod, view.resources)
         if not scored.each:
             return np.zeros(len(nodes), np.int64)
-        return self._strategy.score(scored, view)
+        return self._strategy.score(scored, view, self._devices.amounts(view, scored.device_backed))
 
     def _scored(self, state: CycleState, pod: PodInfo, resources: Sequence[str]) -> ScoredResources:
         scored = state.get_cached(self._scored_key)
         if scored is None or scored.resource_count != len(resources):
             specs, requests = self.args.scoring_strategy.resources, pod.shape.score_requests
-            scored = state.write_cached(self._scored_key, ScoredResources(specs, requests, resources))
+            scored = ScoredResources(specs, requests, resources, self._scored_devices(pod))
+            state.write_cached(self._scored_key, scored)
         return scored
+
+    def _scored_devices(self, pod: PodInfo) -> Sequence[str]:
+        """The scored resources that devices may be allocated for."""
+        specs, requests = self.args.scoring_strategy.resources, pod.shape.score_requests
+        return self._devices.backed(spec.name for spec in specs if requests.get(spec.name, 0))
 
     # ---- events
 

@@ -45,9 +45,8 @@ class Strategy:
             # Utilization is a whole number of percent, so the function is a table.
             self._curve = broken_linear(points, np.arange(101, dtype=np.int64))
 
-    def score(self, scored: ScoredResources, nodes: EngineNodes) -> IntArray:
-        """The scores of nodes, computed with one line per resource."""
-        amounts = nodes.amounts
+    def score(self, scored: ScoredResources, nodes: EngineNodes, amounts: IntArray) -> IntArray:
+        """The scores of nodes that have these amounts, computed with one line per resource."""
         allocatable = amounts[scored.allocatable]
         complete = scored.complete_at == nodes.node_version or scored.offered_by_all(nodes, allocatable)
         divisor = allocatable if complete else np.maximum(allocatable, _ONE)
