@@ -30,6 +30,7 @@ class Running(NamedTuple):
     file: Path
     pid: int
     kubeconfig: str
+    page: str = ""  # the link of its web page
 
 
 def state_dir() -> Path:
@@ -37,13 +38,13 @@ def state_dir() -> Path:
     return Path(home) / "mooring"
 
 
-def register(kubeconfig: Path) -> IO[str]:
+def register(kubeconfig: Path, page: str = "") -> IO[str]:
     """Record this process as a detached cluster until the returned file is closed."""
     folder = state_dir()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     file = (folder / f"{os.getpid()}.json").open("w")
     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    json.dump({"pid": os.getpid(), "kubeconfig": str(kubeconfig)}, file)
+    json.dump({"pid": os.getpid(), "kubeconfig": str(kubeconfig), "page": page}, file)
     file.flush()
     return file
 
@@ -56,7 +57,7 @@ def running() -> Iterator[Running]:
             continue
         try:
             tree = json.loads(path.read_text())
-            yield Running(path, int(tree["pid"]), str(tree["kubeconfig"]))
+            yield Running(path, int(tree["pid"]), str(tree["kubeconfig"]), str(tree["page"]))
         except (OSError, ValueError, KeyError, TypeError):
             continue  # just being written
 
@@ -91,6 +92,9 @@ def start(arguments: Sequence[str]) -> None:
         ready = [line for line in text.splitlines() if line.startswith("export KUBECONFIG=")]
         if ready:
             click.echo(ready[0])
+            page = next((each.page for each in running() if each.pid == process.pid), "")
+            if page:
+                click.echo(f"page: {page}", err=True)
             click.echo(f"started in the background, log in {log.name}; stop it with `mooring down`", err=True)
             return
         code = process.poll()

@@ -31,6 +31,7 @@ from mooring.cli.reloading import Sources
 from mooring.cli.setup import Setup
 from mooring.config import ConfigError
 from mooring.core.decision import Decision
+from mooring.demo.examples import read
 from mooring.framework.registration import RegistrationError
 from mooring.runtime.runners import PluginError
 from mooring.sandbox.apiserver.store.sqlite import DataDirError
@@ -39,11 +40,20 @@ from mooring.sandbox.cluster.live_view import PERIOD, PlainView, Tally, Terminal
 from mooring.sandbox.cluster.local_cluster import LocalCluster
 from mooring.sandbox.cluster.stages import Stage, stage_of
 from mooring.sandbox.kubelet import NodesFileError, load_nodes, make_nodes
+from mooring.web.page_server import PageServer
+from mooring.web.sandbox_page import SandboxControls, SandboxSource
+from mooring.web.what_if import WhatIf
 
 INVALID_INPUT = (ConfigError, RegistrationError, PluginError)
 REPEAT_AFTER = 30.0  # seconds before the same message is shown again
 MAX_REMEMBERED = 1000
 INVALID = 2
+EXAMPLES = {
+    "tour": ("tour", "workload.yaml"),
+    "quickstart": ("quickstart", "pods.yaml"),
+    "GPU claims": ("gpu-claims", "train.yaml"),
+}
+"""Manifests that the page offers to apply."""
 
 
 class Options(NamedTuple):
@@ -60,6 +70,8 @@ class Options(NamedTuple):
     command: str = ""
     """To run in a shell once the cluster is ready; the cluster stops when it ends."""
     detached: bool = False
+    web_port: int | None = None
+    """Of the page; None: no page."""
 
 
 @click.command()
@@ -99,6 +111,14 @@ class Options(NamedTuple):
     metavar="COMMAND",
     help="Run a shell command with KUBECONFIG set once the cluster is ready, then stop with its exit code",
 )
+@option("--no-web", is_flag=True, help="Do not serve the web page")
+@option(
+    "--web-port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    metavar="PORT",
+    help="Port of the web page on 127.0.0.1 (default: a free port)",
+)
 @option("--detach", is_flag=True, help="Run in the background; `mooring down` stops the cluster")
 @click.option("--detached", is_flag=True, hidden=True)
 @filename_option(required=False)
@@ -114,15 +134,17 @@ def up(
     no_scheduler: bool,
     merge_kubeconfig: bool,
     command: str,
+    no_web: bool,
+    web_port: int,
     detach: bool,
     detached: bool,
     files: tuple[str, ...],
 ) -> None:
     """Start a sandbox cluster in this process: API server, controllers, fake nodes and the scheduler.
 
-    Prints an `export KUBECONFIG=` line for kubectl once the cluster is ready and the manifests of -f are
-    applied, then shows scheduling decisions until Ctrl-C. Without
-    --config, the plugins of --plugin run at all their extension points, in addition to the default plugins.
+    Prints an `export KUBECONFIG=` line for kubectl and the link of the web page once the cluster is ready and
+    the manifests of -f are applied, then shows scheduling decisions until Ctrl-C. Without --config, the
+    plugins of --plugin run at all their extension points, in addition to the default plugins.
 
     \b
     Exit codes:
@@ -153,6 +175,7 @@ def up(
             merge_kubeconfig,
             command,
             detached,
+            None if no_web or no_scheduler or command else web_port,
         )
         with asyncio.Runner(loop_factory=fastest_loop()) as runner:
             code = runner.run(_Up(options, sources).run(setup))
@@ -160,9 +183,9 @@ def up(
         exit_with(str(problem), INVALID)
     except OSError as problem:
         if problem.errno == errno.EADDRINUSE:
+            flags = f"--port {port}" if not web_port else f"--port {port} or --web-port {web_port}"
             exit_with(
-                f"--port {port}: in use by another process\nhint: use another port, or 0 for a free one",
-                INVALID,
+                f"{flags}: in use by another process\nhint: use another port, or 0 for a free one", INVALID
             )
         exit_with(describe(problem), INVALID)
     sys.exit(code)
@@ -177,6 +200,7 @@ class _Up:
         self._cluster = LocalCluster(data_dir=options.data_dir, port=options.port)
         self._view: View | None = None
         self._early: list[Decision] = []  # before there is a view
+        self._page: PageServer | None = None
 
     async def run(self, setup: Setup) -> int:
         """Run until SIGINT or SIGTERM, or until the command of --run ends; return the exit code."""
@@ -218,14 +242,34 @@ class _Up:
                 echo(line, err=quiet)
         for problem in cluster.applier.unknown_fields:
             echo(f"warning: {problem}", err=True)
+        if options.web_port is not None:
+            self._page = self._serve_page(setup, options.web_port, files)
         if options.scheduler:
             await self._schedule(setup)
+        link = "" if self._page is None else self._page.link
         if options.detached:
-            files.enter_context(register(path))
+            files.enter_context(register(path, link))
         if not quiet:
             echo(f"export KUBECONFIG={path}")
+            if link and not options.detached:  # its output is a log
+                echo(f"page: {link}")
             sys.stdout.flush()
         return path
+
+    def _serve_page(self, setup: Setup, port: int, files: contextlib.ExitStack) -> PageServer:
+        source = self._source = SandboxSource(self._cluster, setup.config, setup.registry)
+        controls = SandboxControls(self._cluster, {name: read(*place) for name, place in EXAMPLES.items()})
+        page = PageServer(
+            source,
+            self._cluster.clock,
+            port=port,
+            actions={**controls.actions(), "what-if": WhatIf(source).answer},
+            state=controls.state,
+            views={"sandbox": controls.overview},
+        )
+        serving = asyncio.create_task(page.run(), name="web page")
+        files.callback(serving.cancel)
+        return page
 
     def _kubeconfig(self, files: contextlib.ExitStack) -> Path:
         """Return the path of the kubeconfig, and write the copies that the user asked for."""
@@ -280,9 +324,13 @@ class _Up:
                 await self._reload(changed, view)
 
     async def _schedule(self, setup: Setup) -> None:
+        if self._page is not None:
+            self._source.config, self._source.registry = setup.config, setup.registry
         await self._cluster.schedule(setup.config, setup.registry, on_decision=self._decided)
 
     def _decided(self, decision: Decision) -> None:
+        if self._page is not None:
+            self._page.decided(decision)
         if self._view is not None:
             self._view.decided(decision)
         elif not self._options.command:

@@ -99,6 +99,7 @@ class Driver:
         self._writes: set[asyncio.Task[None]] = set()
         self._eviction_backoff = Backoff(first=1.0, limit=10.0)
         self._stopping = False
+        self._allowed: int | None = None  # attempts that may be made while paused; None: not paused
         self._aside = Aside() if scheduler.extenders else None
 
     # ---- events in: the sink of the informers
@@ -151,6 +152,31 @@ class Driver:
         self._stopping = True
         self._wake.set()
 
+    # ---- attempts one by one
+
+    @property
+    def paused(self) -> bool:
+        return self._allowed is not None
+
+    def pause(self) -> None:
+        """Make no more attempts. The queue goes on: backoffs end, and events move pods."""
+        self._allowed = 0
+
+    def step(self) -> None:
+        """Allow one attempt, and pause after it."""
+        self._allowed = (self._allowed or 0) + 1
+        self._wake.set()
+
+    def resume(self) -> None:
+        self._allowed = None
+        self._wake.set()
+
+    def _count(self, decision: Decision) -> None:
+        """Report an attempt; while paused, it uses up a step."""
+        if self._allowed:
+            self._allowed -= 1
+        self._report(decision)
+
     async def _finish(self) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(GRACE):
@@ -168,13 +194,13 @@ class Driver:
         scheduler.tick()
         end = time.perf_counter() + self._seconds
         decision: Decision | None = None
-        while self._ahead() < AHEAD:
+        while self._ahead() < AHEAD and self._allowed != 0:
             decision = scheduler.schedule_one()
             if scheduler.effects:
                 self._carry_out(scheduler.take_effects())
             if decision is None:
                 return False
-            self._report(decision)
+            self._count(decision)
             if time.perf_counter() >= end:
                 return True
         if scheduler.effects:
@@ -183,10 +209,11 @@ class Driver:
 
     async def _turn_aside(self, aside: Aside) -> bool:
         """Make one attempt in the core's thread; whether there may be more to do at once."""
-        decision = await aside.run(self._attempt) if self._ahead() < AHEAD else None
+        may_attempt = self._ahead() < AHEAD and self._allowed != 0
+        decision = await aside.run(self._attempt) if may_attempt else None
         aside.do(self._carry_out_all)
         if decision is not None:
-            self._report(decision)
+            self._count(decision)
         return decision is not None
 
     def _attempt(self) -> Decision | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Generic, TypeVar, cast
 
 from mooring.api.meta import KubeObject
@@ -62,6 +62,11 @@ class ObjectStore:
     def list(self, kind: type[Obj], namespace: str | None = None) -> Sequence[Obj]:
         objects = self._objects.get(kind, {}).values()
         return [cast(Obj, o) for o in objects if namespace is None or o.metadata.namespace == namespace]
+
+    def all(self) -> Iterator[KubeObject]:
+        """Every object of every kind."""
+        for objects in self._objects.values():
+            yield from objects.values()
 
     def version(self, kind: type[KubeObject]) -> int:
         return self._versions.get(kind, 0)

@@ -46,6 +46,23 @@ def fields_of(record: logging.LogRecord) -> dict[str, Any]:
     return fields
 
 
+class TestPausing:
+    def test_a_paused_driver_makes_one_attempt_for_each_step(self) -> None:
+        async def scenario(it: Driven) -> None:
+            it.driver.pause()
+            await for_a_moment()
+            assert it.server.bound == []
+            it.driver.step()
+            await for_a_moment()
+            assert len(it.server.bound) == 1
+            assert it.driver.paused
+            it.driver.resume()
+            await for_a_moment()
+            assert len(it.server.bound) == 3
+
+        driving(scenario, pod("a"), pod("b"), pod("c"))
+
+
 class TestScheduling:
     def test_pods_are_bound_and_told_about(self) -> None:
         async def scenario(it: Driven) -> None:

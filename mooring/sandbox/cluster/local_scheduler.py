@@ -14,6 +14,7 @@ from mooring.config import LoadedConfig
 from mooring.core.decision import Decision
 from mooring.core.scheduler import Scheduler
 from mooring.explain.log import DecisionLog, Recording
+from mooring.process.driver import Driver
 from mooring.process.live_scheduler import LiveScheduler
 from mooring.process.routes import decision_routes
 from mooring.runtime.registry import Registry
@@ -60,6 +61,10 @@ class LocalScheduler:
     @property
     def core(self) -> Scheduler:
         return self._live.core
+
+    @property
+    def driver(self) -> Driver:
+        return self._live.driver
 
     def pages(self) -> dict[str, Handler]:
         """Return the paths that `mooring explain` requests, to be served next to the API."""

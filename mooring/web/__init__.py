@@ -1,0 +1,1 @@
+"""The web page: a JSON API, a stream of changes, and the assets of the page."""

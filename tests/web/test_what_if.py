@@ -1,0 +1,91 @@
+"""What if: a copy of the cluster, changed and scheduled; the cluster itself stays as it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mooring.api.meta import KubeObject
+from mooring.testing import make_node, make_pod
+from tests.web.kit import Page, serving
+
+
+def evaluate(objects: list[KubeObject], changes: dict[str, Any], status: int = 200) -> Any:
+    answers = []
+
+    async def scenario(page: Page) -> None:
+        before = (await page.get("/v1/cluster")).json
+        reply = await page.post("/v1/what-if", changes)
+        assert reply.status == status, reply.body
+        assert (await page.get("/v1/cluster")).json == before
+        answers.append(reply.json)
+
+    serving(objects, scenario)
+    return answers[0]
+
+
+def placements(result: Any) -> dict[str, tuple[str, str, str]]:
+    return {
+        row["pod"].removeprefix("default/"): (
+            row.get("now", ""), row.get("then", ""), row.get("result", "same"),
+        )
+        for row in result["pods"]
+    }  # fmt: skip
+
+
+def test_a_pending_pod_fits_on_another_node() -> None:
+    objects = [
+        make_node("n1", cpu="1"),
+        make_pod("a", requests={"cpu": "1"}, node_name="n1"),
+        make_pod("b", requests={"cpu": "1"}),
+    ]
+    result = evaluate(objects, {"addNodes": [{"like": "n1"}]})
+    assert placements(result) == {"a": ("n1", "n1", "same"), "b": ("", "n1-copy-1", "scheduled")}
+    assert result["counts"] == {"same": 1, "scheduled": 1}
+
+
+def test_a_manifest_is_added_and_workloads_become_pods() -> None:
+    manifest = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: web}]}
+"""
+    result = evaluate([make_node("n1")], {"manifest": manifest})
+    assert [row["then"] for row in result["pods"]] == ["n1", "n1"]
+    assert result["counts"] == {"new": 2}
+
+
+def test_weights_and_arguments_change_where_pods_go() -> None:
+    objects = [
+        make_node("n1", cpu="4", memory="4Gi"),
+        make_node("n2", cpu="4", memory="4Gi"),
+        make_pod("old", requests={"cpu": "1", "memory": "1Gi"}, node_name="n1"),
+        make_pod("new", requests={"cpu": "1", "memory": "1Gi"}),
+    ]
+    assert placements(evaluate(objects, {}))["new"][1] == "n2"
+    args = {"scoringStrategy": {"type": "MostAllocated"}}
+    packed = {"args": {"NodeResourcesFit": args}, "weights": {"NodeResourcesFit": 100}}
+    assert placements(evaluate(objects, packed))["new"][1] == "n1"
+
+
+def test_taints_removed_nodes_and_pods_placed_again() -> None:
+    objects = [make_node("n1"), make_node("n2"), make_pod("a", node_name="n1")]
+    tainted = {"taints": [{"node": "n1", "taint": "x=y:NoSchedule"}], "reschedule": True}
+    assert placements(evaluate(objects, tainted)) == {"a": ("n1", "n2", "moved")}
+    assert placements(evaluate(objects, {"removeNodes": ["n1", "n2"]})) == {"a": ("n1", "", "pending")}
+
+
+def test_invalid_changes_say_what_is_wrong() -> None:
+    def message(changes: dict[str, Any], status: int = 400) -> str:
+        return str(evaluate([make_node("n1")], changes, status)["message"])
+
+    assert 'node "n9" not found' in message({"removeNodes": ["n9"]})
+    assert "expected key=value:Effect" in message({"taints": [{"node": "n1", "taint": "x"}]})
+    assert 'plugin "Nope" is not enabled' in message({"weights": {"Nope": 1}})
+    assert "line 2" in message({"manifest": "kind: Pod\n  name: [x"})
+    assert "scoringStrategy" in message({"args": {"NodeResourcesFit": {"scoringStrategy": 1}}}, 422)
