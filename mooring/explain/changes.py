@@ -42,6 +42,15 @@ def pairs(rehearsal: Rehearsal) -> list[Change]:
     return _Search(rehearsal).pairs()
 
 
+def altered_pod(rehearsal: Rehearsal, kind: str, field: str) -> Pod | None:
+    """Return the pod as a change of this kind and field would make it; None if there is no such change."""
+    for group in _Search(rehearsal).groups():
+        for each in _all(group):
+            if each.field == field and kind in (each.kind, LARGER_NODE):
+                return each.pod
+    return None
+
+
 class _Search:
     def __init__(self, rehearsal: Rehearsal) -> None:
         self._rehearsal = rehearsal
@@ -80,6 +89,9 @@ class _Search:
         ready = [each for each in described if each is not None]
         ready.sort(key=lambda change: (change.parts[0].kind == LARGER_NODE, -change.nodes))
         return ready[:MOST_PAIRS]
+
+    def groups(self) -> Iterator[Group]:
+        return self._groups(self._pod)
 
     def _groups(self, pod: Pod) -> Iterator[Group]:
         for group in alterations.alterations(pod, self._taints, self._requests, self._offered):

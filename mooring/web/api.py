@@ -7,6 +7,7 @@ from typing import Any
 
 from mooring import __version__
 from mooring.api.times import format_time
+from mooring.config import to_object
 from mooring.core.scheduler import Scheduler
 from mooring.explain.explain import decisions as explain_pod
 from mooring.explain.waiting import find_pod
@@ -14,6 +15,7 @@ from mooring.framework.pod import PodInfo
 from mooring.serving.messages import Answer, Request, as_json, failure
 from mooring.web.columns import cluster_record, is_ready, owner
 from mooring.web.decisions import RecentDecisions, row
+from mooring.web.manifest import pod_manifest
 from mooring.web.queue import queue_record
 from mooring.web.records import API, DecisionRows, Meta, NodeRecord, PodRow, PodRows
 from mooring.web.source import Source
@@ -97,6 +99,13 @@ class Api:
                 if record is None:
                     raise NotFoundError(f'pods "{namespace}/{name}" is not known to this scheduler')
                 return as_json(record)
+            case ["config"]:
+                return as_json(to_object(self._source.config.config))
+            case ["pods", namespace, name, "manifest"]:
+                kind, field = _text(request, "kind"), _text(request, "field")
+                pod = await self._ask(lambda: _find(core, f"{namespace}/{name}"))
+                manifest = await self._ask(lambda: pod_manifest(core, pod, kind, field))
+                return as_json({"manifest": manifest})
             case ["pods", namespace, name, "table"]:
                 key = f"{namespace}/{name}"
                 return as_json(await self._ask(lambda: pod_table(core, _find(core, key))))

@@ -171,7 +171,8 @@ class Trial:
         others = [_still_there(obj, nodes) for obj in others]
         if not self._changes.manifest.strip():
             return [*nodes.values(), *others]
-        added = self._manifest_objects([*nodes.values(), *others])
+        uids = {obj.key: obj.uid for obj in others if isinstance(obj, Pod)}
+        added = [_as_known(obj, uids) for obj in self._manifest_objects([*nodes.values(), *others])]
         replaced = {(type(obj), obj.key) for obj in added}
         kept = [obj for obj in (*nodes.values(), *others) if (type(obj), obj.key) not in replaced]
         return [*kept, *added]
@@ -258,6 +259,12 @@ def changed_config(config: LoadedConfig, changes: Changes) -> LoadedConfig:
             else:
                 entry["args"] = {**(entry.get("args") or {}), **args}
     return from_object(tree, "what-if")
+
+
+def _as_known(obj: KubeObject, uids: dict[str, str]) -> KubeObject:
+    """Give a pod that replaces one of the cluster the uid of that one."""
+    uid = uids.get(obj.key) if isinstance(obj, Pod) else None
+    return obj if uid is None else replace(obj, metadata=replace(obj.metadata, uid=uid))
 
 
 def _with_node(pod: Pod, node: str) -> Pod:

@@ -1,0 +1,114 @@
+// The cluster as the page knows it. Snapshots replace it, deltas change it; listeners hear of both.
+
+export const NOT_READY = 1, CORDONED = 2, TAINTED = 4, FAILED = 8;
+const MOST_DECISIONS = 2000;
+
+export const store = {
+  loaded: false,
+  resources: [],
+  nodes: new Map(),
+  labelKeys: new Set(),
+  counts: null,
+  decisions: [],  // the latest first
+  dropped: 0,
+  state: {},
+  version: 0,  // of nodes
+  membership: 0,  // of the set of nodes and their labels
+  offset: 0,  // the server's clock minus ours, in milliseconds
+};
+
+const listeners = new Set();
+
+/** Call a function for every change: run({nodes, counts, decisions, state}). Returns how to stop. */
+export function listen(run) {
+  listeners.add(run);
+  return () => listeners.delete(run);
+}
+
+function notify(what) {
+  for (const run of [...listeners]) {
+    try { run(what); } catch (error) { console.error(error); }  // one view must not stop the others
+  }
+}
+
+export const now = () => Date.now() + store.offset;
+const setClock = (text) => { if (text) store.offset = Date.parse(text) - Date.now(); };
+
+export function snapshot(body) {
+  store.nodes.clear();
+  store.labelKeys.clear();
+  store.loaded = true;
+  store.counts = body.cluster?.counts ?? null;
+  store.state = { ...body.state, status: body.status };
+  if (body.cluster) {
+    setClock(body.cluster.asOf);
+    putNodes(body.cluster.nodes);
+  }
+  const known = new Set(store.decisions.map((row) => row.seq));
+  addDecisions((body.decisions ?? []).filter((row) => !known.has(row.seq)));
+  store.membership++;
+  notify({ nodes: true, counts: true, decisions: true, state: true, all: true });
+}
+
+export function delta(body) {
+  setClock(body.asOf);
+  if (body.gone) {
+    for (const name of body.gone) store.nodes.delete(name);
+    store.membership++;
+  }
+  if (body.nodes) putNodes(body.nodes);
+  if (body.gone) store.version++;
+  if (body.counts) store.counts = body.counts;
+  if (body.dropped) store.dropped += body.dropped;
+  if (body.decisions) addDecisions(body.decisions, body.dropped);
+  if (body.state) store.state = body.state;
+  notify({
+    nodes: Boolean(body.nodes || body.gone), names: body.nodes?.names, counts: Boolean(body.counts),
+    decisions: Boolean(body.decisions), state: Boolean(body.state),
+  });
+}
+
+function addDecisions(rows, dropped = 0) {
+  if (dropped) store.decisions.unshift({ gap: dropped, seq: (rows[0]?.seq ?? 0) - 0.5 });
+  for (const row of rows) store.decisions.unshift(row);
+  if (store.decisions.length > MOST_DECISIONS) store.decisions.length = MOST_DECISIONS;
+}
+
+function putNodes(columns) {
+  store.version++;
+  store.resources = columns.resources;
+  const { names, flags, podCounts, podsAllowed, allocatable, requested } = columns;
+  const kinds = columns.kinds ?? [], pods = columns.pods ?? [];
+  const labels = Object.entries(columns.labels ?? {});
+  let at = 0;
+  names.forEach((name, i) => {
+    const before = store.nodes.get(name);
+    const own = {};
+    for (const [key, column] of labels) {
+      const index = column.of[i];
+      if (index >= 0) own[key] = column.values[index];
+    }
+    if (!before || !sameLabels(before.labels, own)) {
+      for (const key in own) store.labelKeys.add(key);
+      store.membership++;
+    }
+    const mine = new Array(podCounts[i]);
+    for (let j = 0; j < mine.length; j++) mine[j] = kinds[pods[at++]];
+    store.nodes.set(name, {
+      name, flags: flags[i], allowed: podsAllowed[i], labels: own, pods: mine,
+      allocatable: allocatable.map((column) => column[i]), requested: requested.map((column) => column[i]),
+    });
+  });
+}
+
+function sameLabels(a, b) {
+  const keys = Object.keys(a);
+  return keys.length === Object.keys(b).length && keys.every((key) => a[key] === b[key]);
+}
+
+/** How much of a resource a node has given away: [used, total]. */
+export function usage(node, resource) {
+  if (resource === "pods") return [node.pods.length, node.allowed];
+  const at = store.resources.indexOf(resource);
+  return at < 0 ? [0, 0] : [node.requested[at] ?? 0, node.allocatable[at] ?? 0];
+}
