@@ -62,7 +62,7 @@ class _Series:
 class EventRecorder:
     """Queues events; `run` posts them. All methods must be called on the event loop.
 
-    `controller` is the default reporting controller.
+    `controller` is the default reporting controller. Without `keep`, events are dropped.
     """
 
     def __init__(
@@ -72,12 +72,14 @@ class EventRecorder:
         host: str | None = None,
         *,
         now: Callable[[], int] = time.time_ns,
+        keep: bool = True,
     ) -> None:
         self.dropped = 0  # events that were given up, for metrics
         self._cluster = cluster
         self._controller = controller
         self._host = socket.gethostname() if host is None else host
         self._now = now
+        self._keep = keep
         self._stamp = 0
         self._series: dict[_Key, _Series] = {}  # the longest quiet ones first
         self._queue: asyncio.Queue[_Series] = asyncio.Queue()
@@ -98,6 +100,8 @@ class EventRecorder:
         apart: str = "",
     ) -> None:
         """Record an event about an object. Events with different `apart` never form a series."""
+        if not self._keep:
+            return
         controller = controller or self._controller
         now = self._stamp = max(self._now(), self._stamp + 1)  # names are made of it: never the same twice
         key = (regarding, type, reason, action, controller, apart)
@@ -182,8 +186,9 @@ class EventRecorder:
     async def run(self) -> None:
         """Post what is recorded, until closed."""
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._work()) for _ in range(WORKERS)]
-            tasks.append(group.create_task(self._finish_quiet()))
+            tasks = [group.create_task(self._work()) for _ in range(WORKERS if self._keep else 0)]
+            if self._keep:
+                tasks.append(group.create_task(self._finish_quiet()))
             await self._closed.wait()
             for task in tasks:
                 task.cancel()

@@ -15,6 +15,7 @@ import asyncio
 import logging
 import random
 from collections.abc import AsyncGenerator, Iterable
+from math import inf
 from typing import Any, Generic, Protocol
 
 from mooring.api.errors import ObjectError
@@ -81,6 +82,8 @@ class Informer(Generic[Obj]):
         self._sinks = [sink]
         self._field_selector = field_selector
         self._page_size = page_size
+        # A server in this process cannot fall silent, so its watches need neither timers nor restarts.
+        self._lasting = bool(getattr(cluster, "lasting_watches", False))
         self._stall_after = stall_after
         self._after = after
         self._optional = optional
@@ -251,11 +254,11 @@ class Informer(Generic[Obj]):
             self.resource,
             self._version,
             field_selector=self._field_selector,
-            timeout_seconds=random.randint(*WATCH_FOR),
+            timeout_seconds=0 if self._lasting else random.randint(*WATCH_FOR),
         )
-        count, listen_until = 0, 0.0
+        count, listen_until = 0, inf if self._lasting else 0.0
         try:
-            async with asyncio.timeout(self._stall_after) as patience:
+            async with asyncio.timeout(None if self._lasting else self._stall_after) as patience:
                 self._patience = patience
                 async for change in stream:
                     self._take(change)

@@ -82,7 +82,8 @@ class Cluster(Protocol):
         field_selector: str = "",
         timeout_seconds: int = 0,
     ) -> AsyncIterator[Change[Obj]]:
-        """Changes since a resource version, with bookmarks, until the server ends the watch.
+        """Changes since a resource version, with bookmarks, until the server ends the watch. A port with
+        `lasting_watches` sends no bookmarks and never ends a watch that has no timeout.
 
         Raises ApiError with code 410 where the version is too old; ending the iteration ends the request.
         """

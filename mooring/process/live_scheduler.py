@@ -46,6 +46,7 @@ class LiveScheduler:
         on_decision: Callable[[Decision], None] | None = None,
         turn: float = TURN,
         pods: Informer[Any] | None = None,
+        keep_events: bool = True,
     ) -> None:
         self.caught_up = False  # a leader that knows all pods
         self._extenders = LiveExtenders(config)
@@ -64,6 +65,7 @@ class LiveScheduler:
             cluster if events is None else events,
             next(iter(self.core.profiles)),
             now=lambda: round(clock() * 1_000_000_000),
+            keep=keep_events,
         )
         self.driver = Driver(
             self.core, cluster, self.recorder, may_bind=may_bind, on_decision=on_decision, turn=turn

@@ -85,7 +85,9 @@ class ClusterRun:
         self._work: set[asyncio.Task[None]] = set()
         self._loop = VirtualTimeLoop(START)
         self.clock = LoopClock(self._loop)
-        self._cluster = LocalCluster(serve=False, heartbeats=False, clock=self._loop.time, seed=seed)
+        self._cluster = LocalCluster(
+            serve=False, heartbeats=False, keep_events=False, clock=self._loop.time, seed=seed
+        )
 
     @property
     def scheduler(self) -> Scheduler:

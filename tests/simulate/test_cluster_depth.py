@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mooring.client.virtual_time import JumpingSelector
 from mooring.simulate.cluster_depth import ClusterRun
 from mooring.simulate.engine import Clock, CoreRun
 from mooring.simulate.invariants import check_run
@@ -110,3 +113,21 @@ def test_controllers_roll_out_and_run_jobs_in_virtual_time(tmp_path: Path) -> No
     replaced = tables.pods.created[np.array(outcomes) == Outcome.RUNNING]
     assert 600 <= replaced.min() <= replaced.max() <= 660
     assert tables.end == 7140
+
+
+def test_idle_time_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No watch is restarted and no heartbeat sent: time jumps from one hourly look at events to the next."""
+    jumps = 0
+    select = JumpingSelector.select
+
+    def count(self: JumpingSelector, timeout: float | None = None) -> Any:
+        nonlocal jumps
+        jumps += bool(timeout)
+        return select(self, timeout)
+
+    monkeypatch.setattr(JumpingSelector, "select", count)
+    policy = Policy("default", folder=Path("/nonexistent"))
+    run = ClusterRun(policy, 0, nodes(3), arrivals_of(), until=10 * 86400.0)
+    run.run()
+    assert run.end == 10 * 86400.0
+    assert jumps < 300

@@ -68,6 +68,8 @@ class EmbeddedCluster:
     that write a lot. Fields that other managers own stay theirs. `strict` rejects unknown fields.
     """
 
+    lasting_watches = True
+
     def __init__(
         self,
         api: Api,
@@ -146,7 +148,7 @@ class EmbeddedCluster:
         answer = await self._ask("watch", resource, namespace, "", params)
         assert isinstance(answer, WatchAnswer)
         reader = reader_of(resource.model)
-        async for batch in answer.watching.batches():
+        async for batch in answer.watching.batches(lasting=not timeout_seconds):
             for type, record in batch.changes:
                 version = str(record.version)
                 try:

@@ -41,6 +41,7 @@ class LocalCluster:
 
     Everything runs on the event loop on which `start` is called, by that loop's time and the `clock`. With
     `serve`, kubectl and others reach it by the kubeconfig of `server`; without, only this process does.
+    Without `keep_events`, no component records events about objects.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class LocalCluster:
         port: int = 0,
         serve: bool = True,
         heartbeats: bool = True,
+        keep_events: bool = True,
         clock: Callable[[], float] = time.time,
         seed: int | None = None,
     ) -> None:
@@ -59,6 +61,7 @@ class LocalCluster:
         self.scheduler: LocalScheduler | None = None
         self._serve = serve
         self._heartbeats = heartbeats
+        self._keep_events = keep_events
         self._seed = seed
         self._tasks = Tasks()
         self._writes: EmbeddedCluster
@@ -83,7 +86,12 @@ class LocalCluster:
         if not api.store.table("storageclasses.storage.k8s.io").records:
             await self.applier.apply(STANDARD, "the default StorageClass")
         self.cache = Cache(writes)
-        recorder = EventRecorder(writes, "mooring", now=lambda: round(self.clock() * 1_000_000_000))
+        recorder = EventRecorder(
+            writes,
+            "mooring",
+            now=lambda: round(self.clock() * 1_000_000_000),
+            keep=self._keep_events,
+        )
         context = self.context = Context(writes, self.cache, recorder, self.clock)
         self.nodes = FakeNodes(context, heartbeats=self._heartbeats)
         for controller in controllers(context, self.nodes, self.server.authority):
@@ -119,6 +127,7 @@ class LocalCluster:
             decisions=None if self.scheduler is None else self.scheduler.decisions,
             on_decision=on_decision,
             pick=pick,
+            keep_events=self._keep_events,
         )
         old, self.scheduler = self.scheduler, new
         self.server.pages.update(new.pages())

@@ -42,6 +42,7 @@ class LocalScheduler:
         recording: Recording = Recording.SUMMARY,
         decisions: DecisionLog | None = None,
         on_decision: Callable[[Decision], None] | None = None,
+        keep_events: bool = True,
     ) -> None:
         self.decisions: DecisionLog = DecisionLog(recording) if decisions is None else decisions
         self._live = LiveScheduler(
@@ -55,6 +56,7 @@ class LocalScheduler:
             on_decision=on_decision,
             turn=TURN,
             pods=cache.informer(PODS),
+            keep_events=keep_events,
         )
         self._tasks = Tasks()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 DESCRIPTORS: Final = {
@@ -71,10 +72,16 @@ class Schedule(NamedTuple):
             elif local.hour not in self.hour.values:
                 time += 3600 - 60 * local.minute
             elif local.minute not in self.minute.values:
-                time += 60
+                time += 60 * self._minutes_to_skip(local.minute)
             else:
                 return time
         return None
+
+    def _minutes_to_skip(self, minute: int) -> int:
+        """One by one where the offset of the zone may change within the hour."""
+        if self.zone is not UTC:
+            return 1
+        return min((each for each in self.minute.values if each > minute), default=60) - minute
 
     def _on(self, local: datetime) -> bool:
         """Whether the schedule has a day: where it names days of both months and weeks, either will do."""
@@ -98,6 +105,7 @@ def _midnight(local: datetime, *, first: bool = False) -> float:
     return (day.replace(day=1) if first else day).timestamp()
 
 
+@lru_cache(maxsize=1024)
 def parse_schedule(text: str, zone: tzinfo = UTC) -> Schedule | Every:
     """Raises ScheduleError."""
     if text.startswith("@every "):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection as Names
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -19,7 +20,7 @@ def status_changes(old: Struct, new: Struct, always: Names[str] = ()) -> dict[st
     if old == new:
         return {}
     patch: dict[str, Any] = {}
-    for field in msgspec.structs.fields(new):
+    for field in _fields(type(new)):
         before, after = getattr(old, field.name), getattr(new, field.name)
         name = field.encode_name
         if name in always:
@@ -27,3 +28,8 @@ def status_changes(old: Struct, new: Struct, always: Names[str] = ()) -> dict[st
         elif before != after:
             patch[name] = msgspec.to_builtins(after) if after or field.default is None else None
     return patch
+
+
+@cache
+def _fields(status: type[Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    return msgspec.structs.fields(status)

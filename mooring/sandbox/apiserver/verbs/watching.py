@@ -74,8 +74,11 @@ class Watching:
         if self._watch is not None:
             self._watch.close()
 
-    async def batches(self) -> AsyncIterator[Batch]:
-        """Yield batches until the timeout; raises 410 if the history does not reach back far enough."""
+    async def batches(self, *, lasting: bool = False) -> AsyncIterator[Batch]:
+        """Yield batches until the timeout; raises 410 if the history does not reach back far enough.
+
+        A `lasting` watch has no timeout and no bookmarks: its reader ends it.
+        """
         try:
             watch = self._watch = self._api.store.watch(self._table, self._after, self._matches)
         except CompactedError as error:
@@ -83,7 +86,7 @@ class Watching:
         try:
             for batch in self._initial_batches():
                 yield batch
-            async for batch in self._changes(watch):
+            async for batch in self._lasting(watch) if lasting else self._changes(watch):
                 yield batch
         except CompactedError as error:
             raise expired(str(error)) from None
@@ -118,6 +121,14 @@ class Watching:
             await watch.wait(min(end, bookmark) - now)
         if self._options.bookmarks and not watch.closed:
             yield Batch(bookmark=self._seen(watch))
+
+    async def _lasting(self, watch: Watch) -> AsyncIterator[Batch]:
+        while not watch.closed:
+            changes = watch.take(_BATCH)
+            if changes:
+                yield Batch(changes)
+            else:
+                await watch.wait()
 
     def _seen(self, watch: Watch) -> int:
         """The version up to which everything was sent."""
