@@ -17,7 +17,14 @@ from mooring.api.complaints import key_of, malformed, text_or_empty
 from mooring.api.defaults import defaulted, identified, prioritised
 from mooring.api.documents import DocumentError, read_objects
 from mooring.api.errors import MalformedObject, ObjectError, UnknownKind, show
-from mooring.api.kinds import PRIORITY_CLASSES, RESOURCE_CLAIM_TEMPLATES, WATCHED, ApiResource
+from mooring.api.kinds import (
+    POD_GROUPS,
+    PRIORITY_CLASSES,
+    RESOURCE_CLAIM_TEMPLATES,
+    WATCHED,
+    WORKLOADS,
+    ApiResource,
+)
 from mooring.api.meta import KubeObject, Tree
 from mooring.api.objects import Pod
 from mooring.api.quantity import INT64_MAX, INT64_MIN
@@ -44,7 +51,13 @@ __all__ = [
 ]
 
 _LARGEST = 10**600  # Python writes no more than 4,300 digits, and a quantity has fewer anyway
-_READ: tuple[ApiResource[Any], ...] = (*WATCHED, PRIORITY_CLASSES, RESOURCE_CLAIM_TEMPLATES)
+_READ: tuple[ApiResource[Any], ...] = (
+    *WATCHED,
+    PRIORITY_CLASSES,
+    RESOURCE_CLAIM_TEMPLATES,
+    POD_GROUPS,
+    WORKLOADS,
+)
 KINDS = {resource.kind: resource for resource in _READ}
 """The kinds that the scheduler reads from manifests."""
 

@@ -10,6 +10,7 @@ import msgspec
 from mooring.api.coordination import Lease
 from mooring.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from mooring.api.events import Event
+from mooring.api.groups import PodGroup, Workload
 from mooring.api.jobs import CronJob, Job
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Node, Pod
@@ -96,6 +97,8 @@ JOBS = ApiResource("batch", "v1", "jobs", True, Job)
 CRON_JOBS = ApiResource("batch", "v1", "cronjobs", True, CronJob)
 POD_DISRUPTION_BUDGETS = ApiResource("policy", "v1", "poddisruptionbudgets", True, PodDisruptionBudget)
 PRIORITY_CLASSES = ApiResource("scheduling.k8s.io", "v1", "priorityclasses", False, PriorityClass)
+POD_GROUPS = ApiResource("scheduling.k8s.io", "v1alpha2", "podgroups", True, PodGroup)
+WORKLOADS = ApiResource("scheduling.k8s.io", "v1alpha2", "workloads", True, Workload)
 STORAGE_CLASSES = ApiResource("storage.k8s.io", "v1", "storageclasses", False, StorageClass)
 CSI_NODES = ApiResource("storage.k8s.io", "v1", "csinodes", False, CSINode)
 CSI_DRIVERS = ApiResource("storage.k8s.io", "v1", "csidrivers", False, CSIDriver)

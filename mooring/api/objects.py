@@ -218,6 +218,10 @@ class PodResourceClaim(Value, frozen=True):
     resource_claim_template_name: str | None = None
 
 
+class PodSchedulingGroup(Value, frozen=True):
+    pod_group_name: str | None = None
+
+
 class PodReadinessGate(Value, frozen=True):
     condition_type: str = ""
 
@@ -241,6 +245,7 @@ class PodSpec(Struct):
     host_users: bool | None = None
     scheduling_gates: list[PodSchedulingGate] = []
     resource_claims: list[PodResourceClaim] = []
+    scheduling_group: PodSchedulingGroup | None = None
     restart_policy: str = "Always"
     termination_grace_period_seconds: int | None = None
     active_deadline_seconds: int | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mooring.config.feature_gates import FeatureGates
 from mooring.config.types import PluginRef, PluginSet
 
 # In kube-scheduler's order, with the weights of its default feature gates.
@@ -27,6 +28,30 @@ DEFAULT_MULTI_POINT: tuple[tuple[str, int], ...] = (
     ("DefaultBinder", 0),
     ("NodeDeclaredFeatures", 0),
 )
+
+# Appended to them where a feature gate is enabled.
+GATED_MULTI_POINT: tuple[tuple[str, str, int], ...] = (
+    ("GangScheduling", "GangScheduling", 0),
+    ("TopologyAwareWorkloadScheduling", "TopologyPlacementGenerator", 0),
+    ("TopologyAwareWorkloadScheduling", "PodGroupPodsCount", 1),
+)
+
+
+def with_gated_plugins(plugin_set: PluginSet, gates: FeatureGates) -> PluginSet:
+    """Return a merged plugin set with the plugins of enabled gates, after the other defaults."""
+    disabled = {plugin.name for plugin in plugin_set.disabled}
+    listed = {plugin.name for plugin in plugin_set.enabled}
+    gated = [
+        PluginRef(name=name, weight=weight)
+        for gate, name, weight in GATED_MULTI_POINT
+        if gates.is_enabled(gate) and name not in listed and not disabled & {name, "*"}
+    ]
+    if not gated:
+        return plugin_set
+    defaults = {name for name, _ in DEFAULT_MULTI_POINT}
+    end = sum(plugin.name in defaults for plugin in plugin_set.enabled)
+    enabled = [*plugin_set.enabled[:end], *gated, *plugin_set.enabled[end:]]
+    return PluginSet(enabled=enabled, disabled=plugin_set.disabled)
 
 
 def merge_multi_point(plugin_set: PluginSet) -> tuple[PluginSet, list[int | None]]:

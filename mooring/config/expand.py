@@ -52,15 +52,17 @@ class Expansion:
             if point != "multiPoint"
         }
 
-    def weights(self, score: tuple[str, ...]) -> dict[str, int]:
-        """The weight of each score plugin: what its point says, else MultiPoint; none means 1."""
+    def weights(self, point: str, names: tuple[str, ...]) -> dict[str, int]:
+        """The weight of each plugin that scores nodes or placements: what its point says, else MultiPoint;
+        none means 1."""
+        own = self.plugins.score if point == "score" else self.plugins.placement_score
         explicit: dict[str, int] = {}
-        for plugin in (*self.plugins.score.enabled, *self.plugins.multi_point.enabled):
+        for plugin in (*own.enabled, *self.plugins.multi_point.enabled):
             registered = self.registry.get(plugin.name)
-            if registered is not None and "score" in registered.extension_points:
+            if registered is not None and point in registered.extension_points:
                 explicit.setdefault(plugin.name, plugin.weight or 1)
         self._check_overflow(explicit)
-        return {name: explicit[name] for name in score}
+        return {name: explicit[name] for name in names}
 
     def _check_overflow(self, weights: dict[str, int]) -> None:
         """Reject what kube-scheduler takes for an overflow: also a total that is negative before the last

@@ -21,6 +21,10 @@ EFFECTIVE = frozenset(
         "DRAPrioritizedList",
         "DRAResourceClaimDeviceStatus",
         "DRASchedulerFilterTimeout",
+        "GangScheduling",
+        "GenericWorkload",
+        "TopologyAwareWorkloadScheduling",
+        "WorkloadAwarePreemption",
     }
 )
 _ALL_OF_STAGE = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}

@@ -8,7 +8,9 @@ from os import PathLike
 
 import msgspec
 
+from mooring.config.default_plugins import with_gated_plugins
 from mooring.config.expand import Expansion, PluginClass, Registry
+from mooring.config.feature_gates import FeatureGateError, FeatureGates
 from mooring.config.findings import Path, Places, Report, did_you_mean
 from mooring.config.load import LoadedConfig, finish, read, read_text
 from mooring.config.plugin_args import decode_args
@@ -21,16 +23,17 @@ from mooring.plugins.args import NodeResourcesFitArgs
 class ResolvedProfile:
     """One profile, ready to be built.
 
-    `points` has the plugins of every extension point in the order in which they run, `weights` those
-    of its score plugins. `args` has an entry for each enabled plugin; plugins that declare no type of
-    arguments find theirs in `raw_args` as the file gives them. `percentage_of_nodes_to_score` is None
-    where the global one holds.
+    `points` has the plugins of every extension point in the order in which they run, `weights` and
+    `placement_weights` those of its score and placement score plugins. `args` has an entry for each enabled
+    plugin; plugins that declare no type of arguments find theirs in `raw_args` as the file gives them.
+    `percentage_of_nodes_to_score` is None where the global one holds.
     """
 
     scheduler_name: str
     percentage_of_nodes_to_score: int | None
     points: dict[str, tuple[str, ...]]
     weights: dict[str, int]
+    placement_weights: dict[str, int] = field(default_factory=dict)
     args: dict[str, Args | None] = field(default_factory=dict)
     raw_args: dict[str, object] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
@@ -69,21 +72,34 @@ def loads_and_resolve(
 
 
 def _resolve(config: KubeSchedulerConfiguration, registry: Registry, report: Report) -> list[ResolvedProfile]:
-    resolved = [_profile(i, profile, registry, report) for i, profile in enumerate(config.profiles)]
+    gates = _gates(config)
+    resolved = [_profile(i, profile, gates, registry, report) for i, profile in enumerate(config.profiles)]
     _common_queue_sort(resolved, report)
     _ignore_managed_resources(config, resolved, report)
     return resolved
 
 
-def _profile(index: int, profile: Profile, registry: Registry, report: Report) -> ResolvedProfile:
+def _gates(config: KubeSchedulerConfiguration) -> FeatureGates:
+    try:
+        return FeatureGates(config.feature_gates)
+    except FeatureGateError:  # reported by validation
+        return FeatureGates()
+
+
+def _profile(
+    index: int, profile: Profile, gates: FeatureGates, registry: Registry, report: Report
+) -> ResolvedProfile:
     path: Path = ("profiles", index)
-    expansion = Expansion(profile.plugins, registry, (*path, "plugins"), report)
+    multi_point = with_gated_plugins(profile.plugins.multi_point, gates)
+    plugins = msgspec.structs.replace(profile.plugins, multi_point=multi_point)
+    expansion = Expansion(plugins, registry, (*path, "plugins"), report)
     points = expansion.points()
     resolved = ResolvedProfile(
         scheduler_name=profile.scheduler_name,
         percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
         points=points,
-        weights=expansion.weights(points["score"]),
+        weights=expansion.weights("score", points["score"]),
+        placement_weights=expansion.weights("placementScore", points["placementScore"]),
     )
     _required_points(resolved, (*path, "plugins"), report)
     _args(resolved, profile, registry, (*path, "pluginConfig"), report)

@@ -85,15 +85,18 @@ class Algorithm:
         self._next_start = 0
         self.prefer: Callable[[PodInfo], str] | None = None
 
-    def choose(self, profile: Profile, pod: PodInfo, score_anyway: bool = False) -> Choice:
+    def choose(
+        self, profile: Profile, pod: PodInfo, score_anyway: bool = False, within: BoolArray | None = None
+    ) -> Choice:
         """Find the best node for a pod; raises PluginError where a plugin fails.
 
-        `score_anyway` scores also where the choice does not need it, for explanations.
+        `score_anyway` scores also where the choice does not need it, for explanations. `within` are the rows
+        of the placement to which the pod's group is restricted.
         """
         nodes = self._cluster.nodes
         cache = profile.cache_for(pod.shape, len(nodes))
         stopwatch = profile.stopwatch
-        choice = self._filtered(profile, pod, nodes, cache, stopwatch)
+        choice = self._filtered(profile, pod, nodes, cache, stopwatch, within)
         if choice.row is None and choice.feasible is not None and choice.failure is None:
             choice.candidates = self._candidates(profile, nodes, cache, choice)
             if self._extenders:
@@ -141,8 +144,10 @@ class Algorithm:
         nodes: EngineNodes,
         cache: ShapeCache,
         stopwatch: Stopwatch | None,
+        within: BoolArray | None = None,
     ) -> Choice:
-        choice = Choice(EngineState(cache.values), Diagnosis(self._cluster.table.row_of))
+        diagnosis = Diagnosis(self._cluster.table.row_of, within=within)
+        choice = Choice(EngineState(cache.values), diagnosis)
         if stopwatch is not None:
             choice.state.sampling = stopwatch.cycle_samples.next()
         if len(nodes) and self._pre_filter(profile, cache, pod, nodes, choice):
@@ -184,6 +189,8 @@ class Algorithm:
         diagnosis, filtering = choice.diagnosis, cache.filtering
         nominated = pod.pod.status.nominated_node_name
         nominated_row = nodes.index(nominated) if nominated else None
+        if nominated_row is not None and diagnosis.within is not None and not diagnosis.within[nominated_row]:
+            nominated_row = None
         try:
             changes = choice.changes = filtering.refresh(choice.state, pod, nodes, diagnosis.allowed)
         except PluginError:
@@ -209,7 +216,8 @@ class Algorithm:
             reason = f"node(s) didn't satisfy plugin(s) [{plugins}]"
             diagnosis.absent = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reason)
         choice.feasible = self._feasible(choice, filtering.feasible, crowded)
-        choice.failure = filtering.failure(_evaluated(diagnosis.allowed, crowded, len(nodes)))
+        allowed = _both(diagnosis.allowed, diagnosis.within)
+        choice.failure = filtering.failure(_evaluated(allowed, crowded, len(nodes)))
 
     def _fits_alone(
         self, profile: Profile, pod: PodInfo, nodes: EngineNodes, row: int, choice: Choice
@@ -254,7 +262,7 @@ class Algorithm:
 
     def _feasible(self, choice: Choice, feasible: BoolArray, crowded: Mapping[int, Status]) -> BoolArray:
         """The rows that pass, restrictions and nominated pods considered."""
-        allowed = choice.diagnosis.allowed
+        allowed = _both(choice.diagnosis.allowed, choice.diagnosis.within)
         if allowed is None and not crowded:
             return feasible
         if allowed is not None:
@@ -351,6 +359,13 @@ class Algorithm:
         sampled = np.zeros(total, np.bool_)
         sampled[chosen] = True
         return sampled
+
+
+def _both(allowed: BoolArray | None, within: BoolArray | None) -> BoolArray | None:
+    """The rows of both masks; None: all."""
+    if within is None:
+        return allowed
+    return within if allowed is None else allowed & within
 
 
 def _evaluated(allowed: BoolArray | None, crowded: Mapping[int, Status], length: int) -> BoolArray | None:

@@ -49,5 +49,6 @@ def build_profile(
         resolved.percentage_of_nodes_to_score,
         reuse,
         None if observer is None else Stopwatch(observer, resolved.scheduler_name),
+        resolved.placement_weights,
     )
     return handle.profile

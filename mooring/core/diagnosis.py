@@ -50,6 +50,7 @@ class Diagnosis(msgspec.Struct, eq=False):
     filtering: Filtering | None = None
     node_names: frozenset[str] | None = None  # the only nodes that pre_filter left; None: all
     allowed: BoolArray | None = None  # the rows of those that exist
+    within: BoolArray | None = None  # the rows of the placement that is tried; None: all
     absent: Status | None = None  # the status of nodes that were not evaluated
     pre_filter: Status | None = None  # the rejection of the pod as a whole
     unschedulable_plugins: set[str] = set()
@@ -71,7 +72,7 @@ class Diagnosis(msgspec.Struct, eq=False):
 
     @property
     def total(self) -> int:
-        return len(self.row_of)
+        return len(self.row_of) if self.within is None else int(np.count_nonzero(self.within))
 
     def blame(self, status: Status) -> None:
         """Remember who refused, for the queue."""
@@ -94,7 +95,7 @@ class Diagnosis(msgspec.Struct, eq=False):
         """The rows refused with a code, in order."""
         absent = self.absent is not None and self.absent.code is code
         if self.filtering is None:
-            mask = np.full(self.total, absent)
+            mask = np.full(len(self.row_of), absent)
         else:
             mask = self.filtering.with_code(code)
             if self.allowed is not None:
@@ -103,11 +104,11 @@ class Diagnosis(msgspec.Struct, eq=False):
                 mask = mask.copy()
         for row, status in self.explicit.items():
             mask[row] = status.code is code
-        return np.flatnonzero(mask)
+        return np.flatnonzero(mask if self.within is None else mask & self.within)
 
     def count_with(self, code: Code) -> int:
         """How many rows are refused with a code."""
-        if self.filtering is None or self.allowed is not None or self.explicit:
+        if self.filtering is None or self.allowed is not None or self.within is not None or self.explicit:
             return len(self.rows_with(code))
         return sum(count for status, count in self.refusals() if status.code is code)
 
@@ -127,6 +128,8 @@ class Diagnosis(msgspec.Struct, eq=False):
         """The rows whose refusal is the table's; None: all."""
         assert self.filtering is not None
         among = None if self.allowed is None else self.allowed.copy()
+        if self.within is not None:
+            among = self.within.copy() if among is None else among & self.within
         if self.explicit:
             if among is None:
                 among = np.ones(len(self.filtering.first), np.bool_)
@@ -162,7 +165,8 @@ class Diagnosis(msgspec.Struct, eq=False):
             for reason in status.reasons:
                 counts[reason] = counts.get(reason, 0) + count
         if self.absent is not None and self.allowed is not None:
-            outside = int((~self.allowed).sum()) - sum(not self.allowed[row] for row in self.explicit)
+            outside_rows = ~self.allowed if self.within is None else ~self.allowed & self.within
+            outside = int(outside_rows.sum()) - sum(not self.allowed[row] for row in self.explicit)
             for reason in self.absent.reasons:
                 if outside:
                     counts[reason] = counts.get(reason, 0) + outside

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mooring.core.effects import EmitEvent, Write
+from mooring.core.groups.members import GroupMembers
 from mooring.core.waiting import HeldPod
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.handle import Client
@@ -95,6 +96,10 @@ class ProfileHandle:
 
     def nominated_node(self, uid: str) -> str:
         return self._scheduler.queue.nominator.node_of(uid)
+
+    @property
+    def groups(self) -> GroupMembers:
+        return self._scheduler.members
 
     def is_preempting(self, uid: str) -> bool:
         return uid in self._scheduler.preempting

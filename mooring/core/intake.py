@@ -13,6 +13,7 @@ from mooring.api.kinds import (
     DEVICE_CLASSES,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
+    POD_GROUPS,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
     STORAGE_CLASSES,
@@ -33,7 +34,7 @@ from mooring.core.event_map import (
     pod_update_events,
 )
 from mooring.framework.events import Action, ClusterEvent
-from mooring.framework.pod import PodInfo
+from mooring.framework.pod import GroupKey, PodInfo
 
 if TYPE_CHECKING:
     from mooring.core.scheduler import Scheduler
@@ -52,6 +53,7 @@ _EVENT_KINDS: dict[type[KubeObject], str] = {
         RESOURCE_CLAIMS,
         RESOURCE_SLICES,
         DEVICE_CLASSES,
+        POD_GROUPS,
     )
 }
 
@@ -79,11 +81,16 @@ class Intake:
         self._queue = scheduler.queue
         self._waiting = scheduler.waiting
         self._custom = {resource.model: resource.name for resource in kinds_of_plugins(scheduler)}
+        self._announces_pods = scheduler.feature_gates.is_enabled("GangScheduling")
         self._pods: dict[str, PodInfo] = {}  # every live pod that is ours or on a node, as last seen
 
     def pod(self, uid: str) -> PodInfo | None:
         """A pod as last seen; None once it is gone."""
         return self._pods.get(uid)
+
+    def pod_named(self, group: GroupKey, key: str) -> PodInfo | None:
+        """A member of a group by its "namespace/name"."""
+        return next((pod for pod in self._scheduler.members.pods(group) if pod.key == key), None)
 
     def pods(self) -> Iterator[PodInfo]:
         """Every live pod that is ours or on a node."""
@@ -164,11 +171,14 @@ class Intake:
             return _NO_EVENTS
         info = self._cluster.info(pod)
         self._pods[uid] = info
+        self._scheduler.members.put(info)
         if info.node_name:
             events = self._apply_assigned(old, info)
         elif old is None:
             self._queue.add(info)
             events = _POD_ADDED
+            if self._announces_pods:
+                self._publish(UNSCHEDULABLE_POD_ADD, None, info)
         else:
             self._update_pending(old, info)
             events = _POD_UPDATED
@@ -208,6 +218,7 @@ class Intake:
         old = self._pods.pop(uid, None)
         if old is None:
             return _NO_EVENTS
+        self._scheduler.members.remove(old)
         self._scheduler.eviction_done(uid)
         self._scheduler.preemption_ended(uid, "")
         if old.node_name:
@@ -215,6 +226,8 @@ class Intake:
             self._publish(ASSIGNED_POD_DELETE, old, None)
             return _ASSIGNED_POD_DELETED
         self._queue.delete(old)
+        if old.group is not None:  # its siblings have one pod less to find room for
+            self._queue.activate(p for p in self._scheduler.members.pods(old.group) if not p.node_name)
         if self._cluster.is_assumed(uid):
             self._assumed_deleted(old)
         elif old.status.nominated_node_name:
@@ -234,9 +247,12 @@ class Intake:
 
 
 def kinds_of_plugins(scheduler: Scheduler) -> list[ApiResource[Any]]:
-    """The kinds that plugins want watched."""
+    """The kinds that plugins want watched, and those of enabled features."""
     plugins = (plugin for profile in scheduler.profiles.values() for plugin in profile.plugins.values())
-    return list(dict.fromkeys(resource for plugin in plugins for resource in plugin.watches))
+    watched = [resource for plugin in plugins for resource in plugin.watches]
+    if scheduler.feature_gates.is_enabled("GenericWorkload"):
+        watched.append(POD_GROUPS)
+    return list(dict.fromkeys(watched))
 
 
 def _no_more_important(pod: PodInfo) -> Callable[[PodInfo], bool]:

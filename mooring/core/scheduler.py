@@ -8,11 +8,13 @@ one it was given, so the same core runs live, embedded, simulated, and replayed 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from mooring.api.events import truncate_note
+from mooring.api.groups import PodGroup
 from mooring.api.meta import Condition, KubeObject
 from mooring.config import FeatureGates, KubeSchedulerConfiguration, LoadedConfig, default_config, resolve
 from mooring.core import decision as records
@@ -24,6 +26,8 @@ from mooring.core.diagnosis import DiagnosedStatuses, Diagnosis
 from mooring.core.effects import Bind, Effect, EmitEvent, Evict, PatchPodStatus
 from mooring.core.event_map import ASSIGNED_POD_DELETE, registrations
 from mooring.core.extenders import Extenders
+from mooring.core.groups.cycle import GroupCycle
+from mooring.core.groups.members import GroupMembers, native_group
 from mooring.core.intake import Intake
 from mooring.core.nominator import Nominator
 from mooring.core.queue import Place, QueuedPodInfo, SchedulingQueue, sort_key_of
@@ -32,7 +36,7 @@ from mooring.core.waiting import HeldPod, WaitingPods
 from mooring.framework.cycle_state import PODS_TO_ACTIVATE
 from mooring.framework.handle import Client
 from mooring.framework.plugin import Plugin, PostFilterResult
-from mooring.framework.pod import PodInfo
+from mooring.framework.pod import GroupKey, PodInfo
 from mooring.framework.status import Code, Status
 from mooring.runtime.containment import CONTAINED, reraise_if_from_outside
 from mooring.runtime.extender import Extender
@@ -109,6 +113,9 @@ class Scheduler:
         loaded = default_config() if config is None else config
         settings = loaded.config if isinstance(loaded, LoadedConfig) else loaded
         self.feature_gates = FeatureGates(settings.feature_gates)
+        self.members = GroupMembers(self.cluster)
+        if self.feature_gates.is_enabled("GenericWorkload"):
+            self.cluster.group_of = native_group
         registry = registry_with() if registry is None else registry
         for cls in plugins:
             registry.register(cls)
@@ -117,13 +124,15 @@ class Scheduler:
             self.profiles[resolved.scheduler_name] = build_profile(resolved, registry, self, reuse, observer)
         self.queue = self._make_queue(settings, pod_max_in_unschedulable_pods_duration)
         self.intake = Intake(self)
-        self._algorithm = Algorithm(
+        self.algorithm = Algorithm(
             self.cluster,
             self.queue.nominator,
             pick,
             settings.percentage_of_nodes_to_score or 0,
             self.extenders,
         )
+        self._groups = GroupCycle(self)
+        self._decided: deque[Decision] = deque()  # about members of a group, to be reported one by one
 
     def _make_queue(self, settings: KubeSchedulerConfiguration, max_wait: float) -> SchedulingQueue:
         first, observer = next(iter(self.profiles.values())), self.observer
@@ -168,7 +177,7 @@ class Scheduler:
 
     def prefer(self, node_of: Callable[[PodInfo], str]) -> None:
         """Take the node that `node_of` names, where it is one of the best, instead of a random one."""
-        self._algorithm.prefer = node_of
+        self.algorithm.prefer = node_of
 
     def forget_shapes(self) -> None:
         """Drop what was cached for pods: device classes decide whether nodes need to have a resource."""
@@ -194,15 +203,30 @@ class Scheduler:
     # ---- one attempt
 
     def schedule_one(self) -> Decision | None:
-        """Try the first pod of the queue; None where there is nothing to try."""
-        while True:
+        """Try the first pod of the queue, or its group; None where there is nothing to try.
+
+        A group is tried as a whole, and its members' decisions are returned one after another.
+        """
+        while not self._decided:
             queued = self.queue.pop()
             if queued is None:
                 return None
-            if not self._skipped(queued):
+            if queued.pod.group is not None:
+                self._attempt_group(queued, queued.pod.group)
+            elif not self.skipped(queued):
                 return self._attempt(queued)
+        return self._decided.popleft()
 
-    def _skipped(self, queued: QueuedPodInfo) -> bool:
+    def _attempt_group(self, queued: QueuedPodInfo, group: GroupKey) -> None:
+        decisions = self._groups.attempt(queued, group)
+        self._decided.extend(decisions)
+        if self.log is not None:
+            for decision in decisions:
+                pod = self.intake.pod_named(group, decision.pod)
+                if pod is not None:
+                    self.log.add(pod, decision, self.clock())
+
+    def skipped(self, queued: QueuedPodInfo) -> bool:
         """Return whether this pod needs no attempt: it is being deleted, is assigned, or has no profile
         here."""
         pod = queued.pod
@@ -218,7 +242,7 @@ class Scheduler:
         if logger.isEnabledFor(_ATTEMPTS):
             logger.log(_ATTEMPTS, "Attempting to schedule pod", extra={"fields": {"pod": queued.pod.key}})
         decision = records.start(queued.pod, queued.attempts, len(self.cluster.table.nodes))
-        in_full = self.record or (self.log is not None and self.log.wants_all())
+        in_full = self.records_all()
         profile = self.profiles[queued.pod.scheduler_name]
         if profile.stopwatch is not None:
             queued.began = profile.stopwatch.timer()
@@ -234,7 +258,7 @@ class Scheduler:
 
     def _decide(self, queued: QueuedPodInfo, profile: Profile, decision: Decision, in_full: bool) -> None:
         try:
-            choice = self._algorithm.choose(profile, queued.pod, score_anyway=self.record)
+            choice = self.algorithm.choose(profile, queued.pod, score_anyway=self.record)
         except PluginError as failure:
             self._failed(queued, profile, failure, decision)
         else:
@@ -246,7 +270,7 @@ class Scheduler:
         """End an attempt in which a plugin failed."""
         if profile.stopwatch is not None:
             profile.stopwatch.failed()
-        self._fail(queued, Status(Code.ERROR, str(failure), plugin=failure.plugin), "", decision)
+        self.fail(queued, Status(Code.ERROR, str(failure), plugin=failure.plugin), "", decision)
 
     def _broken_off(
         self, queued: QueuedPodInfo, profile: Profile, decision: Decision, bug: BaseException
@@ -256,16 +280,13 @@ class Scheduler:
         logger.error("scheduling pod %s", queued.pod.key, exc_info=bug)
         profile.forget(queued.pod.shape)
         if queued.place is Place.IN_FLIGHT:
-            self._fail(queued, Status(Code.ERROR, f"{type(bug).__name__}: {bug}"), "", decision)
+            self.fail(queued, Status(Code.ERROR, f"{type(bug).__name__}: {bug}"), "", decision)
 
     def _follow(
         self, queued: QueuedPodInfo, profile: Profile, choice: Choice, decision: Decision, in_full: bool
     ) -> None:
         """Record a choice, and do what follows from it."""
-        if in_full or self.log is not None:
-            records.summarize(decision, choice, self.cluster.table.names)
-        if in_full:
-            records.record_choice(decision, choice, self.cluster.table.names)
+        self.record_choice(decision, choice, in_full)
         if choice.failure is not None:
             self._failed(queued, profile, choice.failure, decision)
         elif choice.row is None:
@@ -273,13 +294,24 @@ class Scheduler:
         else:
             self._place(queued, profile, choice, decision)
 
+    def record_choice(self, decision: Decision, choice: Choice, in_full: bool) -> None:
+        """Put down what the filters and scores said, as far as it is wanted."""
+        if in_full or self.log is not None:
+            records.summarize(decision, choice, self.cluster.table.names)
+        if in_full:
+            records.record_choice(decision, choice, self.cluster.table.names)
+
+    def records_all(self) -> bool:
+        """Whether the attempt that starts now is recorded in full."""
+        return self.record or (self.log is not None and self.log.wants_all())
+
     def rehearse(self, pod: PodInfo, *, score: bool = True, without: Set[str] = frozenset()) -> Choice:
         """What an attempt at a pod would come to now, over all nodes, or if the plugins of `without` did not
         filter. It leaves no trace: nothing is assumed or queued, and no random number is taken that later
         decisions would miss. Raises PluginError."""
         profile = self.profiles[pod.scheduler_name]
         with self.in_rehearsal():
-            return self._algorithm.rehearse(profile, pod, score, without)
+            return self.algorithm.rehearse(profile, pod, score, without)
 
     @contextmanager
     def in_rehearsal(self) -> Iterator[None]:
@@ -299,7 +331,7 @@ class Scheduler:
             if stopwatch is not None:
                 stopwatch.no_node()
             status = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, NO_NODES)
-            self._fail(queued, status, "", decision)
+            self.fail(queued, status, "", decision)
             return
         if stopwatch is not None:
             stopwatch.no_fit(choice.state, diagnosis.pre_filter)
@@ -309,14 +341,17 @@ class Scheduler:
             result = profile.post_filter(choice.state, queued.pod, DiagnosedStatuses(diagnosis))
             nominate = result.nominated_node
             suffix = "" if result.status is None else result.status.message
-            if in_full or (self.log is not None and result.victims):
-                decision.post_filter = records.record_post_filter(result, in_full)
+            self.record_post_filter(decision, result, in_full)
             if result.victims:
-                self._preempt(queued.pod, result)
+                self.preempt(queued.pod, result)
         if stopwatch is not None:
             stopwatch.no_node()
         status = Status(Code.UNSCHEDULABLE, diagnosis.message(suffix))
-        self._fail(queued, status, nominate, decision, diagnosis)
+        self.fail(queued, status, nominate, decision, diagnosis)
+
+    def record_post_filter(self, decision: Decision, result: PostFilterResult, in_full: bool) -> None:
+        if in_full or (self.log is not None and result.victims):
+            decision.post_filter = records.record_post_filter(result, in_full)
 
     def _place(self, queued: QueuedPodInfo, profile: Profile, choice: Choice, decision: Decision) -> None:
         """Assume the pod on its node, and hand it to the binding cycle."""
@@ -331,7 +366,7 @@ class Scheduler:
         try:
             self._hand_over(cycle, decision)
         except BaseException:
-            self._undo(cycle)
+            self.undo(cycle)
             raise
 
     def _hand_over(self, cycle: BindingCycle, decision: Decision) -> None:
@@ -352,9 +387,13 @@ class Scheduler:
             else:
                 stopwatch.refused(Code.WAIT if waits else status.code, state)
         if not status.ok:
-            self._undo(cycle)
+            self.undo(cycle)
             self._refused_late(cycle, status, decision)
             return
+        self.start_member(cycle, waits)
+
+    def start_member(self, cycle: BindingCycle, waits: Mapping[str, tuple[float, Status]]) -> None:
+        """Have a pod that has its place bound, or wait for permit plugins."""
         self._activate_stashed(cycle)
         if waits:
             self.waiting.add(HeldPod(cycle, waits, self.clock(), self._permit_decided))
@@ -372,7 +411,7 @@ class Scheduler:
         if status.ok:
             self._start_binding(held.cycle)
             return
-        self._undo(held.cycle)
+        self.undo(held.cycle)
         decision = self._late(held.cycle)
         self._refused_late(held.cycle, status, decision)
         self._keep(held.cycle, decision)
@@ -383,7 +422,7 @@ class Scheduler:
         if held is not None:
             self.waiting.remove(uid)
             held.cancel()
-            self._undo(held.cycle)
+            self.undo(held.cycle)
             self.queue.done(uid)
 
     def binding_finished(self, cycle: BindingCycle, status: Status, *, bound_elsewhere: bool = False) -> None:
@@ -397,10 +436,10 @@ class Scheduler:
                 self._tell_scheduled(cycle.profile.stopwatch, cycle)
             self._activate_stashed(cycle)
             return
-        self._undo(cycle)
+        self.undo(cycle)
         self.queue.move_all(ASSIGNED_POD_DELETE, pod, None)
         decision = self._late(cycle)
-        self._fail(cycle.queued, status, "", decision, bound_elsewhere=bound_elsewhere)
+        self.fail(cycle.queued, status, "", decision, bound_elsewhere=bound_elsewhere)
         self._keep(cycle, decision)
 
     def _tell_scheduled(self, stopwatch: Stopwatch, cycle: BindingCycle) -> None:
@@ -432,7 +471,7 @@ class Scheduler:
         if self.log is not None:
             self.log.add(cycle.pod, decision, self.clock())
 
-    def _undo(self, cycle: BindingCycle) -> None:
+    def undo(self, cycle: BindingCycle) -> None:
         cycle.profile.unreserve(cycle.state, cycle.pod, cycle.node_name)
         self.cluster.forget(cycle.pod.uid)
 
@@ -441,16 +480,16 @@ class Scheduler:
         pod = cycle.pod
         if not status.rejected:
             self.queue.move_all(ASSIGNED_POD_DELETE, pod, None)
-            self._fail(cycle.queued, status, "", decision)
+            self.fail(cycle.queued, status, "", decision)
             return
         diagnosis = Diagnosis({cycle.node_name: 0})
         diagnosis.explicit[0] = status
         diagnosis.finish()
         refusal = Status(Code.UNSCHEDULABLE, diagnosis.message())
-        self._fail(cycle.queued, refusal, "", decision, diagnosis)
+        self.fail(cycle.queued, refusal, "", decision, diagnosis)
         self.queue.move_all(ASSIGNED_POD_DELETE, pod, None, lambda other: other.uid != pod.uid)
 
-    def _fail(
+    def fail(
         self,
         queued: QueuedPodInfo,
         status: Status,
@@ -459,8 +498,12 @@ class Scheduler:
         diagnosis: Diagnosis | None = None,
         *,
         bound_elsewhere: bool = False,
+        waits_for: Set[str] = frozenset(),
     ) -> None:
-        """Put the pod back, and say why it was not scheduled."""
+        """Put the pod back, and say why it was not scheduled.
+
+        A member of a group `waits_for` events of plugins that refused it or others; they skip its backoff.
+        """
         reason = UNSCHEDULABLE if status.rejected else SCHEDULER_ERROR
         decision.tried_node, decision.node = decision.node, ""
         decision.reason, decision.message = reason, status.message
@@ -476,6 +519,9 @@ class Scheduler:
             queued.refused_by(
                 diagnosis.unschedulable_plugins, diagnosis.pending_plugins, diagnosis.not_before()
             )
+        if waits_for:
+            not_before = None if diagnosis is None else diagnosis.not_before()
+            queued.refused_by((), waits_for, not_before)
         current = self.intake.pod(queued.pod.uid)
         if current is None or current.node_name or bound_elsewhere:
             self.queue.done(queued.pod.uid)
@@ -510,7 +556,7 @@ class Scheduler:
 
     # ---- preemption
 
-    def _preempt(self, pod: PodInfo, result: PostFilterResult) -> None:
+    def preempt(self, pod: PodInfo, result: PostFilterResult) -> None:
         """Evict the victims, and take the promise of this node from pods of lower priority."""
         victims = [victim for victim in result.victims if not victim.terminating]
         if not victims:
@@ -520,28 +566,44 @@ class Scheduler:
             if other.priority < pod.priority:
                 self.queue.nominator.add(other, "")
                 self.effects.append(PatchPodStatus(other, None, ""))
-        self.preempting[pod.uid] = {victim.uid for victim in victims}
         if self.observer is not None:
             self.observer.victims_selected(len(result.victims))
-            self._preempting_since[pod.uid] = self.observer.timer()
+        self._evict(pod, victims, pod.uid, "pod", f"pod {pod.uid} on node {node_name}")
+
+    def preempt_for_group(self, group: PodGroup, pods: Sequence[PodInfo], chosen: Sequence[PodInfo]) -> None:
+        """Evict the victims of a group's preemption; its members are gated meanwhile."""
+        victims = [victim for victim in chosen if not victim.terminating]
+        if victims:
+            if self.observer is not None:
+                self.observer.victims_selected(len(chosen))
+            self._evict(pods[0], victims, group.uid, "podgroup", f"podgroup {group.uid} on node cluster")
+
+    def _evict(
+        self, pod: PodInfo, victims: Sequence[PodInfo], preemptor: str, kind: str, description: str
+    ) -> None:
+        """Evict the victims of a preemptor, which is known by its uid until they are gone."""
+        self.preempting[preemptor] = {victim.uid for victim in victims}
+        if self.observer is not None:
+            self._preempting_since[preemptor] = self.observer.timer()
         condition = Condition(
             type="DisruptionTarget",
             status="True",
             reason="PreemptionByScheduler",
-            message=f"{pod.scheduler_name}: preempting to accommodate a higher priority pod",
+            message=f"{pod.scheduler_name}: preempting to accommodate a higher priority {kind}",
         )
+        note = f"Preempted by {description}"
         for victim in victims:
             held = self.waiting.get(victim.uid)
             if held is not None:
                 self.eviction_done(victim.uid)
                 held.fail("preempted")
-                note = f"Preempted by pod {pod.uid} on node {node_name} (in kube-scheduler memory)."
+                self._emit_preempted(pod, victim, f"{note} (in kube-scheduler memory).")
             else:
                 self.effects.append(Evict(victim, pod, condition))
-                note = f"Preempted by pod {pod.uid} on node {node_name}"
-            self.effects.append(
-                EmitEvent(victim, "Normal", "Preempted", "Preempting", note, pod.scheduler_name)
-            )
+                self._emit_preempted(pod, victim, note)
+
+    def _emit_preempted(self, pod: PodInfo, victim: PodInfo, note: str) -> None:
+        self.effects.append(EmitEvent(victim, "Normal", "Preempted", "Preempting", note, pod.scheduler_name))
 
     def eviction_done(self, victim_uid: str) -> None:
         """A victim is gone or going; its preemptors wait for one fewer."""

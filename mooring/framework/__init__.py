@@ -19,8 +19,9 @@ from mooring.framework.nodes import (
     Verdicts,
     refuse,
 )
+from mooring.framework.placements import Assignment, Placement, PlacementPlan, PodGroupInfo
 from mooring.framework.plugin import Plugin, PostFilterResult, PreFilterResult, QueuedPod
-from mooring.framework.pod import PodInfo, Resources, Shape
+from mooring.framework.pod import GroupKey, PodInfo, Resources, Shape
 from mooring.framework.registration import plugin
 from mooring.framework.status import Code, Status, error, pending, skip, unresolvable, unschedulable, wait
 
@@ -28,6 +29,7 @@ __all__ = [
     "Action",
     "ApiResource",
     "Args",
+    "Assignment",
     "BoolArray",
     "CacheKey",
     "Client",
@@ -37,6 +39,7 @@ __all__ = [
     "CycleState",
     "Devices",
     "EventHint",
+    "GroupKey",
     "Handle",
     "Hint",
     "Ids",
@@ -46,7 +49,10 @@ __all__ = [
     "NodeDevice",
     "NodeInfo",
     "Nodes",
+    "Placement",
+    "PlacementPlan",
     "Plugin",
+    "PodGroupInfo",
     "PodInfo",
     "PodPredicate",
     "PostFilterResult",

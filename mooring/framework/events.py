@@ -46,6 +46,7 @@ class Resource:
     STORAGE_CLASS = "storage.k8s.io/StorageClass"
     RESOURCE_CLAIM = "resource.k8s.io/ResourceClaim"
     RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
+    POD_GROUP = "scheduling.k8s.io/PodGroup"
     DEVICE_CLASS = "resource.k8s.io/DeviceClass"
     WILDCARD = "*"
 

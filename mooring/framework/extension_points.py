@@ -26,5 +26,7 @@ EXTENSION_POINTS: dict[str, ExtensionPoint] = {
         ExtensionPoint("preBind", "PreBind", ("pre_bind",)),
         ExtensionPoint("bind", "Bind", ("bind",)),
         ExtensionPoint("postBind", "PostBind", ("post_bind",)),
+        ExtensionPoint("placementGenerate", "PlacementGenerate", ("generate_placements",)),
+        ExtensionPoint("placementScore", "PlacementScore", ("score_placement",)),
     )
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple
 
 from mooring.api.kinds import ApiResource
@@ -14,6 +14,7 @@ from mooring.framework.events import EventHint
 from mooring.framework.extension_points import EXTENSION_POINTS
 from mooring.framework.handle import Handle, WaitingPod
 from mooring.framework.nodes import IntArray, NodeInfo, Nodes, Verdicts
+from mooring.framework.placements import Placement, PlacementPlan, PodGroupInfo
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status
 
@@ -168,6 +169,20 @@ class Plugin(Generic[PluginArgs]):
         was created or deleted. If the delayed pod itself changed, `new.uid` is `waiting.pod.uid`;
         `waiting.pod` is the pod as it was when `permit` was called.
         """
+        raise NotImplementedError
+
+    # ---- group cycle
+
+    def generate_placements(self, group: PodGroupInfo, nodes: Nodes) -> Sequence[Placement] | Status:
+        """Return the sets of nodes among which the group is tried; at most one plugin of a profile does."""
+        raise NotImplementedError
+
+    def score_placement(self, group: PodGroupInfo, plan: PlacementPlan) -> int:
+        """Rate a placement from 0 to 100, or with any integer if there is a normalize_placement_scores."""
+        raise NotImplementedError
+
+    def normalize_placement_scores(self, group: PodGroupInfo, scores: Sequence[int]) -> Sequence[int]:
+        """Map the scores of the placements to 0 to 100."""
         raise NotImplementedError
 
     # ---- binding cycle

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -15,6 +15,16 @@ from mooring.api.objects import ContainerStatus, Pod, PodSpec, PodStatus, Volume
 from mooring.framework.affinity import AffinityTerm, terms_of
 
 _encode = msgspec.msgpack.Encoder().encode
+
+
+class GroupKey(NamedTuple):
+    """The group that a pod is scheduled with."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
 
 
 class Resources(dict[str, int]):
@@ -174,6 +184,7 @@ class PodInfo(msgspec.Struct, eq=False):
     terminating: bool
     scheduler_name: str
     node_name: str  # for a pod just placed: the node it is assumed on
+    group: GroupKey | None = None  # where group scheduling is enabled
     _start_time: float | None = None
 
     @classmethod

@@ -357,9 +357,16 @@ class DynamicResourcesArgs(Args):
             yield Problem("bindingTimeout", "must be at least 1 second", str(self.binding_timeout))
 
 
+class GangSchedulingArgs(Args):
+    """kube-scheduler's plugin takes no arguments; these are Mooring's."""
+
+    evict_for_unschedulable_groups: bool = False  # as kube-scheduler v1.36 does, although nothing starts
+
+
 IN_TREE_ARGS: dict[str, type[Args]] = {
     "DefaultPreemption": DefaultPreemptionArgs,
     "DynamicResources": DynamicResourcesArgs,
+    "GangScheduling": GangSchedulingArgs,
     "InterPodAffinity": InterPodAffinityArgs,
     "NodeAffinity": NodeAffinityArgs,
     "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocationArgs,

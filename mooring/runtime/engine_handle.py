@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 from mooring.api.meta import KubeObject
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.handle import Client, Handle, Listers, Snapshot
-from mooring.framework.pod import PodInfo
+from mooring.framework.pod import GroupKey, PodInfo
 from mooring.runtime.engine_nodes import EngineNode, EngineNodes
 from mooring.runtime.extender import Extender
 from mooring.runtime.filtering import Answer
@@ -50,6 +50,20 @@ class EngineListers(Listers, Protocol):
         ...
 
 
+class EngineGroups(Protocol):
+    """The pod groups that have live members."""
+
+    def size(self, group: GroupKey) -> int:
+        """Return how many live members a group has."""
+        ...
+
+    def scheduled(self, group: GroupKey) -> int:
+        """Return how many members have a node, those assumed on one included."""
+        ...
+
+    def pods(self, group: GroupKey) -> Iterable[PodInfo]: ...
+
+
 class EngineHandle(Handle, Protocol):
     """The whole Handle, including the parts that are not in the contract."""
 
@@ -81,12 +95,14 @@ class EngineHandle(Handle, Protocol):
         """Have something written to the cluster after this step of the core, which does no I/O itself."""
         ...
 
+    @property
+    def groups(self) -> EngineGroups: ...
     def nominated_node(self, uid: str) -> str:
         """Return the node that a pod is nominated to, or ""."""
         ...
 
     def is_preempting(self, uid: str) -> bool:
-        """Whether the victims of this pod's preemption are still being evicted."""
+        """Whether the victims of this pod's or PodGroup's preemption are still being evicted."""
         ...
 
     def run_filters(

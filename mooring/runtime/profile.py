@@ -18,6 +18,7 @@ from mooring.runtime.containment import CONTAINED, reraise_if_from_outside
 from mooring.runtime.engine_nodes import EngineNodes, NodeStatuses
 from mooring.runtime.engine_state import EngineState
 from mooring.runtime.filtering import Filtering
+from mooring.runtime.placements import PlacementRunner
 from mooring.runtime.preparation import Preparation, Preparing
 from mooring.runtime.runners import FilterRunner, PluginError, ScoreRunner, logger, raised, unexpected
 from mooring.runtime.scoring import Scoring
@@ -109,12 +110,16 @@ class Profile:
         percentage_of_nodes_to_score: int | None = None,
         reuse: bool = True,
         stopwatch: Stopwatch | None = None,
+        placement_weights: Mapping[str, int] | None = None,
     ) -> None:
         self.stopwatch = stopwatch
         self.scheduler_name = scheduler_name
         self.plugins = dict(plugins)
         self.points = {point: tuple(names) for point, names in points.items()}
         self.weights = dict(weights)
+        self.placements = PlacementRunner(
+            self.at("placementGenerate"), self.at("placementScore"), placement_weights or {}
+        )
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
         self.reuse = reuse
         self.filters = [FilterRunner(p) for p in self.at("filter")]

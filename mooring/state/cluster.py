@@ -9,10 +9,11 @@ A pod whose node is not known waits as a ghost and counts nowhere until the node
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 
 from mooring.api.objects import Node, Pod
-from mooring.framework.pod import PodInfo, Shapes
+from mooring.framework.pod import GroupKey, PodInfo, Shapes
 from mooring.state.node_info import NodeRow
 from mooring.state.table import NodeTable
 from mooring.state.view import NodeView
@@ -28,7 +29,10 @@ class ClusterState:
         self.shapes = Shapes()
         self._placed: dict[str, PodInfo] = {}
         self._assumed: set[str] = set()  # the uids of those that the API server has not confirmed
+        self._lifted: set[str] = set()  # the assumed ones among those that are lifted
         self._ghosts: dict[str, dict[str, PodInfo]] = {}  # node name → uid → pod
+        self.group_of: Callable[[Pod], GroupKey | None] | None = None  # None: without group scheduling
+        self.placed_by_group: Counter[GroupKey] = Counter()
 
     # ---- snapshot
 
@@ -54,7 +58,10 @@ class ClusterState:
 
     def info(self, pod: Pod) -> PodInfo:
         """The pod with its shape, shared with its equals."""
-        return PodInfo.of(pod, self.shapes.of(pod))
+        info = PodInfo.of(pod, self.shapes.of(pod))
+        if self.group_of is not None:
+            info.group = self.group_of(pod)
+        return info
 
     # ---- nodes
 
@@ -144,8 +151,24 @@ class ClusterState:
         if uid in self._placed:
             self._unplace(uid)
 
+    def lift(self, uid: str) -> PodInfo:
+        """Take a pod off its node to see what would fit without it; `put_back` ends this."""
+        pod, assumed = self._placed[uid], uid in self._assumed
+        self._unplace(uid)
+        if assumed:
+            self._lifted.add(uid)
+        return pod
+
+    def put_back(self, pod: PodInfo) -> None:
+        self._place(pod)
+        if pod.uid in self._lifted:
+            self._lifted.discard(pod.uid)
+            self._assumed.add(pod.uid)
+
     def _place(self, pod: PodInfo) -> None:
         self._placed[pod.uid] = pod
+        if pod.group is not None:
+            self.placed_by_group[pod.group] += 1
         info = self.node(pod.node_name)
         if info is None:
             self._ghosts.setdefault(pod.node_name, {})[pod.uid] = pod
@@ -155,6 +178,8 @@ class ClusterState:
     def _unplace(self, uid: str) -> None:
         self._assumed.discard(uid)
         pod = self._placed.pop(uid)
+        if pod.group is not None:
+            self._count_unplaced(pod.group)
         info = self.node(pod.node_name)
         if info is not None:
             self.table.remove_pod(info, pod)
@@ -163,6 +188,11 @@ class ClusterState:
         del ghosts[uid]
         if not ghosts:
             del self._ghosts[pod.node_name]
+
+    def _count_unplaced(self, group: GroupKey) -> None:
+        self.placed_by_group[group] -= 1
+        if not self.placed_by_group[group]:
+            del self.placed_by_group[group]
 
     def _replace(self, old: PodInfo, new: PodInfo) -> None:
         self._placed[new.uid] = new

@@ -44,7 +44,7 @@ def test_a_bug_while_choosing_fails_one_attempt(
 ) -> None:
     world = World(Rules())
     world.add(node("n0"))
-    choose = world.scheduler._algorithm.choose
+    choose = world.scheduler.algorithm.choose
 
     def broken(profile: Any, pod: PodInfo, **more: Any) -> Any:
         if pod.name == "unlucky" and pod.name not in tried:
@@ -53,7 +53,7 @@ def test_a_bug_while_choosing_fails_one_attempt(
         return choose(profile, pod, **more)
 
     tried: list[str] = []
-    monkeypatch.setattr(world.scheduler._algorithm, "choose", broken)
+    monkeypatch.setattr(world.scheduler.algorithm, "choose", broken)
     world.add(pod("unlucky"), pod("other"))
     unlucky, other = world.run()
     assert (unlucky.result, unlucky.message) == ("error", "IndexError: index 7 is out of bounds")

@@ -85,7 +85,7 @@ def told(scheduler: Scheduler, pod: PodInfo, rehearse: bool) -> Any:
             choice = scheduler.rehearse(pod)
         else:
             profile = scheduler.profiles[pod.scheduler_name]
-            choice = scheduler._algorithm.choose(profile, pod, score_anyway=True)
+            choice = scheduler.algorithm.choose(profile, pod, score_anyway=True)
     except PluginError as exc:
         return str(exc)
     decision = Decision(pod.key, "", "")

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from tests.parity.compare import Difference, compare, compare_profile
+from tests.parity.groups import GroupReplay, compare_step
 from tests.parity.replay import Replay
 
 DATA = Path(__file__).parent / "data"
@@ -49,9 +50,31 @@ def replay_file(path: Path, reuse: bool = True) -> Category:
     return category
 
 
+def replay_steps(row: dict[str, Any], category: Category, reuse: bool) -> None:
+    """Replay one scenario of groups; each pod counts once per step, and so does the rest of the step."""
+    scenario, expected = row["scenario"], row["expected"]
+    category.scenarios += 1
+    category.total += sum(1 + len(step.get("pods") or {}) for step in expected["steps"])
+    try:
+        replay = GroupReplay(scenario, reuse)
+        results = replay.run()
+    except Exception:
+        story = traceback.format_exc().strip().splitlines()
+        category.differences.append((scenario["id"], ("replay", "no error", " | ".join(story[-4:]))))
+        return
+    for i, (wanted, result) in enumerate(zip(expected["steps"], results, strict=True)):
+        for what, wrong in compare_step(wanted, result):
+            category.agree += not wrong
+            where = f"{scenario['id']} step {i} {what}"
+            category.differences += [(where, difference) for difference in wrong]
+
+
 def replay_scenario(row: dict[str, Any], category: Category, reuse: bool = True) -> None:
     """Replay one scenario; each pod counts once, and so do the profiles' plugin lists."""
     scenario, expected = row["scenario"], row["expected"]
+    if "steps" in scenario:
+        replay_steps(row, category, reuse)
+        return
     category.scenarios += 1
     category.total += 1 + len(expected["pods"])
     try:

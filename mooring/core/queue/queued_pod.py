@@ -54,6 +54,10 @@ class QueuedPodInfo(msgspec.Struct, eq=False):
     occurrence: Occurrence | None = None
 
     @property
+    def in_flight(self) -> bool:
+        return self.place is Place.IN_FLIGHT
+
+    @property
     def gated(self) -> bool:
         return self.gating_plugin != ""
 

@@ -185,21 +185,38 @@ class SchedulingQueue:
                 if self._observe is not None:
                     self._observe("active", POP_FROM_BACKOFF)
             pod = queued.pod
-            del self._queued[pod.key]
             if pod.uid in flying:  # the same pod twice: this one is of no use
+                del self._queued[pod.key]
                 queued.place = _OUTSIDE
                 continue
-            queued.attempts += 1
-            queued.unschedulable_plugins = queued.pending_plugins = NO_PLUGINS
-            queued.not_before = None
-            queued.place = _IN_FLIGHT
-            self.scheduling_cycle += 1
-            self._in_flight.start(queued)
+            self._start(queued)
             return queued
 
     def peek(self) -> QueuedPodInfo | None:
         """The pod that `pop` would return."""
         return self._active.peek() or self._backing_off.peek()
+
+    def pop_specific(self, pod: PodInfo) -> QueuedPodInfo | None:
+        """Pop this pod from any of the queues; None if it is not queued or pre_enqueue keeps it out."""
+        queued = self._queued.get(pod.key)
+        if queued is None or queued.pod.uid != pod.uid:
+            return None
+        self.activate((pod,))
+        if queued.place is not _ACTIVE:
+            return None
+        self._active.discard(queued)
+        self._start(queued)
+        return queued
+
+    def _start(self, queued: QueuedPodInfo) -> None:
+        """Put a pod that left the active queue in flight."""
+        del self._queued[queued.pod.key]
+        queued.attempts += 1
+        queued.unschedulable_plugins = queued.pending_plugins = NO_PLUGINS
+        queued.not_before = None
+        queued.place = _IN_FLIGHT
+        self.scheduling_cycle += 1
+        self._in_flight.start(queued)
 
     def done(self, uid: str) -> None:
         """Finish a popped pod that does not return to the queue: it is being bound, or was deleted."""

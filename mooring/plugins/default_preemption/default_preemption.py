@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from mooring.api.groups import PodGroup
 from mooring.api.workloads import PodDisruptionBudget
 from mooring.framework.cycle_state import CycleState, StateKey
 from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.nodes import NodeInfo
 from mooring.framework.plugin import Plugin, PostFilterResult
-from mooring.framework.pod import PodInfo
+from mooring.framework.pod import GroupKey, PodInfo
 from mooring.framework.status import Code, Status, error, unresolvable, unschedulable
 from mooring.plugins.args import DefaultPreemptionArgs
 from mooring.plugins.default_preemption.extenders import ask_extenders
@@ -57,9 +58,25 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
     TERMINATING = unschedulable("preemption: not eligible due to a terminating pod on the nominated node.")
     NONE_LEFT = unschedulable("preemption: no candidate node for preemption")
     EVICTING = unresolvable("waiting for the preemption for this pod to be finished")
+    GROUP_EVICTING = unresolvable("waiting for the preemption for this pod group to be finished")
+    NO_GROUP = unschedulable("preemption: pod group for pod not found")
+    BY_PLACEMENT = unschedulable(
+        "preemption: not eligible due to placement-based pod group scheduling limitation"
+    )
+    BY_GROUP = unschedulable("preemption: not eligible due to workload aware preemption enabled")
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
-        return self.EVICTING if self.handle.is_preempting(pod.uid) else None
+        if pod.group is None:
+            return self.EVICTING if self.handle.is_preempting(pod.uid) else None
+        return self._group_evicting(pod.group)
+
+    def _group_evicting(self, key: GroupKey) -> Status | None:
+        """Hold the members of a group until the victims of all of them are gone."""
+        group = self.handle.listers.get(PodGroup, key.name, key.namespace)
+        if group is not None and self.handle.is_preempting(group.uid):
+            return self.GROUP_EVICTING
+        pods = self.handle.groups.pods(key)
+        return self.EVICTING if any(self.handle.is_preempting(pod.uid) for pod in pods) else None
 
     def events_to_register(self) -> Iterable[EventHint]:
         # Never by itself: a preemptor comes back through the plugins that refused it.
@@ -99,6 +116,10 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
         return result
 
     def _not_eligible(self, pod: PodInfo, statuses: Mapping[str, Status]) -> Status | None:
+        if pod.group is not None:
+            refusal = self._not_eligible_in_group(pod.group)
+            if refusal is not None:
+                return refusal
         if pod.spec.preemption_policy == "Never":
             return self.NEVER
         nominated = pod.status.nominated_node_name
@@ -109,6 +130,16 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
         if status is not None and status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return None
         return self.TERMINATING if _making_room(node, pod) else None
+
+    def _not_eligible_in_group(self, key: GroupKey) -> Status | None:
+        """Groups that are tried in several placements, or that preempt as a whole, do not preempt by pod."""
+        if self.handle.feature_enabled("TopologyAwareWorkloadScheduling"):
+            group = self.handle.listers.get(PodGroup, key.name, key.namespace)
+            if group is None:
+                return self.NO_GROUP
+            if group.spec.scheduling_constraints is not None:
+                return self.BY_PLACEMENT
+        return self.BY_GROUP if self.handle.feature_enabled("WorkloadAwarePreemption") else None
 
     def _start(self, potential: int) -> int:
         """Return the position of the first node to try: a random one, unless all are tried."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NoReturn
 
@@ -17,12 +18,13 @@ from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import CycleState, StateKey
 from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.nodes import IntArray, NodeInfo, Nodes, Verdicts
+from mooring.framework.placements import PlacementPlan, PodGroupInfo
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Status, unresolvable, unschedulable
-from mooring.plugins.args import NodeResourcesFitArgs
+from mooring.plugins.args import NodeResourcesFitArgs, ScoringStrategy
 from mooring.plugins.dynamic_resources.device_counts import DeviceCounts
-from mooring.plugins.node_resources_fit.scoring_strategies import Strategy
+from mooring.plugins.node_resources_fit.scoring_strategies import MOST_ALLOCATED, Strategy
 from mooring.plugins.resource_columns import ScoredResources, is_tracked, lines_of
 from mooring.runtime.amounts import ALLOWED_PODS, pods_line, wrap_int64
 from mooring.runtime.engine_handle import EngineHandle
@@ -160,6 +162,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         _refuse_invalid(args)
         self._strategy = Strategy(args.scoring_strategy)
         self._devices = DeviceCounts(handle)
+        self._fullness = Strategy(ScoringStrategy(type=MOST_ALLOCATED))
         # Per instance: they follow from its arguments.
         self._requests_key = StateKey[Requests](f"{self.name}/requests")
         self._scored_key = StateKey[ScoredResources](f"{self.name}/scored")
@@ -233,6 +236,20 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         """The scored resources that devices may be allocated for."""
         specs, requests = self.args.scoring_strategy.resources, pod.shape.score_requests
         return self._devices.backed(spec.name for spec in specs if requests.get(spec.name, 0))
+
+    def score_placement(self, group: PodGroupInfo, plan: PlacementPlan) -> int:
+        """Rate how much of all nodes of a placement is allocated, with the group's pods: fuller is better."""
+        nodes = self.handle.snapshot.nodes
+        requests: Counter[str] = Counter()
+        for assignment in plan.assignments:
+            requests.update(assignment.pod.shape.score_requests)
+        amounts = nodes.amounts
+        if plan.placement.node_names is not None:
+            rows = [row for name in plan.placement.node_names if (row := nodes.index(name)) is not None]
+            amounts = amounts[:, rows]
+        totals = amounts.sum(axis=1).tolist()
+        scored = ScoredResources(self.args.scoring_strategy.resources, requests, nodes.resources)
+        return self._fullness.score_one(scored, totals)
 
     # ---- events
 

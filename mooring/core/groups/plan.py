@@ -1,0 +1,211 @@
+"""Planning a group: where each member would go, decided on the state as the members before it leave it.
+
+Members are tried in order like single pods, assumed and reserved one after another. The plan is a
+transaction: it stays in force when it is committed, and `undo` takes everything back otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from mooring.core import decision as records
+from mooring.core.algorithm import NO_NODES, Choice
+from mooring.core.binding import BindingCycle
+from mooring.core.decision import Decision
+from mooring.core.diagnosis import DiagnosedStatuses, Diagnosis
+from mooring.core.queue import QueuedPodInfo
+from mooring.framework.nodes import BoolArray
+from mooring.framework.plugin import PostFilterResult
+from mooring.framework.status import SUCCESS, Code, Status
+from mooring.runtime.profile import Profile
+from mooring.runtime.runners import PluginError
+
+if TYPE_CHECKING:
+    from mooring.core.scheduler import Scheduler
+
+GANG = "GangScheduling"
+GROUP_UNSCHEDULABLE = "pod group is unschedulable"
+WAITING_ON_PREEMPTION = "pod group is waiting for preemption to complete"
+ASKED_TO_WAIT = "one or more plugins asked to wait and no plugin rejected pod"
+
+Waits = Mapping[str, tuple[float, Status]]
+
+
+class Member(msgspec.Struct, eq=False):
+    """One pod of a group and what the plan has for it."""
+
+    queued: QueuedPodInfo
+    decision: Decision
+    status: Status = SUCCESS  # its own: why it has no node
+    diagnosis: Diagnosis | None = None
+    nominate: str | None = ""  # what its failure does to its nomination
+    preemption: PostFilterResult | None = None
+    cycle: BindingCycle | None = None  # where it has a place, perhaps only after preemption
+    waits: Waits = {}  # the permit plugins that are to be waited for
+
+    @property
+    def requires_preemption(self) -> bool:
+        return self.cycle is not None and not self.status.ok
+
+    @property
+    def permit_message(self) -> str:
+        """What permit said, as kube-scheduler words it for a group that does not start."""
+        reasons = [status.message for _, status in self.waits.values()]
+        return ", ".join([GROUP_UNSCHEDULABLE, *reasons, *([ASKED_TO_WAIT] if reasons else [])])
+
+
+class Plan(msgspec.Struct, eq=False):
+    """What planning a group came to. The status is success where the quorum has a place now."""
+
+    members: list[Member]
+    status: Status = Status(Code.UNSCHEDULABLE, GROUP_UNSCHEDULABLE)
+    waiting_on_preemption: bool = False
+
+
+class Planner:
+    """Makes and undoes plans."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._in_full = False  # whether decisions are recorded in full
+
+    def plan(
+        self,
+        profile: Profile,
+        pods: Sequence[QueuedPodInfo],
+        within: BoolArray | None = None,
+        *,
+        preempt: bool = True,
+    ) -> Plan:
+        """Find a place for each pod and leave those that have one assumed there."""
+        scheduler = self._scheduler
+        total = len(scheduler.cluster.table.nodes)
+        plan = Plan([])
+        requires_preemption = False
+        self._in_full = scheduler.records_all()
+        try:
+            for queued in pods:
+                member = Member(queued, records.start(queued.pod, queued.attempts, total))
+                plan.members.append(member)
+                self._try(profile, member, within, preempt)
+                if member.cycle is None:
+                    if member.status.rejected:
+                        continue
+                    reason = f"failed to schedule other pod from a pod group: {member.status.message}"
+                    plan.status, plan.waiting_on_preemption = Status(Code.ERROR, reason), False
+                    break
+                requires_preemption |= member.requires_preemption
+                if GANG in member.waits:
+                    continue
+                if requires_preemption:
+                    plan.status = Status(Code.UNSCHEDULABLE, GROUP_UNSCHEDULABLE, WAITING_ON_PREEMPTION)
+                    plan.waiting_on_preemption = True
+                else:
+                    plan.status = SUCCESS
+        except BaseException:
+            self.undo(plan)
+            raise
+        return plan
+
+    def undo(self, plan: Plan) -> None:
+        """Take back what the plan assumed and reserved, last first."""
+        for member in reversed(plan.members):
+            if member.cycle is not None:
+                self._scheduler.undo(member.cycle)
+
+    def redo(self, plan: Plan) -> None:
+        """Assume and reserve again what `undo` took back."""
+        for member in plan.members:
+            cycle = member.cycle
+            if cycle is None:
+                continue
+            self._scheduler.cluster.assume(cycle.pod, cycle.node_name)
+            status = cycle.profile.reserve(cycle.state, cycle.pod, cycle.node_name)
+            if not status.ok:
+                self._scheduler.undo(cycle)
+                member.cycle, member.status = None, status
+
+    def _try(self, profile: Profile, member: Member, within: BoolArray | None, preempt: bool) -> None:
+        scheduler, queued = self._scheduler, member.queued
+        if profile.stopwatch is not None:
+            queued.began = profile.stopwatch.timer()
+            profile.stopwatch.laps = [queued.began]
+        try:
+            choice = scheduler.algorithm.choose(profile, queued.pod, scheduler.record, within)
+            if choice.failure is not None:
+                raise choice.failure
+        except PluginError as failure:
+            if profile.stopwatch is not None:
+                profile.stopwatch.failed()
+            member.status = Status(Code.ERROR, str(failure), plugin=failure.plugin)
+            return
+        scheduler.record_choice(member.decision, choice, self._in_full)
+        node_name = choice.node_name
+        if choice.row is None:
+            node_name = self._no_node(profile, member, choice, preempt)
+        if node_name:
+            self._assume(profile, member, choice, node_name)
+
+    def _no_node(self, profile: Profile, member: Member, choice: Choice, preempt: bool) -> str:
+        """Note why a pod fits nowhere; the node that preemption would make room on, or ""."""
+        diagnosis, stopwatch = choice.diagnosis, profile.stopwatch
+        if diagnosis.total == 0:
+            if stopwatch is not None:
+                stopwatch.no_node()
+            member.status = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, NO_NODES)
+            return ""
+        member.diagnosis, suffix = diagnosis, ""
+        if stopwatch is not None:
+            stopwatch.no_fit(choice.state, diagnosis.pre_filter)
+        if preempt and profile.points.get("postFilter"):
+            pod = member.queued.pod
+            result = profile.post_filter(choice.state, pod, DiagnosedStatuses(diagnosis))
+            member.preemption, member.nominate = result, result.nominated_node
+            suffix = "" if result.status is None else result.status.message
+            self._scheduler.record_post_filter(member.decision, result, self._in_full)
+        if stopwatch is not None:
+            stopwatch.no_node()
+        member.status = Status(Code.UNSCHEDULABLE, diagnosis.message(suffix))
+        return member.nominate or ""
+
+    def _assume(self, profile: Profile, member: Member, choice: Choice, node_name: str) -> None:
+        """Count a member on its node, reserve what it needs, and ask for permission."""
+        scheduler, pod = self._scheduler, member.queued.pod
+        placed = pod.placed_on(node_name)
+        scheduler.cluster.assume(placed, node_name)
+        scheduler.queue.nominator.delete(pod.uid)
+        cycle = member.cycle = BindingCycle(profile, choice.state, member.queued, placed, node_name)
+        cycle.evaluated_nodes, cycle.feasible_nodes = member.decision.nodes, member.decision.feasible_nodes
+        if scheduler.extenders:
+            cycle.binders = scheduler.extenders.binding(pod)
+        stopwatch = profile.stopwatch
+        status = profile.reserve(cycle.state, placed, node_name)
+        if status.ok:
+            if stopwatch is not None:
+                stopwatch.laps.append(stopwatch.timer())
+            status, member.waits = profile.permit(cycle.state, placed, node_name)
+        if status.ok:
+            if stopwatch is not None:
+                cycle.laps = stopwatch.laps
+                cycle.laps.append(stopwatch.timer())
+            return
+        if stopwatch is not None:
+            stopwatch.refused(status.code, cycle.state)
+        scheduler.undo(cycle)
+        member.cycle, member.nominate = None, ""
+        if not status.rejected:
+            member.status, member.diagnosis = status, None
+            return
+        member.diagnosis = refused_on(node_name, status)
+        member.status = Status(Code.UNSCHEDULABLE, member.diagnosis.message())
+
+
+def refused_on(node_name: str, status: Status) -> Diagnosis:
+    """The diagnosis of a pod that reserve or permit refused: a refusal over one node."""
+    diagnosis = Diagnosis({node_name: 0})
+    diagnosis.explicit[0] = status
+    diagnosis.finish()
+    return diagnosis
