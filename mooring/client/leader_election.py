@@ -113,10 +113,12 @@ class LeaderElector:
         """Wait until this process leads, then `lead` until that returns, and give the lease back.
 
         Where leadership is lost before, `lead` is cancelled and LeadershipLostError raised when it has ended.
+        The lease then runs out by itself, since cancelled requests may still take effect meanwhile.
         """
         await self._acquire()
         leading = asyncio.ensure_future(lead())
         keeping = asyncio.create_task(self._keep())
+        lost = False
         try:
             await asyncio.wait({leading, keeping}, return_when=asyncio.FIRST_COMPLETED)
             lost = not leading.done()
@@ -127,7 +129,8 @@ class LeaderElector:
             await asyncio.wait({keeping})
             self._leads_until, self._renewed_at = -math.inf, None
             self._announce("stopped leading")
-            await self._release()
+            if not lost:
+                await self._release()
         if lost:
             cause = None if leading.cancelled() else leading.exception()
             raise LeadershipLostError(f"lease {self._namespace}/{self._name}: leadership lost") from cause

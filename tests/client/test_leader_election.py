@@ -158,6 +158,23 @@ def test_a_leader_out_of_reach_stops_at_the_renew_deadline() -> None:
     electing(scenario)
 
 
+def test_a_lost_lease_is_not_given_back_while_cancelled_requests_may_take_effect() -> None:
+    """Found by `python -m tests.faults --real`: bindings were carried out after the lease was released."""
+
+    async def scenario(cluster: FakeCluster) -> None:
+        one = Process(cluster, "one")
+        await asyncio.sleep(0.1)
+        cluster.refusals["update", "leases"] = Unreachable("fake", "slow")
+        while one.leads():
+            await asyncio.sleep(0.1)
+        cluster.refusals.clear()
+        with pytest.raises(LeadershipLostError):
+            await one.task
+        assert lease(cluster)["spec"]["holderIdentity"] == "one"
+
+    electing(scenario)
+
+
 def test_a_short_trouble_is_survived(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(cluster: FakeCluster) -> None:
         one = Process(cluster, "one")

@@ -7,12 +7,12 @@ answered, and what watches delivered.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
+from mooring.api.objects import Pod as ApiPod
 from mooring.client.port import Change
 from tests.faults.history import Entry, History
 
@@ -96,7 +96,9 @@ class Checker:
         self.history: History
         self._clock = clock
         self._replicas = tuple(replicas)
-        self._bindings: dict[str, list[Tree]] = {}  # those under way, by client
+        self._shown: dict[str, set[str]] = {}  # uids of the pods that each replica has seen
+        self._sent: set[tuple[str, str, str, str]] = set()  # bindings: client, pod, uid, node
+        self._answered: set[str] = set()  # uids of the pods of which a binding was acknowledged
         self._tables: dict[str, tuple[list[int], list[Entry]]] = {}
         self._handlers: dict[str, Callable[[Entry, Tree | None], None]] = {
             "pods": self._pod,
@@ -195,9 +197,10 @@ class Checker:
             self.violate("deleted pods are not bound", f"pod {pod.key} is on {pod.node}")
         if pod.spec.get("schedulerName") != "default-scheduler":
             self.violate("pods of other schedulers are not bound", f"pod {pod.key} is on {pod.node}")
-        sent = self._bindings.get(who, [])
-        if not any(b["metadata"]["uid"] == pod.uid and b["target"]["name"] == pod.node for b in sent):
-            self.violate("bindings are what was sent", f"{who}: pod {pod.key} is on {pod.node}; sent: {sent}")
+        if not any((who, pod.key, uid, pod.node) in self._sent for uid in (pod.uid, "")):
+            self.violate("bindings are what was sent", f"{who}: pod {pod.key} is on {pod.node}")
+        if pod.uid not in self._shown.get(who, ()):
+            self.violate("only pods that were seen are bound", f"{who}: pod {pod.key} with uid {pod.uid}")
         node = self.nodes.get(pod.node)
         if node is not None:
             self._fits(node, pod)
@@ -224,32 +227,36 @@ class Checker:
 
     # ---- what clients sent and were answered
 
-    @contextmanager
-    def binding(self, client: str, body: Any) -> Iterator[None]:
-        tree = msgspec.to_builtins(body)
-        under_way = self._bindings.setdefault(client, [])
-        under_way.append(tree)
-        try:
-            yield
-        finally:
-            under_way.remove(tree)
+    def showed(self, client: str, objects: Iterable[Any]) -> None:
+        """A list or a watch of a client showed objects."""
+        if client.startswith("scheduler"):
+            shown = self._shown.setdefault(client, set())
+            shown.update(obj.metadata.uid for obj in objects if isinstance(obj, ApiPod))
+
+    def binding(self, client: str, body: Any) -> None:
+        """A binding of a client arrives at the server."""
+        self._sent.add((client, _key(body.metadata), body.metadata.uid, body.target.name))
 
     def acknowledged_binding(self, body: Any) -> None:
-        tree = msgspec.to_builtins(body)
-        key = f"{tree['metadata']['namespace']}/{tree['metadata']['name']}"
+        """The server answers that a pod is bound, by this request."""
+        key, target = _key(body.metadata), body.target.name
         pod = self.pods.get(key)
-        if pod is not None and pod.uid == tree["metadata"]["uid"] and pod.node != tree["target"]["name"]:
+        if pod is None or pod.uid != (body.metadata.uid or pod.uid):
+            return  # it is deleted
+        if pod.node != target:
             self.violate(
                 "nothing acknowledged is lost",
-                f"pod {key}: bound to {tree['target']['name']}, but is on {pod.node or 'none'}",
+                f"pod {key}: bound to {target}, but is on {pod.node or 'none'}",
             )
+        if pod.uid in self._answered:
+            self.violate("a pod is bound once", f"pod {key}: a second binding, to {target}, succeeded")
+        self._answered.add(pod.uid)
 
     def acknowledged(self, table: str, obj: Any) -> None:
         """A client was answered with this object."""
         if table == "events.events.k8s.io":
             table = "events"
-        metadata = obj.metadata
-        key = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+        metadata, key = obj.metadata, _key(obj.metadata)
         if int(metadata.resource_version) not in self.history.versions.get((table, key), ()):
             self.violate(
                 "nothing acknowledged is lost",
@@ -257,13 +264,13 @@ class Checker:
             )
 
     def updated(self, table: str, body: Any, obj: Any) -> None:
-        """A client replaced an object: the one that it had read, if it said which."""
+        """A client changed an object: the one that it had read, if it said which."""
         self.acknowledged(table, obj)
-        tree = msgspec.to_builtins(body)["metadata"]
-        sent = tree.get("resourceVersion")
+        tree = msgspec.to_builtins(body)
+        sent = (tree.get("metadata") or {}).get("resourceVersion") if isinstance(tree, dict) else None
         if not sent:
             return
-        key = f"{obj.metadata.namespace}/{obj.metadata.name}" if obj.metadata.namespace else obj.metadata.name
+        key = _key(obj.metadata)
         versions = self.history.versions[table, key]
         at = versions.index(int(obj.metadata.resource_version))
         if versions[at] != int(sent) and (at == 0 or versions[at - 1] != int(sent)):
@@ -344,6 +351,10 @@ class Follower:
             if before.key == entry.key:
                 return before.type != "DELETED" and not _is_finished(before)
         return False
+
+
+def _key(metadata: Any) -> str:
+    return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
 
 
 def _is_deletion(tree: Tree | None) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import Any
 
 
 class Kind(StrEnum):
@@ -16,6 +17,7 @@ class Kind(StrEnum):
     CONFLICT = "writes are answered with 409"
     NO_REQUEST = "requests are lost"
     NO_ANSWER = "answers are lost after the effect"
+    LATE = "requests take effect after the client has given up"
     SLOW = "requests and watches are slow"
     CUT = "watches are cut"
     GONE = "watches end with 410"
@@ -29,18 +31,42 @@ class Kind(StrEnum):
     NODE_FAIL = "a node fails and recovers"
     NODE_DELETE = "a node is deleted and created again"
     POD_DELETE = "pods are deleted"
+    REPLACE = "pods are replaced by others of the same name while they are being bound"
+    LOSE_LEASE = "the leader's requests about its lease are lost until it no longer leads"
+    HANDOVER = "the leader is killed between two bindings while the others' watches are behind"
     PLUGIN = "a plugin raises, rejects, waits or answers nonsense"
     SERVER_CRASH = "the API server is killed and started again"
     DISK_FULL = "the API server's disk is full"
 
 
 REQUESTS = frozenset(
-    {Kind.TOO_MANY, Kind.INTERNAL, Kind.UNAVAILABLE, Kind.CONFLICT, Kind.NO_REQUEST, Kind.NO_ANSWER}
+    {
+        Kind.TOO_MANY,
+        Kind.INTERNAL,
+        Kind.UNAVAILABLE,
+        Kind.CONFLICT,
+        Kind.NO_REQUEST,
+        Kind.LOSE_LEASE,
+        Kind.NO_ANSWER,
+        Kind.LATE,
+    }
 )
 _STALLED = {Kind.STALL: None, Kind.STALL_PODS: "pods", Kind.STALL_NODES: "nodes"}
-WRITES = frozenset({"create", "post", "update", "patch", "delete"})
+_VERBS = {
+    Kind.CONFLICT: frozenset({"create", "post", "update", "patch", "delete"}),
+    Kind.LATE: frozenset({"post"}),
+}
+RATED = frozenset({Kind.PLUGIN, Kind.REPLACE, Kind.POD_DELETE})
 CLUSTER_WIDE = frozenset(
-    {Kind.NODE_FAIL, Kind.NODE_DELETE, Kind.POD_DELETE, Kind.SERVER_CRASH, Kind.DISK_FULL}
+    {
+        Kind.NODE_FAIL,
+        Kind.NODE_DELETE,
+        Kind.POD_DELETE,
+        Kind.LOSE_LEASE,
+        Kind.HANDOVER,
+        Kind.SERVER_CRASH,
+        Kind.DISK_FULL,
+    }
 )
 
 
@@ -53,6 +79,10 @@ THEMES: tuple[tuple[Kind, ...], ...] = (
     (Kind.NODE_DELETE, Kind.NODE_FAIL, Kind.GONE, Kind.CUT),
     (Kind.SERVER_CRASH, Kind.DISK_FULL, Kind.CRASH),
     (Kind.PLUGIN, Kind.POD_DELETE, Kind.NODE_DELETE),
+    (Kind.NO_ANSWER, Kind.LATE, Kind.STALL_PODS),  # what took effect is known late
+    (Kind.REPLACE, Kind.POD_DELETE, Kind.LATE),
+    (Kind.HANDOVER,),
+    (Kind.LOSE_LEASE, Kind.LATE),
 )
 """Kinds that happen together in a run, so that they meet."""
 
@@ -72,17 +102,22 @@ class Fault:
         self.ends = 0.0  # by the loop's time, once it has begun
         self.random = random.Random(f"{seed} fault {number}")
 
-    def meets(self, verb: str) -> bool:
-        if self.kind not in REQUESTS or (self.kind is Kind.CONFLICT and verb not in WRITES):
+    def meets(self, verb: str, what: str) -> bool:
+        if self.kind is Kind.LOSE_LEASE:
+            return what.startswith("leases")
+        if self.kind not in REQUESTS or (self.kind in _VERBS and verb not in _VERBS[self.kind]):
             return False
         return self.random.random() < self.rate
 
-    def stalls(self, plural: str) -> bool:
+    def stalls(self, plural: str, obj: Any) -> bool:
+        """Whether a watch shows neither this change nor any later one while the fault lasts."""
+        if self.kind is Kind.HANDOVER:
+            return plural == "pods" and obj is not None and bool(obj.spec.node_name)
         return self.kind in _STALLED and _STALLED[self.kind] in (None, plural)
 
     def __str__(self) -> str:
         where = "" if self.kind in CLUSTER_WIDE else f" ({self.target})"
-        rate = f", rate {self.rate:.2f}" if self.kind in REQUESTS or self.kind is Kind.PLUGIN else ""
+        rate = f", rate {self.rate:.2f}" if self.kind in REQUESTS or self.kind in RATED else ""
         return f"#{self.number} at {self.at:.1f} s for {self.lasts:.1f} s: {self.kind}{where}{rate}"
 
 

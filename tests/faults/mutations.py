@@ -68,6 +68,18 @@ def candidates_take_a_held_lease() -> None:
 
 
 @mutation
+def lost_leases_are_released() -> None:
+    """While cancelled requests are still on their way."""
+    keep = LeaderElector._keep
+
+    async def keep_and_release(self: LeaderElector) -> None:
+        await keep(self)
+        await self._release()
+
+    _put(LeaderElector, "_keep", keep_and_release)
+
+
+@mutation
 def new_leader_trusts_its_watch() -> None:
     async def lead(self: LiveScheduler) -> None:
         await self.driver.run()

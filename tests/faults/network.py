@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import random
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextvars import Context
 from typing import Any, TypeVar
 
-from mooring.api.kinds import ApiResource
+from mooring.api.kinds import PODS, ApiResource
 from mooring.client.api_errors import ApiError, ClusterError, Unreachable
 from mooring.client.port import Change, Cluster, Obj, Page, PatchType, ServedKind
 from tests.faults.checker import Checker
@@ -19,6 +20,8 @@ from tests.faults.history import CLIENT, History
 T = TypeVar("T")
 
 TIMEOUT = 30.0  # seconds until a client gives up waiting for an answer
+LATEST = 1.2  # seconds after that in which a request may still arrive: leases allow for no more
+SLOWING = (Kind.SLOW, Kind.LOSE_LEASE, Kind.HANDOVER)
 ERRORS = {
     Kind.TOO_MANY: (429, "TooManyRequests", "too many requests, please try again later"),
     Kind.INTERNAL: (500, "InternalError", "etcdserver: request timed out"),
@@ -51,23 +54,25 @@ class Link:
             stream.cancel()
 
     def latency(self) -> float:
-        slow = any(fault.kind is Kind.SLOW for fault in self.faults)
+        slow = any(fault.kind in SLOWING for fault in self.faults)
         return self._random.uniform(0.0, 1.0) ** 2 * (1.0 if slow else self._slowest)
 
-    def draw(self, verb: str) -> Fault | None:
+    def draw(self, verb: str, what: str) -> Fault | None:
         """The fault that a request meets, if any."""
         for fault in self.faults:
-            if fault.meets(verb):
+            if fault.meets(verb, what):
                 return fault
         return None
 
     def reach(self) -> Cluster:
-        if self.closed or self.server is None:
+        if self.server is None:
             raise Unreachable("api-server", "connection refused", sent=False)
         return self.server
 
     async def ask(self, verb: str, what: str, call: Callable[[Cluster], Awaitable[T]]) -> T:
         """Send a request and wait for its answer. What was sent takes effect, even if the client dies."""
+        if self.closed:
+            raise Unreachable("api-server", "connection refused", sent=False)
         self.reach()
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
@@ -81,12 +86,19 @@ class Link:
     ) -> None:
         CLIENT.set(self.client)
         self._history.requests += 1
-        fault = self.draw(verb)
+        fault = self.draw(verb, what)
         try:
             await asyncio.sleep(self.latency())
-            if fault is not None and fault.kind is Kind.NO_REQUEST:
+            if verb == "post" and any(f.kind is Kind.LOSE_LEASE for f in self.faults):
+                await asyncio.sleep(LATEST)  # it arrives when the lease is lost
+            if fault is not None and fault.kind in (Kind.NO_REQUEST, Kind.LOSE_LEASE):
                 await asyncio.sleep(self._random.uniform(0.1, TIMEOUT))
                 raise Unreachable("api-server", "timed out")
+            if fault is not None and fault.kind is Kind.LATE:
+                await self._answer(
+                    answer, None, Unreachable("api-server", "timed out"), f"{verb} {what} -> late"
+                )
+                await asyncio.sleep(self._random.uniform(0.0, LATEST))
             if fault is not None and fault.kind in ERRORS:
                 raise ApiError(*ERRORS[fault.kind], retry_after=1.0 if fault.kind is Kind.TOO_MANY else None)
             result = await call(self.reach())
@@ -99,7 +111,7 @@ class Link:
             await self._answer(answer, None, failure, f"{verb} {what} -> {type(failure).__name__}: {failure}")
             return
         if fault is not None and fault.kind is Kind.NO_ANSWER:
-            await asyncio.sleep(self._random.uniform(0.0, TIMEOUT))
+            await asyncio.sleep(self._random.uniform(0.0, 1.0) ** 3 * TIMEOUT)
             lost = Unreachable("api-server", "connection reset by peer")
             await self._answer(answer, None, lost, f"{verb} {what} -> done, but the answer is lost")
             return
@@ -141,7 +153,9 @@ class Stream:
             async for change in source:
                 pause = link.latency()
                 while (
-                    stall := next((f for f in link.faults if f.stalls(self.resource.plural)), None)
+                    stall := next(
+                        (f for f in link.faults if f.stalls(self.resource.plural, change.object)), None
+                    )
                 ) is not None:
                     pause = 0.0
                     await asyncio.sleep(max(stall.ends - asyncio.get_running_loop().time(), 0.01))
@@ -204,7 +218,7 @@ class Port:
         continue_token: str = "",
         resource_version: str = "",
     ) -> Page[Obj]:
-        return await self.link.ask(
+        page = await self.link.ask(
             "list",
             resource.name,
             lambda server: server.list(
@@ -217,6 +231,8 @@ class Port:
                 resource_version=resource_version,
             ),
         )
+        self._checker.showed(self.link.client, page.items)
+        return page
 
     async def watch(
         self,
@@ -248,6 +264,7 @@ class Port:
         try:
             async for change in stream.changes():
                 follower.saw(change)
+                self._checker.showed(link.client, (change.object,))
                 yield change
         finally:
             link.streams.pop(stream, None)
@@ -262,37 +279,60 @@ class Port:
         )
 
     async def create(self, resource: ApiResource[Obj], body: Any, namespace: str = "") -> Obj:
-        what = _what(resource, namespace, "", "")
-        created = await self.link.ask("create", what, lambda server: server.create(resource, body, namespace))
-        self._checker.acknowledged(resource.name, created)
-        return created
+        async def create(server: Cluster) -> Obj:
+            created = await server.create(resource, body, namespace)
+            self._checker.acknowledged(resource.name, created)
+            return created
+
+        return await self.link.ask("create", _what(resource, namespace, "", ""), create)
 
     async def post(
         self, resource: ApiResource[Any], name: str, subresource: str, body: Any, namespace: str = ""
     ) -> None:
-        what = _what(resource, namespace, name, subresource)
-        checker, client = self._checker, self.link.client
-
         async def post(server: Cluster) -> None:
             if subresource == "binding":
-                with checker.binding(client, body):
-                    await server.post(resource, name, subresource, body, namespace)
+                await self._bind(server, name, body, namespace)
             else:
                 await server.post(resource, name, subresource, body, namespace)
 
-        await self.link.ask("post", what, post)
-        if subresource == "binding":
-            checker.acknowledged_binding(body)
+        await self.link.ask("post", _what(resource, namespace, name, subresource), post)
+
+    async def _bind(self, server: Cluster, name: str, body: Any, namespace: str) -> None:
+        for fault in self.link.faults:
+            if fault.kind is Kind.REPLACE and fault.random.random() < fault.rate:
+                await self._replace(server, f"{namespace}/{name}")
+        self._checker.binding(self.link.client, body)
+        await server.post(PODS, name, "binding", body, namespace)
+        self._checker.acknowledged_binding(body)
+
+    async def _replace(self, server: Cluster, key: str) -> None:
+        """Put another pod of the same name in the place of one."""
+        pod = self._checker.pods.get(key)
+        if pod is None or pod.node or pod.terminating:
+            return
+        namespace, name = key.split("/")
+        body = copy.deepcopy(pod.tree)
+        for part in ("uid", "resourceVersion", "creationTimestamp", "managedFields"):
+            body["metadata"].pop(part, None)
+        body.pop("status", None)
+        client = CLIENT.set("faults")
+        try:
+            await server.delete(PODS, name, namespace, uid=pod.uid, grace_period_seconds=0)
+            await server.create(PODS, body, namespace)
+        except ApiError:
+            pass  # the server has crashed, its disk is full, or the owner was faster
+        finally:
+            CLIENT.reset(client)
 
     async def update(
         self, resource: ApiResource[Obj], name: str, body: Any, namespace: str = "", subresource: str = ""
     ) -> Obj:
-        what = _what(resource, namespace, name, subresource)
-        updated = await self.link.ask(
-            "update", what, lambda server: server.update(resource, name, body, namespace, subresource)
-        )
-        self._checker.updated(resource.name, body, updated)
-        return updated
+        async def update(server: Cluster) -> Obj:
+            updated = await server.update(resource, name, body, namespace, subresource)
+            self._checker.updated(resource.name, body, updated)
+            return updated
+
+        return await self.link.ask("update", _what(resource, namespace, name, subresource), update)
 
     async def patch(
         self,
@@ -304,14 +344,12 @@ class Port:
         subresource: str = "",
         kind: PatchType = PatchType.MERGE,
     ) -> Obj:
-        what = _what(resource, namespace, name, subresource)
-        patched = await self.link.ask(
-            "patch",
-            what,
-            lambda server: server.patch(resource, name, patch, namespace, subresource=subresource, kind=kind),
-        )
-        self._checker.acknowledged(resource.name, patched)
-        return patched
+        async def apply(server: Cluster) -> Obj:
+            patched = await server.patch(resource, name, patch, namespace, subresource=subresource, kind=kind)
+            self._checker.updated(resource.name, patch, patched)
+            return patched
+
+        return await self.link.ask("patch", _what(resource, namespace, name, subresource), apply)
 
     async def delete(
         self,

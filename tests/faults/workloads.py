@@ -27,6 +27,7 @@ ZONE = "topology.kubernetes.io/zone"
 HOSTNAME = "kubernetes.io/hostname"
 PRIORITIES = {"low": -10, "high": 1000}
 MOST_PODS = 60  # that users ask for at a time
+BURST = 14
 
 
 class Users:
@@ -175,6 +176,21 @@ class Users:
             }
         spec = {"replicas": replicas, "selector": term["labelSelector"], "template": template}
         return await self._create(DEPLOYMENTS, "Deployment", name, spec, replicas)
+
+    async def burst(self) -> str:
+        """Ask for more than fits, all at once."""
+        name = self._name("burst")
+        template = self._template(name)
+        template["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "1500m"
+        spec = {"replicas": BURST, "selector": {"matchLabels": {"app": name}}, "template": template}
+        try:
+            await self.cluster.create(
+                DEPLOYMENTS, _object("apps/v1", "Deployment", name, spec=spec), "default"
+            )
+        except ApiError as refusal:
+            return f"burst: {refusal}"
+        self._owners[name] = DEPLOYMENTS, BURST
+        return f"created Deployment {name} of {BURST}"
 
     async def _create_stateful_set(self) -> str:
         name, replicas = self._name("db"), self._random.randint(1, 3)

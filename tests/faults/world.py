@@ -37,6 +37,7 @@ MANAGER = "manager"
 CPU, MEMORY = "4", "8Gi"
 SETTLE = 1200.0  # seconds within which everything schedulable is bound once faults stop
 LOOK_EVERY = 5.0
+HANDOVER_TAKES = 60.0
 
 
 class Shape:
@@ -202,6 +203,8 @@ class World:
             Kind.NODE_FAIL: self._fail_node,
             Kind.NODE_DELETE: self._delete_node,
             Kind.POD_DELETE: self._delete_pods,
+            Kind.LOSE_LEASE: self._lose_lease,
+            Kind.HANDOVER: self._hand_over,
             Kind.PLUGIN: self._confuse_plugin,
             Kind.SERVER_CRASH: self._crash_server,
             Kind.DISK_FULL: self._fill_disk,
@@ -262,6 +265,48 @@ class World:
         else:
             self._start_replica(name)
 
+    def _leader(self) -> str:
+        return next((n for n, r in self.replicas.items() if r.elector.identity == self.checker.leader), "")
+
+    async def _lose_lease(self, fault: Fault) -> None:
+        """Let the leader fail to renew its lease, with many bindings on their way when it notices."""
+        leader = self._leader()
+        if not leader:
+            return
+        link, elector = self.links[leader], self.replicas[leader].elector
+        link.faults.append(fault)
+        left, before = elector._leads_until - elector._clock(), fault.random.uniform(0.5, 3.0)
+        await asyncio.sleep(max(left - before, 0.0))
+        if self._server_is_up:
+            self.history.note(f"users: {await self._users.burst()}")
+        await asyncio.sleep(before)
+        if fault in link.faults:
+            link.faults.remove(fault)
+
+    async def _hand_over(self, fault: Fault) -> None:
+        """Kill the leader between two bindings, none of which the others see before one of them leads."""
+        leader = self._leader()
+        if not leader or len(self.replicas) < 2 or self.processes[leader].paused:
+            return
+        fault.ends = self._loop.time() + HANDOVER_TAKES
+        for name in self.replicas:  # of the leader the requests are slow, so that not all are bound at once
+            self.links[name].faults.append(fault)
+        if self._server_is_up:
+            self.history.note(f"users: {await self._users.burst()}")
+        process, enough = self.processes[leader], self.checker.bound + fault.random.randint(1, 4)
+        give_up = self._loop.time() + HANDOVER_TAKES / 3
+        while self.checker.bound < enough and self._loop.time() < give_up:
+            await asyncio.sleep(0.01)
+        ours = not process.killed
+        if ours:
+            await self._kill(leader)
+        await asyncio.sleep(max(fault.ends - self._loop.time(), 0.0))
+        for link in self.links.values():
+            if fault in link.faults:
+                link.faults.remove(fault)
+        if ours:
+            await self._start_again(leader)
+
     async def _fail_node(self, fault: Fault) -> None:
         nodes = sorted(self.checker.nodes)
         if nodes:
@@ -283,6 +328,8 @@ class World:
             await self._direct.delete(NODES, name)
         except ApiError:
             return
+        if len(nodes) > 3 and fault.random.random() < 0.3:
+            return  # for good
         await asyncio.sleep(fault.lasts)
         metadata = {"name": name, "labels": tree["metadata"]["labels"]}
         status = {part: tree["status"][part] for part in ("capacity", "allocatable")}
