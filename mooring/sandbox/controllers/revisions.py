@@ -90,7 +90,7 @@ class History(Generic[Owner]):
                 "annotations": owner.metadata.annotations,
                 "ownerReferences": [controller_reference(self._owners.resource, owner)],
             },
-            "data": data,
+            "data": json.loads(_encode(data)),  # clients compare it as text, with Go's order of keys
             "revision": revision,
         }
 
@@ -118,11 +118,15 @@ def template_of(revision: ControllerRevision) -> Tree:
 
 def hash_of(data: Tree, collisions: int) -> str:
     """What sets revisions apart in their names: the same as kube-controller-manager's of a StatefulSet."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    text = _encode(data)
     number = 2166136261
     for byte in (text.translate(_ESCAPED) + str(collisions)).encode():  # FNV-1
         number = number * 16777619 & 0xFFFFFFFF ^ byte
     return safe_encode(str(number))
+
+
+def _encode(data: Tree) -> str:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 
 def _restoring(template: Tree) -> Tree:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mooring.api.kinds import PODS
-from mooring.api.objects import ContainerStatus, Pod
-from mooring.api.times import format_time, go_duration, parse_time
+from mooring.api.objects import Pod
+from mooring.api.times import format_time, parse_time
 from mooring.client.api_errors import ApiError
 from mooring.client.controller import Context, Controller
 from mooring.client.limiter import TokenBucket
@@ -14,14 +14,14 @@ from mooring.sandbox.controllers.placement import index_by_node, pods_on
 from mooring.sandbox.kubelet import statuses
 from mooring.sandbox.kubelet.addresses import POD_NETWORK, Addresses
 from mooring.sandbox.kubelet.admission import Needs, needs_of
+from mooring.sandbox.kubelet.configuration import Configuration
+from mooring.sandbox.kubelet.containers import RETRY, TERMINATED_CODE, PodLife
 from mooring.sandbox.kubelet.fleet import Fleet, Machine
 from mooring.sandbox.kubelet.mounted_claims import Claims
 from mooring.sandbox.kubelet.prepared_claims import DeviceClaims
+from mooring.sandbox.kubelet.programs import Programs
 from mooring.sandbox.kubelet.scripts import Script, read_script
-from mooring.sandbox.kubelet.statuses import TERMINATED, Ended
 
-FIRST_BACKOFF = 10.0  # seconds before a container is started the third time; doubles from then on
-LAST_BACKOFF = 300.0
 EVENTS_PER_SECOND, EVENTS_AT_ONCE = 50.0, 100
 """Kubelet's --event-qps and --event-burst, here for all nodes together: a few pods get all their events, and
 thousands are not slowed down by events."""
@@ -30,19 +30,14 @@ thousands are not slowed down by events."""
 class Guest:
     """A pod that a node has accepted, and what the node knows of it. Times are seconds since the epoch."""
 
-    __slots__ = (
-        "accepted", "backoff", "finished", "ip", "machine", "needs", "restarts", "script", "started", "stops",
-    )  # fmt: skip
+    __slots__ = ("accepted", "ip", "life", "machine", "needs", "script", "stops")
 
     def __init__(self, machine: Machine, needs: Needs, script: Script, accepted: float) -> None:
         self.machine = machine
         self.needs = needs
         self.script = script
         self.accepted = accepted
-        self.started: float | None = None
-        self.finished: float | None = None  # while its containers wait to be started again
-        self.restarts = 0
-        self.backoff = 0.0  # how long they wait the next time
+        self.life: PodLife | None = None  # until the pod is seen for the first time
         self.stops: float | None = None
         self.ip = ""
 
@@ -60,6 +55,8 @@ class Kubelets(Controller):
         self._budget = TokenBucket(EVENTS_PER_SECOND, EVENTS_AT_ONCE, context.clock)
         self._claims = Claims(context.cache, self.enqueue)
         self._devices = DeviceClaims(context.cache, self.enqueue)
+        self._programs = Programs(context.cluster)
+        self._configuration = Configuration(context.cluster)
         self._pods = context.cache.follow(PODS)
         index_by_node(self._pods)
         self._pods.subscribe(self._changed)
@@ -90,8 +87,6 @@ class Kubelets(Controller):
         script, _ = read_script(pod)
         accepted = parse_time(pod.status.start_time or "")
         guest = Guest(self._fleet.machine(pod.spec.node_name), needs_of(pod), script, accepted)
-        for status in pod.status.container_statuses:
-            _recall(guest, status)
         if pod.status.pod_ip and not pod.spec.host_network:
             guest.ip = pod.status.pod_ip
             self._addresses.keep(guest.ip)
@@ -121,7 +116,6 @@ class Kubelets(Controller):
         elif guest is None:
             await self._accept(machine, pod)
         else:
-            guest.script, _ = read_script(pod)
             await self._go_on(pod, guest)
 
     async def _accept(self, machine: Machine, pod: Pod) -> None:
@@ -147,21 +141,44 @@ class Kubelets(Controller):
         if deadline is not None and now >= guest.accepted + deadline:
             await self._exceed_deadline(pod, guest, now)
             return
-        if guest.started is None:
-            due = await self._begin(pod, guest, now)
-        elif guest.finished is not None:
-            due = await self._begin_again(pod, guest, now, guest.started, guest.finished)
+        life = guest.life
+        if life is None:
+            life = guest.life = await self._know(pod, guest)
+        elif pod is not life.pod:
+            await self._follow(pod, guest, life)
+        if life.started:
+            due = await self._run(pod, guest, life, now)
         else:
-            due = await self._run(pod, guest, now, guest.started)
+            due = await self._begin(pod, guest, life, now)
         if deadline is not None:
             due = min(due or guest.accepted + deadline, guest.accepted + deadline)
         if due is not None and pod.uid in self._guests:
             self.enqueue(pod.key, max(due - now, 0.0))
 
-    async def _begin(self, pod: Pod, guest: Guest, now: float) -> float | None:
+    async def _know(self, pod: Pod, guest: Guest) -> PodLife:
+        """Read what the containers of a pod do."""
+        life = PodLife(pod, await self._programs.read(pod), guest.script)
+        if pod.status.start_time is not None:
+            life.recall()
+        return life
+
+    async def _follow(self, pod: Pod, guest: Guest, life: PodLife) -> None:
+        """Take note of a newer version of a pod."""
+        if pod.metadata.annotations != life.pod.metadata.annotations:
+            guest.script, _ = read_script(pod)
+        if pod.metadata.generation != life.pod.metadata.generation and life.started:
+            life.changed = True  # to be seen in observedGeneration
+        life.change(pod, guest.script)
+
+    async def _begin(self, pod: Pod, guest: Guest, life: PodLife, now: float) -> float | None:
         """Start a pod as soon as its time has come, and its volumes and devices are there."""
         due = guest.accepted + guest.script.start_delay
-        missing = self._claims.missing(pod) if pod.spec.volumes else ""
+        missing, retry = "", None
+        if pod.spec.volumes:
+            missing = self._claims.missing(pod)
+            if not missing and life.run is not None:
+                missing = await self._configuration.missing_volume(pod, life.run)
+                retry = now + RETRY if missing else None
         if missing:
             self.event(self._pods, pod, "Warning", "FailedMount", missing)
         elif pod.spec.resource_claims or pod.status.extended_resource_claim_status is not None:
@@ -169,69 +186,41 @@ class Kubelets(Controller):
             if missing:
                 self.event(self._pods, pod, "Warning", "FailedPrepareDynamicResources", missing)
         if not missing and now >= due:
-            return await self._start(pod, guest, now)
+            life.started = True
+            return await self._run(pod, guest, life, now)
         if pod.status.start_time is None:
-            address = guest.machine.address
-            await self._write(pod, statuses.creating(pod, address, format_time(now)))
-        return None if missing else due
+            await self._write(pod, statuses.living(pod, life, guest.machine.address, "", now))
+        return retry if missing else due
 
-    async def _start(
-        self, pod: Pod, guest: Guest, now: float, last: Ended | None = None, backoff: float = 0.0
-    ) -> float | None:
-        """Have the containers running; when they end. `last` is how they ended before, if they did."""
-        address, restarts = guest.machine.address, guest.restarts + (last is not None)
+    async def _run(self, pod: Pod, guest: Guest, life: PodLife, now: float) -> float | None:
+        """Have the containers do what is due, and write what has changed."""
+        if life.run is not None and life.waits_for_configuration:
+            life.missing = await self._configuration.missing_keys(pod, life.run)
         if not guest.ip and not pod.spec.host_network:
             guest.ip = self._addresses.take()
-        ip = guest.ip or address
-        await self._write(pod, statuses.running(pod, address, ip, format_time(now), restarts, last))
-        guest.started, guest.finished, guest.restarts, guest.backoff = now, None, restarts, backoff
-        self._record_started(pod)
-        return None if guest.script.run_time is None else now + guest.script.run_time
-
-    async def _run(self, pod: Pod, guest: Guest, now: float, started: float) -> float | None:
-        """Let the containers run until their time is over."""
-        run_time = guest.script.run_time
-        if run_time is not None and now >= started + run_time:
-            return await self._end(pod, guest, now, started)
-        if pod.spec.readiness_gates:
+        due = life.advance(now)
+        if life.becomes_ready(now):
+            life.changed = True
+        if life.over:
+            await self._write(pod, statuses.ended(pod, life, now))
+        elif life.changed:
+            address = guest.machine.address
+            await self._write(pod, statuses.living(pod, life, address, guest.ip or address, now))
+            life.changed = False
+        elif pod.spec.readiness_gates and life.is_ready(now):
             status = statuses.gated(pod, format_time(now))
             if status:
                 await self._write(pod, status)
-        return None if run_time is None else started + run_time
-
-    async def _end(self, pod: Pod, guest: Guest, now: float, started: float) -> float | None:
-        """The containers ended by themselves: for good, or to be started again."""
-        code, policy = guest.script.exit_code, pod.spec.restart_policy
-        end = Ended(code, format_time(started), format_time(now))
-        if policy == "Never" or (policy == "OnFailure" and code == 0):
-            await self._write(pod, statuses.ended(pod, format_time(now), guest.restarts, end))
-            return None
-        if guest.backoff == 0.0 or now - started > 2 * LAST_BACKOFF:
-            return await self._start(pod, guest, now, end, FIRST_BACKOFF)
-        backoff = go_duration(guest.backoff)
-        status = statuses.crash_looping(pod, format_time(now), guest.restarts, end, backoff)
-        await self._write(pod, status)
-        guest.finished = now
-        for container in pod.spec.containers:
-            note = f"Back-off restarting failed container {container.name} in pod {statuses.pod_text(pod)}"
-            self.event(self._pods, pod, "Warning", "BackOff", note)
-        return now + guest.backoff
-
-    async def _begin_again(
-        self, pod: Pod, guest: Guest, now: float, started: float, finished: float
-    ) -> float | None:
-        if now < finished + guest.backoff:
-            return finished + guest.backoff
-        end = Ended(guest.script.exit_code, format_time(started), format_time(finished))
-        return await self._start(pod, guest, now, end, min(guest.backoff * 2, LAST_BACKOFF))
+        self._record(pod, life)
+        return due
 
     async def _exceed_deadline(self, pod: Pod, guest: Guest, now: float) -> None:
         reason = "DeadlineExceeded"
         message = "Pod was active on the node longer than the specified deadline"
         self.event(self._pods, pod, "Normal", reason, message)
-        end = _killed(guest, now)
-        status = statuses.ended(pod, format_time(now), guest.restarts, end, reason, message)
-        await self._write(pod, status)
+        life = guest.life or await self._know(pod, guest)
+        life.stop(now, TERMINATED_CODE)
+        await self._write(pod, statuses.ended(pod, life, now, reason, message))
 
     # ---- the end
 
@@ -244,8 +233,9 @@ class Kubelets(Controller):
                 self.enqueue(pod.key, due - now)
                 return
             if pod.metadata.finalizers and not pod.finished:  # it stays for others to see how it ended
-                end = _killed(guest, now)
-                await self._write(pod, statuses.ended(pod, format_time(now), guest.restarts, end))
+                life = guest.life or await self._know(pod, guest)
+                life.stop(now, TERMINATED_CODE)
+                await self._write(pod, statuses.ended(pod, life, now))
         try:
             await self.cluster.delete(PODS, pod.name, pod.namespace, uid=pod.uid, grace_period_seconds=0)
         except ApiError as refusal:
@@ -257,7 +247,8 @@ class Kubelets(Controller):
     def _stopped_at(self, pod: Pod, guest: Guest, now: float) -> float:
         """Return when the containers of a deleted pod have stopped; the first call stops them."""
         if guest.stops is None:
-            guest.stops = now + guest.script.stop_time
+            hooks = 0.0 if guest.life is None else guest.life.stop_delay
+            guest.stops = now + hooks + guest.script.stop_time
             if self._budget.try_take(len(pod.spec.containers)):
                 for container in pod.spec.containers:
                     self.event(self._pods, pod, "Normal", "Killing", f"Stopping container {container.name}")
@@ -281,14 +272,13 @@ class Kubelets(Controller):
         else:
             self._pods.wrote(written)
 
-    def _record_started(self, pod: Pod) -> None:
-        for container in pod.spec.containers:
-            if not self._budget.try_take(3):
+    def _record(self, pod: Pod, life: PodLife) -> None:
+        """Record what happened to the containers, within the budget for events."""
+        notes, life.notes = life.notes, []
+        for note in notes:
+            if not self._budget.try_take(1):
                 return
-            image = f'Container image "{container.image}" already present on machine'
-            self.event(self._pods, pod, "Normal", "Pulled", f"{image} and can be accessed by the pod")
-            self.event(self._pods, pod, "Normal", "Created", "Container created")
-            self.event(self._pods, pod, "Normal", "Started", "Container started")
+            self.event(self._pods, pod, note.type, note.reason, note.message)
 
 
 def _concerns(old: Pod, new: Pod) -> bool:
@@ -299,25 +289,6 @@ def _concerns(old: Pod, new: Pod) -> bool:
         or old.metadata.annotations != new.metadata.annotations
         or old.spec.active_deadline_seconds != new.spec.active_deadline_seconds
         or old.status.resource_claim_statuses != new.status.resource_claim_statuses
+        or old.metadata.generation != new.metadata.generation
         or bool(new.spec.readiness_gates)
     )
-
-
-def _killed(guest: Guest, now: float) -> Ended | None:
-    """Return how containers end that are being stopped, once they have."""
-    if guest.started is None:
-        return None
-    return Ended(TERMINATED, format_time(guest.started), format_time(now))
-
-
-def _recall(guest: Guest, status: ContainerStatus) -> None:
-    """Restore the state of a container from its status, after a restart of this process."""
-    guest.restarts = max(guest.restarts, status.restart_count)
-    if guest.restarts:
-        guest.backoff = min(FIRST_BACKOFF * 2.0 ** min(guest.restarts - 1, 10), LAST_BACKOFF)
-    running, last = status.state.running, status.last_state.terminated
-    if running is not None and running.started_at:
-        guest.started = parse_time(running.started_at)
-    elif last is not None and last.finished_at:
-        guest.finished = parse_time(last.finished_at)
-        guest.started = guest.finished

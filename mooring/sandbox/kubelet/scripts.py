@@ -5,8 +5,9 @@
     mooring/exit-code: "1"      with which they end
     mooring/stop-time: 10s      from the stop signal to the end, unless its grace period is over before
 
-Without them pods run at once and until they are deleted, but those of Jobs, and those that have an exit code
-and no run time, for one second.
+Without a run time and an exit code, containers do what their commands say (`mooring.sandbox.programs`). Where
+that is not known, they run until they are deleted; those of Jobs, of pods without a controller that are not
+always restarted, and those that have an exit code and no run time, for one second.
 """
 
 from __future__ import annotations
@@ -28,22 +29,23 @@ T = TypeVar("T")
 
 
 class Script(NamedTuple):
-    """Times are seconds; `run_time` is None where the containers do not end by themselves."""
+    """Times are seconds; `run_time` is None where the containers do not end by themselves. If `annotated`, it
+    takes precedence over the commands of the containers."""
 
     start_delay: float = 0.0
     run_time: float | None = None
     exit_code: int = 0
     stop_time: float = 0.0
+    annotated: bool = False
 
 
 _FOREVER = Script()
-_JOB = Script(run_time=SHORT)
+_TASK = Script(run_time=SHORT)
 
 
 def read_script(pod: Pod) -> tuple[Script, list[str]]:
     """The script of a pod, and what is wrong with the annotations that had to be ignored."""
-    owner = pod.metadata.controller()
-    usual = _JOB if owner is not None and owner.kind == "Job" else _FOREVER
+    usual = _TASK if pod.spec.restart_policy != "Always" and _is_task(pod) else _FOREVER
     annotations = pod.metadata.annotations
     if not annotations:
         return usual, []
@@ -63,11 +65,18 @@ def read_script(pod: Pod) -> tuple[Script, list[str]]:
     span = "a duration such as 5s, 1m30s or 250ms"
     start_delay = read(START_DELAY, _seconds, usual.start_delay, span)
     exit_code = read(EXIT_CODE, _exit_code, None, "a number from 0 to 255")
-    run_time = read(RUN_TIME, _seconds, usual.run_time, span)
-    if run_time is None and exit_code is not None:
-        run_time = SHORT
+    run_time: float | None = read(RUN_TIME, _seconds, None, span)
+    annotated = run_time is not None or exit_code is not None
+    if run_time is None:
+        run_time = SHORT if exit_code is not None else usual.run_time
     stop_time = read(STOP_TIME, _seconds, usual.stop_time, span)
-    return Script(start_delay, run_time, exit_code or 0, stop_time), problems
+    return Script(start_delay, run_time, exit_code or 0, stop_time, annotated), problems
+
+
+def _is_task(pod: Pod) -> bool:
+    """Whether a pod is likely to end: that of a Job, or of no controller."""
+    owner = pod.metadata.controller()
+    return owner is None or owner.kind == "Job"
 
 
 def _seconds(text: str) -> float:

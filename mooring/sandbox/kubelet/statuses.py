@@ -4,116 +4,58 @@ from __future__ import annotations
 
 import hashlib
 from functools import lru_cache
-from typing import NamedTuple
 
 from mooring.api.meta import Condition, Tree
-from mooring.api.objects import Container, Pod
+from mooring.api.objects import Pod
+from mooring.api.times import format_time
+from mooring.sandbox.kubelet.containers import RUNNING, WAITING, ContainerLife, Ended, PodLife
 
 NOT_READY = "ContainersNotReady"
-TERMINATED = 143
-"""The exit code of a container that obeys SIGTERM."""
 
 
-class Ended(NamedTuple):
-    """How the containers ended."""
-
-    exit_code: int
-    started_at: str
-    finished_at: str
-
-
-def creating(pod: Pod, host_ip: str, now: str) -> Tree:
-    """Accepted, and nothing runs yet."""
-    reason = "PodInitializing" if pod.spec.init_containers else "ContainerCreating"
-    state = {"waiting": {"reason": reason}}
-    return {
-        "observedGeneration": pod.metadata.generation,
-        "phase": "Pending",
-        "startTime": now,
-        "hostIP": host_ip,
-        "hostIPs": [{"ip": host_ip}],
-        "conditions": _conditions(
-            pod, now, {"PodReadyToStartContainers": "False", "Initialized": "True", **_unready(pod)}
-        ),
-        "containerStatuses": [_container(pod, each, state, ready=False) for each in pod.spec.containers],
-        **(
-            {"initContainerStatuses": [_container(pod, each, state, ready=False) for each in inits]}
-            if (inits := pod.spec.init_containers)
-            else {}
-        ),
-    }
-
-
-def running(pod: Pod, host_ip: str, pod_ip: str, now: str, restarts: int, last: Ended | None) -> Tree:
-    """All containers run and are ready; after restarts `last` is how they ended before."""
-    state = {"running": {"startedAt": now}}
+def living(pod: Pod, life: PodLife, host_ip: str, pod_ip: str, now: float) -> Tree:
+    """The status of a pod that its node has accepted, until it is over. Without an address, nothing was
+    started."""
+    text = format_time(now)
     status: Tree = {
         "observedGeneration": pod.metadata.generation,
-        "phase": "Running",
+        "phase": life.phase,
         "hostIP": host_ip,
         "hostIPs": [{"ip": host_ip}],
-        "podIP": pod_ip,
-        "podIPs": [{"ip": pod_ip}],
-        "startTime": pod.status.start_time or now,
-        "conditions": _conditions(
-            pod,
-            now,
-            {
-                "PodReadyToStartContainers": "True",
-                "Initialized": "True",
-                "Ready": readiness(pod),
-                "ContainersReady": "True",
-            },
-        ),
-        "containerStatuses": [
-            _container(pod, each, state, ready=True, restarts=restarts, last=last)
-            for each in pod.spec.containers
-        ],
     }
-    if pod.spec.init_containers:
-        status["initContainerStatuses"] = [_initialized(pod, each, now) for each in pod.spec.init_containers]
-    return status
+    if pod_ip:
+        status |= {"podIP": pod_ip, "podIPs": [{"ip": pod_ip}]}
+    status["startTime"] = pod.status.start_time or text
+    unready = [one.name for one in life.all if not one.is_ready(now) and (one.is_sidecar or not one.is_init)]
+    ready = _unready(unready) if unready else {"Ready": readiness(pod), "ContainersReady": "True"}
+    incomplete = [one.name for one in life.inits if not (one.done or (one.is_sidecar and one.ran))]
+    initialized: _Verdict = "True"
+    if incomplete:
+        names = " ".join(incomplete)
+        initialized = ("False", "ContainersNotInitialized", f"containers with incomplete status: [{names}]")
+    started = "True" if pod_ip else "False"
+    conditions = {"PodReadyToStartContainers": started, "Initialized": initialized, **ready}
+    status["conditions"] = _conditions(pod, text, conditions)
+    return status | _containers(pod, life, now)
 
 
-def crash_looping(pod: Pod, now: str, restarts: int, last: Ended, backoff: str) -> Tree:
-    """The containers ended, and are to be started again after a while."""
-    containers = []
-    for each in pod.spec.containers:
-        message = f"back-off {backoff} restarting failed container={each.name} pod={pod_text(pod)}"
-        state = {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
-        containers.append(_container(pod, each, state, ready=False, restarts=restarts, last=last))
-    return {"conditions": _conditions(pod, now, _unready(pod)), "containerStatuses": containers}
-
-
-def ended(pod: Pod, now: str, restarts: int, end: Ended | None, reason: str = "", message: str = "") -> Tree:
-    """The pod is at its end; None where its containers never ran."""
-    succeeded = end is not None and end.exit_code == 0 and not reason
-    why = "PodCompleted" if succeeded else "PodFailed"
+def ended(pod: Pod, life: PodLife, now: float, reason: str = "", message: str = "") -> Tree:
+    """The status of a pod that is over."""
+    phase = "Failed" if reason else life.phase
+    why = "PodCompleted" if phase == "Succeeded" else "PodFailed"
     conditions: dict[str, _Verdict] = {
         "PodReadyToStartContainers": "False",
-        "Initialized": ("True", why, "") if succeeded else "True",
+        "Initialized": ("True", why, "") if phase == "Succeeded" else "True",
         "Ready": ("False", why, ""),
         "ContainersReady": ("False", why, ""),
     }
-    status: Tree = {
-        "phase": "Succeeded" if succeeded else "Failed",
-        "conditions": _conditions(pod, now, conditions),
-    }
+    if any(not (one.done or one.is_sidecar) for one in life.inits):
+        del conditions["Initialized"]
+    status: Tree = {"phase": phase, "conditions": _conditions(pod, format_time(now), conditions)}
     if reason:
         status |= {"reason": reason, "message": message}
-    if end is None:
-        return status
-    status["containerStatuses"] = [
-        _container(pod, each, _terminated(pod, each, restarts, end), ready=False, restarts=restarts)
-        for each in pod.spec.containers
-    ]
-    sidecars = [each for each in pod.spec.init_containers if each.restart_policy == "Always"]
-    if sidecars:
-        done = end._replace(exit_code=0)
-        status["initContainerStatuses"] = [
-            _container(pod, each, _terminated(pod, each, 0, done), ready=each not in sidecars)
-            for each in pod.spec.init_containers
-        ]
+    if any(one.ran for one in life.all):
+        status |= _containers(pod, life, now)
     return status
 
 
@@ -137,11 +79,6 @@ def gated(pod: Pod, now: str) -> Tree:
     return {"conditions": _conditions(pod, now, {"Ready": readiness_now})}
 
 
-def pod_text(pod: Pod) -> str:
-    """As kubelet names pods."""
-    return f"{pod.name}_{pod.namespace}({pod.uid})"
-
-
 # ---- conditions
 
 _Verdict = str | tuple[str, str, str]
@@ -163,10 +100,8 @@ def readiness(pod: Pod) -> _Verdict:
     return ("False", "ReadinessGatesNotReady", ", ".join(missing)) if missing else "True"
 
 
-def _unready(pod: Pod) -> dict[str, _Verdict]:
-    sidecars = [each for each in pod.spec.init_containers if each.restart_policy == "Always"]
-    names = " ".join(each.name for each in (*sidecars, *pod.spec.containers))
-    verdict = ("False", NOT_READY, f"containers with unready status: [{names}]")
+def _unready(names: list[str]) -> dict[str, _Verdict]:
+    verdict = ("False", NOT_READY, f"containers with unready status: [{' '.join(names)}]")
     return {"Ready": verdict, "ContainersReady": verdict}
 
 
@@ -206,52 +141,53 @@ def _condition(pod: Pod, type: str) -> Condition | None:
 # ---- containers
 
 
-def _container(
-    pod: Pod,
-    container: Container,
-    state: Tree,
-    *,
-    ready: bool,
-    restarts: int = 0,
-    last: Ended | None = None,
-) -> Tree:
+def _containers(pod: Pod, life: PodLife, now: float) -> Tree:
+    statuses = {"containerStatuses": [_container(pod, life, one, now) for one in life.containers]}
+    if life.inits:
+        statuses["initContainerStatuses"] = [_container(pod, life, one, now) for one in life.inits]
+    return statuses
+
+
+def _container(pod: Pod, life: PodLife, one: ContainerLife, now: float) -> Tree:
     status: Tree = {
-        "name": container.name,
-        "image": container.image,
+        "name": one.name,
+        "image": one.image,
         "imageID": "",
-        "ready": ready,
-        "started": "running" in state,
-        "restartCount": restarts,
-        "state": state,
+        "ready": one.is_ready(now),
+        "started": one.state == RUNNING,
+        "restartCount": one.restarts,
+        "state": _state(pod, life, one),
         "lastState": {},
     }
-    if "waiting" not in state or last is not None:
-        status["imageID"] = image_id(container.image)
-        status["containerID"] = container_id(pod.uid, container.name, restarts)
-    if last is not None:
-        before = restarts if "waiting" in state else restarts - 1
-        status["lastState"] = _terminated(pod, container, before, last)
+    if one.ran:
+        status["imageID"] = image_id(one.image)
+        status["containerID"] = container_id(pod.uid, one.name, one.restarts)
+    if one.last is not None and one.end is None:
+        before = one.restarts if one.state == WAITING else one.restarts - 1
+        status["lastState"] = _terminated(pod, one, before, one.last)
     return status
 
 
-def _initialized(pod: Pod, container: Container, now: str) -> Tree:
-    """Init containers take no time; sidecars are among them, and stay."""
-    if container.restart_policy == "Always":
-        return _container(pod, container, {"running": {"startedAt": now}}, ready=True)
-    done = Ended(0, now, now)
-    return _container(pod, container, _terminated(pod, container, 0, done), ready=True)
+def _state(pod: Pod, life: PodLife, one: ContainerLife) -> Tree:
+    if one.state == RUNNING:
+        return {"running": {"startedAt": format_time(one.started)}}
+    if one.end is not None:
+        return _terminated(pod, one, one.restarts, one.end)
+    reason = one.reason or ("PodInitializing" if life.inits else "ContainerCreating")
+    return {"waiting": {"reason": reason, "message": one.message} if one.message else {"reason": reason}}
 
 
-def _terminated(pod: Pod, container: Container, restarts: int, end: Ended) -> Tree:
-    return {
-        "terminated": {
-            "exitCode": end.exit_code,
-            "reason": "Completed" if end.exit_code == 0 else "Error",
-            "startedAt": end.started_at,
-            "finishedAt": end.finished_at,
-            "containerID": container_id(pod.uid, container.name, restarts),
-        }
+def _terminated(pod: Pod, one: ContainerLife, restarts: int, end: Ended) -> Tree:
+    state: Tree = {
+        "exitCode": end.exit_code,
+        "reason": "Completed" if end.exit_code == 0 else "Error",
+        "startedAt": format_time(end.started),
+        "finishedAt": format_time(end.finished),
+        "containerID": container_id(pod.uid, one.name, restarts),
     }
+    if end.message:
+        state["message"] = end.message
+    return {"terminated": state}
 
 
 def container_id(uid: str, name: str, restarts: int) -> str:

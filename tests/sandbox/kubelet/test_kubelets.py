@@ -115,14 +115,19 @@ def test_pods_end_as_their_annotations_say(code: str, policy: str, phase: str, r
     play(scene)
 
 
-def test_pods_of_jobs_end_after_a_second_and_others_never() -> None:
+def test_pods_of_jobs_and_bare_pods_that_are_never_restarted_end_after_a_second() -> None:
     async def scene(stage: Nodes) -> None:
+        custom = {"ownerReferences": [{**JOB["ownerReferences"][0], "kind": "Cluster"}]}
         await stage.run_pod("of-job", restartPolicy="Never", metadata=JOB)
-        await stage.run_pod("alone", restartPolicy="Never")
+        await stage.run_pod("bare", restartPolicy="Never")
+        await stage.run_pod("of-an-operator", restartPolicy="Never", metadata=custom)
+        await stage.run_pod("always")
         await stage.advance(1.1)
         assert await stage.phase("of-job") == "Succeeded"
+        assert await stage.phase("bare") == "Succeeded"
         await stage.advance(3600)
-        assert await stage.phase("alone") == "Running"
+        assert await stage.phase("of-an-operator") == "Running"
+        assert await stage.phase("always") == "Running"
 
     play(scene)
 

@@ -22,9 +22,9 @@ def script(**run: str) -> tuple[Script, list[str]]:
     [
         ({}, Script()),
         ({"start_delay": "1m30s"}, Script(start_delay=90.0)),
-        ({"run_time": "250ms"}, Script(run_time=0.25)),
-        ({"run_time": "0s", "exit_code": "7"}, Script(run_time=0.0, exit_code=7)),
-        ({"exit_code": "255"}, Script(run_time=1.0, exit_code=255)),
+        ({"run_time": "250ms"}, Script(run_time=0.25, annotated=True)),
+        ({"run_time": "0s", "exit_code": "7"}, Script(run_time=0.0, exit_code=7, annotated=True)),
+        ({"exit_code": "255"}, Script(run_time=1.0, exit_code=255, annotated=True)),
         ({"stop_time": "1h"}, Script(stop_time=3600.0)),
     ],
 )

@@ -27,13 +27,13 @@ _INT64 = 2**63
 _POLICIES = ("Foreground", "Background", "Orphan")
 
 
-def _one(params: Params, name: str) -> str:
+def text_param(params: Params, name: str) -> str:
     texts = params.get(name)
     return texts[0] if texts else ""
 
 
-def _integer(params: Params, name: str) -> int | None:
-    text = _one(params, name)
+def integer_param(params: Params, name: str) -> int | None:
+    text = text_param(params, name)
     if not text:
         return None
     try:
@@ -46,11 +46,11 @@ def _integer(params: Params, name: str) -> int | None:
     return number
 
 
-def _boolean(params: Params, name: str) -> bool | None:
+def boolean_param(params: Params, name: str) -> bool | None:
     """Parse a boolean like apimachinery: anything but "false" and "0" is true."""
     if name not in params:
         return None
-    return _one(params, name).lower() not in ("false", "0")
+    return text_param(params, name).lower() not in ("false", "0")
 
 
 def list_options(params: Params) -> ListOptions:
@@ -58,21 +58,21 @@ def list_options(params: Params) -> ListOptions:
     options = ListOptions(
         label_selector=_selector(params, "labelSelector"),
         field_selector=_selector(params, "fieldSelector"),
-        limit=_integer(params, "limit") or 0,
-        continue_token=_one(params, "continue"),
-        resource_version=_one(params, "resourceVersion"),
-        resource_version_match=_one(params, "resourceVersionMatch"),
-        timeout_seconds=_integer(params, "timeoutSeconds"),
-        bookmarks=_boolean(params, "allowWatchBookmarks") or False,
-        send_initial_events=_boolean(params, "sendInitialEvents"),
+        limit=integer_param(params, "limit") or 0,
+        continue_token=text_param(params, "continue"),
+        resource_version=text_param(params, "resourceVersion"),
+        resource_version_match=text_param(params, "resourceVersionMatch"),
+        timeout_seconds=integer_param(params, "timeoutSeconds"),
+        bookmarks=boolean_param(params, "allowWatchBookmarks") or False,
+        send_initial_events=boolean_param(params, "sendInitialEvents"),
     )
-    watch = _boolean(params, "watch") or False
+    watch = boolean_param(params, "watch") or False
     _refuse("ListOptions", _list_problems(options, watch))
     return options
 
 
 def _selector(params: Params, name: str) -> str:
-    text = _one(params, name)
+    text = text_param(params, name)
     if len(text) > LONGEST_SELECTOR:
         raise bad_request(f"{name}: {len(text)} characters are more than the {LONGEST_SELECTOR} allowed")
     return text
@@ -128,7 +128,7 @@ def write_options(params: Params, kind: str) -> WriteOptions:
 def _write_options(items: tuple[tuple[str, ...], ...], kind: str) -> WriteOptions:
     """Cached: clients repeat their options with every write."""
     params = {name: texts for name, *texts in items}
-    manager, validation = _one(params, "fieldManager"), _one(params, "fieldValidation")
+    manager, validation = text_param(params, "fieldManager"), text_param(params, "fieldValidation")
     causes = []
     if len(manager) > 128:
         causes.append(Cause("FieldValueTooLong", "fieldManager", "Too long: may not be more than 128 bytes"))
@@ -142,7 +142,7 @@ def _write_options(items: tuple[tuple[str, ...], ...], kind: str) -> WriteOption
         dry_run=dry_run,
         field_manager=manager,
         field_validation=FieldValidation(validation or "Warn"),
-        force=_boolean(params, "force"),
+        force=boolean_param(params, "force"),
     )
 
 
@@ -173,9 +173,9 @@ def delete_options(params: Params, body: Any) -> DeleteOptions:
     if body is None:
         options = _DeleteBody(
             dry_run=params.get("dryRun"),
-            grace_period_seconds=_integer(params, "gracePeriodSeconds"),
-            propagation_policy=_one(params, "propagationPolicy") or None,
-            orphan_dependents=_boolean(params, "orphanDependents"),
+            grace_period_seconds=integer_param(params, "gracePeriodSeconds"),
+            propagation_policy=text_param(params, "propagationPolicy") or None,
+            orphan_dependents=boolean_param(params, "orphanDependents"),
         )
     else:
         options = _read_delete_body(body)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from mooring.api.times import format_time
 from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.verbs.request import TextAnswer
 from tests.sandbox.apiserver.kit import Direct, pod
@@ -148,11 +149,52 @@ def test_evictions_that_no_budget_minds(direct: Direct) -> None:
     assert refusal(lambda: evict(direct, "none")).code == 404
 
 
-def test_there_are_no_logs_and_that_is_said(direct: Direct) -> None:
-    direct.ask("create", "pods", body=pod("p", nodeName="n1"))
-    answer = direct.ask("get", "pods", "p", subresource="log")
+def logging_pod(direct: Direct, name: str, *command: str) -> None:
+    """Create a pod that has been running for a minute."""
+    containers = [{"name": "c", "image": "busybox", "command": list(command)}]
+    direct.ask("create", "pods", body=pod(name, nodeName="n1", containers=containers))
+    started = format_time(direct.api.clock() - 60)
+    status = {"containerStatuses": [{"name": "c", "state": {"running": {"startedAt": started}}}]}
+    merge = "application/merge-patch+json"
+    direct.ask("patch", "pods", name, {"status": status}, subresource="status", content_type=merge)
+
+
+def read_log(direct: Direct, name: str, **params: str) -> str:
+    answer = direct.ask("get", "pods", name, subresource="log", **params)
     assert isinstance(answer, TextAnswer)
-    assert answer.text.startswith("there are no logs")
+    return answer.text
+
+
+def test_there_are_no_logs_of_unknown_programs_and_that_is_said(direct: Direct) -> None:
+    logging_pod(direct, "p", "python", "app.py")
+    assert read_log(direct, "p").startswith("there are no logs")
+
+
+def test_the_log_has_what_a_command_has_printed_by_now(direct: Direct) -> None:
+    logging_pod(direct, "p", "sh", "-c", "echo one; echo two; sleep 30; echo three; sleep 90; echo late")
+    assert read_log(direct, "p") == "one\ntwo\nthree\n"
+    assert read_log(direct, "p", tailLines="1", container="c") == "three\n"
+    assert read_log(direct, "p", limitBytes="5") == "one\nt"
+    assert read_log(direct, "p", sinceSeconds="40") == "three\n"
+    assert read_log(direct, "p", timestamps="true", tailLines="1").endswith("Z three\n")
+
+
+def test_logs_that_do_not_exist(direct: Direct) -> None:
+    containers = [{"name": "a", "image": "i"}, {"name": "b", "image": "i"}]
+    direct.ask("create", "pods", body=pod("p", nodeName="n1", containers=containers))
+    logging_pod(direct, "q", "sleep", "5")
+    messages = [
+        refusal(lambda: read_log(direct, "p")).message,
+        refusal(lambda: read_log(direct, "p", container="c")).message,
+        refusal(lambda: read_log(direct, "p", container="a")).message,
+        refusal(lambda: read_log(direct, "q", previous="true")).message,
+    ]
+    assert messages == [
+        "a container name must be specified for pod p, choose one of: [a b]",
+        "container c is not valid for pod p",
+        'container "a" in pod "p" is waiting to start: ContainerCreating',
+        'previous terminated container "c" in pod "q" not found',
+    ]
 
 
 def test_nothing_runs_that_one_could_connect_to(direct: Direct) -> None:

@@ -1,0 +1,220 @@
+"""Pods whose containers do what their commands say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.sandbox.kubelet.kit import Nodes, condition, play, pod
+
+Tree = dict[str, Any]
+
+
+def container(name: str = "main", script: str = "", **fields: Any) -> Tree:
+    tree: Tree = {"name": name, "image": "busybox", **fields}
+    return {**tree, "command": ["sh", "-c", script]} if script else tree
+
+
+def states(statuses: list[Tree]) -> list[str]:
+    return [next(iter(one["state"])) for one in statuses]
+
+
+@pytest.mark.parametrize(
+    ("script", "policy", "phase", "code"),
+    [
+        ("sleep 5", "Never", "Succeeded", 0),
+        ("sleep 5; exit 3", "Never", "Failed", 3),
+        ("sleep 5", "OnFailure", "Succeeded", 0),
+    ],
+)
+def test_containers_end_as_their_commands_do(script: str, policy: str, phase: str, code: int) -> None:
+    async def scene(stage: Nodes) -> None:
+        await stage.run_pod(containers=[container(script=script)], restartPolicy=policy)
+        await stage.advance(4)
+        assert await stage.phase() == "Running"
+        await stage.advance(2)
+        status = await stage.status()
+        assert status["phase"] == phase
+        assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == code
+
+    play(scene)
+
+
+def test_annotations_take_precedence_over_commands() -> None:
+    async def scene(stage: Nodes) -> None:
+        containers = [container(script="exit 1")]
+        await stage.run_pod(containers=containers, restartPolicy="Never", run={"run-time": "1m"})
+        await stage.advance(30)
+        assert await stage.phase() == "Running"
+        await stage.advance(31)
+        assert await stage.phase() == "Succeeded"
+
+    play(scene)
+
+
+def test_each_container_is_restarted_by_itself() -> None:
+    async def scene(stage: Nodes) -> None:
+        containers = [container("steady", "sleep infinity"), container("weak", "sleep 5; exit 1")]
+        await stage.run_pod(containers=containers)
+        await stage.advance(15)
+        status = await stage.status()
+        steady, weak = status["containerStatuses"]
+        assert (steady["restartCount"], steady["ready"]) == (0, True)
+        assert weak["restartCount"] == 1
+        assert weak["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+        assert weak["lastState"]["terminated"]["exitCode"] == 1
+        assert status["phase"] == "Running"
+        ready = condition({"status": status}, "Ready")
+        assert ready["message"] == "containers with unready status: [weak]"
+
+    play(scene)
+
+
+def test_init_containers_run_one_after_another_and_sidecars_stay() -> None:
+    async def scene(stage: Nodes) -> None:
+        inits = [
+            container("first", "sleep 5"),
+            container("proxy", restartPolicy="Always"),
+            container("second", "sleep 5"),
+        ]
+        await stage.run_pod(
+            initContainers=inits, containers=[container(script="sleep 5")], restartPolicy="Never"
+        )
+        await stage.advance(1)
+        status = await stage.status()
+        assert status["phase"] == "Pending"
+        assert states(status["initContainerStatuses"]) == ["running", "waiting", "waiting"]
+        assert states(status["containerStatuses"]) == ["waiting"]
+        initialized = condition({"status": status}, "Initialized")
+        assert initialized["message"] == "containers with incomplete status: [first proxy second]"
+        await stage.advance(5)
+        status = await stage.status()
+        assert states(status["initContainerStatuses"]) == ["terminated", "running", "running"]
+        await stage.advance(5)
+        assert await stage.phase() == "Running"
+        await stage.advance(5)
+        status = await stage.status()
+        assert status["phase"] == "Succeeded"
+        assert states(status["initContainerStatuses"]) == ["terminated"] * 3
+
+    play(scene)
+
+
+def test_a_failing_init_container_fails_the_pod_or_is_tried_again() -> None:
+    async def scene(stage: Nodes) -> None:
+        inits = [container("fails", "exit 1"), container("waits")]
+        await stage.run_pod("never", initContainers=inits, restartPolicy="Never")
+        await stage.run_pod("always", initContainers=inits)
+        await stage.advance(15)
+        never, always = await stage.status("never"), await stage.status("always")
+        assert never["phase"] == "Failed"
+        assert states(never["containerStatuses"]) == ["waiting"]
+        assert always["phase"] == "Pending"
+        assert always["initContainerStatuses"][0]["restartCount"] == 2
+        assert condition({"status": always}, "Initialized")["status"] == "False"
+
+    play(scene)
+
+
+def test_an_image_that_cannot_be_pulled_until_it_is_replaced() -> None:
+    async def scene(stage: Nodes) -> None:
+        status = (await stage.run_pod(containers=[container(image="web:404")]))["status"]
+        assert status["containerStatuses"][0]["state"]["waiting"]["reason"] == "ErrImagePull"
+        await stage.advance(2)
+        status = await stage.status()
+        assert status["phase"] == "Pending"
+        waiting = status["containerStatuses"][0]["state"]["waiting"]
+        assert waiting == {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "web:404"'}
+        await stage.advance(600)
+        assert {"Pulling", "Failed", "BackOff"} <= set(await stage.reasons())
+        patch = {"spec": {"containers": [{"name": "main", "image": "web:1"}]}}
+        await stage.patch("pods", "web", patch)
+        await stage.advance(1)
+        assert await stage.phase() == "Running"
+
+    play(scene)
+
+
+def test_containers_wait_for_their_variables_and_volumes() -> None:
+    async def scene(stage: Nodes) -> None:
+        settings = container(envFrom=[{"configMapRef": {"name": "settings"}}])
+        ref = {"secretKeyRef": {"name": "login", "key": "password"}}
+        await stage.create(secret("login", user="me"))
+        await stage.run_pod("settings", containers=[settings])
+        await stage.run_pod("login", containers=[container(env=[{"name": "X", "valueFrom": ref}])])
+        volumes = [{"name": "config", "configMap": {"name": "settings"}}]
+        await stage.run_pod("mounts", volumes=volumes)
+        waiting = [
+            (await stage.status(name))["containerStatuses"][0]["state"]["waiting"]
+            for name in ("settings", "login", "mounts")
+        ]
+        assert waiting == [
+            {"reason": "CreateContainerConfigError", "message": 'configmap "settings" not found'},
+            {
+                "reason": "CreateContainerConfigError",
+                "message": "couldn't find key password in Secret default/login",
+            },
+            {"reason": "ContainerCreating"},
+        ]
+        assert await stage.reasons("mounts") == ["FailedMount"]
+        await stage.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}})
+        await stage.advance(6)
+        assert await stage.phase("settings") == await stage.phase("mounts") == "Running"
+        assert await stage.phase("login") == "Pending"
+
+    play(scene)
+
+
+def secret(name: str, **data: str) -> Tree:
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data}
+
+
+def test_probes_decide_over_readiness_and_restarts() -> None:
+    async def scene(stage: Nodes) -> None:
+        late = {"httpGet": {"port": 80}, "initialDelaySeconds": 20}
+        fails = {"exec": {"command": ["/bin/false"]}}
+        await stage.run_pod("late", containers=[container(readinessProbe=late)])
+        await stage.run_pod("never", containers=[container(readinessProbe=fails)])
+        await stage.run_pod("killed", containers=[container(livenessProbe=fails)])
+        assert [await ready(stage, name) for name in ("late", "never")] == ["False", "False"]
+        await stage.advance(21)
+        assert [await ready(stage, name) for name in ("late", "never")] == ["True", "False"]
+        last = (await stage.status("killed"))["containerStatuses"][0]["lastState"]["terminated"]
+        assert last["exitCode"] == 137
+
+    async def ready(stage: Nodes, name: str) -> str:
+        return str(condition(await stage.get("pods", name), "Ready")["status"])
+
+    play(scene)
+
+
+def test_pre_stop_hooks_take_their_time_within_the_grace_period() -> None:
+    async def scene(stage: Nodes) -> None:
+        for name, seconds in (("short", 5), ("long", 50)):
+            hook = {"preStop": {"sleep": {"seconds": seconds}}}
+            await stage.run_pod(
+                name, containers=[container(lifecycle=hook)], terminationGracePeriodSeconds=60
+            )
+            await stage.delete("pods", name, grace=30)
+        await stage.advance(4)
+        assert await stage.names() == ["long", "short"]
+        await stage.advance(2)
+        assert await stage.names() == ["long"]
+        await stage.advance(25)
+        assert await stage.names() == []
+
+    play(scene)
+
+
+def test_pods_of_one_template_are_read_once() -> None:
+    async def scene(stage: Nodes) -> None:
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True}
+        metadata = {"ownerReferences": [owner], "labels": {"pod-template-hash": "1"}}
+        for at in range(5):
+            await stage.create(pod(f"p{at}", metadata=metadata, containers=[container(script="sleep 5")]))
+        await stage.advance(6)
+        for at in range(5):
+            assert (await stage.status(f"p{at}"))["containerStatuses"][0]["restartCount"] == 1
+
+    play(scene)

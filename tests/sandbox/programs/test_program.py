@@ -1,0 +1,159 @@
+"""What command lines are taken to do."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mooring.api.meta import ObjectMeta
+from mooring.sandbox.programs.program import Outcome, is_unpullable, run_program
+from mooring.sandbox.programs.specs import ContainerSpec, EnvVar, EnvVarSource, FieldRef
+
+METADATA = ObjectMeta(name="web-0", namespace="shop", annotations={"index": "3"})
+
+
+def run(
+    *command: str, files: dict[str, str] | None = None, image: str = "busybox", **env: str
+) -> Outcome | None:
+    variables = [EnvVar(name, value) for name, value in env.items()]
+    spec = ContainerSpec(image=image, command=list(command), env=variables)
+    return run_program(spec, METADATA, {} if files is None else files)
+
+
+def script(text: str, **env: str) -> tuple[float | None, int, str] | None:
+    outcome = run("sh", "-c", text, **env)
+    if outcome is None:
+        return None
+    return outcome.run_time, outcome.exit_code, "".join(part for _, part in outcome.output)
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (["sleep", "90"], (90.0, 0)),
+        (["/bin/sleep", "1m", "0.5"], (60.5, 0)),
+        (["sleep", "infinity"], (None, 0)),
+        (["tail", "-f", "/dev/null"], (None, 0)),
+        (["true"], (0.0, 0)),
+        (["/bin/false"], (0.0, 1)),
+        (["sh", "-c", "sleep 5", "/crash/missing"], (5.0, 0)),
+        (["/bin/sh", "-c", "exec sleep 7"], (7.0, 0)),
+        (["sleep", "$(TIME)"], (12.0, 0)),
+    ],
+)
+def test_commands_take_their_time_and_end_with_their_code(
+    command: list[str], expected: tuple[float | None, int]
+) -> None:
+    outcome = run(*command, TIME="12")
+    assert outcome is not None
+    assert (outcome.run_time, outcome.exit_code) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("exit 3", (0.0, 3, "")),
+        ("exit 256", (0.0, 0, "")),
+        ("false; echo $?", (0.0, 0, "1\n")),
+        ("true; false", (0.0, 1, "")),
+        ("echo a && false || echo b", (0.0, 0, "a\nb\n")),
+        ("false && echo a; exit 4", (0.0, 4, "")),
+        ("echo \"a  b\" 'c $X' $X", (0.0, 0, "a  b c $X x y\n")),
+        ("echo one; sleep 2; echo two; exit 1", (2.0, 1, "one\ntwo\n")),
+        ("if [ $I -ne 0 ]; then exit 1; else exit 2; fi", (0.0, 1, "")),
+        ("if false\nthen exit 1\nelif true\nthen exit 5\nfi", (0.0, 5, "")),
+        ("exit $(expr $I % 2)", (0.0, 1, "")),
+        ("for i in $(seq 3); do echo $((i * 2)); done", (0.0, 0, "2\n4\n6\n")),
+        ("n=0; until [ $n -ge 2 ]; do n=$((n+1)); sleep 1; done; exit $n", (2.0, 2, "")),
+        ("echo lost >/dev/null 2>&1; printf 'a%s\\n' b # comment", (0.0, 0, "ab\n")),
+        ("{ echo a; echo b; } ", (0.0, 0, "a\nb\n")),
+        ("[[ -r /data/x ]] || touch /data/x; [ -e /data/x ] && echo there", (0.0, 0, "there\n")),
+    ],
+)
+def test_scripts(text: str, expected: tuple[float | None, int, str]) -> None:
+    assert script(text, X="x y", I="7") == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "python app.py", "echo a | wc -l", "sleep 1 & wait", "cat /etc/passwd", "echo *.txt", "exit $RANDOM",
+        "if true; then echo", 'echo "open', "f() { echo; }", "set -e; false; echo", "echo $(curl x)",
+        "x=aaaaaaaaaa; for i in $(seq 20); do x=$x$x; done",
+    ],
+)  # fmt: skip
+def test_what_is_not_understood_is_not_guessed(text: str) -> None:
+    assert script(text) is None
+
+
+def test_loops_without_an_end_run_on_and_print_meanwhile() -> None:
+    outcome = run("sh", "-c", "while true; do echo tick; sleep 1; done")
+    assert outcome is not None
+    assert outcome.run_time is None
+    assert outcome.output[:2] == ((0.0, "tick\n"), (1.0, "tick\n"))
+
+
+def test_files_outlive_a_container_but_not_its_termination_message() -> None:
+    files: dict[str, str] = {}
+    text = "if [ -f /data/seen ]; then echo done >/dev/termination-log; else touch /data/seen; exit 1; fi"
+    first, second = run("sh", "-c", text, files=files), run("sh", "-c", text, files=files)
+    assert first is not None
+    assert second is not None
+    assert (first.exit_code, first.message) == (1, "")
+    assert (second.exit_code, second.message) == (0, "done\n")
+
+
+def test_the_log_is_the_message_of_a_failure_where_the_policy_says_so() -> None:
+    spec = ContainerSpec(
+        command=["sh", "-c", "echo why; exit 1"], termination_message_policy="FallbackToLogsOnError"
+    )
+    outcome = run_program(spec, METADATA, {})
+    assert outcome is not None
+    assert outcome.message == "why\n"
+
+
+def test_fields_of_the_pod_are_variables() -> None:
+    env = [
+        EnvVar("NAME", value_from=EnvVarSource(field_ref=FieldRef("metadata.name"))),
+        EnvVar("INDEX", value_from=EnvVarSource(field_ref=FieldRef("metadata.annotations['index']"))),
+        EnvVar("NODE", value_from=EnvVarSource(field_ref=FieldRef("spec.nodeName"))),
+    ]
+    spec = ContainerSpec(command=["sh", "-c", "echo $NAME $INDEX"], env=env)
+    outcome = run_program(spec, METADATA, {})
+    assert outcome is not None
+    assert outcome.output == ((0.0, "web-0 3\n"),)
+    spec.command = ["sh", "-c", "echo $NODE"]
+    assert run_program(spec, METADATA, {}) is None
+
+
+@pytest.mark.parametrize(
+    ("image", "args", "runs_on"),
+    [
+        ("registry.k8s.io/pause:3.10", [], True),
+        ("nginx", [], True),
+        ("example.com:5000/team/nginx:1.27@sha256:00", [], True),
+        ("registry.k8s.io/e2e-test-images/agnhost:2.59", ["pause"], True),
+        ("registry.k8s.io/e2e-test-images/agnhost:2.59", ["sleep", "1"], False),
+        ("example.com/app", [], False),
+    ],
+)
+def test_images_of_servers_run_on(image: str, args: list[str], runs_on: bool) -> None:
+    outcome = run_program(ContainerSpec(image=image, args=args), METADATA, {})
+    assert (outcome == Outcome(None)) is runs_on
+
+
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        ("webserver:404", True), ("invalid.registry.k8s.io/invalid/pause:1", True), ("nginx:1.404", False),
+        ("example.com:404/app", False), ("app:404@sha256:00", True),
+    ],
+)  # fmt: skip
+def test_images_that_cannot_be_pulled(image: str, expected: bool) -> None:
+    assert is_unpullable(image) is expected
+
+
+@given(st.text(alphabet="abf i=$(){}[];&|<>\"'`\\\n#01x-*!echosliptrudn", max_size=60))
+def test_any_text_is_run_or_not_understood(text: str) -> None:
+    run("sh", "-c", text)
