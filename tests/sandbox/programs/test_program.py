@@ -14,15 +14,15 @@ METADATA = ObjectMeta(name="web-0", namespace="shop", annotations={"index": "3"}
 
 
 def run(
-    *command: str, files: dict[str, str] | None = None, image: str = "busybox", **env: str
+    *command: str, env: dict[str, str] | None = None, files: dict[str, str] | None = None
 ) -> Outcome | None:
-    variables = [EnvVar(name, value) for name, value in env.items()]
-    spec = ContainerSpec(image=image, command=list(command), env=variables)
+    variables = [EnvVar(name, value) for name, value in (env or {}).items()]
+    spec = ContainerSpec(image="busybox", command=list(command), env=variables)
     return run_program(spec, METADATA, {} if files is None else files)
 
 
 def script(text: str, **env: str) -> tuple[float | None, int, str] | None:
-    outcome = run("sh", "-c", text, **env)
+    outcome = run("sh", "-c", text, env=env)
     if outcome is None:
         return None
     return outcome.run_time, outcome.exit_code, "".join(part for _, part in outcome.output)
@@ -45,7 +45,7 @@ def script(text: str, **env: str) -> tuple[float | None, int, str] | None:
 def test_commands_take_their_time_and_end_with_their_code(
     command: list[str], expected: tuple[float | None, int]
 ) -> None:
-    outcome = run(*command, TIME="12")
+    outcome = run(*command, env={"TIME": "12"})
     assert outcome is not None
     assert (outcome.run_time, outcome.exit_code) == expected
 
