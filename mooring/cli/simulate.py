@@ -20,6 +20,8 @@ from mooring.cli.simulate_capture import import_command, record
 from mooring.cli.simulate_perf import perf
 from mooring.cli.simulate_report import export, report
 from mooring.cli.simulate_sweep import sweep
+from mooring.client.api_errors import ClusterError
+from mooring.client.credentials import CredentialsError
 from mooring.config import ConfigError
 from mooring.framework.registration import RegistrationError
 from mooring.runtime.runners import PluginError
@@ -35,7 +37,10 @@ from mooring.simulate.statistics import Interval, interval, paired
 from mooring.simulate.units import format_span, parse_span
 
 FAILED, INVALID = 1, 2
-SHOWN = ("bound", "pending", "rejected", "evicted", "lost", "wait.mean", "wait.p95", "slowdown.mean", "cost")
+SHOWN = (
+    "bound", "throughput.bound_per_second", "pending", "rejected", "evicted", "lost", "wait.mean", "wait.p95",
+    "slowdown.mean", "cost",
+)  # fmt: skip
 SPANS = ("wait.", "makespan")
 
 
@@ -84,6 +89,12 @@ def simulate() -> None:
 @option("--out", "out", metavar="DIR", help="Directory of the runs (default: runs/NAME)")
 @option("--workers", type=int, default=1, metavar="N", help="Number of processes")
 @option("--set", "changes", multiple=True, metavar="PATH=VALUE", help="Replace a value of the scenario")
+@option(
+    "--kubeconfig",
+    default="",
+    metavar="FILE",
+    help="At depth perf, run on this API server, which has no scheduler (default: the sandbox)",
+)
 @option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="Output format")
 def run(
     file: str,
@@ -93,16 +104,20 @@ def run(
     out: str | None,
     workers: int,
     changes: tuple[str, ...],
+    kubeconfig: str,
     output: str,
 ) -> None:
     """Run a scenario (the default command)."""
     plan = _plan(file, policies, seeds, until, changes)
+    if kubeconfig and plan.depth != "perf":
+        _fail(f"--kubeconfig: {file} has depth {plan.depth}\nhint: set depth: perf, or --set depth=perf")
+    plan.kubeconfig = kubeconfig
     root = Path(out) if out else Path("runs") / plan.name
     shown = _Shown(len(plan.policies) * len(plan.seeds))
     try:
         records = run_plan(plan, root, workers=workers, progress=shown.progress, done=shown.done)
         verdicts = _judge(plan, root)
-    except (ValueError, OSError, PluginError, InvariantError) as error:
+    except (ValueError, OSError, PluginError, InvariantError, ClusterError, CredentialsError) as error:
         _fail(str(error))
     finally:
         shown.close()
@@ -375,6 +390,9 @@ def _print_recorded(records: Sequence[RunRecord]) -> None:
 
 def _print_comparisons(comparisons: Sequence[dict[str, Any]]) -> None:
     if not comparisons:
+        return
+    if all(abs(each["difference"]) < 1e-9 for each in comparisons):
+        click.echo(f"\nNo differences to {comparisons[0]['against']}")
         return
     click.echo(f"\nPaired differences to {comparisons[0]['against']}:")
     table = Table("POLICY", "METRIC", "DIFFERENCE", "", box=None, header_style="bold", pad_edge=False)

@@ -1,7 +1,8 @@
-"""Depth `cluster`: the whole sandbox in virtual time.
+"""Depth `cluster`: the whole sandbox in virtual time; and depth `perf`: a whole cluster in wall-clock time.
 
-API server, controllers, kubelets and the scheduler run as they do in `mooring up`; an event loop jumps from
-timer to timer. What happens to pods is read from a watch, so pods that controllers create count, too.
+API server, controllers, kubelets and the scheduler run as they do in `mooring up`; at depth `cluster` an
+event loop jumps from timer to timer. What happens to pods is read from a watch, so pods that controllers
+create count, too.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from math import inf, isinf
 from typing import Any
 
-from mooring.api.kinds import NODES, PODS, ApiResource
+from mooring.api.kinds import NODES, PODS
 from mooring.api.meta import KubeObject, Tree
 from mooring.api.objects import Node, Pod
 from mooring.client.api_errors import ApiError
@@ -19,34 +20,40 @@ from mooring.client.virtual_time import VirtualTimeLoop
 from mooring.core.decision import Decision
 from mooring.core.scheduler import Scheduler
 from mooring.sandbox.cluster.applying import tree_of
-from mooring.sandbox.cluster.local_cluster import LocalCluster
 from mooring.sandbox.kubelet.scripts import RUN_TIME, START_DELAY
 from mooring.simulate.arrivals import FOREVER, Arrivals, Template
+from mooring.simulate.backends import ApiServerBackend, Backend, SandboxBackend, WallClockLoop
 from mooring.simulate.engine import SETTLING, START, NodeLog, Order
 from mooring.simulate.pod_log import Outcome, PodLog
 from mooring.simulate.policies import Policy
 from mooring.simulate.templates import run_time_of, template_of
 
 LOOK = 10.0  # seconds of virtual time between two looks at whether a run is over
+LOOK_NOW, SETTLING_NOW = 0.2, 10.0  # in wall-clock time: unschedulable pods are not waited for
 CLASS = "simulated-priority-"
+IMAGE = "simulated"  # of containers whose template names none: an API server requires one
 MOST_GONE = 10_000
 
 
 class LoopClock:
-    """Virtual seconds since the start of the run, by the loop's time."""
+    """Seconds since the start of the run, by the loop's time; 0 until then."""
 
-    __slots__ = ("_loop",)
+    __slots__ = ("_loop", "start")
 
-    def __init__(self, loop: VirtualTimeLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        self.start = inf
 
     @property
     def now(self) -> float:
-        return round(self._loop.time() - START, 6)
+        return max(0.0, round(self._loop.time() - self.start, 6))
 
 
 class ClusterRun:
-    """One run of a whole cluster. `manifests` are applied as they are, for controllers to work on."""
+    """One run of a whole cluster. `manifests` are applied as they are, for controllers to work on.
+
+    With `wall_clock` time passes as it does; with `kubeconfig` the cluster is a real API server.
+    """
 
     def __init__(
         self,
@@ -57,6 +64,8 @@ class ClusterRun:
         *,
         manifests: Sequence[Tree] = (),
         until: float = inf,
+        wall_clock: bool = False,
+        kubeconfig: str = "",
     ) -> None:
         self.arrivals = arrivals
         self.until = until
@@ -83,16 +92,20 @@ class ClusterRun:
         self._last_change = self._counted_until = 0.0
         self._later = 0  # events that are still to come
         self._work: set[asyncio.Task[None]] = set()
-        self._loop = VirtualTimeLoop(START)
+        self._loop: asyncio.AbstractEventLoop = WallClockLoop() if wall_clock else VirtualTimeLoop(START)
+        self._look, self._settling = (LOOK_NOW, SETTLING_NOW) if wall_clock else (LOOK, SETTLING)
         self.clock = LoopClock(self._loop)
-        self._cluster = LocalCluster(
-            serve=False, heartbeats=False, keep_events=False, clock=self._loop.time, seed=seed
+        self._cluster: Backend = (
+            ApiServerBackend(kubeconfig, seed)
+            if kubeconfig
+            else SandboxBackend(self._loop.time, seed, keep_events=wall_clock)
         )
+        self._is_over = False  # what happens while the cluster stops does not count
+        self._before_start: list[tuple[float, Callable[[], None]]] = []
 
     @property
     def scheduler(self) -> Scheduler:
-        assert self._cluster.scheduler is not None
-        return self._cluster.scheduler.core
+        return self._cluster.core
 
     # ---- what events do
 
@@ -105,7 +118,10 @@ class ClusterRun:
             self._changed()
             work()
 
-        self._loop.call_at(START + time, due)
+        if self.clock.start < inf:
+            self._loop.call_at(self.clock.start + time, due)
+        else:
+            self._before_start.append((time, due))
 
     def apply(self, obj: KubeObject) -> None:
         if isinstance(obj, Node):
@@ -120,7 +136,7 @@ class ClusterRun:
     async def _amend(self, pod: Pod) -> None:
         metadata = {"labels": pod.metadata.labels, "annotations": pod.metadata.annotations}
         try:
-            await self._cluster.server.cluster.patch(PODS, pod.name, {"metadata": metadata}, pod.namespace)
+            await self._cluster.api.patch(PODS, pod.name, {"metadata": metadata}, pod.namespace)
         except ApiError as refusal:
             if not refusal.not_found:
                 raise
@@ -141,21 +157,17 @@ class ClusterRun:
 
     async def _apply_all(self, trees: Sequence[Tree]) -> None:
         for tree in trees:
-            await self._cluster.applier.apply(tree, "scenario")
+            await self._cluster.apply(tree)
 
     async def _delete_all(self, trees: Sequence[Tree]) -> None:
-        registry, api = self._cluster.server.api.registry, self._cluster.server.cluster
         for tree in trees:
-            registered = registry.of_kind(tree.get("apiVersion", "v1"), tree["kind"])
-            if registered is None:
+            resource = await self._cluster.resource(tree)
+            if resource is None:
                 continue
             metadata = tree["metadata"]
-            resource: ApiResource[KubeObject] = ApiResource(
-                registered.group, registered.version, registered.plural, registered.namespaced, KubeObject
-            )
-            namespace = metadata.get("namespace") or "default" if registered.namespaced else ""
+            namespace = metadata.get("namespace") or "default" if resource.namespaced else ""
             try:
-                await api.delete(resource, metadata["name"], namespace)
+                await self._cluster.api.delete(resource, metadata["name"], namespace)
             except ApiError as refusal:
                 if not refusal.not_found:
                     raise
@@ -164,7 +176,7 @@ class ClusterRun:
         if self._cluster.cache.follow(NODES).get(node.name) is None:
             await self._cluster.nodes.register([tree_of(node)])
         else:
-            await self._cluster.applier.apply(tree_of(node), "scenario")
+            await self._cluster.apply(tree_of(node))
 
     # ---- the run
 
@@ -183,31 +195,30 @@ class ClusterRun:
         cluster.cache.follow(PODS).subscribe(self._pod_changed)
         await cluster.nodes.register([tree_of(node) for node in self._first_nodes])
         for tree in [*self._priority_classes(), *map(tree_of, self._objects)]:
-            await cluster.applier.apply(tree, "scenario")
-        await cluster.schedule(
-            self._policy.load(),
-            self._policy.registry(),
-            on_decision=self._decided,
-            pick=self._policy.pick(self._seed),
-        )
+            await cluster.apply(tree)
+        await cluster.schedule(self._policy, self._seed, self._decided)
+        self.clock.start = self._loop.time()
+        for time, due in self._before_start:
+            self._loop.call_at(self.clock.start + time, due)
         for tree in self._manifests:
-            await cluster.applier.apply(tree, "scenario")
+            await cluster.apply(tree)
         await self._arrive()
         if self.until < inf:
             await asyncio.sleep(max(0.0, self.until - self.clock.now))
         else:
             while not self._over():
-                await asyncio.sleep(LOOK)
+                await asyncio.sleep(self._look)
         self._count_to(self.clock.now if self.until < inf else self._last_change)
         self.end = self._counted_until
+        self._is_over = True
 
     def _over(self) -> bool:
         if self._later or self._work or self._expected or self._ending:
             return False
-        return not self.pending or self.clock.now > self._last_change + SETTLING
+        return not self.pending or self.clock.now > self._last_change + self._settling
 
     async def _arrive(self) -> None:
-        arrivals, api = self.arrivals, self._cluster.server.cluster
+        arrivals = self.arrivals
         trees = [_pod_tree(template.pod) for template in arrivals.templates]
         for row in range(len(arrivals)):
             wait = arrivals.time.item(row) - self.clock.now
@@ -218,7 +229,7 @@ class ClusterRun:
             metadata = tree["metadata"]
             self._expected[f"{metadata['namespace']}/{metadata['name']}"] = number, life
             self.arrived += 1
-            await api.create(PODS, tree, metadata["namespace"])
+            await self._cluster.create_pod(tree, metadata["namespace"])
 
     def _priority_classes(self) -> list[Tree]:
         """The API server takes a pod's priority from its class only."""
@@ -236,6 +247,8 @@ class ClusterRun:
     # ---- what happened
 
     def _decided(self, decision: Decision) -> None:
+        if self._is_over:
+            return
         self.attempts += 1
         row = self._rows.get(decision.pod)
         if row is not None:
@@ -244,6 +257,8 @@ class ClusterRun:
                 self.log.rejected(row, decision.unschedulable_plugins)
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        if self._is_over:
+            return
         if new is None:
             assert old is not None
             self.nodes.remove(old.name, self.clock.now)
@@ -252,7 +267,8 @@ class ClusterRun:
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old
-        assert pod is not None
+        if pod is None or self._is_over:
+            return
         row = self._rows.get(pod.key)
         if row is None:
             if new is None or new.finished or new.uid in self._gone:
@@ -274,13 +290,13 @@ class ClusterRun:
                 self.templates.append(template_of(pod))
             template, life = index, run_time_of(template_of(pod))
         self._changed()
-        row = self._rows[pod.key] = self.log.add(pod.name, template, life, self.clock.now)
+        row = self._rows[pod.key] = self.log.add(pod.name, template, life, self._last_change)
         self.pending += 1
         return row
 
     def _bound(self, row: int, pod: Pod) -> None:
         self._changed()
-        now = self.clock.now
+        now = self._last_change
         delay = self.templates[self.log.template[row]].start_delay
         self.log.bind(row, self.nodes.row(pod.spec.node_name), now, now + delay)
         self.pending -= 1
@@ -298,7 +314,7 @@ class ClusterRun:
         self._gone[pod.uid] = None
         if len(self._gone) > MOST_GONE:
             del self._gone[next(iter(self._gone))]
-        self.log.end(row, _outcome(pod, gone), self.clock.now)
+        self.log.end(row, _outcome(pod, gone), self._last_change)
 
     def _changed(self) -> None:
         self._last_change = self.clock.now
@@ -326,6 +342,8 @@ def _pod_tree(pod: Pod) -> Tree:
     tree["metadata"].setdefault("namespace", pod.namespace)
     tree.pop("status", None)
     spec = tree["spec"]
+    for container in spec["containers"]:
+        container.setdefault("image", IMAGE)
     if pod.priority and not spec.get("priorityClassName"):
         spec["priorityClassName"] = f"{CLASS}{pod.priority}"
     spec.pop("priority", None)

@@ -60,6 +60,21 @@ def _waiting(tables: Tables) -> dict[str, float]:
     return metrics
 
 
+def scheduling_rates(tables: Tables) -> dict[str, float]:
+    """Pods bound per second, of a run in wall-clock time: from the first arrival to the last binding, and in
+    the best second."""
+    pods = tables.pods
+    bound = np.sort(pods.bound[~np.isnan(pods.bound)])
+    if not len(bound):
+        return {}
+    span = float(bound[-1] - pods.created.min())
+    in_second = np.searchsorted(bound, bound + 1.0) - np.arange(len(bound))
+    return {
+        "throughput.bound_per_second": len(bound) / span if span > 0 else float(len(bound)),
+        "throughput.bound_per_second.peak": float(in_second.max()),
+    }
+
+
 def _recorded(tables: Tables) -> dict[str, float]:
     """How many of the pods that a recording shows on a node are on that node here."""
     pods, names = tables.pods, [*tables.nodes.name, ""]

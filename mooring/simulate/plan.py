@@ -57,8 +57,9 @@ class Plan(msgspec.Struct, eq=False):
     workload: Sequence[ArrivalSource] = ()
     events: Sequence[Event] = ()
     depth: str = "core"
+    kubeconfig: str = ""  # of a real API server, at depth `perf`
     autoscaler: AutoscalerPlan | None = None
-    manifests: Sequence[Tree] = ()  # what controllers work on, at depth `cluster`
+    manifests: Sequence[Tree] = ()  # what controllers work on, at depths `cluster` and `perf`
     until: float = inf
     retry: bool = True
     attempt_cost: float = 0.0
@@ -116,7 +117,7 @@ def compile_plan(scenario: Scenario) -> Plan:
     for i, entry in enumerate(spec.cluster):
         where: Where = ("spec", "cluster", i)
         if _exactly_one(report, where, entry, ("trace", "manifests", "generate", "snapshot", "recording")):
-            if entry.manifests is not None and spec.depth == "cluster":
+            if entry.manifests is not None and spec.depth != "core":
                 path = folder / entry.manifests
                 manifests += check.get((*where, "manifests"), lambda path=path: read_manifests(path)) or []  # type: ignore[misc]
                 continue
@@ -127,7 +128,7 @@ def compile_plan(scenario: Scenario) -> Plan:
     for i, item in enumerate(spec.workload):
         where = ("spec", "workload", i)
         if _exactly_one(report, where, item, ("trace", "generate", "manifests")):
-            if item.manifests is not None and spec.depth == "cluster":
+            if item.manifests is not None and spec.depth != "core":
                 path = folder / item.manifests
                 manifests += check.get((*where, "manifests"), lambda path=path: read_manifests(path)) or []  # type: ignore[misc]
                 continue
@@ -194,7 +195,7 @@ def compile_plan(scenario: Scenario) -> Plan:
 def _check_depth(scenario: Scenario, report: Report) -> None:
     """Some settings have a meaning at depth `core` only."""
     spec = scenario.spec
-    if spec.depth != "cluster":
+    if spec.depth not in ("cluster", "perf"):
         return
     for field, is_set in (
         ("unschedulable", spec.unschedulable != "retry"),
@@ -204,7 +205,7 @@ def _check_depth(scenario: Scenario, report: Report) -> None:
     ):
         if is_set:
             what = "probes are" if field == "report" else f"{field} is"
-            report.add(("spec", field), f"{what} not supported at depth cluster", "set depth: core")
+            report.add(("spec", field), f"{what} not supported at depth {spec.depth}", "set depth: core")
 
 
 def _objects(entry: ClusterEntry, folder: Path) -> ObjectSource:

@@ -19,7 +19,7 @@ from mooring.simulate.capture.pacing import RecordedPace
 from mooring.simulate.cluster_depth import ClusterRun
 from mooring.simulate.engine import START, Clock, CoreRun
 from mooring.simulate.invariants import check_run
-from mooring.simulate.metrics import summarize
+from mooring.simulate.metrics import scheduling_rates, summarize
 from mooring.simulate.plan import Plan
 from mooring.simulate.policies import Policy
 from mooring.simulate.probes import Sampler
@@ -53,7 +53,7 @@ class Job(msgspec.Struct):
 
 def run_once(plan: Plan, policy: Policy, seed: int, progress: Progress | None = None) -> Tables:
     """One run in this process. Raises ValueError, ConfigError and InvariantError."""
-    if plan.depth == "cluster":
+    if plan.depth != "core":
         return _run_cluster(plan, policy, seed)
     run = prepare_core_run(plan, policy, seed)
     sampler = Sampler([make() for make in plan.probes])
@@ -90,7 +90,16 @@ def prepare_core_run(plan: Plan, policy: Policy, seed: int, log: Recorder | None
 
 def _run_cluster(plan: Plan, policy: Policy, seed: int) -> Tables:
     objects, arrivals = plan.inputs(seed)
-    run = ClusterRun(policy, seed, objects, arrivals, manifests=plan.manifests, until=plan.until)
+    run = ClusterRun(
+        policy,
+        seed,
+        objects,
+        arrivals,
+        manifests=plan.manifests,
+        until=plan.until,
+        wall_clock=plan.depth == "perf",
+        kubeconfig=plan.kubeconfig,
+    )
     plan_events(run, list(plan.events), seed)
     run.run()
     check_run(run)
@@ -111,7 +120,7 @@ def run_to_folder(
         __version__,
         tables.end,
         tables.attempts,
-        summarize(tables, plan.load_axis, plan.prices),
+        summarize(tables, plan.load_axis, plan.prices) | _rates(plan, tables),
     )
     unfinished = folder.with_name(folder.name + ".unfinished")
     unfinished.mkdir(parents=True, exist_ok=True)
@@ -123,6 +132,10 @@ def run_to_folder(
         _remove(folder)
     os.replace(unfinished, folder)
     return record
+
+
+def _rates(plan: Plan, tables: Tables) -> dict[str, float]:
+    return scheduling_rates(tables) if plan.depth == "perf" else {}
 
 
 def _remove(folder: Path) -> None:
@@ -159,7 +172,7 @@ def run_plan(
     for policy in plan.policies:
         for seed in plan.seeds:
             finished_run = finished(folder_of(root, policy.name, seed), plan.digest)
-            if finished_run is None:
+            if finished_run is None or plan.depth == "perf":  # times differ from run to run
                 todo.append((policy, seed))
                 continue
             records[policy.name, seed] = finished_run
@@ -179,7 +192,7 @@ def _make(
     workers: int,
     progress: Callable[[str, int], Progress] | None,
 ) -> Iterator[RunRecord]:
-    if workers <= 1 or len(todo) <= 1:
+    if workers <= 1 or len(todo) <= 1 or plan.depth == "perf":  # one at a time, for the sake of the figures
         for policy, seed in todo:
             show = None if progress is None else progress(policy.name, seed)
             yield run_to_folder(plan, policy, seed, folder_of(root, policy.name, seed), show)

@@ -14,7 +14,7 @@ from mooring.config.load import read_text
 from mooring.config.tree import LocatedMap, parse, places_of
 
 API_VERSION, KIND = "mooring/v1alpha1", "Simulation"
-DEPTHS = ("core", "cluster")
+DEPTHS = ("core", "cluster", "perf")
 
 
 class Spec(msgspec.Struct, rename="camel", kw_only=True):

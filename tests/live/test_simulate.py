@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from mooring.cli.simulate import simulate
 from tests.live.control_plane import ControlPlane
+from tests.simulate.test_scenario import NODE, POD
 
 SUITE = """
 - name: Basic
@@ -45,3 +46,31 @@ def test_a_recording_starts_with_what_is_there(control_plane: ControlPlane, tmp_
     header, *lines = map(json.loads, out.read_text().splitlines())
     assert header["scrubbed"]
     assert "Namespace" in {line["object"]["kind"] for line in lines}
+
+
+SCENARIO = """
+apiVersion: mooring/v1alpha1
+kind: Simulation
+spec:
+  depth: perf
+  cluster: [{generate: {template: node.yaml, count: 2}}]
+  workload: [{generate: {template: pod.yaml, arrivals: {every: 100ms}, count: 4, runTime: 300ms}}]
+"""
+
+
+def test_a_scenario_runs_at_depth_perf_and_leaves_nothing(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    (tmp_path / "scenario.yaml").write_text(SCENARIO)
+    (tmp_path / "node.yaml").write_text(NODE)
+    (tmp_path / "pod.yaml").write_text(POD)
+    kubeconfig = str(control_plane.kubeconfig())
+    command = [str(tmp_path / "scenario.yaml"), "--kubeconfig", kubeconfig, "--out", str(tmp_path / "runs")]
+    result = CliRunner().invoke(simulate, [*command, "-o", "json"])
+    assert result.exit_code == 0, result.output
+    (record,) = json.loads(result.stdout)["runs"]
+    assert record["metrics"]["finished"] == 4
+    folder = tmp_path / "snapshot"
+    result = CliRunner().invoke(simulate, ["import", "--kubeconfig", kubeconfig, "-o", str(folder)])
+    names = [item["metadata"]["name"] for item in json.loads((folder / "nodes.json").read_text())["items"]]
+    assert not {"n-0", "n-1"} & set(names)

@@ -17,9 +17,10 @@ from mooring.simulate.invariants import check_run
 from mooring.simulate.plan import compile_plan
 from mooring.simulate.pod_log import Outcome
 from mooring.simulate.policies import Policy
-from mooring.simulate.running import run_once
+from mooring.simulate.running import run_once, run_to_folder
 from mooring.simulate.scenario import parse_scenario
 from tests.simulate.runs import arrivals_of, nodes, template
+from tests.simulate.test_scenario import NODE, POD
 
 pods = st.tuples(st.integers(0, 40), st.sampled_from(["250m", "1", "3"]), st.integers(1, 30))
 
@@ -131,3 +132,23 @@ def test_idle_time_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     run.run()
     assert run.end == 10 * 86400.0
     assert jumps < 300
+
+
+THREE_DEPTHS = """
+apiVersion: mooring/v1alpha1
+kind: Simulation
+spec:
+  cluster: [{generate: {template: node.yaml, count: 2}}]
+  workload: [{generate: {template: pod.yaml, arrivals: {every: 100ms}, count: 4, runTime: 300ms}}]
+"""
+
+
+def test_one_scenario_runs_at_three_depths(tmp_path: Path) -> None:
+    (tmp_path / "node.yaml").write_text(NODE)
+    (tmp_path / "pod.yaml").write_text(POD)
+    for depth in ("core", "cluster", "perf"):
+        scenario = parse_scenario(THREE_DEPTHS, str(tmp_path / "scenario.yaml"), {"depth": depth})
+        plan = compile_plan(scenario)
+        record = run_to_folder(plan, plan.policies[0], 0, tmp_path / depth)
+        assert record.metrics["finished"] == 4, depth
+        assert ("throughput.bound_per_second" in record.metrics) == (depth == "perf")

@@ -64,7 +64,7 @@ def test_a_scenario_runs_and_leaves_tables(folder: Path) -> None:
     result = call(folder / "scenario.yaml", "--out", folder / "runs")
     assert result.exit_code == 0, result.output
     assert "POLICY" in result.output
-    assert "Paired differences to default" in result.output
+    assert "No differences to default" in result.output
     run = folder / "runs" / "packed" / "seed-2"
     assert sorted(path.name for path in run.iterdir()) == [
         "nodes.csv.gz", "pods.csv.gz", "run.json", "shapes.json", "timing.json",
