@@ -26,6 +26,10 @@ class CostLimitExceededError(CelError):
         super().__init__("operation cancelled: actual cost limit exceeded")
 
 
-def no_such_overload() -> CelError:
-    """For values of types that a function or operator is not defined for."""
-    return CelError("no such overload")
+class NoSuchOverloadError(CelError):
+    """A function or operator is not defined for values of these types."""
+
+
+def no_such_overload(signature: str = "") -> NoSuchOverloadError:
+    """For values of types that a function or operator is not defined for; cel-go names most functions."""
+    return NoSuchOverloadError(f"no such overload: {signature}" if signature else "no such overload")

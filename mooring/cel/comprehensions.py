@@ -10,7 +10,7 @@ from mooring.cel.cel_errors import CelCompileError, CelError, CostLimitExceededE
 from mooring.cel.functions import map_key
 from mooring.cel.scope import Evaluate, Lazy, Scope
 from mooring.cel.syntax import Ident, Node
-from mooring.cel.values import NONE, Optional, compare, elements, pairs
+from mooring.cel.values import NONE, Optional, compare, elements, pairs, type_name
 
 if TYPE_CHECKING:
     from mooring.cel.program import Compiler
@@ -170,7 +170,7 @@ def _opt_map(flat: bool) -> Macro:
         def evaluate(scope: Scope) -> Optional:
             value = operand(scope)
             if type(value) is not Optional:
-                raise no_such_overload()
+                raise no_such_overload(f"hasValue({type_name(value)})")
             if not value.present:
                 return NONE
             result = body(scope.with_variables({name: value.value}))

@@ -30,7 +30,7 @@ TYPES = {
 
 def map_key(key: Any) -> Any:
     """A key of a map literal."""
-    if type(key) not in (str, int, UInt, bool):
+    if type(key) not in (str, int, UInt, bool, float):
         raise CelError(f"unsupported key type: {type_name(key)}")
     return key
 
@@ -133,7 +133,10 @@ ARITHMETIC: dict[str, Callable[..., Any]] = {
 
 
 def _conversion_error(value: Any, name: str) -> CelError:
-    return CelError(f"type conversion error from '{type_name(value)}' to '{name}'")
+    """For a text that is not a value of the type, or a value that cannot be converted at all."""
+    if type(value) is not str:
+        return no_such_overload()
+    return CelError(f"type conversion error from 'string' to '{name}'")
 
 
 def _to_int(scope: Scope, value: Any) -> int:
@@ -243,7 +246,13 @@ def _opt_value(scope: Scope, value: Any) -> Any:
 
 
 def _or(scope: Scope, value: Any, other: Any) -> Any:
-    return value if _optional(value).present else _optional(other)
+    return value if type(value) is not Optional or value.present else _optional(other)
+
+
+def _or_value(scope: Scope, value: Any, other: Any) -> Any:
+    if type(value) is not Optional:
+        return value
+    return value.value if value.present else other
 
 
 def _of_non_zero(scope: Scope, value: Any) -> Optional:
@@ -322,19 +331,15 @@ METHODS: dict[str, Callable[..., Any]] = {
     "hasValue": lambda scope, value: _optional(value).present,
     "value": _opt_value,
     "or": _or,
-    "orValue": lambda scope, value, other: value.value if _optional(value).present else other,
+    "orValue": _or_value,
     "unwrapOpt": _unwrap,
     "first": _end(0),
     "last": _end(-1),
     "compareTo": _by_type(_sign, _sign),
     "isGreaterThan": _by_type(operator.gt, operator.gt),
     "isLessThan": _by_type(operator.lt, operator.lt),
-    "add": lambda scope, a, b: quantities.Quantity(
-        quantities.of(a).nano + quantities.amount(b), derived=True
-    ),
-    "sub": lambda scope, a, b: quantities.Quantity(
-        quantities.of(a).nano - quantities.amount(b), derived=True
-    ),
+    "add": lambda scope, a, b: quantities.of(a).plus(b, 1),
+    "sub": lambda scope, a, b: quantities.of(a).plus(b, -1),
     "isInteger": lambda scope, value: quantities.of(value).whole is not None,
     "asInteger": lambda scope, value: quantities.as_integer(value),
     "asApproximateFloat": lambda scope, value: quantities.of(value).nano / 10**9,
@@ -348,7 +353,7 @@ METHODS: dict[str, Callable[..., Any]] = {
 }
 
 
-_FOR_TEXT_AND_LISTS = ("indexOf", "lastIndexOf", "reverse")
+_FOR_TEXT_AND_LISTS = ("indexOf", "lastIndexOf")
 
 
 def _for_text_or_list(for_text: Callable[..., Any], for_list: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from mooring.cel.cel_errors import CelError, no_such_overload
 from mooring.cel.overloads import overloads
 from mooring.cel.syntax import UInt
-from mooring.cel.values import Duration, compare, contains, equal
+from mooring.cel.values import ORDERED, Duration, compare, contains, equal_or_false
 
 
 def _is_sorted(items: list[Any]) -> bool:
@@ -35,17 +35,19 @@ def _extreme(name: str, sign: int) -> Callable[[list[Any]], Any]:
     def evaluate(items: list[Any]) -> Any:
         if not items:
             raise CelError(f"{name} called on empty list")
+        if any(type(item) not in ORDERED for item in items):
+            raise no_such_overload()
         return reduce(lambda a, b: b if compare(a, b) * sign < 0 else a, items)
 
     return evaluate
 
 
 def _index_of(items: list[Any], item: Any) -> int:
-    return next((i for i, each in enumerate(items) if equal(each, item)), -1)
+    return next((i for i, each in enumerate(items) if equal_or_false(each, item)), -1)
 
 
 def _last_index_of(items: list[Any], item: Any) -> int:
-    return next((i for i in range(len(items) - 1, -1, -1) if equal(items[i], item)), -1)
+    return next((i for i in range(len(items) - 1, -1, -1) if equal_or_false(items[i], item)), -1)
 
 
 def _slice(items: list[Any], start: int, end: int) -> list[Any]:

@@ -28,7 +28,9 @@ class Address(Extension):
         self.address = address
 
     def equals(self, other: Any) -> bool:
-        return type(other) is Address and self.address == other.address
+        if type(other) is not Address:
+            raise no_such_overload()
+        return bool(self.address == other.address)
 
     def __str__(self) -> str:
         return str(self.address)
@@ -46,7 +48,9 @@ class Network(Extension):
         self.network = network
 
     def equals(self, other: Any) -> bool:
-        return type(other) is Network and (self.address, self.network) == (other.address, other.network)
+        if type(other) is not Network:
+            raise no_such_overload()
+        return (self.address, self.network) == (other.address, other.network)
 
     def __str__(self) -> str:
         return f"{self.address}/{self.network.prefixlen}"
@@ -112,7 +116,7 @@ def _parses(parse: Callable[[str], Any]) -> Callable[[str], bool]:
 
 def _parse_network(text: str) -> Network:
     address, slash, bits = text.partition("/")
-    problem = "network address parse error during conversion from string: "
+    problem = "network address parse error during conversion from string: " * 2  # so cel-go writes it
     if not slash or not bits.isdecimal() or (len(bits) > 1 and bits.startswith("0")):
         raise CelError(f"{problem}netip.ParsePrefix(\"{text}\"): no '/'" if not slash else f"{problem}{text}")
     try:
@@ -127,6 +131,13 @@ def _parse_network(text: str) -> Network:
 
 def _contains_address(network: Network, address: Address) -> bool:
     return address.address in network.network
+
+
+def _contains_text(network: Network, text: str) -> bool:
+    try:
+        return _contains_address(network, Address(_parse_address(text)))
+    except CelError:
+        raise no_such_overload() from None
 
 
 def _contains_network(network: Network, other: Network) -> bool:
@@ -267,7 +278,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "isGlobalUnicast": overloads(((Address,), _global_unicast)),
     "containsIP": overloads(
         ((Network, Address), _contains_address),
-        ((Network, str), lambda network, text: _contains_address(network, Address(_parse_address(text)))),
+        ((Network, str), _contains_text),
     ),
     "containsCIDR": overloads(
         ((Network, Network), _contains_network),

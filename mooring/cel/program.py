@@ -8,11 +8,19 @@ functions whose work grows with their arguments.
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from mooring.cel import comprehensions, functions
-from mooring.cel.cel_errors import CelCompileError, CelError, CostLimitExceededError, no_such_overload
+from mooring.cel.cel_errors import (
+    CelCompileError,
+    CelError,
+    CostLimitExceededError,
+    NoSuchOverloadError,
+    no_such_overload,
+)
+from mooring.cel.mismatches import naming, operator_mismatch
 from mooring.cel.scope import Evaluate, Scope
 from mooring.cel.syntax import Call, Ident, Index, ListNode, Literal, MapNode, Node, Select, parse
 from mooring.cel.values import Optional, compare, contains, equal, has, look_up, look_up_optional
@@ -169,11 +177,13 @@ class Compiler:
         return self._method(name, target, args)
 
     def _function(self, name: str, args: tuple[Node, ...]) -> Evaluate:
-        return _applied(_declared(functions.FUNCTIONS, name, args), [self.compile(arg) for arg in args])
+        function = naming(name, _declared(functions.FUNCTIONS, name, args), args)
+        return _applied(function, [self.compile(arg) for arg in args])
 
     def _method(self, name: str, target: Node, args: tuple[Node, ...]) -> Evaluate:
         args = (target, *args)
-        return _applied(_declared(functions.METHODS, name, args), [self.compile(arg) for arg in args])
+        function = naming(name, _declared(functions.METHODS, name, args), args)
+        return _applied(function, [self.compile(arg) for arg in args])
 
 
 def _declared(
@@ -276,10 +286,35 @@ def _binary(apply: Callable[[Any, Any], Any]) -> Callable[[Compiler, tuple[Node,
     return build
 
 
+def _relation(
+    name: str, holds: Callable[[int, int], bool]
+) -> Callable[[Compiler, tuple[Node, ...]], Evaluate]:
+    def apply(a: Any, b: Any) -> bool:
+        try:
+            return holds(compare(a, b), 0)
+        except NoSuchOverloadError:
+            raise operator_mismatch(name, a) from None
+
+    return _binary(apply)
+
+
+def _differ(a: Any, b: Any) -> bool:
+    try:
+        return not equal(a, b)
+    except NoSuchOverloadError:  # values that cannot be compared are not equal
+        return True
+
+
 def _arithmetic(name: str) -> Callable[[Compiler, tuple[Node, ...]], Evaluate]:
-    return lambda compiler, args: _applied(
-        functions.ARITHMETIC[name], [compiler.compile(arg) for arg in args]
-    )
+    compute = functions.ARITHMETIC[name]
+
+    def apply(scope: Scope, *values: Any) -> Any:
+        try:
+            return compute(scope, *values)
+        except NoSuchOverloadError:
+            raise operator_mismatch(name, values[0]) from None
+
+    return lambda compiler, args: _applied(apply, [compiler.compile(arg) for arg in args])
 
 
 def _has(compiler: Compiler, args: tuple[Node, ...]) -> Evaluate:
@@ -295,11 +330,11 @@ _SPECIAL: dict[str, Callable[[Compiler, tuple[Node, ...]], Evaluate]] = {
     "?:": _conditional,
     "!": _not,
     "==": _binary(equal),
-    "!=": _binary(lambda a, b: not equal(a, b)),
-    "<": _binary(lambda a, b: compare(a, b) < 0),
-    "<=": _binary(lambda a, b: compare(a, b) <= 0),
-    ">": _binary(lambda a, b: compare(a, b) > 0),
-    ">=": _binary(lambda a, b: compare(a, b) >= 0),
+    "!=": _binary(_differ),
+    "<": _relation("<", operator.lt),
+    "<=": _relation("<=", operator.le),
+    ">": _relation(">", operator.gt),
+    ">=": _relation(">=", operator.ge),
     "in": _binary(lambda item, container: contains(container, item)),
     "has": _has,
     **{name: _arithmetic(name) for name in functions.ARITHMETIC},

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from math import isinf
 from typing import Any
 
 from mooring.api.go_regexp import PatternError, compile_pattern
 from mooring.cel.cel_errors import CelError, no_such_overload
 from mooring.cel.overloads import overloads
-from mooring.cel.values import Duration, Timestamp, show
+from mooring.cel.values import Duration, Timestamp, TypeValue, show, type_name
 
 _INTEGER = re.compile(r"[+-]?\d{1,20}", re.ASCII)
 _LOWER = {ord(c): ord(c.lower()) for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
@@ -110,6 +111,8 @@ def _substring(text: str, start: int, end: int | None = None) -> str:
 
 
 def _join(parts: list[Any], separator: str = "") -> str:
+    if parts and type(parts[0]) is not str:
+        raise no_such_overload()
     for part in parts:
         if type(part) is not str:
             raise CelError(f"join: invalid input: {show(part)}")
@@ -146,14 +149,27 @@ def _format(template: str, args: list[Any]) -> str:
     return _CLAUSE.sub(clause, template)
 
 
+_EXPECTED_BY_VERB = {
+    "s": "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, "
+    "durations, and timestamps",
+    "d": "decimal clause can only be used on integers",
+    "f": "fixed-point clause can only be used on doubles",
+    "e": "scientific clause can only be used on doubles",
+    "x": "only integers, byte buffers, and strings can be formatted as hex",
+    "X": "only integers, byte buffers, and strings can be formatted as hex",
+    "o": "octal clause can only be used on integers",
+    "b": "only integers and bools can be formatted as binary",
+}
+
+
 def _formatted(value: Any, verb: str, precision: int) -> str:
     if verb == "s":
         return _plain(value)
     number = isinstance(value, int) and type(value) is not bool
     if verb == "d" and number:
         return str(int(value))
-    if verb in "fe" and (number or type(value) is float):
-        return f"{float(value):.{precision}{verb}}"
+    if verb in "fe" and type(value) in (int, float):
+        return _fixed(float(value), precision) if verb == "f" else f"{float(value):.{precision}e}"
     if verb in "xX" and type(value) in (str, bytes):
         text = (value.encode() if type(value) is str else value).hex()
         return text if verb == "x" else text.upper()
@@ -161,23 +177,47 @@ def _formatted(value: Any, verb: str, precision: int) -> str:
         return f"{int(value):{verb}}"
     if verb == "b" and type(value) is bool:
         return str(int(value))
-    raise CelError(f"error during formatting: {verb!r} clause cannot be used on this value")
+    raise _wrong_value(value, verb)
+
+
+def _wrong_value(value: Any, verb: str) -> CelError:
+    return CelError(f"error during formatting: {_EXPECTED_BY_VERB[verb]}, was given {type_name(value)}")
+
+
+def _fixed(value: float, precision: int) -> str:
+    """In the form of the English locale."""
+    if isinf(value):
+        return "∞" if value > 0 else "-∞"
+    return f"{value:,.{precision}f}"
 
 
 def _plain(value: Any) -> str:
     if type(value) is list:
-        return f"[{', '.join(map(_plain, value))}]"
+        return f"[{', '.join(map(_nested, value))}]"
     if isinstance(value, dict):
-        return "{" + ", ".join(sorted(f"{_plain(k)}: {_plain(v)}" for k, v in value.items())) + "}"
+        return "{" + ", ".join(sorted(f"{_nested(k)}:{_nested(v)}" for k, v in value.items())) + "}"
     if type(value) is bytes:
         return str(value, "utf-8", "replace")
     if type(value) in (Duration, Timestamp):
         from mooring.cel import times
 
         return times.duration_text(value) if type(value) is Duration else times.timestamp_text(value)
+    if type(value) is TypeValue:
+        return value.name
     if type(value) in (str, int, float, bool) or value is None or isinstance(value, int):
         return show(value)
-    raise no_such_overload()
+    raise _wrong_value(value, "s")
+
+
+def _nested(value: Any) -> str:
+    """A value inside a list or a map, where its type can be seen."""
+    if type(value) is str:
+        return f'"{value}"'
+    if type(value) is float:
+        return f"{value:f}"
+    if type(value) in (Duration, Timestamp):
+        return f'{"duration" if type(value) is Duration else "timestamp"}("{_plain(value)}")'
+    return _plain(value)
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {"strings.quote": overloads(((str,), _quote))}
@@ -200,5 +240,4 @@ METHODS: dict[str, Callable[..., Any]] = {
     "trim": overloads(((str,), lambda text: text.strip(_SPACE))),
     "join": overloads(((list,), _join), ((list, str), _join)),
     "format": overloads(((str, list), _format)),
-    "reverse": overloads(((str,), lambda text: text[::-1])),
 }

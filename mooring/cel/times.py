@@ -34,7 +34,7 @@ def duration(value: Any) -> Duration:
     if type(value) is Duration:
         return value
     if type(value) is int:
-        return _bounded(value)
+        raise CelError("type conversion error from 'int' to 'google.protobuf.Duration'")
     if type(value) is not str:
         raise no_such_overload()
     if not _DURATION.fullmatch(value):

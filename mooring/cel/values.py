@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from math import isnan
+from decimal import Decimal
+from math import isfinite, isnan
 from typing import Any, NamedTuple
 
-from mooring.cel.cel_errors import CelError, no_such_overload
+from mooring.cel.cel_errors import CelError, NoSuchOverloadError, no_such_overload
 from mooring.cel.syntax import UInt
 
 
@@ -66,6 +67,7 @@ class Extension:
 
 _EMPTY: dict[str, Any] = {}
 _NUMBERS = frozenset({int, float, UInt})
+ORDERED = _NUMBERS | {str, bytes, bool, Duration, Timestamp}
 _NAMES = {
     bool: "bool",
     int: "int",
@@ -88,6 +90,12 @@ _GO_TYPES = {
     UInt: "types.Uint",
     float: "types.Double",
     str: "types.String",
+    bytes: "types.Bytes",
+    type(None): "types.Null",
+    Duration: "types.Duration",
+    Timestamp: "types.Timestamp",
+    Optional: "*types.Optional",
+    TypeValue: "*types.Type",
 }
 _NATIVE_ERRORS = {
     int: "unsupported type conversion from 'int' to bool",
@@ -132,7 +140,7 @@ def equal(a: Any, b: Any) -> bool:
     if isinstance(a, Extension):
         return a.equals(b)
     if kind is list:
-        return other is list and len(a) == len(b) and all(map(equal, a, b))
+        return other is list and len(a) == len(b) and all(map(_not_unequal, a, b))
     if isinstance(a, dict):
         return isinstance(b, dict) and len(a) == len(b) and all(_same_entry(b, *entry) for entry in a.items())
     if kind is Optional:
@@ -144,7 +152,15 @@ def equal(a: Any, b: Any) -> bool:
 
 def _same_entry(entries: Mapping[Any, Any], key: Any, value: Any) -> bool:
     is_present, other = find(entries, key)
-    return is_present and equal(value, other)
+    return is_present and _not_unequal(value, other)
+
+
+def _not_unequal(a: Any, b: Any) -> bool:
+    """Whether nothing says that two items of lists or maps differ; cel-go ignores that it cannot compare."""
+    try:
+        return equal(a, b)
+    except NoSuchOverloadError:
+        return True
 
 
 def compare(a: Any, b: Any) -> int:
@@ -161,13 +177,13 @@ def compare(a: Any, b: Any) -> int:
 def contains(container: Any, item: Any) -> bool:
     """CEL's `in`."""
     if type(container) is list:
-        return any(_equal_or_false(item, each) for each in container)
+        return any(equal_or_false(item, each) for each in container)
     if isinstance(container, dict):
         return find(container, item, default=False)[0]
     raise no_such_overload()
 
 
-def _equal_or_false(a: Any, b: Any) -> bool:
+def equal_or_false(a: Any, b: Any) -> bool:
     try:
         return equal(a, b)
     except CelError:
@@ -219,13 +235,15 @@ def look_up_optional(operand: Any, key: Any) -> Optional:
     if type(operand) is list:
         index = list_index(key)
         return Optional(True, operand[index]) if 0 <= index < len(operand) else NONE
-    raise CelError(f"no such key: {show(key)}")
+    return NONE
 
 
 def has(operand: Any, field: str) -> bool:
     """The macro `has(operand.field)`."""
     if type(operand) is Optional:
         return look_up_optional(operand, field).present
+    if type(operand) is list:
+        list_index(field)
     return isinstance(operand, dict) and find(operand, field)[0]
 
 
@@ -246,14 +264,20 @@ def elements(collection: Any) -> Sequence[Any]:
         return collection
     if isinstance(collection, dict):
         return list(collection)
-    raise CelError(f"got '{_GO_TYPES.get(type(collection), type_name(collection))}', expected iterable type")
+    raise CelError(f"got '{_go_type(collection)}', expected iterable type")
 
 
 def pairs(collection: Any) -> Iterable[tuple[Any, Any]]:
     """What a comprehension of two variables goes through: index and item, or key and value."""
     if isinstance(collection, dict):
         return list(collection.items())
-    return enumerate(elements(collection))
+    if type(collection) is not list:
+        raise CelError(f"unsupported comprehension range type: {_go_type(collection)}")
+    return enumerate(collection)
+
+
+def _go_type(value: Any) -> str:
+    return f"cel.{value.native_name}" if isinstance(value, Extension) else _GO_TYPES[type(value)]
 
 
 def show(value: Any) -> str:
@@ -261,5 +285,18 @@ def show(value: Any) -> str:
     if value is True or value is False:
         return "true" if value else "false"
     if type(value) is float:
-        return f"{value:g}" if abs(value) < 1e21 else f"{value:e}"
+        return _show_double(value)
     return "null" if value is None else str(value)
+
+
+def _show_double(value: float) -> str:
+    """The shortest text that gives the same number, as Go writes it."""
+    if not isfinite(value):
+        return "NaN" if isnan(value) else "+Inf" if value > 0 else "-Inf"
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    assert isinstance(exponent, int)
+    power = len(digits) + exponent - 1
+    if value == 0 or -4 <= power < 6:
+        return repr(value).removesuffix(".0")
+    first, rest = digits[0], "".join(map(str, digits[1:]))
+    return f"{'-' if sign else ''}{first}{'.' if rest else ''}{rest}e{power:+03d}"
