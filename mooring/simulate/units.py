@@ -6,7 +6,7 @@ import re
 from math import isfinite
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ms|s|m|h|d|w)", re.ASCII)
+_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ms|s|m|h|d|w)", re.ASCII)
 _SPAN = re.compile(rf"(?:0|(?:{_PART.pattern})+)", re.ASCII)
 _RATE = re.compile(r"(\d+\.?\d*(?:[eE][+-]?\d+)?)\s*/\s*(ms|s|sec|m|min|h|hour|d|day|w|week)", re.ASCII)
 _LONG = {"sec": "s", "min": "m", "hour": "h", "day": "d", "week": "w"}

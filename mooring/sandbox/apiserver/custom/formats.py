@@ -75,7 +75,7 @@ def _is_date(text: str) -> bool:
     return len(text) == 10 and _parses(date.fromisoformat)(text)
 
 
-_DURATION: Final = _matches(r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+|[-+]?0")
+_DURATION: Final = _matches(r"[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+|[-+]?0")
 _WORDY_DURATION: Final = re.compile(
     r"\d+\s*(?:ns|nano|us|µs|micro|ms|milli|s|sec|m|min|h|hr|hour|d|day|w|wk|week)", re.IGNORECASE
 )

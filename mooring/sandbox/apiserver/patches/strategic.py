@@ -230,7 +230,7 @@ def _merge_in_order(type: ObjectType | None, field: str, order: Any, merged: Tre
     """Merge a list of a patch, which may be absent, and order it by `$setElementOrder`; removed from the
     patch."""
     original, patched = merged.get(field), patch.get(field)
-    for items in (order, original or [], patched or []):
+    for items in (order, *(found for found in (original, patched) if found is not None)):
         if not isinstance(items, list):
             raise malformed(f"expected a []interface {{}}, but received a {go_type(items)}")
     if type is None or field not in type.fields:

@@ -134,7 +134,10 @@ def _applied(write: Write, config: Any, codec: Codec, live: Tree) -> Tree:
         bool(write.options.force),
         write.api.now() if not write.part else "",
     )
-    tree = apply_configuration(applying, config, live)
+    try:
+        tree = apply_configuration(applying, config, live)
+    except RecursionError:
+        raise malformed("the configuration nests too deeply") from None
     try:
         sifted = codec.sift(tree, FieldValidation.IGNORE).tree
     except ApiError as error:

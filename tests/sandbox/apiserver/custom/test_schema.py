@@ -164,6 +164,7 @@ def test_patterns_that_go_rejects_are_rejected(pattern: str) -> None:
         ("date-time", "2020-01-01T23:59:59Z", "2020-01-01T24:00:00Z"),
         ("bsonobjectid", "507f1f77bcf86cd799439011", "507f"),
         ("ssn", "111-11-1111", "1-1-1"),
+        ("duration", "15.s" * 1000, "15.s" * 1000 + "x"),
     ],
 )
 def test_formats(name: str, good: str, bad: str) -> None:
