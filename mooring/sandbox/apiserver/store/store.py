@@ -67,6 +67,9 @@ class Store:
             table = self._tables[name] = Table(self, name, self._window)
         return table
 
+    def tables(self) -> list[Table]:
+        return list(self._tables.values())
+
     def next_version(self) -> int:
         self.version += 1
         return self.version

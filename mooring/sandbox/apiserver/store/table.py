@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from mooring.sandbox.apiserver.store.watch import Watch
 
 
+HISTORY_BYTES = 16 << 20
+"""Size of the history that a table keeps; it drops older events in bulk."""
+
+
 class CompactedError(Exception):
     """A version older than the window was requested; `oldest` is the oldest available."""
 
@@ -25,15 +29,18 @@ class CompactedError(Exception):
 class Table:
     """Records by key, and the events that led to them.
 
-    `events` is a list that loses its older half when it reaches twice the window. Positions count events from
-    the table's beginning, so that a watch keeps its place when events are dropped: event `p` is `events[p -
-    dropped]`. Events from `visible` on are not flushed yet, and no watch may see them.
+    `events` is a list that loses its older half when it reaches twice the window, or twice HISTORY_BYTES.
+    Positions count events from the table's beginning, so that a watch keeps its place when events are
+    dropped: event `p` is `events[p - dropped]`. Events from `visible` on are not flushed yet, and no watch
+    may see them.
     """
 
     def __init__(self, store: Store, name: str, window: int) -> None:
         self.name = name
         self.records: dict[str, Record] = {}
         self.events: list[Event] = []
+        self.history_bytes = 0
+        """Size of the objects in `events`."""
         self.dropped = 0
         self.visible = 0
         self.compacted = store.origin
@@ -79,23 +86,34 @@ class Table:
         return record
 
     def _happened(self, event: Event) -> None:
-        events = self.events
-        events.append(event)
-        if len(events) >= 2 * self._window:
-            # never drop what is not flushed: a turn of the loop may write more than a window
-            gone = min(len(events) - self._window, self.visible - self.dropped)
-            if gone > 0:
-                self.compacted = events[gone - 1].version
-                del events[:gone]
-                self.dropped += gone
+        self.events.append(event)
+        self.history_bytes += len(event.record.tail)
+        if len(self.events) >= 2 * self._window or self.history_bytes >= 2 * HISTORY_BYTES:
+            self._compact()
         self._store.wrote(self, event)
         for listener in self.listeners:
             listener(event)
+
+    def _compact(self) -> None:
+        """Drop the oldest events, down to the window."""
+        events, left = self.events, self.history_bytes
+        # never drop what is not flushed: a turn of the loop may write more than a window
+        most = self.visible - self.dropped
+        gone = 0
+        while gone < most and (len(events) - gone > self._window or left > HISTORY_BYTES):
+            left -= len(events[gone].record.tail)
+            gone += 1
+        if gone:
+            self.compacted = events[gone - 1].version
+            del events[:gone]
+            self.dropped += gone
+            self.history_bytes = left
 
     def undo(self) -> None:
         """Take back the events that are not visible yet; listeners receive the inverse changes."""
         while self.end > self.visible:
             event = self.events.pop()
+            self.history_bytes -= len(event.record.tail)
             record, before = event.record, event.before
             if before is None:
                 del self.records[record.key]
@@ -173,12 +191,17 @@ class _SortedKeys:
 
     def discard(self, key: str) -> None:
         self._dead.add(key)
+        if len(self._dead) > 1000 and 2 * len(self._dead) > len(self._keys):
+            self._forget_dead()
+
+    def _forget_dead(self) -> None:
+        self._keys = [key for key in self._keys if key not in self._dead]
+        self._dead.clear()
 
     def sorted(self) -> list[str]:
         """Return the current keys in order. Must not be modified."""
         if self._dead:
-            self._keys = [key for key in self._keys if key not in self._dead]
-            self._dead.clear()
+            self._forget_dead()
         if not self._in_order:
             self._keys.sort()
             self._in_order = True

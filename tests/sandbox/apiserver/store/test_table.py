@@ -127,6 +127,38 @@ def test_a_watch_that_is_too_slow_is_told_so() -> None:
         store.watch(table, 2)
 
 
+def test_large_objects_have_a_shorter_history(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mooring.sandbox.apiserver.store.table.HISTORY_BYTES", 1000)
+    store = Store()
+    table = store.table("things")
+    watch = store.watch(table, store.version)
+    for number in range(100):
+        table.put("x", b"x" * 97 + b"%d}}" % (number % 10))
+        store.flush()
+    assert 1000 <= table.history_bytes < 2000
+    assert table.history_bytes == sum(len(event.record.tail) for event in table.events)
+    with pytest.raises(CompactedError):
+        watch.take(10)
+    assert table.at(table.compacted)["x"].version == table.compacted
+    for _ in range(30):  # more than twice the bound, which is not flushed and must stay
+        table.put("y", b"y" * 98 + b"}}")
+    table.undo()
+    assert table.get("y") is None
+    assert table.history_bytes == sum(len(event.record.tail) for event in table.events)
+
+
+def test_deleted_keys_are_forgotten_though_nothing_is_listed() -> None:
+    store = Store(window=5)
+    table = store.table("things")
+    for number in range(5000):
+        table.put(f"x{number}", b"}}")
+        table.delete(f"x{number}")
+        store.flush()
+    assert len(table._keys._keys) < 3000
+    table.put("a", b"}}")
+    assert table.keys() == ["a"]
+
+
 def test_a_flush_shows_more_than_a_window_at_once() -> None:
     store = Store(window=5)
     table = store.table("things")
