@@ -18,6 +18,7 @@ from mooring.extender.serving.handlers import handlers_of
 from mooring.extender.serving.metrics import ExtenderMetrics
 from mooring.extender.serving.offer import Offer, Served
 from mooring.extender.serving.service import ExtenderService
+from mooring.sandbox.apiserver.http.large_bodies import LARGE
 from mooring.sandbox.apiserver.http.service import ApiService
 from mooring.sandbox.apiserver.kinds.protobuf import ProtobufError, decode, open_envelope
 from mooring.sandbox.apiserver.kinds.types import object_type
@@ -92,7 +93,7 @@ class Talk:
         for _ in range(_TURNS):
             if transport.closed or not state.tasks:
                 break
-            await asyncio.sleep(0)
+            await asyncio.sleep(0 if len(data) < LARGE else 0.1)  # large bodies are decoded in a thread
         connection.connection_lost(None)
         for _ in range(_TURNS):
             if not state.tasks:

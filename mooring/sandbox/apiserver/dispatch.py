@@ -8,7 +8,6 @@ import msgspec
 
 from mooring.sandbox.apiserver.context.options import WriteOptions
 from mooring.sandbox.apiserver.errors import bad_request, method_not_allowed
-from mooring.sandbox.apiserver.kinds.codec import Codec
 from mooring.sandbox.apiserver.kinds.types import object_type
 from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.reviews import REVIEWS
@@ -83,10 +82,6 @@ def _watch(request: Request) -> Answer:
     return WatchAnswer(watching, request.resource)
 
 
-def _codec(request: Request) -> Codec:
-    return request.subresource.codec if request.subresource is not None else request.resource.codec
-
-
 def _create(request: Request) -> Answer:
     write = request.write("CREATE")
     resource = request.resource
@@ -94,7 +89,7 @@ def _create(request: Request) -> Answer:
     replica = read_replica(write, body)
     record = None if replica is None else replica.create()
     if record is None:
-        record = create(write, read_object(write, body, JSON, resource.codec, resource.gvk))
+        record = create(write, read_object(write, body, JSON, resource.codec, resource.gvk, request.decoded))
         if replica is not None:
             replica.remember(record)
     return ObjectAnswer(record, resource, 201, write.warnings)
@@ -103,7 +98,7 @@ def _create(request: Request) -> Answer:
 def _update(request: Request) -> Answer:
     write = request.write("UPDATE")
     resource = request.resource
-    obj = read_object(write, request.body, request.content_type, _codec(request), resource.gvk)
+    obj = read_object(write, request.body, request.content_type, request.codec, resource.gvk, request.decoded)
     record, created = update(write, obj)
     return ObjectAnswer(record, resource, 201 if created else 200, write.warnings)
 

@@ -95,18 +95,19 @@ class Definitions:
         self._change_status(name, settled)
 
     def _names_of_others(self, definition: Tree) -> list[Tree]:
-        group, name = definition["spec"]["group"], definition["metadata"]["name"]
-        return [
-            dig(other, "status", "acceptedNames") or {}
-            for other in self._api.read_all(STORAGE)
-            if other["spec"]["group"] == group and other["metadata"]["name"] != name
-        ]
+        name = definition["metadata"]["name"]
+        others = [record for record in self._of_group(definition["spec"]["group"]) if record.name != name]
+        return [dig(_tree(record), "status", "acceptedNames") or {} for record in others]
+
+    def _of_group(self, group: str) -> list[Record]:
+        """Return the definitions of a group, whose names end with it; they may be large to decode."""
+        return [record for record in self._table.records.values() if record.name.partition(".")[2] == group]
 
     def _reconsider_names(self, group: str) -> None:
         """Grant the names of a deleted definition to others."""
-        for other in list(self._api.read_all(STORAGE)):
-            if other["spec"]["group"] == group and condition(other, "NamesAccepted") == "False":
-                self._give_names(other["metadata"]["name"])
+        for record in self._of_group(group):
+            if condition(_tree(record), "NamesAccepted") == "False":
+                self._give_names(record.name)
 
     # ---- resources ---------------------------------------------------------------------------------
 

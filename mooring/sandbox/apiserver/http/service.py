@@ -21,6 +21,7 @@ from mooring.sandbox.apiserver.errors import (
     unauthorized,
 )
 from mooring.sandbox.apiserver.http.gate import acting, check_path, check_target
+from mooring.sandbox.apiserver.http.large_bodies import decode_in_advance
 from mooring.sandbox.apiserver.http.negotiation import representation, wants_aggregated_discovery
 from mooring.sandbox.apiserver.http.openapi import openapi_reply
 from mooring.sandbox.apiserver.http.paths import find_target, verb_of
@@ -139,6 +140,7 @@ class ApiService:
             content_type,
             exchange.header(b"user-agent"),
         )
+        await decode_in_advance(request)
         await self._answer_request(exchange, request)
 
     async def _answer_discovery(self, exchange: Exchange) -> None:

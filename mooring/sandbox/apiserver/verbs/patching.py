@@ -42,7 +42,7 @@ def patch(request: Request) -> Answer:
     """Handle PATCH on an object or on a subresource that is part of it."""
     kind = patch_type(request)
     write = request.write("UPDATE", patch_options(request, kind))
-    codec = request.subresource.codec if request.subresource is not None else request.resource.codec
+    codec = request.codec
     if kind is _APPLY:
         applied, created = _apply(write, read_configuration(request), codec)
         return ObjectAnswer(applied, request.resource, 201 if created else 200, write.warnings)

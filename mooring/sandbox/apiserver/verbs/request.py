@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.authorization.users import User
 from mooring.sandbox.apiserver.context.api import Api
 from mooring.sandbox.apiserver.context.options import WriteOptions
 from mooring.sandbox.apiserver.context.resource import Resource, Subresource
 from mooring.sandbox.apiserver.context.write import Operation, Write
 from mooring.sandbox.apiserver.fields.managers import manager_name
+from mooring.sandbox.apiserver.kinds.codec import Codec, Decoded
 from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.store.record import Record
 from mooring.sandbox.apiserver.verbs.options import write_options
@@ -43,6 +45,13 @@ class Request:
     """Options of the write instead of `params`, parsed once by in-process clients."""
     patch: Tree | None = None
     """A decoded merge patch, instead of `body`."""
+    decoded: Decoded | ApiError | None = None
+    """What the codec made of `body`, where it was decoded in advance."""
+
+    @property
+    def codec(self) -> Codec:
+        """The codec of objects in the body."""
+        return self.subresource.codec if self.subresource is not None else self.resource.codec
 
     def write(self, operation: Operation, options: WriteOptions | None = None) -> Write:
         """Return this request as a write. Raises ApiError for invalid options."""
