@@ -24,12 +24,18 @@ class Namespace(KubeObject):
 
 
 class ServicePort(Value, frozen=True):
+    name: str = ""
+    port: int = 0
+    protocol: str = ""
+    target_port: int | str | None = None
     node_port: int = 0
 
 
 class ServiceSpec(Struct):
     selector: dict[str, str] | None = None
     type: str = "ClusterIP"
+    cluster_ip: str = msgspec.field(default="", name="clusterIP")
+    publish_not_ready_addresses: bool = False
     ports: list[ServicePort] = []
     allocate_load_balancer_node_ports: bool | None = None
 

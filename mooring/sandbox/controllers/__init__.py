@@ -8,6 +8,7 @@ from mooring.sandbox.controllers.daemon_set import DaemonSetController
 from mooring.sandbox.controllers.deployment import DeploymentController
 from mooring.sandbox.controllers.device_taint_eviction import DeviceTaintEviction
 from mooring.sandbox.controllers.disruption import DisruptionController
+from mooring.sandbox.controllers.endpoint_slices import EndpointSlices
 from mooring.sandbox.controllers.ephemeral_volumes import EphemeralVolumes
 from mooring.sandbox.controllers.event_expiry import EventExpiry
 from mooring.sandbox.controllers.every_namespace import RootCertificates, ServiceAccounts
@@ -52,6 +53,7 @@ def controllers(
         DeviceTaintEviction(context),
         ResourceQuotaController(context),
         RoleAggregation(context),
+        EndpointSlices(context),
         GarbageCollector(context),
         StatefulSetController(context),
         DaemonSetController(context),
