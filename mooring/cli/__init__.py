@@ -23,6 +23,7 @@ COMMANDS = {  # the module of each command, with its line in `mooring --help`
     "simulate": "Simulate workloads in virtual time and compare scheduling policies.",
     "up": "Start a sandbox cluster in this process: API server, controllers, fake nodes, scheduler.",
     "version": "Print the version.",
+    "view": "Show manifests or a dump of a cluster as a web page.",
 }
 
 

@@ -43,6 +43,7 @@ from mooring.process import logs
 from mooring.process.scheduler_process import Settings, run
 from mooring.runtime.runners import PluginError
 from mooring.serving.settings import EndpointError
+from mooring.web.scheduler_page import SchedulerPage
 
 INVALID = 2
 INVALID_SETTINGS = (
@@ -146,6 +147,7 @@ _decisions = group(
         metavar="N",
         help="With --decisions=sampled, record one attempt in N in full",
     ),
+    option("--web", is_flag=True, help="Serve the web page, read-only, below /web/ on --secure-port"),
     section="Decision flags",
 )
 
@@ -219,6 +221,7 @@ def scheduler(**values: Any) -> None:
             endpoints=endpoint_settings(values),
             decisions=Recording(values["decisions"]),
             decisions_sample=values["decisions_sample"],
+            page=SchedulerPage(config, registry) if values["web"] else None,
         )
         code = _run(settings)
     except (

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Protocol
 
 import msgspec
 
@@ -16,6 +17,7 @@ from mooring.client.credentials import load_credentials
 from mooring.client.leader_election import LeaderElector, LeadershipLostError, new_identity
 from mooring.client.tasks import Tasks
 from mooring.config import KubeSchedulerConfiguration, LoadedConfig
+from mooring.core.decision import Decision
 from mooring.explain.log import DecisionLog, Recording
 from mooring.metrics import SchedulerMetrics, make_registry
 from mooring.process.driver import GRACE
@@ -28,6 +30,7 @@ from mooring.serving.gate import Gate
 from mooring.serving.health import Check
 from mooring.serving.identity import ServingIdentity
 from mooring.serving.listening import open_listener
+from mooring.serving.messages import Handler
 from mooring.serving.routing import Router
 from mooring.serving.server import HttpServer
 from mooring.serving.settings import EndpointSettings
@@ -36,6 +39,14 @@ log = logging.getLogger("mooring")
 
 USER_AGENT = f"mooring/{__version__}"
 REVIEWS_AT_ONCE = 4  # connections for asking who may ask
+
+
+class Page(Protocol):
+    """Something that is served next to the scheduler's endpoints, behind the same authentication."""
+
+    def decided(self, decision: Decision) -> None: ...
+
+    def routes(self, process: SchedulerProcess) -> Mapping[str, Handler]: ...
 
 
 class Settings(msgspec.Struct, kw_only=True):
@@ -49,6 +60,7 @@ class Settings(msgspec.Struct, kw_only=True):
     endpoints: EndpointSettings = EndpointSettings()
     decisions: Recording = Recording.SUMMARY
     decisions_sample: int = 100
+    page: Page | None = None
 
 
 async def run(settings: Settings) -> int:
@@ -98,7 +110,8 @@ class SchedulerProcess:
             decisions=self.decisions,
             observer=self.metrics,
             pod_max_in_unschedulable_seconds=settings.pod_max_in_unschedulable_seconds,
-            may_bind=self._may_bind,
+            may_bind=self.may_bind,
+            on_decision=None if settings.page is None else settings.page.decided,
         )
         self.scheduler, self.driver = self.live.core, self.live.driver
         self.informers, self.recorder = self.live.informers, self.live.recorder
@@ -121,13 +134,14 @@ class SchedulerProcess:
         self._identity: ServingIdentity | None = None
         self.endpoints: HttpServer | None = None
         if settings.endpoints.secure_port:
-            self._make_endpoints(settings.endpoints, config, connect)
+            self._make_endpoints(settings.endpoints, config, connect, settings.page)
 
     def _make_endpoints(
         self,
         settings: EndpointSettings,
         config: KubeSchedulerConfiguration,
         connect: Callable[..., ApiServer],
+        page: Page | None,
     ) -> None:
         """Reviews have a client of their own: however often the endpoints are asked, the lease is safe."""
         own = connect(connections=REVIEWS_AT_ONCE)
@@ -141,13 +155,13 @@ class SchedulerProcess:
         election = [Check("leaderElection", self.elector.check)] if self.elector is not None else []
         registry = make_registry(self.metrics, self.scheduler)
         lease = config.leader_election.resource_name if self.elector is not None else None
-        registry.register(ProcessMetrics(self._may_bind, lease))
+        registry.register(ProcessMetrics(self.may_bind, lease))
         routes = scheduler_routes(
             self.scheduler,
             config,
             registry,
             self.decisions,
-            leads=self._may_bind,
+            leads=self.may_bind,
             ask=self.driver.ask,
             healthy=election,
             ready=[
@@ -156,6 +170,8 @@ class SchedulerProcess:
                 Check("sched-handler-sync", self._not_synced),
             ],
         )
+        if page is not None:
+            routes |= page.routes(self)
         self._identity = ServingIdentity(settings, lookup=reviews[0])
         router = Router(Gate(settings, *reviews), routes)
         self.endpoints = HttpServer(router, open_listener(settings), self._identity)
@@ -164,7 +180,8 @@ class SchedulerProcess:
         missing = self.informers.not_synced()
         return f"handlers are not fully synchronized: {', '.join(missing)}" if missing else ""
 
-    def _may_bind(self) -> bool:
+    def may_bind(self) -> bool:
+        """Return whether this replica schedules."""
         return self.elector is None or self.elector.leading
 
     def end(self, why: str) -> None:
@@ -224,7 +241,7 @@ class SchedulerProcess:
         code = 1 if failed else 0
         self.driver.stop()
         begun = self.informers.synced.is_set() if self.elector is None else self.live.caught_up
-        if not (begun and self._may_bind()):
+        if not (begun and self.may_bind()):
             scheduling.cancel()
         try:
             await scheduling

@@ -4,14 +4,19 @@ export const SIZES = [10, 12, 14, 16, 20, 24, 32, 40, 48, 64, 80, 96, 112, 128, 
 export const HEADER = 28;
 const PAD = 16, BELOW = 14;
 
-/** The width of a tile: those with names are wider than high. */
-export const tileWidth = (size) => (size >= 64 ? Math.round(size * 1.7) : size);
+/** The least width of a tile: those with names are wider than high. */
+const leastWidth = (size) => (size >= 64 ? Math.round(size * 1.7) : size);
 const gapOf = (size) => (size >= 64 ? 8 : size >= 24 ? 4 : 2);
 
 /** Lay out groups of so many tiles: [{top, first, count, columns}], and the height of it all. */
 export function layout(counts, width, size) {
-  const gap = gapOf(size), step = tileWidth(size) + gap;
-  const columns = Math.max(1, Math.floor((width - 2 * PAD + gap) / step));
+  const gap = gapOf(size), room = width - 2 * PAD + gap;
+  let columns = Math.max(1, Math.floor(room / (leastWidth(size) + gap))), tile = leastWidth(size);
+  if (size >= 64) {  // few tiles share the width of the row
+    columns = Math.min(columns, Math.max(1, ...counts));
+    tile = Math.min(3 * size, Math.floor(room / columns) - gap);
+  }
+  const step = tile + gap;
   const groups = [];
   let top = 0, first = 0;
   for (const count of counts) {
@@ -19,7 +24,7 @@ export function layout(counts, width, size) {
     top += HEADER + Math.ceil(count / columns) * (size + gap) + BELOW;
     first += count;
   }
-  return { groups, size, gap, step, columns, width, height: top, total: first };
+  return { groups, size, tile, gap, step, columns, width, height: top, total: first };
 }
 
 /** The largest size at which everything fits, or the smallest. */
@@ -35,7 +40,7 @@ export function place(plan, group, at) {
   const column = at % group.columns, row = Math.floor(at / group.columns);
   return {
     x: PAD + column * plan.step, y: group.top + HEADER + row * (plan.size + plan.gap),
-    w: tileWidth(plan.size), h: plan.size,
+    w: plan.tile, h: plan.size,
   };
 }
 

@@ -5,7 +5,7 @@ import { NOT_READY, CORDONED, TAINTED, store, usage } from "../store.js";
 import { amount, percent } from "../format.js";
 import { t } from "../i18n.js";
 import { draw, palette } from "./draw.js";
-import { fittingSize, groupOf, hit, layout, place, SIZES, tileWidth } from "./layout.js";
+import { fittingSize, groupOf, hit, layout, place, SIZES } from "./layout.js";
 
 /** Make a map. `options()` has fill, colour, colorOf, keyOf, dimmed, selected and size; `open(name)` is called
  * for the node that was chosen. */
@@ -101,7 +101,7 @@ export function nodeMap({ options, open, zoomed }) {
     if (rect.y - 30 < box.scrollTop) box.scrollTop = rect.y - 30;
     if (rect.y + rect.h + 8 > box.scrollTop + box.clientHeight) box.scrollTop = rect.y + rect.h + 8 - box.clientHeight;
     const frameBox = canvas.getBoundingClientRect();
-    showTip(nodes[index], frameBox.left + rect.x + tileWidth(plan.size), frameBox.top + rect.y + rect.h - box.scrollTop);
+    showTip(nodes[index], frameBox.left + rect.x + plan.tile, frameBox.top + rect.y + rect.h - box.scrollTop);
     announce(describe(nodes[index]));
     redraw();
   }

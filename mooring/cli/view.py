@@ -1,0 +1,77 @@
+"""`mooring view`: manifests, or a dump of a cluster, as a web page."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import signal
+import sys
+
+import click
+
+from mooring.api.objects import Pod
+from mooring.cli.errors import describe, exit_with
+from mooring.cli.event_loop import fastest_loop
+from mooring.cli.flags import option
+from mooring.cli.manifests import apply_all, make_scheduler, missing_from_dump, read_manifests
+from mooring.cli.output import echo
+from mooring.cli.plugins import plugin_option
+from mooring.cli.setup import load_setup
+from mooring.core.intake import kinds_of_plugins
+from mooring.web.page_server import PageServer
+from mooring.web.source import FixedSource
+from mooring.web.what_if import WhatIf
+
+INVALID = 2
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@option("--config", "config_file", metavar="FILE", help="KubeSchedulerConfiguration file")
+@plugin_option
+@option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    metavar="PORT",
+    help="Port of the page on 127.0.0.1 (default: a free port)",
+)
+def view(files: tuple[str, ...], config_file: str | None, plugins: tuple[str, ...], port: int) -> None:
+    """Show manifests, or a dump of a cluster, as a web page.
+
+    Prints the link of the page and serves it until Ctrl-C. Pods with a node are shown there; why the others
+    do not fit, and what would help, is computed from the files. Nothing is scheduled, except in What if.
+
+    \b
+    Exit codes:
+      0  stopped by Ctrl-C or SIGTERM
+      2  invalid usage, configuration, plugin or file, or port in use
+    """
+    core = make_scheduler(config_file, plugins)
+    objects, problems = read_manifests(files, kinds_of_plugins(core))
+    for problem in problems + apply_all(core, objects):
+        echo(problem, err=True)
+    for warning in missing_from_dump(objects, [obj for obj in objects if isinstance(obj, Pod)]):
+        echo(warning, err=True)
+    config, registry = load_setup(config_file, plugins)
+    source = FixedSource(core, config, registry, ", ".join(files))
+    try:
+        with asyncio.Runner(loop_factory=fastest_loop()) as runner:
+            runner.run(_serve(source, port))
+    except OSError as problem:
+        if problem.errno == errno.EADDRINUSE:
+            exit_with(
+                f"--port {port}: in use by another process\nhint: use another port, or 0 for a free one",
+                INVALID,
+            )
+        exit_with(describe(problem), INVALID)
+
+
+async def _serve(source: FixedSource, port: int) -> None:
+    page = PageServer(source, source.core.clock, port=port, actions={"what-if": WhatIf(source).answer})
+    serving = asyncio.create_task(page.run(), name="web page")
+    for sign in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(sign, serving.cancel)
+    echo(f"page: {page.link}")
+    sys.stdout.flush()
+    await asyncio.wait([serving])

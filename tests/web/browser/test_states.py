@@ -1,0 +1,119 @@
+"""What the page shows when something is wrong, unusual or large."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mooring.core.scheduler import Scheduler
+from mooring.testing import make_node, make_pod
+from mooring.web import page_server
+from tests.web.browser.conftest import Tab, served
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
+
+Serve = Callable[..., tuple[str, Scheduler]]
+
+
+def test_markup_in_names_and_labels_is_shown_as_text(tab: Tab, serve: Serve) -> None:
+    markup = "<img src=x onerror=document.title='broken'>"
+    node = make_node("n1", labels={"zone": markup}, taints=[f"{markup}:NoSchedule"])
+    link, _ = serve([node, make_pod(markup, namespace="ns", node_selector={"a": markup})])
+    tab.open(link)
+    page = tab.page
+    base = link.partition("/?")[0]
+    for path in ("cluster?group=zone&node=n1", "cluster?group=zone&as=table", "queue", "decisions"):
+        page.goto(f"{base}/#/{path}")
+        page.get_by_role("heading", level=1).first.wait_for(state="attached")
+        page.wait_for_timeout(300)
+        assert page.locator("img").count() == 1
+    page.goto(f"{base}/#/queue")
+    page.get_by_role("link", name=markup).click()
+    page.locator("#answer", has_text=markup).wait_for()
+    assert page.locator("img").count() == 1
+    assert page.title() != "broken"
+
+
+def test_an_empty_cluster_says_so(tab: Tab, serve: Serve) -> None:
+    link, _ = serve([])
+    tab.open(link)
+    tab.page.get_by_text("The cluster has no nodes.").wait_for()
+    tab.page.get_by_role("navigation").get_by_role("link", name="Queue").click()
+    tab.page.get_by_text("No pod is pending.").or_(tab.page.get_by_text("test")).first.wait_for()
+
+
+def test_a_lost_connection_is_announced_and_taken_up_again(tab: Tab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_server.secrets, "token_urlsafe", lambda size: "t" * size)
+    page = tab.page
+    with served([make_node("n1")]) as (link, _):
+        tab.open(link)
+        port = int(link.partition("/?")[0].rpartition(":")[2])
+    page.get_by_text("Disconnected.").wait_for()
+    assert page.locator(".facts").inner_text().split()[0] == "1"
+    tab.problems.clear()  # the browser reports refused connections
+    with served([make_node("n1"), make_node("n2")], port=port):
+        page.get_by_text("live", exact=True).wait_for()
+        page.wait_for_function("() => document.querySelector('.facts b').textContent === '2'")
+        assert page.locator("#banner").inner_text() == ""
+    page.get_by_text("Disconnected.").wait_for()
+    monkeypatch.setattr(page_server.secrets, "token_urlsafe", lambda size: "u" * size)
+    with served([make_node("n1")], port=port):
+        page.get_by_text("Session expired").wait_for()
+    tab.problems.clear()
+
+
+def test_a_wrong_token_and_an_old_decision_have_pages_of_their_own(tab: Tab, serve: Serve) -> None:
+    link, _ = serve([make_node("n1")])
+    base = link.partition("/?")[0]
+    tab.page.goto(f"{base}/?token=wrong#/queue")
+    tab.page.get_by_role("heading", name="Session expired").wait_for()
+    assert tab.page.url.endswith("#/queue")
+    tab.page.goto("about:blank")
+    tab.open(link)
+    tab.page.goto(f"{base}/#/decisions/gone-1")
+    tab.page.get_by_text("this decision is not kept any more").wait_for()
+
+
+def test_long_names_and_many_nodes_fit(new_tab: Callable[..., Tab], serve: Serve) -> None:
+    nodes = [make_node(f"{'long-' * 40}{i}", zone=f"z{i % 40}") for i in range(500)]
+    link, core = serve([*nodes, make_pod("p", requests={"cpu": "99"})])
+    for width in (1280, 390):
+        tab = new_tab(viewport={"width": width, "height": 800})
+        tab.open(link)
+        base = link.partition("/?")[0]
+        for path in (
+            "cluster",
+            f"cluster?node={nodes[0].name}",
+            "cluster?as=table",
+            "queue",
+            "pods/default/p",
+        ):
+            tab.page.goto(f"{base}/#/{path}")
+            tab.page.wait_for_timeout(300)
+            assert tab.page.evaluate("() => document.documentElement.scrollWidth") <= width, path
+    assert len(core.cluster.table) == 500
+
+
+def test_tiles_are_found_where_they_are_drawn(tab: Tab, serve: Serve) -> None:
+    link, _ = serve([make_node("n1")])
+    tab.open(link)
+    script = """async () => {
+      const { layout, place, hit, fittingSize } = await import('./map/layout.js');
+      const wrong = [];
+      for (const size of [10, 24, 64, 112]) {
+        const plan = layout([7, 0, 30], 500, size);
+        plan.groups.forEach((group) => {
+          for (let at = 0; at < group.count; at++) {
+            const { x, y, w, h } = place(plan, group, at);
+            if (hit(plan, x + w / 2, y + h / 2) !== group.first + at) wrong.push([size, at]);
+          }
+        });
+        if (hit(plan, 1, 1) !== -1 || hit(plan, 250, plan.height + 50) !== -1) wrong.push(size);
+      }
+      if (fittingSize([5000], 1200, 700) !== 10) wrong.push('5000');
+      return wrong;
+    }"""
+    result: Any = tab.page.evaluate(script)
+    assert result == []
