@@ -24,6 +24,8 @@ from mooring.web.records import Counts
 from mooring.web.source import Source
 
 PERIOD = 0.2  # seconds between two batches
+QUIET_PERIOD = 0.5  # between two looks when nothing has changed for QUIET_AFTER seconds
+QUIET_AFTER = 2.0
 HEARTBEAT = 15.0
 MOST_NODES = 1000  # in one batch; the others follow in the next
 MOST_DECISIONS = 200  # in one batch; of the others only the number is sent
@@ -131,6 +133,8 @@ class Stream:
     # ---- collecting
 
     async def _collect(self) -> None:
+        loop = asyncio.get_running_loop()
+        changed = loop.time()
         while self._clients:
             core = self._source.core
             if core is not None:
@@ -139,7 +143,8 @@ class Stream:
                 if body:
                     body["asOf"] = format_time(core.clock())
                     self._keep(body)
-            await asyncio.sleep(PERIOD)
+                    changed = loop.time()
+            await asyncio.sleep(PERIOD if loop.time() - changed < QUIET_AFTER else QUIET_PERIOD)
 
     def _add_rest(self, body: dict[str, Any]) -> None:
         if self._decisions.last > self._sent_decisions:

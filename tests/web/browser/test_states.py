@@ -9,7 +9,6 @@ import pytest
 
 from mooring.core.scheduler import Scheduler
 from mooring.testing import make_node, make_pod
-from mooring.web import page_server
 from tests.web.browser.conftest import Tab, served
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
@@ -45,7 +44,7 @@ def test_an_empty_cluster_says_so(tab: Tab, serve: Serve) -> None:
 
 
 def test_a_lost_connection_is_announced_and_taken_up_again(tab: Tab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_server.secrets, "token_urlsafe", lambda size: "t" * size)
+    monkeypatch.setattr("secrets.token_urlsafe", lambda size: "t" * size)
     page = tab.page
     with served([make_node("n1")]) as (link, _):
         tab.open(link)
@@ -58,7 +57,7 @@ def test_a_lost_connection_is_announced_and_taken_up_again(tab: Tab, monkeypatch
         page.wait_for_function("() => document.querySelector('.facts b').textContent === '2'")
         assert page.locator("#banner").inner_text() == ""
     page.get_by_text("Disconnected.").wait_for()
-    monkeypatch.setattr(page_server.secrets, "token_urlsafe", lambda size: "u" * size)
+    monkeypatch.setattr("secrets.token_urlsafe", lambda size: "u" * size)
     with served([make_node("n1")], port=port):
         page.get_by_text("Session expired").wait_for()
     tab.problems.clear()

@@ -5,6 +5,7 @@ import { HEADER, place } from "./layout.js";
 import { amount, percent, short } from "../format.js";
 import { t } from "../i18n.js";
 
+const SMALL = 17;  // pixels; below, a tile has no content
 export const CLASSES = 6;
 export const classOf = (part) => Math.max(0, Math.min(CLASSES - 1, Math.floor(part * CLASSES)));
 
@@ -32,12 +33,44 @@ export function draw(context, view) {
     const pitch = plan.size + plan.gap;
     const firstRow = Math.max(0, Math.floor((top - group.top - HEADER) / pitch));
     const lastRow = Math.min(rows, Math.ceil((top + height - group.top - HEADER) / pitch));
-    for (let at = firstRow * group.columns; at < Math.min(group.count, lastRow * group.columns); at++) {
-      const box = place(plan, group, at);
-      box.y -= top;
-      drawTile(context, view, groups[i].nodes[at], box, group.first + at);
-    }
+    const from = firstRow * group.columns, to = Math.min(group.count, lastRow * group.columns);
+    const boxOf = (at) => { const box = place(plan, group, at); box.y -= top; return box; };
+    if (plan.size < SMALL) drawSmall(context, view, groups[i].nodes, group.first, from, to, boxOf);
+    else for (let at = from; at < to; at++) drawTile(context, view, groups[i].nodes[at], boxOf(at), group.first + at);
   });
+}
+
+/** Tiles without content: all of one colour in one path, then the few that have marks. */
+function drawSmall(context, view, nodes, first, from, to, boxOf) {
+  const { colors, fill, colour, dimmed } = view;
+  const paths = new Map(), marked = [];
+  for (let at = from; at < to; at++) {
+    const node = nodes[at], { x, y, w, h } = boxOf(at);
+    const [used, total] = usage(node, fill);
+    const color = node.pods.length && colour !== "utilisation" ? dominant(view, node) : used ? colors.use[classOf(total > 0 ? used / total : 0)] : colors.raised;
+    const key = dimmed && !dimmed(node) ? colors.raised : color;
+    if (!paths.has(key)) paths.set(key, new Path2D());
+    paths.get(key).rect(x, y, w, h);
+    if (node.flags || !used || first + at === view.focus || node.name === view.selected) marked.push(at);
+  }
+  for (const [color, path] of paths) { context.fillStyle = color; context.fill(path); }
+  for (const at of marked) drawFrame(context, view, nodes[at], boxOf(at), first + at, !usage(nodes[at], fill)[0]);
+}
+
+function drawFrame(context, { colors, focus, selected }, node, box, index, outlined) {
+  const { x, y, w, h } = box;
+  if (outlined) {
+    context.strokeStyle = h >= 64 ? colors.other : colors.outline;
+    context.lineWidth = 1;
+    context.strokeRect(x + 0.5, y + 0.5, w - 1, h - 1);
+  }
+  drawMarks(context, colors, node.flags, box);
+  context.globalAlpha = 1;
+  if (index === focus || node.name === selected) {
+    context.strokeStyle = colors.accent;
+    context.lineWidth = 3;
+    context.strokeRect(x - 1.5, y - 1.5, w + 3, h + 3);
+  }
 }
 
 function drawHeader(context, { colors, fill, plan }, group, y) {
@@ -66,29 +99,13 @@ function drawTile(context, view, node, box, index) {
   const [used, total] = usage(node, fill);
   const part = total > 0 ? used / total : 0;
   context.globalAlpha = dimmed && !dimmed(node) ? 0.25 : 1;
-  if (h < 17) {
-    context.fillStyle = node.pods.length && colour !== "utilisation" ? dominant(view, node) : used ? colors.use[classOf(part)] : colors.bg;
-    context.fillRect(x, y, w, h);
-  } else {
-    context.fillStyle = h >= 64 ? colors.raised : colors.use[0];
-    context.fillRect(x, y, w, h);
-    const label = h >= 64 ? 34 : 0;
-    if (colour === "utilisation" || h < 24) drawLevel(context, colors, part, x, y + label, w, h - label);
-    else drawPods(context, view, node, total, x, y + label, w, h - label);
-  }
-  if (h >= 16 || !used) {
-    context.strokeStyle = h >= 64 ? colors.other : colors.outline;
-    context.lineWidth = 1;
-    context.strokeRect(x + 0.5, y + 0.5, w - 1, h - 1);
-  }
+  context.fillStyle = h >= 64 ? colors.raised : colors.use[0];
+  context.fillRect(x, y, w, h);
+  const label = h >= 64 ? 34 : 0;
+  if (colour === "utilisation" || h < 24) drawLevel(context, colors, part, x, y + label, w, h - label);
+  else drawPods(context, view, node, total, x, y + label, w, h - label);
   if (h >= 64) drawText(context, view, node, box, used, total);
-  drawMarks(context, colors, node.flags, box);
-  context.globalAlpha = 1;
-  if (index === view.focus || node.name === view.selected) {
-    context.strokeStyle = colors.accent;
-    context.lineWidth = 3;
-    context.strokeRect(x - 1.5, y - 1.5, w + 3, h + 3);
-  }
+  drawFrame(context, view, node, box, index, true);
 }
 
 function drawLevel(context, colors, part, x, y, w, h) {

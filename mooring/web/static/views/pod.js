@@ -9,6 +9,7 @@ import { t } from "../i18n.js";
 const BADGES = { scheduled: "ok", pending: "error", gated: "warning", waiting: "warning", binding: "ok", finished: "", gone: "", terminating: "warning" };
 const COLLAPSE_ABOVE = 200;
 const MOST_ROWS = 300;
+const NEW_NODES = ["newNode", "largerNode"];
 
 export function show({ main, parts, query, setQuery, meta, failed }) {
   const [namespace, name] = parts, key = `${namespace}/${name}`;
@@ -51,7 +52,7 @@ export function show({ main, parts, query, setQuery, meta, failed }) {
 
   function card(change) {
     return h("div", { class: "card" }, h("div", {}, change.text),
-      h("div", { class: "muted" }, t("pod.opens", { count: number(change.nodes) }), change.examples?.length ? `: ${change.examples.join(", ")}` : ""),
+      NEW_NODES.includes(change.kind) ? null : h("div", { class: "muted" }, t("pod.opens", { count: number(change.nodes) }), change.examples?.length ? `: ${change.examples.join(", ")}` : ""),
       change.command ? h("code", {}, change.command) : null,
       h("div", { class: "bar" },
         change.command ? h("button", { onclick: (event) => copy(change.command, event.target) }, t("copy")) : null,
