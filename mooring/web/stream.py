@@ -23,7 +23,7 @@ from mooring.web.decisions import RecentDecisions
 from mooring.web.records import Counts
 from mooring.web.source import Source
 
-PERIOD = 0.2  # seconds between two batches
+PERIOD = 0.15  # seconds between two batches
 QUIET_PERIOD = 0.5  # between two looks when nothing has changed for QUIET_AFTER seconds
 QUIET_AFTER = 2.0
 HEARTBEAT = 15.0

@@ -240,6 +240,13 @@ function deny(error) {
     h("p", {}, t(error.status === 403 ? "forbidden.text" : "expired.text")), h("p", { class: "muted" }, error.message)));
 }
 
+let refreshing = false;
+async function refreshMeta() {
+  if (refreshing) return;
+  refreshing = true;
+  try { Object.assign(meta, await get("meta")); header(); } catch { /* the next event tries again */ } finally { refreshing = false; }
+}
+
 async function start() {
   takeToken();
   header();
@@ -251,6 +258,7 @@ async function start() {
   header();
   connection = follow((event, body, id) => {
     lastWord = Date.now();
+    if (!id.startsWith(`${meta.epoch}.`)) refreshMeta();  // another process answers at this address
     (event === "snapshot" ? snapshot : delta)(body);
     document.documentElement.dataset.cursor = id;
   }, (state, error) => {
@@ -260,7 +268,6 @@ async function start() {
     link = state;
     document.documentElement.classList.toggle("off", state === "off");
     if (changed) { showState(); showBanner(); dispatchEvent(new Event("linkchange")); }
-    if (changed && state === "on" && !meta.mode) get("meta").then((value) => { Object.assign(meta, value); header(); }).catch(() => {});
   });
   listen((what) => { if (what.counts || what.state) { showState(); showBanner(); } });
   setInterval(() => { if (link === "off") { showState(); showBanner(); } }, 1000);

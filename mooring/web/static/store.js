@@ -1,7 +1,6 @@
 // The cluster as the page knows it. Snapshots replace it, deltas change it; listeners hear of both.
 
 export const NOT_READY = 1, CORDONED = 2, TAINTED = 4, FAILED = 8;
-const MOST_DECISIONS = 2000;
 
 export const store = {
   loaded: false,
@@ -9,8 +8,6 @@ export const store = {
   nodes: new Map(),
   labelKeys: new Set(),
   counts: null,
-  decisions: [],  // the latest first
-  dropped: 0,
   state: {},
   version: 0,  // of nodes
   membership: 0,  // of the set of nodes and their labels
@@ -44,8 +41,6 @@ export function snapshot(body) {
     setClock(body.cluster.asOf);
     putNodes(body.cluster.nodes);
   }
-  const known = new Set(store.decisions.map((row) => row.seq));
-  addDecisions((body.decisions ?? []).filter((row) => !known.has(row.seq)));
   store.membership++;
   notify({ nodes: true, counts: true, decisions: true, state: true, all: true });
 }
@@ -59,19 +54,11 @@ export function delta(body) {
   if (body.nodes) putNodes(body.nodes);
   if (body.gone) store.version++;
   if (body.counts) store.counts = body.counts;
-  if (body.dropped) store.dropped += body.dropped;
-  if (body.decisions) addDecisions(body.decisions, body.dropped);
   if (body.state) store.state = body.state;
   notify({
     nodes: Boolean(body.nodes || body.gone), names: body.nodes?.names, counts: Boolean(body.counts),
     decisions: Boolean(body.decisions), state: Boolean(body.state),
   });
-}
-
-function addDecisions(rows, dropped = 0) {
-  if (dropped) store.decisions.unshift({ gap: dropped, seq: (rows[0]?.seq ?? 0) - 0.5 });
-  for (const row of rows) store.decisions.unshift(row);
-  if (store.decisions.length > MOST_DECISIONS) store.decisions.length = MOST_DECISIONS;
 }
 
 function putNodes(columns) {

@@ -225,7 +225,7 @@ export function show({ main, query, setQuery, meta }) {
   replace(main, root);
   rebuild();
 
-  const refresh = throttled(180, () => {
+  const refresh = throttled(140, () => {
     showFacts();
     assign();
     if (membership !== store.membership) { buildForm(); arrange(); } else if (table) fillTable(); else map.refresh();

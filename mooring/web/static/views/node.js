@@ -38,7 +38,7 @@ export function nodePanel(name, { meta, close }) {
         failed && h("span", { class: "badge error" }, t("node.failed")), " ", node.cordoned && h("span", { class: "badge warning" }, t("node.cordoned"))),
       resources.map((key) => meter(key, node.requested[key], node.allocatable[key])), meter("pods", pods.length, node.podsAllowed ?? 0),
       meta.features.includes("sandbox") && [
-        h("div", { class: "bar" },
+        h("div", { class: "bar", "data-control": true },
           failed ? h("button", { onclick: act("recover") }, t("node.recover")) : h("button", { onclick: act("fail") }, t("node.fail")),
           node.cordoned ? h("button", { onclick: act("uncordon") }, t("node.uncordon")) : h("button", { onclick: act("cordon") }, t("node.cordon")),
           h("button", { onclick: act("remove") }, t("node.remove"))), message],

@@ -41,7 +41,7 @@ export function show({ main, failed }) {
   }
 
   replace(main, h("div", { class: "page" }, h("div", { class: "bar" }, h("h1", {}, t("nav.sandbox")), h("span", { class: "muted" }, t("sandbox.text"))), message,
-    h("div", { class: "split2" },
+    h("div", { class: "split2", "data-control": true },
       h("div", {},
         h("fieldset", {}, h("legend", {}, t("sandbox.scheduler")), scheduler),
         h("fieldset", {}, h("legend", {}, t("sandbox.nodes")), h("div", { class: "row" }, count, button("add", t("sandbox.add"), () => ({ count: Number(count.value) }))),
