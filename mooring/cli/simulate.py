@@ -117,7 +117,9 @@ def run(
     try:
         records = run_plan(plan, root, workers=workers, progress=shown.progress, done=shown.done)
         verdicts = _judge(plan, root)
-    except (ValueError, OSError, PluginError, InvariantError, ClusterError, CredentialsError) as error:
+    except OSError as error:
+        _fail(f"{error.filename or root}: {error.strerror or error}\nhint: --out names another directory")
+    except (ValueError, PluginError, InvariantError, ClusterError, CredentialsError) as error:
         _fail(str(error))
     finally:
         shown.close()
@@ -218,7 +220,7 @@ def _plan(
         scenario = load_scenario(file, dict(map(_change, changes)))
         plan = compile_plan(scenario)
         if until is not None:
-            plan.until = parse_span(until)
+            plan.until = _until(until)
         if seeds is not None:
             if seeds < 1:
                 raise ValueError("--seeds: expected at least 1")
@@ -232,6 +234,13 @@ def _plan(
     except (ConfigError, ValueError, RegistrationError, PluginError) as error:
         _fail(str(error))
     return plan
+
+
+def _until(text: str) -> float:
+    try:
+        return parse_span(text)
+    except ValueError as error:
+        raise ValueError(f"--until: {error}") from None
 
 
 def _change(text: str) -> tuple[str, Any]:

@@ -1,9 +1,11 @@
-"""Models of autoscalers at depth `core`: nodes are added for pending pods, and empty ones removed.
+"""Models of autoscalers at depth `core`: nodes are added for pending pods, and removed when they are empty or
+their pods fit elsewhere.
 
 How many nodes of a group the pending pods need is found by scheduling them on copies of its template with the
 policy's own scheduler. The Cluster Autoscaler scans at intervals and adds nodes of the one group that its
 expander chooses; the Karpenter-like model waits for a batch and takes, node by node, the type on which a pod
-costs least. Both are models: they do not claim the real programs' exact decisions.
+costs least. The former drains a node of which little is requested; the latter any node whose pods fit on the
+others or on one cheaper new node. Both are models: they do not claim the real programs' exact decisions.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from mooring.api.objects import Node, Pod
 from mooring.api.resources import allocatable, pod_requests
 from mooring.core.memory import MemoryCluster
 from mooring.core.scheduler import Scheduler
+from mooring.simulate.draining import fit_elsewhere, is_movable, utilization
 from mooring.simulate.engine import CoreRun, Order
 from mooring.simulate.random_streams import stream
 from mooring.simulate.scenario import AutoscalerSpec, NodeGroupSpec
@@ -28,7 +31,9 @@ from mooring.simulate.units import parse_span
 KINDS = ("cluster-autoscaler", "karpenter")
 EXPANDERS = ("random", "most-pods", "least-waste", "price")
 MOST_NODES = 10_000
-DEFAULTS = {"cluster-autoscaler": (10.0, 600.0), "karpenter": (1.0, 30.0)}  # interval, empty_for
+MOST_TRIED = 3  # nodes whose pods are tried elsewhere in one scan
+DEFAULTS = {"cluster-autoscaler": (10.0, 600.0, 0.5), "karpenter": (1.0, 30.0, 1.0)}
+"""interval, empty_for and drain_below"""
 
 
 class NodeGroup(msgspec.Struct, eq=False):
@@ -47,7 +52,8 @@ class AutoscalerPlan(msgspec.Struct, eq=False):
     groups: Sequence[NodeGroup]
     expander: str = "least-waste"
     interval: float = 10.0  # between scans; Karpenter: the time in which a batch collects
-    empty_for: float = 600.0  # seconds after which an empty node is removed
+    empty_for: float = 600.0  # seconds after which a node that is not needed is removed
+    drain_below: float = 0.5  # nodes of which less is requested are not needed if their pods fit elsewhere
 
 
 def compile_autoscaler(spec: AutoscalerSpec, folder: Path) -> AutoscalerPlan:
@@ -57,14 +63,17 @@ def compile_autoscaler(spec: AutoscalerSpec, folder: Path) -> AutoscalerPlan:
             raise ValueError(f'{field}: expected {" or ".join(choices)}, found "{value}"')
     if not spec.groups:
         raise ValueError("groups: expected at least one node group")
-    interval, empty_for = DEFAULTS[spec.kind]
+    interval, empty_for, drain_below = DEFAULTS[spec.kind]
     plan = AutoscalerPlan(
         spec.kind,
         [_group(group, folder) for group in spec.groups],
         spec.expander,
         interval if spec.interval is None else parse_span(spec.interval),
         empty_for if spec.empty_for is None else parse_span(spec.empty_for),
+        drain_below if spec.drain_below is None else spec.drain_below,
     )
+    if not 0 <= plan.drain_below <= 1:
+        raise ValueError(f"drainBelow: expected a share from 0 to 1, found {plan.drain_below}")
     if plan.interval <= 0:
         raise ValueError("interval: expected more than 0 s")
     return plan
@@ -101,6 +110,8 @@ class Autoscaler:
         self._present: dict[str, NodeGroup] = {}  # by node name, once it is there
         self._coming: dict[str, NodeGroup] = {}
         self._empty_since: dict[str, float] = {}
+        self._low_since: dict[str, tuple[float, frozenset[str]]] = {}  # and with which pods
+        self._last_up = -inf
         self._scan_at = inf
         self._seen: tuple[int, int, int, int] | None = None
         self.ups = 0
@@ -133,6 +144,7 @@ class Autoscaler:
         self._scan_at = inf
         self._scale_up(run)
         self._scale_down(run)
+        self._drain_one(run)
 
     # ---- up
 
@@ -148,6 +160,7 @@ class Autoscaler:
             for _ in range(chosen.nodes):
                 self._order(run, chosen.group, chosen.group.delay)
             self.ups += 1
+            self._last_up = run.clock.now
             if self._plan.kind == "cluster-autoscaler":
                 return
             placed = set(chosen.pods)
@@ -184,7 +197,7 @@ class Autoscaler:
         nodes = (*self._present.values(), *self._coming.values())
         return sum(each is group for each in nodes)
 
-    def _order(self, run: CoreRun, group: NodeGroup, delay: float) -> None:
+    def _order(self, run: CoreRun, group: NodeGroup, delay: float, instead_of: str = "") -> None:
         node = named(group.template, f"{group.name}-{self._made[group.name]}")
         self._made[group.name] += 1
         self._coming[node.name] = group
@@ -193,6 +206,9 @@ class Autoscaler:
             self._present[node.name] = self._coming.pop(node.name)
             self._empty_since[node.name] = run.clock.now
             run.apply(node)
+            old = run.nodes.get(instead_of) if instead_of in self._present else None
+            if old is not None:
+                self._drain(run, old)
 
         run.at(run.clock.now + delay, Order.NODE, ready)
 
@@ -215,6 +231,62 @@ class Autoscaler:
             if node is not None:
                 run.delete(node)
                 self.downs += 1
+
+    def _drain_one(self, run: CoreRun) -> None:
+        """Drain the least used node that was not needed for long enough, if its pods fit elsewhere."""
+        now, plan = run.clock.now, self._plan
+        if self._coming or run.unschedulable_pods() or not plan.drain_below:
+            return
+        settled = self._last_up + (plan.empty_for if plan.kind == "cluster-autoscaler" else 0.0)
+        candidates = []
+        for name, group in self._present.items():
+            node, pods = run.nodes.get(name), run.pods_of(name)
+            if node is None or not pods or not all(is_movable(run, pod) for pod in pods):
+                self._low_since.pop(name, None)
+                continue
+            used, names = utilization(node, pods), frozenset(pod.uid for pod in pods)
+            since, before = self._low_since.get(name, (now, names))
+            if (used >= plan.drain_below and plan.drain_below < 1) or self._count(group) <= group.minimum:
+                self._low_since.pop(name, None)
+                continue
+            if plan.kind == "karpenter" and before != names:
+                since = now
+            self._low_since[name] = since, names
+            due = max(since + plan.empty_for, settled)
+            if now < due:
+                self._plan_scan(run, due)
+            else:
+                candidates.append((used, name, node, pods))
+        for _, _, node, pods in sorted(candidates, key=lambda each: each[:2])[:MOST_TRIED]:
+            if fit_elsewhere(run, node, pods, self._scheduler):
+                self._drain(run, node)
+                return
+            if plan.kind == "karpenter" and self._replace(run, node, pods):
+                return
+
+    def _replace(self, run: CoreRun, node: Node, pods: Sequence[Pod]) -> bool:
+        """Order one cheaper node that holds all the pods; the old one is drained when it is Ready."""
+        price = self._present[node.name].price
+        for group in sorted(self._plan.groups, key=lambda group: group.price):
+            if group.price >= price or self._count(group) >= group.maximum:
+                continue
+            waiting = [
+                msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=""))
+                for pod in pods
+            ]
+            placed, _ = fill(self._scheduler(), group.template, waiting, 1)
+            if len(placed) == len(pods):
+                self._order(run, group, group.delay, instead_of=node.name)
+                return True
+        return False
+
+    def _drain(self, run: CoreRun, node: Node) -> None:
+        self._present.pop(node.name, None)
+        self._empty_since.pop(node.name, None)
+        self._low_since.pop(node.name, None)
+        run.drain(node)
+        self.downs += 1
+        self._plan_scan(run, run.clock.now + self._plan.interval)
 
 
 def fill(scheduler: Scheduler, template: Node, pods: Sequence[Pod], most: int) -> tuple[list[Pod], int]:

@@ -154,6 +154,21 @@ class CoreRun:
         info = self.scheduler.cluster.node(node_name)
         return [] if info is None else list(info.pods)
 
+    def bound_pods(self) -> list[Pod]:
+        return [pod for pod in self._cluster.pods.values() if pod.spec.node_name]
+
+    def pods_of(self, node_name: str) -> list[Pod]:
+        """The pods on a node, as objects."""
+        pods = self._cluster.pods
+        return [pods[info.uid] for info in self.pod_on(node_name) if info.uid in pods]
+
+    def drain(self, node: Node) -> None:
+        """Evict the pods of a node, and remove it."""
+        for pod in self.pod_on(node.name):
+            if pod.uid in self._rows:
+                self.evicted(pod.uid)
+        self.delete(node)
+
     def unschedulable_pods(self) -> list[Pod]:
         """The pending pods that were tried at least once."""
         attempts, pods = self.log.attempts, self._cluster.pods

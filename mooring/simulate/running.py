@@ -122,15 +122,19 @@ def run_to_folder(
         tables.attempts,
         summarize(tables, plan.load_axis, plan.prices) | _rates(plan, tables),
     )
+    timing = {"seconds": time.time() - began, "cpuSeconds": time.process_time() - used}
     unfinished = folder.with_name(folder.name + ".unfinished")
     unfinished.mkdir(parents=True, exist_ok=True)
-    write_tables(tables, unfinished)
-    (unfinished / RUN).write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
-    timing = {"seconds": time.time() - began, "cpuSeconds": time.process_time() - used}
-    (unfinished / TIMING).write_bytes(msgspec.json.encode(timing))
-    if folder.exists():
-        _remove(folder)
-    os.replace(unfinished, folder)
+    try:
+        write_tables(tables, unfinished)
+        (unfinished / RUN).write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
+        (unfinished / TIMING).write_bytes(msgspec.json.encode(timing))
+        if folder.exists():
+            _remove(folder)
+        os.replace(unfinished, folder)
+    except OSError as error:
+        _remove(unfinished)
+        raise OSError(error.errno, error.strerror, str(folder)) from None
     return record
 
 

@@ -140,6 +140,7 @@ class AutoscalerSpec(Spec):
     expander: str = "least-waste"
     interval: Any = None
     empty_for: Any = None
+    drain_below: float | None = None
 
 
 class ScenarioSpec(Spec):

@@ -78,7 +78,10 @@ def _happen(run: CoreRun | ClusterRun, event: Event, random: np.random.Generator
 
 def compile_event(spec: EventSpec, folder: Path) -> Event:
     """Raises ValueError."""
-    at = parse_span(spec.at)
+    try:
+        at = parse_span(spec.at)
+    except ValueError as error:
+        raise ValueError(f"at: {error}") from None
     if spec.apply is not None:
         work = _applying(read_objects(folder / spec.apply))
         trees = read_manifests(folder / spec.apply)

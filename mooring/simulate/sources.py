@@ -218,14 +218,13 @@ class GeneratedArrivals:
     def __init__(self, name: str, spec: GenerateSpec, folder: Path, until: float) -> None:
         self._name = spec.name or name
         self._mould = Mould(folder / spec.template)
-        self._process: Process = parse_process(
-            spec.arrivals if spec.arrivals is not None else {"burst": {"count": 1}}
-        )
+        arrivals = {"burst": {"count": 1}} if spec.arrivals is None else spec.arrivals
+        self._process: Process = _at("arrivals", lambda: parse_process(arrivals))
         self._count = spec.count
         if spec.count is not None and not 0 < spec.count <= MOST_ARRIVALS:
             raise ValueError(f"count: expected a number from 1 to {MOST_ARRIVALS}, found {spec.count}")
-        self._from = 0.0 if spec.from_ is None else parse_span(spec.from_)
-        self._end = until if spec.for_ is None else self._from + parse_span(spec.for_)
+        self._from = 0.0 if spec.from_ is None else _at("from", lambda: parse_span(spec.from_))
+        self._end = until if spec.for_ is None else self._from + _at("for", lambda: parse_span(spec.for_))
         bounded = isinstance(spec.arrivals, dict) and "burst" in spec.arrivals
         if self._end == inf and self._count is None and not bounded and spec.arrivals is not None:
             raise ValueError("arrivals without end: give for, count, or until")

@@ -197,3 +197,16 @@ def test_a_mistyped_command_is_no_scenario() -> None:
     result = call("chek", "scenario.yaml")
     assert result.exit_code == 2
     assert 'hint: did you mean "check"?' in result.output
+
+
+def test_a_full_disk_leaves_nothing_half_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(tables: Tables, folder: Path) -> None:
+        (folder / "pods.csv.gz").write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(running, "write_tables", fail)
+    result = call(folder / "scenario.yaml", "--out", folder / "runs")
+    assert result.exit_code == 2
+    assert "seed-1: No space left on device\nhint: --out" in result.output
+    assert not [path for path in (folder / "runs").rglob("*") if path.is_file()]
+    assert "--until: expected a duration" in call(folder / "scenario.yaml", "--until", "-5m").output

@@ -58,12 +58,15 @@ def problems(folder: Path, text: str) -> str:
             "scenario.yaml:6: spec.seeds: expected a seed, a range such as 42..51",
         ),
         (NODES + PODS + "  until: 3 days\n", "scenario.yaml:6: spec.until: expected a duration such as"),
-        (NODES + PODS + "  depth: deep\n", "scenario.yaml:6: spec.depth: expected core or cluster, found"),
+        (
+            NODES + PODS + "  depth: deep\n",
+            "scenario.yaml:6: spec.depth: expected core or cluster or perf, found",
+        ),
         (PODS, "spec.cluster: no nodes"),
         (NODES, "spec.workload: no pods arrive"),
         (
             NODES + "  workload: [{generate: {template: pod.yaml, arrivals: {poison: 2/s}, for: 1h}}]\n",
-            'scenario.yaml:5: spec.workload[0].generate: unknown arrival process "poison": did you mean',
+            'spec.workload[0].generate: arrivals: unknown arrival process "poison": did you mean "poisson"',
         ),
         (
             NODES + "  workload: [{generate: {template: pod.yaml, arrivals: {poisson: 2/s}}}]\n",
