@@ -27,7 +27,7 @@ from mooring.serving.exchange import Application, Service
 from mooring.serving.limits import Limits
 from tests.fuzz.clients import Transport, loop
 from tests.fuzz.mutation import mutate_bytes, mutate_json, mutate_text
-from tests.fuzz.target import target
+from tests.fuzz.target import target, untimed
 from tests.sandbox.apiserver import patch_replay, write_replay
 from tests.sandbox.apiserver.kit import Direct
 from tests.sandbox.apiserver.patch_replay import DATA, PATCHES, Step
@@ -141,15 +141,19 @@ class _Server:
 
     def __call__(self, data: bytes) -> bytes:
         if not self._left:
-            self._left = _RENEW_AFTER
-            direct = Direct()
-            direct.api.token = _TOKEN
-            direct.store.soon = loop.call_soon
-            self._talk = Talk(ApiService(direct.api, {"gitVersion": "v1.36.0"}))
-            for step in self._steps:
-                self._talk(_recorded(step))
+            with untimed():
+                self._renew()
         self._left -= 1
         return self._talk(data)
+
+    def _renew(self) -> None:
+        self._left = _RENEW_AFTER
+        direct = Direct()
+        direct.api.token = _TOKEN
+        direct.store.soon = loop.call_soon
+        self._talk = Talk(ApiService(direct.api, {"gitVersion": "v1.36.0"}))
+        for step in self._steps:
+            self._talk(_recorded(step))
 
 
 def _recorded(step: Step) -> bytes:
