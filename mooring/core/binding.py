@@ -24,11 +24,14 @@ class BindingCycle:
         "bound",
         "evaluated_nodes",
         "feasible_nodes",
+        "group",
         "laps",
         "node_name",
         "pod",
+        "prepared",
         "profile",
         "queued",
+        "retries",
         "state",
     )
 
@@ -44,9 +47,12 @@ class BindingCycle:
         self.evaluated_nodes = self.feasible_nodes = 0  # for the log
         self.binders: Sequence[Extender] = ()  # asked before the bind plugins
         self.laps: Laps = []  # of an attempt that an observer watches
+        self.prepared = False  # whether pre_bind has succeeded
+        self.group: Any = None  # the GroupBinding that it is part of
+        self.retries = 0  # of binding requests, for members of a group
 
-    async def run(self) -> Status:
-        """pre_bind, bind and post_bind; the first failure ends it."""
+    async def prepare(self) -> Status:
+        """pre_bind, before it is known whether the pod will be bound."""
         stopwatch, laps = self.profile.stopwatch, self.laps
         before = len(laps)
         if stopwatch is not None:
@@ -54,10 +60,24 @@ class BindingCycle:
         status = await self._pre_bind()
         if stopwatch is not None:
             laps.append(stopwatch.timer())
-        if status.ok:
-            status = await self._bind()
-            if stopwatch is not None:
-                laps.append(stopwatch.timer())
+            if not status.ok:
+                stopwatch.binding_failed(laps, before, status.code, self.state)
+        self.prepared = status.ok
+        return status
+
+    async def run(self) -> Status:
+        """pre_bind, unless that is done, bind and post_bind; the first failure ends it."""
+        stopwatch, laps = self.profile.stopwatch, self.laps
+        if not self.prepared:
+            status = await self.prepare()
+            if not status.ok:
+                return status
+        if self.retries and laps:
+            laps.pop()  # that of the request that failed
+        before = len(laps) - 2
+        status = await self._bind()
+        if stopwatch is not None:
+            laps.append(stopwatch.timer())
         if status.ok:
             self.bound = True
             if self.profile.post_binds:

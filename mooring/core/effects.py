@@ -19,6 +19,12 @@ class Bind(msgspec.Struct, frozen=True):
     cycle: BindingCycle
 
 
+class Prepare(msgspec.Struct, frozen=True):
+    """Run pre_bind of a member of a group, then report it with `Scheduler.prepared`."""
+
+    cycle: BindingCycle
+
+
 class PatchPodStatus(msgspec.Struct, frozen=True):
     """Write a condition, a nomination, or both; None leaves that part as it is."""
 
@@ -52,4 +58,4 @@ class Write(msgspec.Struct, frozen=True):
     work: Callable[[Client], Coroutine[Any, Any, None]]
 
 
-Effect = Bind | PatchPodStatus | EmitEvent | Evict | Write
+Effect = Bind | Prepare | PatchPodStatus | EmitEvent | Evict | Write

@@ -182,9 +182,17 @@ class Intake:
         else:
             self._update_pending(old, info)
             events = _POD_UPDATED
+        if info.group is not None and info.node_name:
+            self.check_group(info.group)
         if info.terminating:
             self._scheduler.eviction_done(uid)
         return events
+
+    def check_group(self, group: GroupKey) -> None:
+        """Have a gang that runs in part repaired before anything else is scheduled."""
+        members = self._scheduler.members
+        if members.check(group):
+            self._queue.reorder(members.pods(group))
 
     def _apply_assigned(self, old: PodInfo | None, info: PodInfo) -> Events:
         was_assigned = old is not None and bool(old.node_name)
@@ -223,6 +231,8 @@ class Intake:
         self._scheduler.preemption_ended(uid, "")
         if old.node_name:
             self._cluster.remove_pod(uid)
+            if old.group is not None:
+                self.check_group(old.group)
             self._publish(ASSIGNED_POD_DELETE, old, None)
             return _ASSIGNED_POD_DELETED
         self._queue.delete(old)

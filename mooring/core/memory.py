@@ -11,7 +11,7 @@ from mooring.api.meta import Condition, KubeObject
 from mooring.api.objects import Node, Pod
 from mooring.api.patches import merge_patch
 from mooring.core.decision import Decision
-from mooring.core.effects import Bind, Effect, EmitEvent, Evict, PatchPodStatus, Write
+from mooring.core.effects import Bind, Effect, EmitEvent, Evict, PatchPodStatus, Prepare, Write
 from mooring.core.scheduler import Scheduler
 from mooring.framework.pod import PodInfo
 from mooring.runtime.written_objects import Written, kube_object
@@ -94,6 +94,8 @@ class MemoryCluster:
         for effect in effects:
             if isinstance(effect, Bind):
                 self.scheduler.binding_finished(effect.cycle, run_now(effect.cycle.run()))
+            elif isinstance(effect, Prepare):
+                self.scheduler.prepared(effect.cycle, run_now(effect.cycle.prepare()))
             elif isinstance(effect, EmitEvent):
                 self.events.append(effect)
             elif isinstance(effect, PatchPodStatus):

@@ -23,9 +23,10 @@ from mooring.core.binding import BindingCycle
 from mooring.core.build import build_profile, registry_with
 from mooring.core.decision import Decision, Recorder
 from mooring.core.diagnosis import DiagnosedStatuses, Diagnosis
-from mooring.core.effects import Bind, Effect, EmitEvent, Evict, PatchPodStatus
+from mooring.core.effects import Bind, Effect, EmitEvent, Evict, PatchPodStatus, Prepare
 from mooring.core.event_map import ASSIGNED_POD_DELETE, registrations
 from mooring.core.extenders import Extenders
+from mooring.core.groups.binding import GroupBindings
 from mooring.core.groups.cycle import GroupCycle
 from mooring.core.groups.members import GroupMembers, native_group
 from mooring.core.intake import Intake
@@ -113,7 +114,7 @@ class Scheduler:
         loaded = default_config() if config is None else config
         settings = loaded.config if isinstance(loaded, LoadedConfig) else loaded
         self.feature_gates = FeatureGates(settings.feature_gates)
-        self.members = GroupMembers(self.cluster)
+        self.members = GroupMembers(self.cluster, self.store)
         if self.feature_gates.is_enabled("GenericWorkload"):
             self.cluster.group_of = native_group
         registry = registry_with() if registry is None else registry
@@ -131,13 +132,17 @@ class Scheduler:
             settings.percentage_of_nodes_to_score or 0,
             self.extenders,
         )
+        self.bindings = GroupBindings(self)
         self._groups = GroupCycle(self)
         self._decided: deque[Decision] = deque()  # about members of a group, to be reported one by one
 
     def _make_queue(self, settings: KubeSchedulerConfiguration, max_wait: float) -> SchedulingQueue:
         first, observer = next(iter(self.profiles.values())), self.observer
+        sort_key = sort_key_of(first.at("queueSort")[0])
+        if self.feature_gates.is_enabled("GenericWorkload"):
+            sort_key = self.members.broken_first(sort_key)
         return SchedulingQueue(
-            sort_key_of(first.at("queueSort")[0]),
+            sort_key,
             clock=self.clock,
             pre_enqueue={name: profile.pre_enqueue for name, profile in self.profiles.items()},
             hints={
@@ -189,10 +194,12 @@ class Scheduler:
         now = self.clock()
         self.queue.flush(now)
         self.waiting.expire(now)
+        self.bindings.tick(now)
 
     def next_wake(self) -> float | None:
         """When `tick` next has something to do; None: not before another event."""
-        times = [self.queue.next_wake(self.clock()), self.waiting.next_deadline()]
+        queue = self.queue.next_wake(self.clock())
+        times = [queue, self.waiting.next_deadline(), self.bindings.next_time()]
         return min((time for time in times if time is not None), default=None)
 
     def take_effects(self) -> list[Effect]:
@@ -402,7 +409,23 @@ class Scheduler:
 
     def _start_binding(self, cycle: BindingCycle) -> None:
         self.queue.done(cycle.pod.uid)
-        self.effects.append(Bind(cycle))
+        waits = cycle.group is not None and not cycle.group.is_open
+        self.effects.append(Prepare(cycle) if waits else Bind(cycle))
+
+    def prepared(self, cycle: BindingCycle, status: Status) -> None:
+        """A driver reports how pre_bind of a member of a group went."""
+        self.bindings.prepared(cycle, status)
+
+    def withdraw(self, cycle: BindingCycle, status: Status) -> None:
+        """Put a member back that is not bound because its group has lost its quorum."""
+        held = self.waiting.get(cycle.pod.uid)
+        if held is not None:
+            self.waiting.remove(cycle.pod.uid)
+            held.cancel()
+        self.undo(cycle)
+        decision = self._late(cycle)
+        self.fail(cycle.queued, status, "", decision)  # retried after a backoff, as the one that failed is
+        self._keep(cycle, decision)
 
     def _permit_decided(self, held: HeldPod, status: Status) -> None:
         self.waiting.remove(held.pod.uid)
@@ -412,6 +435,7 @@ class Scheduler:
             self._start_binding(held.cycle)
             return
         self.undo(held.cycle)
+        self.bindings.left(held.cycle)
         decision = self._late(held.cycle)
         self._refused_late(held.cycle, status, decision)
         self._keep(held.cycle, decision)
@@ -423,6 +447,7 @@ class Scheduler:
             self.waiting.remove(uid)
             held.cancel()
             self.undo(held.cycle)
+            self.bindings.left(held.cycle)
             self.queue.done(uid)
 
     def binding_finished(self, cycle: BindingCycle, status: Status, *, bound_elsewhere: bool = False) -> None:
@@ -435,12 +460,21 @@ class Scheduler:
             if cycle.profile.stopwatch is not None:
                 self._tell_scheduled(cycle.profile.stopwatch, cycle)
             self._activate_stashed(cycle)
-            return
+        elif bound_elsewhere or not self.bindings.retries(cycle):
+            self.fail_late(cycle, status, bound_elsewhere=bound_elsewhere)
+
+    def fail_late(self, cycle: BindingCycle, status: Status, *, bound_elsewhere: bool = False) -> None:
+        """End a binding cycle that failed: what the pod took is free again."""
+        group = cycle.pod.group
         self.undo(cycle)
-        self.queue.move_all(ASSIGNED_POD_DELETE, pod, None)
+        if group is not None:
+            self.intake.check_group(group)
+        self.queue.move_all(ASSIGNED_POD_DELETE, cycle.pod, None)
         decision = self._late(cycle)
         self.fail(cycle.queued, status, "", decision, bound_elsewhere=bound_elsewhere)
         self._keep(cycle, decision)
+        if group in self.members.broken:
+            self.queue.activate([cycle.pod])
 
     def _tell_scheduled(self, stopwatch: Stopwatch, cycle: BindingCycle) -> None:
         queued, laps = cycle.queued, cycle.laps

@@ -25,7 +25,7 @@ from mooring.client.event_recorder import EventRecorder
 from mooring.client.port import Cluster
 from mooring.core.binding import BindingCycle
 from mooring.core.decision import Decision
-from mooring.core.effects import Bind, Effect, EmitEvent, Evict, PatchPodStatus, Write
+from mooring.core.effects import Bind, Effect, EmitEvent, Evict, PatchPodStatus, Prepare, Write
 from mooring.core.intake import kinds_of_plugins
 from mooring.core.scheduler import Scheduler
 from mooring.framework.pod import PodInfo
@@ -246,8 +246,9 @@ class Driver:
         if not self._may_bind():
             return  # another may know better already what becomes of these pods
         for effect in effects:
-            if isinstance(effect, Bind):
-                task = asyncio.create_task(self._bind(effect.cycle))
+            if isinstance(effect, Bind | Prepare):
+                work = self._bind if isinstance(effect, Bind) else self._prepare
+                task = asyncio.create_task(work(effect.cycle))
                 self._cycles.add(task)
                 task.add_done_callback(self._task_done)
             elif isinstance(effect, EmitEvent):
@@ -255,8 +256,8 @@ class Driver:
             elif isinstance(effect, PatchPodStatus):
                 self.statuses.put(effect)
             else:
-                work = effect.work(self.client) if isinstance(effect, Write) else self._evict(effect)
-                write = asyncio.create_task(work)
+                writing = effect.work(self.client) if isinstance(effect, Write) else self._evict(effect)
+                write = asyncio.create_task(writing)
                 self._writes.add(write)
                 write.add_done_callback(self._task_done)
 
@@ -282,6 +283,16 @@ class Driver:
         if not task.cancelled() and task.exception() is not None:
             log.error("binding, eviction or write failed", exc_info=task.exception())
         self._wake.set()
+
+    async def _prepare(self, cycle: BindingCycle) -> None:
+        """Run pre_bind of a member of a group, which is not bound before others have come as far."""
+        try:
+            status = await cycle.prepare()
+        except asyncio.CancelledError:
+            stopping = Status(Code.ERROR, "the scheduler is stopping")
+            self._do(partial(self.scheduler.prepared, cycle, stopping))
+            raise
+        self._do(partial(self.scheduler.prepared, cycle, status))
 
     async def _bind(self, cycle: BindingCycle) -> None:
         try:

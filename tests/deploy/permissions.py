@@ -26,6 +26,8 @@ SCHEDULING: frozenset[Permission] = frozenset().union(
     _all("resource.k8s.io", "resourceclaims", "get", "create", "patch", "delete"),
     _all("resource.k8s.io", "resourceclaims/status", "patch"),
     _all("resource.k8s.io", "resourceclaims/binding", "patch"),
+    _all("scheduling.k8s.io", "podgroups", "list", "watch"),
+    _all("scheduling.k8s.io", "podgroups/status", "patch"),
 )
 VOLUME_BINDING = _all("", "persistentvolumes", "patch") | _all("", "persistentvolumeclaims", "patch")
 ENDPOINTS = _all("authentication.k8s.io", "tokenreviews", "create") | _all(

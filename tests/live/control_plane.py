@@ -16,7 +16,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -94,7 +94,8 @@ class ClaimWrite(NamedTuple):
 class ControlPlane:
     """etcd and kube-apiserver with RBAC, on loopback; killing and starting the latter makes trouble."""
 
-    def __init__(self, binaries: Path, folder: Path) -> None:
+    def __init__(self, binaries: Path, folder: Path, api_server_flags: Sequence[str] = ()) -> None:
+        self._api_server_flags = api_server_flags
         self.binaries = binaries
         self.folder = folder
         self.token = secrets.token_hex(16)
@@ -145,6 +146,7 @@ class ControlPlane:
             "--max-requests-inflight=3000",
             "--max-mutating-requests-inflight=1000",
             "--allow-privileged=true",
+            *self._api_server_flags,
         )
         self._wait_ready()
 

@@ -15,6 +15,7 @@ from mooring.api.times import format_time
 from mooring.core import decision as records
 from mooring.core.decision import Decision
 from mooring.core.effects import Write
+from mooring.core.groups.binding import GroupBinding
 from mooring.core.groups.plan import GANG, Member, Plan, Planner
 from mooring.core.groups.preemption import GroupPreemption
 from mooring.core.queue import QueuedPodInfo
@@ -97,7 +98,8 @@ class GroupCycle:
             if member.nominate is None and nominations[queued.pod.uid]:
                 nominator.add(queued.pod, nominations[queued.pod.uid])
         decisions = self._follow(key, pods, plan)
-        self._patch_condition(key, plan.status)
+        if not plan.status.ok:
+            self._patch_condition(key, plan.status)
         return decisions
 
     # ---- planning
@@ -226,8 +228,19 @@ class GroupCycle:
     def _commit(self, key: GroupKey, plan: Plan) -> list[Decision]:
         """Start the members that have a place; the others fail by themselves."""
         started = [member for member in plan.members if member.cycle is not None]
+        cycles = [member.cycle for member in started if member.cycle is not None]
+        group = self._scheduler.store.get(PodGroup, key.name, key.namespace)
+        gang = GANG in cycles[0].profile.plugins
+        minimum = (group.min_count or 0) if group is not None and gang else 0
+        already = self._scheduler.members.scheduled(key) - len(cycles)
+        binding = GroupBinding(
+            cycles, minimum - already, opened=lambda: self._patch_condition(key, plan.status)
+        )
+        if binding.is_open:
+            binding.opened()
         for member in started:
             assert member.cycle is not None
+            member.cycle.group = binding
             member.decision.node, member.decision.result = member.cycle.node_name, "scheduled"
             waits = {name: wait for name, wait in member.waits.items() if name != GANG}
             self._scheduler.start_member(member.cycle, waits)

@@ -218,6 +218,13 @@ class SchedulingQueue:
         self.scheduling_cycle += 1
         self._in_flight.start(queued)
 
+    def reorder(self, pods: Iterable[PodInfo]) -> None:
+        """Sort pods in again whose place in the order has changed."""
+        for pod in pods:
+            queued = self._queued.get(pod.key)
+            if queued is not None and queued.place is not _UNSCHEDULABLE:
+                self._update_in_heap(queued, queued.pod)
+
     def done(self, uid: str) -> None:
         """Finish a popped pod that does not return to the queue: it is being bound, or was deleted."""
         queued = self._in_flight.done(uid)

@@ -1,0 +1,119 @@
+"""What happens to a gang between its plan and the last of its bindings."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from mooring.framework import CycleState, Plugin, PodInfo, Status, error
+from mooring.testing import make_cluster
+from mooring.testing.scheduler_cluster import SchedulerCluster
+from tests.core.groups.group_kit import (
+    GATES,
+    bound,
+    cluster_with,
+    condition,
+    fail_bind,
+    gang,
+    gpu_node,
+    gpu_nodes,
+    gpu_pod,
+    members,
+    message,
+    pod_group,
+)
+
+
+@pytest.mark.parametrize("times", [1, 2, 10])
+def test_a_binding_request_is_repeated_while_the_member_keeps_its_room(times: int) -> None:
+    cluster = cluster_with(*gpu_nodes(3))
+    requests = fail_bind(cluster, "train-1", times)
+    cluster.apply(*gang("train", 3))
+    cluster.schedule()
+    assert sorted(bound(cluster)) == ["train-0", "train-2"]
+    cluster.apply(gpu_pod("rival", priority=0))
+    cluster.advance(0.05)
+    assert "rival" not in bound(cluster)
+    cluster.advance(30)
+    assert len(bound(cluster, "train")) == 3
+    assert "rival" not in bound(cluster)
+    pauses = [round(b - a, 6) for a, b in pairwise(requests)]
+    assert pauses == [min(0.1 * 2**i, 2.0) for i in range(times)]
+
+
+def test_a_member_that_lost_its_node_is_placed_before_anything_else() -> None:
+    cluster = cluster_with(*gpu_nodes(3))
+    fail_bind(cluster, "train-1", 1)
+    cluster.apply(*gang("train", 3))
+    cluster.schedule()
+    free = {f"n{i}" for i in range(3)} - set(bound(cluster).values())
+    cluster.delete(f"node/{free.pop()}")
+    cluster.apply(gpu_pod("rival", priority=1000, preemptionPolicy="Never"))
+    cluster.advance(20)
+    assert sorted(bound(cluster)) == ["train-0", "train-2"]
+    cluster.apply(gpu_node("new"))
+    cluster.advance(20)
+    assert bound(cluster)["train-1"] == "new"
+    assert "rival" not in bound(cluster)
+
+
+class Slow(Plugin):
+    """Fails pre_bind of pods that are named in `failing`."""
+
+    name = "Slow"
+    failing: set[str] = set()
+    asked: list[str] = []
+
+    def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        self.asked.append(pod.name)
+        return error("no volume") if pod.name in self.failing else None
+
+
+def test_no_member_is_bound_before_the_quorum_passed_pre_bind() -> None:
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "featureGates": dict.fromkeys(GATES, True),
+        "profiles": [{"plugins": {"preBind": {"enabled": [{"name": "Slow"}]}}}],
+    }
+    Slow.failing, Slow.asked = {"train-2"}, []
+    cluster = make_cluster(config=config, plugins=[Slow])
+    assert isinstance(cluster, SchedulerCluster)
+    cluster.apply(*gpu_nodes(3), *gang("train", 3))
+    cluster.schedule()
+    assert Slow.asked == ["train-0", "train-1", "train-2"]
+    assert bound(cluster) == {}
+    assert cluster.scheduler.cluster.assumed_count() == 0
+    assert message(cluster, "train-2") == 'running PreBind plugin "Slow": no volume'
+    assert message(cluster, "train-0").startswith("pod group is unschedulable, ")
+    Slow.failing = set()
+    cluster.advance(10)
+    assert len(bound(cluster)) == 3
+    assert condition(cluster, "train") == ("True", "Scheduled", "")
+
+
+def test_a_gang_that_was_bound_in_part_is_completed_first_after_a_restart() -> None:
+    cluster = cluster_with(*gpu_nodes(8))
+    cluster.apply(gpu_pod("rival-0", priority=5, preemptionPolicy="Never"), gpu_pod("rival-1"))
+    pods = members("train", 8)
+    for i, pod in enumerate(pods[:3]):
+        pod["spec"]["nodeName"] = f"n{i}"
+    cluster.apply(pod_group("train", 8), *reversed(pods))
+    cluster.schedule()
+    assert len(bound(cluster, "train")) == 8
+    assert bound(cluster, "rival") == {}
+
+
+def test_a_member_that_is_deleted_while_it_is_bound_is_replaced() -> None:
+    cluster = cluster_with(*gpu_nodes(3))
+    fail_bind(cluster, "train-1", 1)
+    cluster.apply(*gang("train", 3))
+    cluster.schedule()
+    cluster.delete("pod/train-1")
+    cluster.advance(20)
+    kept = bound(cluster)
+    assert sorted(kept) == ["train-0", "train-2"]
+    cluster.apply(gpu_pod("train-9", "train"))
+    cluster.schedule()
+    assert bound(cluster) == {**kept, "train-9": bound(cluster)["train-9"]}

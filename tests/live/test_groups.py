@@ -1,0 +1,96 @@
+"""Pod groups on a real API server that serves them: conditions, kubectl's columns, all or nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.core.groups.group_kit import GROUP_WAITS, gang, gpu_node, gpu_pod
+from tests.deploy.manifests import DEPLOY
+from tests.live.cluster import TestCluster
+from tests.live.control_plane import HOW_TO_GET, ControlPlane, assets
+from tests.live.replica import Replica, configuration, wait_for
+
+GATES = "GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true"
+
+
+@pytest.fixture(scope="module")
+def groups_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestCluster]:
+    """An API server with the alpha API; the other tests' server has only what is on by default."""
+    binaries = assets()
+    if binaries is None:
+        pytest.skip(HOW_TO_GET)
+    flags = (f"--feature-gates={GATES}", "--runtime-config=scheduling.k8s.io/v1alpha2=true")
+    plane = ControlPlane(binaries, tmp_path_factory.mktemp("groups-plane"), flags)
+    try:
+        plane.start()
+        cluster = TestCluster(plane.kubeconfig(), tmp_path_factory.mktemp("groups-cluster"))
+        cluster.kubectl("apply", "-k", str(DEPLOY / "overlays" / "second-scheduler"))
+        yield cluster
+        cluster.api.close()
+    finally:
+        plane.stop()
+
+
+@pytest.fixture(scope="module")
+def scheduler(groups_cluster: TestCluster) -> Iterator[Replica]:
+    kubeconfig: Path = groups_cluster.kubeconfig(token=groups_cluster.token("mooring", "mooring"))
+    config = configuration(kubeconfig, "default-scheduler")
+    with Replica(groups_cluster.folder, config, f"--feature-gates={GATES}") as replica:
+        yield replica.ready()
+        assert replica.end() == 0, replica.log
+
+
+def create(cluster: TestCluster, *objects: dict[str, Any]) -> None:
+    file = cluster.folder / "objects.json"
+    for each in objects:
+        each["metadata"].pop("uid", None)
+        each.get("spec", {}).pop("priority", None)
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    cluster.kubectl("create", "-f", str(file))
+
+
+def bound(cluster: TestCluster, prefix: str) -> list[str]:
+    lines = cluster.kubectl(
+        "get", "pods", "-o", "jsonpath={range .items[*]}{.metadata.name} {.spec.nodeName}\n{end}"
+    )
+    words = [line.split() for line in lines.splitlines() if line.startswith(prefix)]
+    return [word[1] for word in words if len(word) == 2]
+
+
+def status_of(cluster: TestCluster, group: str) -> str:
+    return next(
+        (line for line in cluster.kubectl("get", "podgroups").splitlines() if line.startswith(f"{group} ")),
+        "",
+    )
+
+
+def messages_of(cluster: TestCluster) -> list[str]:
+    pods = json.loads(cluster.kubectl("get", "pods", "-o", "json"))["items"]
+    return sorted(c["message"] for pod in pods for c in pod["status"].get("conditions", ()))
+
+
+def test_a_gang_starts_whole_or_not_at_all(groups_cluster: TestCluster, scheduler: Replica) -> None:
+    cluster = groups_cluster
+    create(cluster, *(gpu_node(f"n{i}") for i in range(4)))
+    create(cluster, *gang("train", 5))
+    wait_for(lambda: "Unschedulable" in status_of(cluster, "train"), "the condition of train")
+    assert bound(cluster, "train") == []
+    wait_for(lambda: len(messages_of(cluster)) == 5, "the conditions of the pods")
+    messages = messages_of(cluster)
+    assert messages[1:] == [GROUP_WAITS] * 4
+    assert messages[0].startswith("0/4 nodes are available: 4 Insufficient nvidia.com/gpu.")
+    create(cluster, gpu_node("n4"))
+    wait_for(lambda: len(bound(cluster, "train")) == 5, "all of train")
+    wait_for(lambda: "Scheduled" in status_of(cluster, "train").split(), "the condition of train")
+    assert len(set(bound(cluster, "train"))) == 5
+    create(cluster, gpu_pod("late", "train"))
+    line = wait_for(
+        lambda: cluster.kubectl("get", "events", "--field-selector=reason=FailedScheduling"), "events"
+    )
+    assert "FailedScheduling" in line
+    assert "Gang" in status_of(cluster, "train")
