@@ -2,7 +2,8 @@
 
 Pods of 151 sizes arrive at a cluster of 1,213 nodes, by a Poisson process, and run for ten minutes on
 average; at mild load nearly all fit at once, on nodes of a quarter of the size most attempts fail. Times are
-the process' own CPU time, on one core. `--large` adds a million pods.
+the process' own CPU time, on one core. `--large` adds a million pods, `--days N` so many days of about a
+thousand CronJob pods each at depth `cluster`.
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mooring.api.meta import Tree
 from mooring.cli.process import relax_collector
 from mooring.core.scheduler import Scheduler
+from mooring.sandbox.kubelet.scripts import RUN_TIME
 from mooring.simulate.arrivals import Arrivals, Numbered, Template
+from mooring.simulate.cluster_depth import ClusterRun
 from mooring.simulate.engine import Clock, CoreRun
 from mooring.simulate.invariants import check_run
+from mooring.simulate.policies import Policy
 from mooring.simulate.queueing import simulate_mmk
 from mooring.simulate.random_streams import stream
 from mooring.simulate.traces.pods import make_node, make_pod
@@ -28,6 +33,7 @@ from mooring.simulate.traces.pods import make_node, make_pod
 NODES = 1213
 LIFE = 600.0  # seconds
 SHAPES = 151
+NO_ARRIVALS = Arrivals([], np.zeros(0), np.zeros(0, np.int32), np.zeros(0), [])
 
 
 def arrivals(count: int, running: float) -> Arrivals:
@@ -69,11 +75,43 @@ def measure(name: str, count: int, running: float, sizes: Sequence[int] = (32, 6
     )
 
 
+def measure_cron_jobs(days: float) -> None:
+    """42 CronJobs, one pod an hour each, on ten nodes: the whole sandbox in virtual time."""
+    nodes = [make_node(f"node-{i}", {"cpu": "16", "memory": "64Gi", "pods": "110"}) for i in range(10)]
+    manifests = [_cron_job(i) for i in range(42)]
+    run = ClusterRun(Policy("default"), 0, nodes, NO_ARRIVALS, manifests=manifests, until=86400 * days)
+    began = time.process_time()
+    run.run()
+    seconds = time.process_time() - began
+    check_run(run)
+    pods = len(run.log)
+    row = {"name": f"{days:g} days of CronJobs", "pods": pods, "seconds": round(seconds, 1)}
+    print(json.dumps({**row, "ms_per_pod": round(1000 * seconds / pods, 2)}), flush=True)
+
+
+def _cron_job(number: int) -> Tree:
+    container = {"name": "report", "image": "report", "resources": {"requests": {"cpu": "1"}}}
+    template = {
+        "metadata": {"annotations": {RUN_TIME: "5m"}},
+        "spec": {"restartPolicy": "Never", "containers": [container]},
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": f"report-{number}", "namespace": "default"},
+        "spec": {"schedule": f"{number} * * * *", "jobTemplate": {"spec": {"template": template}}},
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--large", action="store_true", help="also simulate a million pods")
+    parser.add_argument("--days", type=float, help="simulate so many days of CronJobs instead")
     options = parser.parse_args()
     relax_collector()
+    if options.days:
+        measure_cron_jobs(options.days)
+        return
     measure("overloaded", 6_000, 5_000, sizes=(8, 16, 24, 32))
     measure("mild load", 100_000, 3_000)
     waited, expected = simulate_mmk(servers=4, load=0.7, arrivals=100_000, seed=0)

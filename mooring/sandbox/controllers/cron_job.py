@@ -223,7 +223,7 @@ def _due(cron_job: CronJob, now: float) -> Due:
     deadline = cron_job.spec.starting_deadline_seconds
     earliest = since if deadline is None else max(since, now - deadline)
     time, missed = _latest(schedule, earliest, now)
-    last, _ = _latest(schedule, since, now)
+    last = time if earliest == since else _latest(schedule, since, now)[0]
     following = schedule.next(since if last is None else last)
     if following is None:
         note = f"invalid schedule: {text} : time difference between two schedules is less than 1 second"
