@@ -11,6 +11,7 @@ import click
 from mooring.cli.flags import option
 from mooring.simulate.report.exports import chrome_trace, write_parquet
 from mooring.simulate.report.page import report_page
+from mooring.simulate.report.pictures import pending_picture
 from mooring.simulate.running import RunRecord, read_run, runs_in
 from mooring.simulate.tables import Tables
 
@@ -44,10 +45,14 @@ def report(runs: tuple[str, ...], out: str, title: str, load_axis: str) -> None:
     "--out",
     required=True,
     metavar="FILE",
-    help="File to write: .json (Chrome trace) or .parquet (required)",
+    help="File to write: .json (Chrome trace), .parquet or .svg (required)",
 )
 def export(runs: tuple[str, ...], out: str) -> None:
-    """Export runs: one as a Chrome trace (chrome://tracing, Perfetto), or the pods of all as parquet."""
+    """Export runs for other programs.
+
+    .json is one run as a Chrome trace (chrome://tracing, Perfetto), .parquet has the pods of all runs, .svg
+    shows pending pods over time, by policy.
+    """
     try:
         tables = _read(runs)
         if out.endswith(".parquet"):
@@ -58,8 +63,10 @@ def export(runs: tuple[str, ...], out: str) -> None:
                     f"a trace shows one run, found {len(tables)}\n  hint: name the directory of one, seed-N"
                 )
             Path(out).write_bytes(chrome_trace(tables[0][1]))
+        elif out.endswith(".svg"):
+            Path(out).write_text(pending_picture(tables), encoding="utf-8")
         else:
-            _fail(f"{out}: expected a name that ends with .json or .parquet")
+            _fail(f"{out}: expected a name that ends with .json, .parquet or .svg")
     except ImportError:
         _fail("parquet needs pyarrow\n  hint: pip install 'mooring[parquet]'")
     except OSError as error:

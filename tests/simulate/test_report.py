@@ -6,6 +6,7 @@ import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -111,7 +112,7 @@ def test_parquet(runs: Path, tmp_path: Path) -> None:
     [
         (["report", "nowhere"], "nowhere: no runs\n  hint: "),
         (["export", "RUNS", "-o", "trace.json"], "a trace shows one run, found 4"),
-        (["export", "RUNS", "-o", "pods.xls"], "expected a name that ends with .json or .parquet"),
+        (["export", "RUNS", "-o", "pods.xls"], "expected a name that ends with .json, .parquet or .svg"),
     ],
 )
 def test_wrong_arguments(runs: Path, arguments: list[str], message: str) -> None:
@@ -134,3 +135,14 @@ def test_lines_are_thinned_and_escaped() -> None:
 
 def test_heat_map_is_a_png() -> None:
     assert heat_map(np.zeros((2, 3))).startswith("data:image/png;base64,iVBOR")
+
+
+def test_pending_pods_are_exported_as_a_picture(runs: Path, tmp_path: Path) -> None:
+    out = tmp_path / "pending.svg"
+    result = invoke("export", str(runs), "-o", str(out))
+    assert result.exit_code == 0, result.output
+    tree = ElementTree.parse(out).getroot()
+    texts = {element.text for element in tree.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"Pending pods over time", "default", "packed"} <= texts
+    paths = tree.iter("{http://www.w3.org/2000/svg}path")
+    assert len([path for path in paths if "line" in path.get("class", "")]) == 2

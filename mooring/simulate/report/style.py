@@ -46,12 +46,16 @@ td, th { padding: 3px 10px; border-bottom: 1px solid var(--line); text-align: ri
 td:first-child, th:first-child { text-align: left }
 @media print { main { grid-template-columns: 1fr 1fr } .scroll { overflow: visible } }
 """
-STYLE = (
-    "".join(_SCHEMES)
-    + _RULES
-    + "".join(
-        f".c{i}{{fill:var(--c{i})}}.line.c{i}{{fill:none;stroke:var(--c{i});stroke-width:1.8}}"
-        f"i.c{i}{{background:var(--c{i});print-color-adjust:exact}}"
-        for i in range(8)
-    )
+_COLOURS = "".join(
+    f".c{i}{{fill:var(--c{i})}}.line.c{i}{{fill:none;stroke:var(--c{i});stroke-width:1.8}}" for i in range(8)
 )
+_MARKS = "".join(f"i.c{i}{{background:var(--c{i});print-color-adjust:exact}}" for i in range(8))
+STYLE = "".join(_SCHEMES) + _RULES + _COLOURS + _MARKS
+PICTURE_STYLE = (
+    "".join(_SCHEMES)
+    + "text{font:11px system-ui,sans-serif;fill:var(--soft)}"
+    + ".title{font-size:13px;font-weight:600;fill:var(--ink)}"
+    + ".grid{stroke:var(--line)}.band{stroke:none;opacity:.18}"
+    + _COLOURS
+)
+"""Of a chart that is a file of its own."""
