@@ -44,6 +44,12 @@ def elapsed() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
+def steady_clock() -> Callable[[], float]:
+    """Return a clock that begins with the system's time and ignores later adjustments of it."""
+    start = time.time() - elapsed()
+    return lambda: start + elapsed()
+
+
 def new_identity() -> str:
     """Unlike that of any other process, on this host or another."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"

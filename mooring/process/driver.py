@@ -84,6 +84,7 @@ class Driver:
         may_bind: Callable[[], bool] = lambda: True,
         on_decision: Callable[[Decision], None] | None = None,
         turn: float = TURN,
+        wall_clock: Callable[[], float] | None = None,
     ) -> None:
         self.scheduler = scheduler
         self.cluster = cluster
@@ -91,7 +92,7 @@ class Driver:
         self._may_bind = may_bind
         scheduler.client = self.client
         self._recorder = recorder
-        self.statuses = StatusWriter(cluster, scheduler.clock, self._is_ours)
+        self.statuses = StatusWriter(cluster, wall_clock or scheduler.clock, self._is_ours)
         self._on_decision = on_decision
         self._seconds = turn
         self._wake = Wake()

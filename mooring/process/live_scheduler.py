@@ -26,7 +26,8 @@ class LiveScheduler:
     """Nothing runs before `tasks` are started. Raises ConfigError or PluginError.
 
     Events are posted through `events`, everything else goes through `cluster`. `pods` is an informer that
-    others run already. `pick` replaces the choice at random that `seed` begins.
+    others run already. `pick` replaces the choice at random that `seed` begins. `clock` is for backoff and
+    timeouts and should be steady; `wall_clock`, by default the same, is for the times that are written.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class LiveScheduler:
         *,
         events: Cluster | None = None,
         clock: Callable[[], float] = time.time,
+        wall_clock: Callable[[], float] | None = None,
         seed: int | None = None,
         pick: Callable[[int], int] | None = None,
         decisions: DecisionLog | None = None,
@@ -48,6 +50,7 @@ class LiveScheduler:
         pods: Informer[Any] | None = None,
         keep_events: bool = True,
     ) -> None:
+        written = clock if wall_clock is None else wall_clock
         self.caught_up = False  # a leader that knows all pods
         self._extenders = LiveExtenders(config)
         self.core = Scheduler(
@@ -64,11 +67,17 @@ class LiveScheduler:
         self.recorder = EventRecorder(
             cluster if events is None else events,
             next(iter(self.core.profiles)),
-            now=lambda: round(clock() * 1_000_000_000),
+            now=lambda: round(written() * 1_000_000_000),
             keep=keep_events,
         )
         self.driver = Driver(
-            self.core, cluster, self.recorder, may_bind=may_bind, on_decision=on_decision, turn=turn
+            self.core,
+            cluster,
+            self.recorder,
+            may_bind=may_bind,
+            on_decision=on_decision,
+            turn=turn,
+            wall_clock=written,
         )
         self.informers = self._extenders.informers(cluster, self.driver, kinds_of_plugins(self.core), pods)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol
@@ -14,7 +15,12 @@ import msgspec
 from mooring import __version__
 from mooring.client.api_server import ApiServer
 from mooring.client.credentials import load_credentials
-from mooring.client.leader_election import LeaderElector, LeadershipLostError, new_identity
+from mooring.client.leader_election import (
+    LeaderElector,
+    LeadershipLostError,
+    new_identity,
+    steady_clock,
+)
 from mooring.client.tasks import Tasks
 from mooring.config import KubeSchedulerConfiguration, LoadedConfig
 from mooring.core.decision import Decision
@@ -107,6 +113,8 @@ class SchedulerProcess:
             settings.config,
             settings.registry,
             events=events,
+            clock=steady_clock(),
+            wall_clock=time.time,
             decisions=self.decisions,
             observer=self.metrics,
             pod_max_in_unschedulable_seconds=settings.pod_max_in_unschedulable_seconds,

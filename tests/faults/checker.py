@@ -89,6 +89,7 @@ class Checker:
         self.pods: dict[str, Pod] = {}  # by key
         self.nodes: dict[str, Tree] = {}
         self.budgets: dict[str, Tree] = {}
+        self.quotas: dict[str, Tree] = {}  # by namespace
         self.leader = ""
         self.bound = 0
         self.evicting = ""  # the pod that a user is evicting
@@ -105,6 +106,7 @@ class Checker:
             "nodes": self._node,
             "leases.coordination.k8s.io": self._lease,
             "poddisruptionbudgets.policy": self._budget,
+            "resourcequotas": self._quota,
         }
 
     def violate(self, invariant: str, message: str) -> None:
@@ -132,6 +134,25 @@ class Checker:
         else:
             self.nodes[entry.key] = tree
 
+    def _quota(self, entry: Entry, tree: Tree | None) -> None:
+        namespace = entry.key.split("/")[0]
+        if tree is None:
+            self.quotas.pop(namespace, None)
+        else:
+            self.quotas[namespace] = tree["spec"]["hard"]
+
+    def _is_within_quota(self, created: Pod) -> None:
+        namespace = created.key.split("/")[0]
+        pods = [
+            pod
+            for pod in self.pods.values()
+            if pod.key.startswith(f"{namespace}/") and not (pod.finished or pod.terminating)
+        ]
+        for name, hard in self.quotas.get(namespace, {}).items():
+            used = round(sum(pod.requests.get(name.removeprefix("requests."), 0.0) for pod in pods), 3)
+            if used > amount(hard):
+                self.violate("no quota is exceeded", f"{namespace}: {name} {used:g} of {hard}")
+
     def _budget(self, entry: Entry, tree: Tree | None) -> None:
         if tree is None:
             del self.budgets[entry.key]
@@ -147,6 +168,8 @@ class Checker:
             return
         pod = self.pods[entry.key] = Pod(tree)
         self._top_priority = max(self._top_priority, pod.priority)
+        if before is None:
+            self._is_within_quota(pod)
         if before is not None and before.uid != pod.uid:
             self.violate("objects keep their uid", f"pod {pod.key}: {before.uid} became {pod.uid}")
         elif before is not None and before.node and before.node != pod.node:

@@ -28,14 +28,18 @@ class Kind(StrEnum):
     NO_BOOKMARKS = "bookmarks are missing"
     CRASH = "the process is killed and started again"
     PAUSE = "the process is paused"
+    CLOCK = "the clock of the process is set"
     NODE_FAIL = "a node fails and recovers"
     NODE_DELETE = "a node is deleted and created again"
     POD_DELETE = "pods are deleted"
     REPLACE = "pods are replaced by others of the same name while they are being bound"
     LOSE_LEASE = "the leader's requests about its lease are lost until it no longer leads"
+    ZOMBIE = "the leader is paused between two bindings for longer than its lease"
     HANDOVER = "the leader is killed between two bindings while the others' watches are behind"
     PLUGIN = "a plugin raises, rejects, waits or answers nonsense"
+    EXTENDER = "an extender hangs, lies or answers garbage"
     SERVER_CRASH = "the API server is killed and started again"
+    TORN = "the API server is killed in the middle of a write"
     DISK_FULL = "the API server's disk is full"
 
 
@@ -56,16 +60,17 @@ _VERBS = {
     Kind.CONFLICT: frozenset({"create", "post", "update", "patch", "delete"}),
     Kind.LATE: frozenset({"post"}),
 }
-RATED = frozenset({Kind.PLUGIN, Kind.REPLACE, Kind.POD_DELETE})
+RATED = frozenset({Kind.PLUGIN, Kind.EXTENDER, Kind.REPLACE, Kind.POD_DELETE})
+OF_THE_DISK = frozenset({Kind.SERVER_CRASH, Kind.TORN, Kind.DISK_FULL})
 CLUSTER_WIDE = frozenset(
     {
         Kind.NODE_FAIL,
         Kind.NODE_DELETE,
         Kind.POD_DELETE,
         Kind.LOSE_LEASE,
+        Kind.ZOMBIE,
         Kind.HANDOVER,
-        Kind.SERVER_CRASH,
-        Kind.DISK_FULL,
+        *OF_THE_DISK,
     }
 )
 
@@ -77,12 +82,15 @@ THEMES: tuple[tuple[Kind, ...], ...] = (
     (Kind.PAUSE, Kind.POD_DELETE, Kind.CUT),
     (Kind.NO_ANSWER, Kind.NO_REQUEST, Kind.STALL_PODS, Kind.CRASH),
     (Kind.NODE_DELETE, Kind.NODE_FAIL, Kind.GONE, Kind.CUT),
-    (Kind.SERVER_CRASH, Kind.DISK_FULL, Kind.CRASH),
+    (Kind.SERVER_CRASH, Kind.TORN, Kind.DISK_FULL, Kind.CRASH),
     (Kind.PLUGIN, Kind.POD_DELETE, Kind.NODE_DELETE),
     (Kind.NO_ANSWER, Kind.LATE, Kind.STALL_PODS),  # what took effect is known late
     (Kind.REPLACE, Kind.POD_DELETE, Kind.LATE),
-    (Kind.HANDOVER,),
+    (Kind.HANDOVER, Kind.ZOMBIE),
+    (Kind.ZOMBIE,),
     (Kind.LOSE_LEASE, Kind.LATE),
+    (Kind.EXTENDER, Kind.PLUGIN, Kind.NODE_DELETE),
+    (Kind.CLOCK, Kind.PLUGIN, Kind.PAUSE),
 )
 """Kinds that happen together in a run, so that they meet."""
 

@@ -22,6 +22,7 @@ from mooring.process.client import LiveClient
 from mooring.process.driver import Driver
 from mooring.process.live_scheduler import LiveScheduler
 from mooring.process.status_writer import StatusWriter
+from mooring.sandbox.apiserver.admission import quota_admission
 from mooring.sandbox.apiserver.store.sqlite import SqliteJournal
 from mooring.sandbox.apiserver.store.store import Store
 from mooring.sandbox.apiserver.store.table import Table
@@ -126,6 +127,16 @@ def failed_pods_are_not_queued_again() -> None:
         "add_unschedulable_if_not_present",
         lambda self, queued, now: self.done(queued.pod.uid),
     )
+
+
+@mutation
+def backoff_goes_by_the_wall_clock() -> None:
+    original = LiveScheduler.__init__
+
+    def init(self: LiveScheduler, *args: Any, **more: Any) -> None:
+        original(self, *args, **{**more, "clock": more["wall_clock"]})
+
+    _put(LiveScheduler, "__init__", init)
 
 
 @mutation
@@ -249,6 +260,11 @@ def watches_deliver_batches_backwards() -> None:
 @mutation
 def evictions_ignore_budgets() -> None:
     _put(eviction, "_ask_budgets", _nothing)
+
+
+@mutation
+def quotas_are_not_charged() -> None:
+    _put(quota_admission, "_write_used", _nothing)
 
 
 class Finding(NamedTuple):

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 TIMEOUT = 30.0  # seconds until a client gives up waiting for an answer
 LATEST = 1.2  # seconds after that in which a request may still arrive: leases allow for no more
-SLOWING = (Kind.SLOW, Kind.LOSE_LEASE, Kind.HANDOVER)
+SLOWING = (Kind.SLOW, Kind.LOSE_LEASE, Kind.ZOMBIE, Kind.HANDOVER)
 ERRORS = {
     Kind.TOO_MANY: (429, "TooManyRequests", "too many requests, please try again later"),
     Kind.INTERNAL: (500, "InternalError", "etcdserver: request timed out"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable
+from typing import Any
 
 from mooring.client.leader_election import LeaderElector, LeadershipLostError
 from mooring.client.port import Cluster
@@ -12,6 +13,7 @@ from mooring.config.enabling import config_with
 from mooring.config.load import from_object
 from mooring.core.build import registry_with
 from mooring.process.live_scheduler import LiveScheduler
+from tests.faults.extender import AsideInline, UnreliableExtender
 from tests.faults.processes import Process
 from tests.faults.unreliable import Unreliable
 
@@ -19,25 +21,41 @@ from tests.faults.unreliable import Unreliable
 class Replica:
     """Watches from the start, schedules while it leads, and ends when it no longer does."""
 
-    def __init__(self, port: Cluster, identity: str, clock: Callable[[], float], seed: int) -> None:
+    def __init__(
+        self,
+        port: Cluster,
+        identity: str,
+        process: Process,
+        clock: Callable[[], float],
+        wall_clock: Callable[[], float],
+        seed: int,
+        extenders: list[dict[str, Any]],
+    ) -> None:
+        self._process = process
         self.live = LiveScheduler(
             port,
-            from_object(config_with([Unreliable])),
+            from_object({**config_with([Unreliable]), "extenders": extenders}),
             registry_with([Unreliable]),
             clock=clock,
+            wall_clock=wall_clock,
             seed=seed,
             may_bind=lambda: self.elector.leading,
             turn=math.inf,  # no real time decides
         )
+        extender = UnreliableExtender(process)
+        if extenders:
+            self.live.driver._aside = AsideInline(extender)
+        for each in self.live.core.extenders:
+            each._connections = extender  # type: ignore[attr-defined]
         self.elector = LeaderElector(
-            port, identity, recorder=self.live.recorder, clock=clock, wall_clock=clock
+            port, identity, recorder=self.live.recorder, clock=clock, wall_clock=wall_clock
         )
 
-    def start(self, process: Process) -> asyncio.Task[None]:
-        """Run in a process; the task ends when leadership is lost."""
+    def start(self) -> asyncio.Task[None]:
+        """Run in the process; the task ends when leadership is lost."""
         for name, work in self.live.tasks().items():
-            process.start(name, work)
-        return process.start("scheduling", self._schedule())
+            self._process.start(name, work)
+        return self._process.start("scheduling", self._schedule())
 
     async def _schedule(self) -> None:
         await self.live.informers.synced.wait()

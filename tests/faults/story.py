@@ -16,6 +16,7 @@ def story(result: Result, steps: int, lines: int = LAST_LINES) -> Iterator[str]:
     yield f"seed {result.seed}, {steps} steps: {shape.nodes} nodes, {shape.replicas} scheduler replicas, " + (
         f"latency up to {shape.slowest:g} s, {shape.window} changes kept for watches"
         + (", data directory" if shape.durable else "")
+        + (f", {len(shape.extenders)} extenders" if shape.extenders else "")
     )
     yield f"faults ({len(result.faults)}):"
     yield from (f"  {fault}" for fault in result.fault_texts)

@@ -7,6 +7,7 @@ from typing import Any
 
 from mooring.framework import CycleState, NodeInfo, Plugin, PodInfo, Status
 from mooring.framework.status import Code
+from tests.faults.faults import Kind
 from tests.faults.processes import PROCESS
 
 
@@ -18,7 +19,7 @@ class Unreliable(Plugin):
     def _misbehave(self, answers: tuple[Any, ...]) -> Any:
         process = PROCESS.get()
         for fault in () if process is None else process.faults:
-            if fault.random.random() < fault.rate:
+            if fault.kind is Kind.PLUGIN and fault.random.random() < fault.rate:
                 answer = fault.random.choice(answers)
                 if isinstance(answer, type):
                     raise answer("the plugin is unreliable")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -15,6 +16,7 @@ from mooring.api.kinds import (
     POD_DISRUPTION_BUDGETS,
     PODS,
     PRIORITY_CLASSES,
+    RESOURCE_QUOTAS,
     STATEFUL_SETS,
     ApiResource,
 )
@@ -28,6 +30,8 @@ HOSTNAME = "kubernetes.io/hostname"
 PRIORITIES = {"low": -10, "high": 1000}
 MOST_PODS = 60  # that users ask for at a time
 BURST = 14
+LIMITED = "limited"  # a namespace with a quota
+QUOTA = {"pods": "5", "requests.cpu": "4"}
 
 
 class Users:
@@ -54,6 +58,7 @@ class Users:
             (2, self._drain),
             (1, self._create_budget),
             (1, self._delete_namespace),
+            (2, self._create_limited_pods),
         ]
         weights = [weight for weight, _ in self._actions]
         favoured = self._random.sample(range(len(weights)), k=4)
@@ -67,6 +72,10 @@ class Users:
             await self.cluster.create(
                 PRIORITY_CLASSES, _object("scheduling.k8s.io/v1", "PriorityClass", name, value=value)
             )
+
+        await self.cluster.create(NAMESPACES, _object("v1", "Namespace", LIMITED))
+        quota = _object("v1", "ResourceQuota", "quota", spec={"hard": QUOTA})
+        await self.cluster.create(RESOURCE_QUOTAS, quota, LIMITED)
 
     def pause(self) -> float:
         """Seconds until the next action."""
@@ -131,6 +140,15 @@ class Users:
         body["metadata"]["labels"] = {"app": self._random.choice(("a", "b"))}
         await self.cluster.create(PODS, body, "default")
         return f"created pod {name}"
+
+    async def _create_limited_pods(self) -> str:
+        """Create more pods at once than the quota may allow."""
+        names = [self._name("pod") for _ in range(self._random.randint(2, 6))]
+        bodies = [_object("v1", "Pod", name, spec=self._pod_spec()) for name in names]
+        creating = (self.cluster.create(PODS, body, LIMITED) for body in bodies)
+        answers = await asyncio.gather(*creating, return_exceptions=True)
+        refused = sum(isinstance(answer, ApiError) for answer in answers)
+        return f"created {len(names) - refused} of {len(names)} pods in {LIMITED}"
 
     async def _delete_pod(self) -> str:
         pods = await self._pods()

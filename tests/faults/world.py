@@ -24,7 +24,8 @@ from mooring.sandbox.controllers import controllers
 from mooring.sandbox.kubelet import FakeNodes, make_nodes
 from mooring.sandbox.kubelet.machines import FAILED
 from tests.faults.checker import Checker
-from tests.faults.faults import Fault, Kind, draw_faults
+from tests.faults.extender import configuration
+from tests.faults.faults import OF_THE_DISK, Fault, Kind, draw_faults
 from tests.faults.history import CLIENT, History
 from tests.faults.memory import differences
 from tests.faults.network import Link, Port
@@ -50,6 +51,7 @@ class Shape:
         self.slowest = chance.choice((0.002, 0.02, 0.2))  # seconds of latency
         self.window = chance.choice((20, 200, 10_000))  # changes that the server keeps for watches
         self.durable = chance.random() < 0.25
+        self.extenders = chance.choice(((), (), (False,), (True, False)))  # whether each can be ignored
         self.skews = [chance.choice((0.0, 0.0, -3600.0, 45.0)) for _ in range(self.replicas)]
         self.rates = [chance.choice((1.0, 1.0, 0.98, 1.02)) for _ in range(self.replicas)]
 
@@ -87,6 +89,15 @@ class Disk(SqliteJournal):
     def free(self) -> None:
         self._database.execute("PRAGMA max_page_count = 1073741823")
 
+    def tear(self, chance: random.Random) -> None:
+        """Leave the files as they are when the process dies in the middle of a write."""
+        log = self._path.with_name(self._path.name + "-wal")
+        written, database = log.read_bytes(), self._path.read_bytes()
+        self.close()
+        self._path.write_bytes(database)
+        again = written[32 : 32 + chance.randint(0, 5000)]  # the beginning of a transaction as there was one
+        log.write_bytes(written + chance.choice((again, chance.randbytes(chance.randint(1, 5000)))))
+
 
 class World:
     """One run of a seed. `faults` replaces the faults that the seed gives."""
@@ -99,9 +110,7 @@ class World:
         names = [f"scheduler-{i}" for i in range(self.shape.replicas)]
         self.checker = Checker(self._loop.time, names)
         self.history = self.checker.history = History(self._loop.time, self.checker.saw)
-        kinds: list[Kind] = [
-            kind for kind in Kind if self.shape.durable or kind not in (Kind.SERVER_CRASH, Kind.DISK_FULL)
-        ]
+        kinds: list[Kind] = [kind for kind in Kind if self.shape.durable or kind not in OF_THE_DISK]
         every_fault = draw_faults(seed, [MANAGER, *names, *names], kinds, until=3600.0)
         self.faults = [fault for fault in every_fault if faults is None or fault.number in faults]
         self.begun: list[Fault] = []
@@ -198,15 +207,19 @@ class World:
             Kind.CUT: self._cut,
             Kind.GONE: self._cut,
             Kind.SILENT: self._silence,
+            Kind.CLOCK: self._set_clock,
             Kind.CRASH: self._crash,
             Kind.PAUSE: self._pause,
             Kind.NODE_FAIL: self._fail_node,
             Kind.NODE_DELETE: self._delete_node,
             Kind.POD_DELETE: self._delete_pods,
             Kind.LOSE_LEASE: self._lose_lease,
+            Kind.ZOMBIE: self._make_zombie,
             Kind.HANDOVER: self._hand_over,
-            Kind.PLUGIN: self._confuse_plugin,
+            Kind.PLUGIN: self._confuse,
+            Kind.EXTENDER: self._confuse,
             Kind.SERVER_CRASH: self._crash_server,
+            Kind.TORN: self._crash_server,
             Kind.DISK_FULL: self._fill_disk,
         }
         CLIENT.set("faults")
@@ -239,11 +252,16 @@ class World:
         if not process.killed:
             process.resume()
 
-    async def _confuse_plugin(self, fault: Fault) -> None:
+    async def _confuse(self, fault: Fault) -> None:
         process = self.processes[fault.target]
         process.faults.append(fault)
         await asyncio.sleep(fault.lasts)
         process.faults.remove(fault)
+
+    async def _set_clock(self, fault: Fault) -> None:
+        if fault.target != MANAGER:
+            jump = fault.random.choice((-86400.0, -3600.0, -3600.0, -5.0, 45.0, 3600.0))
+            self.shape.skews[int(fault.target.rpartition("-")[2])] += jump
 
     async def _crash(self, fault: Fault) -> None:
         name = fault.target
@@ -283,6 +301,29 @@ class World:
         if fault in link.faults:
             link.faults.remove(fault)
 
+    async def _some_bindings(self, fault: Fault) -> None:
+        enough, give_up = self.checker.bound + fault.random.randint(1, 4), self._loop.time() + 20.0
+        while self.checker.bound < enough and self._loop.time() < give_up:
+            await asyncio.sleep(0.01)
+
+    async def _make_zombie(self, fault: Fault) -> None:
+        """Pause the leader between two bindings, for so long that another leads by then."""
+        leader = self._leader()
+        if not leader or self.processes[leader].paused:
+            return
+        link, process = self.links[leader], self.processes[leader]
+        link.faults.append(fault)
+        if self._server_is_up:
+            self.history.note(f"users: {await self._users.burst()}")
+        await self._some_bindings(fault)
+        if fault in link.faults:
+            link.faults.remove(fault)
+        if not (process.killed or process.paused):
+            process.pause()
+            await asyncio.sleep(fault.random.uniform(16.0, 40.0))
+            if not process.killed:
+                process.resume()
+
     async def _hand_over(self, fault: Fault) -> None:
         """Kill the leader between two bindings, none of which the others see before one of them leads."""
         leader = self._leader()
@@ -293,10 +334,8 @@ class World:
             self.links[name].faults.append(fault)
         if self._server_is_up:
             self.history.note(f"users: {await self._users.burst()}")
-        process, enough = self.processes[leader], self.checker.bound + fault.random.randint(1, 4)
-        give_up = self._loop.time() + HANDOVER_TAKES / 3
-        while self.checker.bound < enough and self._loop.time() < give_up:
-            await asyncio.sleep(0.01)
+        process = self.processes[leader]
+        await self._some_bindings(fault)
         ours = not process.killed
         if ours:
             await self._kill(leader)
@@ -365,7 +404,10 @@ class World:
             return
         self._journal.crashed = True
         self.history.drop_pending()
-        self.history.close()
+        if fault.kind is Kind.TORN and isinstance(self.history.inner, Disk):
+            self.history.inner.tear(fault.random)
+        else:
+            self.history.close()
         for link in self.links.values():
             link.server = None
             for stream in list(link.streams):
@@ -441,15 +483,22 @@ class World:
 
     def _start_replica(self, name: str) -> None:
         at = int(name.rpartition("-")[2])
-        skew, rate, start = self.shape.skews[at], self.shape.rates[at], START
+        rate, start = self.shape.rates[at], START
 
         def clock() -> float:
-            return start + (self._loop.time() - start) * rate + skew
+            return start + (self._loop.time() - start) * rate
+
+        def wall_clock() -> float:
+            return clock() + self.shape.skews[at]
 
         identity = self._client_name(name)
         process = self.processes[name] = Process(name)
-        replica = self.replicas[name] = Replica(self._connect(name, identity), identity, clock, self.seed)
-        scheduling = replica.start(process)
+        port = self._connect(name, identity)
+        extenders = [configuration(ignorable) for ignorable in self.shape.extenders]
+        replica = self.replicas[name] = Replica(
+            port, identity, process, clock, wall_clock, self.seed, extenders
+        )
+        scheduling = replica.start()
         self._later(self._watch_over(name, process, scheduling))
 
     async def _watch_over(self, name: str, process: Process, scheduling: asyncio.Task[None]) -> None:
