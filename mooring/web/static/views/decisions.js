@@ -15,7 +15,7 @@ export function show(context) {
 
 function stream({ main, query, setQuery, meta, failed }) {
   let params = query, paused = false, abort = null, missed = 0;
-  const list = h("div", {}), note = h("span", { class: "muted", role: "status" });
+  const list = h("div", {}, h("p", { class: "muted" }, t("loading"))), note = h("span", { class: "muted", role: "status" });
   const pause = h("button", { "aria-pressed": "false", onclick: toggle }, t("decisions.pause"));
   const inputs = FILTERS.map((name) => name === "result"
     ? h("select", { "aria-label": t("decisions.result"), onchange: (event) => set({ result: event.target.value }) }, ["", "scheduled", "unschedulable", "error"].map((value) => h("option", { value, selected: value === (params.get("result") ?? "") }, value ? t(`result.${value}`) : t("decisions.anyResult"))))

@@ -15,7 +15,7 @@ export function show({ main, parts, query, setQuery, meta, failed }) {
   const [namespace, name] = parts, key = `${namespace}/${name}`;
   const path = `pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name ?? "")}`;
   let params = query, abort = new AbortController(), explanation = null, table = null;
-  const head = h("div", {}), evidence = h("section", {}), more = h("div", {});
+  const head = h("div", {}, h("h1", { class: "name" }, key), h("p", { class: "muted", role: "status" }, t("loading"))), evidence = h("section", {}), more = h("div", {});
   replace(main, h("div", { class: "page" }, head, evidence, more));
 
   async function load() {

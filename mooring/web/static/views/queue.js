@@ -12,7 +12,7 @@ const BADGES = { active: "ok", backoff: "warning", unschedulable: "error", gated
 export function show({ main, query, setQuery, meta, failed }) {
   let params = query, abort = null, record = null;
   const chips = h("div", { class: "chips", role: "group", "aria-label": t("queue.states") }), reasons = h("div", { class: "chips" });
-  const list = h("div", {}), scope = h("p", { class: "muted", role: "status" });
+  const list = h("div", {}, h("p", { class: "muted" }, t("loading"))), scope = h("p", { class: "muted", role: "status" });
   const input = h("input", { type: "search", placeholder: t("queue.filter"), "aria-label": t("queue.filter"), value: params.get("q") ?? "", oninput: (event) => set({ q: event.target.value }) });
   replace(main, h("div", { class: "page" }, h("div", { class: "bar" }, h("h1", {}, t("nav.queue")), h("span", { class: "grow" }), input), h("div", { class: "bar" }, chips), h("div", { class: "bar" }, reasons), scope, list));
 
