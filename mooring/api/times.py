@@ -62,7 +62,7 @@ def format_time(seconds: float, *, micro: bool = False) -> str:
 
 @lru_cache(maxsize=64)  # many objects are written within a second
 def _format_second(second: int) -> str:
-    return (_EPOCH + timedelta(seconds=second)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return (_EPOCH + timedelta(seconds=second)).strftime("%Y-%m-%dT%H:%M:%SZ").zfill(20)  # from year 1 on
 
 
 def go_duration(seconds: float) -> str:

@@ -71,3 +71,7 @@ def test_micro_times_come_back(micros: int) -> None:
 )  # fmt: skip
 def test_go_duration(seconds: float, text: str) -> None:
     assert go_duration(seconds) == text
+
+
+def test_times_of_year_one_have_four_digits_of_a_year() -> None:
+    assert format_time(parse_time("0001-01-01T00:00:02Z"), micro=True) == "0001-01-01T00:00:02.000000Z"

@@ -200,6 +200,11 @@ def not_acceptable(accepted: Iterable[str]) -> ApiError:
     return ApiError(406, "NotAcceptable", message)
 
 
+def not_convertible(resource: str) -> ApiError:
+    message = f"the resource {resource} does not support being converted to a Table"
+    return ApiError(406, "NotAcceptable", message)
+
+
 def too_large_body(limit: int) -> ApiError:
     return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}")
 

@@ -28,13 +28,8 @@ def living(pod: Pod, life: PodLife, host_ip: str, pod_ip: str, now: float) -> Tr
     status["startTime"] = pod.status.start_time or text
     unready = [one.name for one in life.all if not one.is_ready(now) and (one.is_sidecar or not one.is_init)]
     ready = _unready(unready) if unready else {"Ready": readiness(pod), "ContainersReady": "True"}
-    incomplete = [one.name for one in life.inits if not (one.done or (one.is_sidecar and one.ran))]
-    initialized: _Verdict = "True"
-    if incomplete:
-        names = " ".join(incomplete)
-        initialized = ("False", "ContainersNotInitialized", f"containers with incomplete status: [{names}]")
     started = "True" if pod_ip else "False"
-    conditions = {"PodReadyToStartContainers": started, "Initialized": initialized, **ready}
+    conditions = {"PodReadyToStartContainers": started, "Initialized": _initialized(life), **ready}
     status["conditions"] = _conditions(pod, text, conditions)
     return status | _containers(pod, life, now)
 
@@ -49,8 +44,8 @@ def ended(pod: Pod, life: PodLife, now: float, reason: str = "", message: str = 
         "Ready": ("False", why, ""),
         "ContainersReady": ("False", why, ""),
     }
-    if any(not (one.done or one.is_sidecar) for one in life.inits):
-        del conditions["Initialized"]
+    if not life.initialized:
+        conditions["Initialized"] = _initialized(life)
     status: Tree = {"phase": phase, "conditions": _conditions(pod, format_time(now), conditions)}
     if reason:
         status |= {"reason": reason, "message": message}
@@ -98,6 +93,14 @@ def readiness(pod: Pod) -> _Verdict:
         elif condition.status != "True":
             missing.append(f'the status of pod readiness gate "{type}" is not "True", but {condition.status}')
     return ("False", "ReadinessGatesNotReady", ", ".join(missing)) if missing else "True"
+
+
+def _initialized(life: PodLife) -> _Verdict:
+    incomplete = [one.name for one in life.inits if not (one.done or (one.is_sidecar and one.ran))]
+    if not incomplete:
+        return "True"
+    names = " ".join(incomplete)
+    return "False", "ContainersNotInitialized", f"containers with incomplete status: [{names}]"
 
 
 def _unready(names: list[str]) -> dict[str, _Verdict]:

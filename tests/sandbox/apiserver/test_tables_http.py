@@ -196,3 +196,12 @@ def test_a_custom_resource_has_the_columns_of_its_definition(server: Running) ->
     table = server.ask("POST", "/apis/example.com/v1/buoys", buoy, accept=TABLE).tree
     assert [column["name"] for column in table["columnDefinitions"]] == ["Name", "Colour", "What"]
     assert [row["cells"] for row in table["rows"]] == [["a", "red", "Buoy"]]
+
+
+def test_reviews_are_not_converted_to_tables(server: Running) -> None:
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    body = {"spec": {"nonResourceAttributes": {"path": "/", "verb": "get"}}}
+    refusal = server.ask("POST", path, body, accept=TABLE)
+    assert refusal.code == 406
+    resource = "selfsubjectaccessreviews.authorization.k8s.io"
+    assert refusal.tree["message"] == f"the resource {resource} does not support being converted to a Table"

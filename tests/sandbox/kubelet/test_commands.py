@@ -110,6 +110,8 @@ def test_a_failing_init_container_fails_the_pod_or_is_tried_again() -> None:
         never, always = await stage.status("never"), await stage.status("always")
         assert never["phase"] == "Failed"
         assert states(never["containerStatuses"]) == ["waiting"]
+        message = condition({"status": never}, "Initialized")["message"]
+        assert message == "containers with incomplete status: [fails waits]"
         assert always["phase"] == "Pending"
         assert always["initContainerStatuses"][0]["restartCount"] == 2
         assert condition({"status": always}, "Initialized")["status"] == "False"

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from mooring.sandbox.apiserver.context.resource import Resource
-from mooring.sandbox.apiserver.errors import bad_request, show
+from mooring.sandbox.apiserver.errors import bad_request, not_convertible, show
 from mooring.sandbox.apiserver.http.representation import Metadata, Plain, joined, list_metadata
 from mooring.sandbox.apiserver.objects import Tree, decode_record, encode_json
 from mooring.sandbox.apiserver.printing.ages import Ages
@@ -59,6 +59,9 @@ class Tables:
     def tree(self, tree: Tree) -> bytes:
         if tree["kind"] == "Status":
             return encode_json(tree)
+        if tree["kind"].endswith("Review"):  # computed, not stored: there is no printer
+            group = tree["apiVersion"].partition("/")[0]
+            raise not_convertible(f"{tree['kind'].lower()}s.{group}")
         printer = SCALE if tree["kind"] == "Scale" else DEFAULT
         row: Tree = {"cells": printer.cells(tree, Ages(self._clock())), "object": None}
         if self._include is IncludeObject.OBJECT:

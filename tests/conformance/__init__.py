@@ -1,0 +1,1 @@
+"""Kubernetes' own end-to-end tests against a sandbox cluster, and the published list of their results."""

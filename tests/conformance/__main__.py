@@ -1,0 +1,85 @@
+"""Run Kubernetes' end-to-end tests against sandbox clusters: `python -m tests.conformance --e2e PATH`.
+
+Exits with 1 if a test fails that the published list (docs/conformance.md) says passes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.conformance.e2e import list_tests, run_tests
+from tests.conformance.verdicts import PAGE, Verdicts, read_verdicts, render_page
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.conformance", description=__doc__)
+    parser.add_argument("--e2e", type=Path, metavar="PATH", help="e2e.test binary")
+    parser.add_argument("--kubectl", metavar="PATH", help="kubectl (default: next to e2e.test, or in PATH)")
+    parser.add_argument(
+        "--shards", type=int, default=2, help="Clusters and processes in parallel (default 2)"
+    )
+    parser.add_argument(
+        "--focus", default="", metavar="REGEX", help="Run tests whose names match (default: all)"
+    )
+    parser.add_argument("--all", action="store_true", help="Run tests that are listed as failing, too")
+    parser.add_argument(
+        "--timeout", type=int, default=400, metavar="SECONDS", help="Time per test on average (default 400)"
+    )
+    parser.add_argument("--logs", type=Path, metavar="DIR", help="Folder for logs (default: a temporary one)")
+    parser.add_argument("--write-docs", action="store_true", help="Write docs/conformance.md and exit")
+    args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the clusters, too
+    verdicts = read_verdicts()
+    if args.write_docs:
+        PAGE.write_text(render_page(verdicts))
+        return 0
+    if args.e2e is None:
+        parser.error("--e2e is required")
+    kubectl = args.kubectl or shutil.which(args.e2e.parent / "kubectl") or shutil.which("kubectl") or ""
+    chosen = verdicts.names if args.all else verdicts.passing
+    names = sorted(name for name in chosen if re.search(args.focus, name))
+    logs = args.logs or Path(tempfile.mkdtemp(prefix="conformance-"))
+    logs.mkdir(parents=True, exist_ok=True)
+    report_unlisted(args.e2e, verdicts)
+    return run(args.e2e, kubectl, names, args.shards, logs, args.timeout, verdicts)
+
+
+def run(
+    binary: Path, kubectl: str, names: list[str], shards: int, logs: Path, timeout: int, verdicts: Verdicts
+) -> int:
+    """Run tests, print each result, and return the exit code."""
+    print(f"{len(names)} tests on {shards} clusters, logs in {logs}", file=sys.stderr)
+    passing = set(verdicts.passing)
+    passed = regressions = 0
+    for result in run_tests(binary, kubectl, names, shards, logs, timeout):
+        passed += result.passed
+        listed = result.name in passing
+        regressions += listed and not result.passed
+        word = "pass" if result.passed else "FAIL"
+        note = "" if listed == result.passed else " (regression)" if listed else " (listed as failing)"
+        print(f"{word} {result.seconds:4.0f}s {result.name}{note}", flush=True)
+        if not result.passed:
+            print(f"      {result.message}", flush=True)
+    print(f"{passed} of {len(names)} passed, {regressions} regressions")
+    return 1 if regressions else 0
+
+
+def report_unlisted(binary: Path, verdicts: Verdicts) -> None:
+    """Report tests of the listed groups that the binary has and the list lacks, and the other way round."""
+    existing, listed = set(list_tests(binary)), set(verdicts.names)
+    groups = {name.partition("]")[0] for name in listed}
+    unlisted = sorted(name for name in existing - listed if name.partition("]")[0] in groups)
+    for name in unlisted:
+        print(f"not listed: {name}", file=sys.stderr)
+    for name in sorted(listed - existing):
+        print(f"not in {binary.name}: {name}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

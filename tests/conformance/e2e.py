@@ -1,0 +1,145 @@
+"""Run tests of an `e2e.test` binary, in shards with a sandbox cluster each."""
+
+from __future__ import annotations
+
+import json
+import queue
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+BATCH = 8
+"""Tests per process of e2e.test: it takes seconds to start, and reports at its end."""
+
+
+class Result(NamedTuple):
+    """Outcome of one test. `message` is the first line of its failure."""
+
+    name: str
+    passed: bool
+    seconds: float
+    message: str = ""
+
+
+def list_tests(binary: Path) -> list[str]:
+    """Return the names of all conformance tests, and of the other tests of sig-scheduling."""
+    listing = subprocess.run([binary, "--list-tests"], capture_output=True, text=True, check=True).stdout
+    names = {line.split(": ", 1)[1].strip() for line in listing.splitlines() if ".go:" in line}
+    return sorted(name for name in names if "[Conformance]" in name or name.startswith("[sig-scheduling]"))
+
+
+def run_tests(
+    binary: Path, kubectl: str, names: list[str], shards: int, logs: Path, timeout: int
+) -> Iterator[Result]:
+    """Run tests and yield each result. Every shard has its own cluster, so serial tests need no special
+    treatment."""
+    batches: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
+    for start in range(0, len(names), BATCH):
+        batches.put(names[start : start + BATCH])
+    results: queue.SimpleQueue[Result | None] = queue.SimpleQueue()
+    processes: set[subprocess.Popen[str]] = set()
+
+    def work(shard: int) -> None:
+        try:
+            with cluster(logs / f"cluster-{shard}.log", processes) as kubeconfig:
+                log = logs / f"e2e-{shard}.log"
+                while True:
+                    batch = batches.get_nowait()
+                    for result in run_batch(binary, kubectl, kubeconfig, batch, log, timeout, processes):
+                        results.put(result)
+        except queue.Empty:
+            pass
+        finally:
+            results.put(None)
+
+    threads = [threading.Thread(target=work, args=(shard,), daemon=True) for shard in range(shards)]
+    for thread in threads:
+        thread.start()
+    running = shards
+    try:
+        while running:
+            result = results.get()
+            if result is None:
+                running -= 1
+            else:
+                yield result
+    finally:
+        for process in list(processes):
+            process.terminate()
+
+
+@contextmanager
+def cluster(log: Path, processes: set[subprocess.Popen[str]]) -> Iterator[Path]:
+    """Start `mooring up` and yield the path of its kubeconfig."""
+    with tempfile.TemporaryDirectory() as directory, log.open("w") as output:
+        kubeconfig = Path(directory) / "kubeconfig"
+        command = [sys.executable, "-m", "mooring.cli", "up", "--nodes", "3", "--kubeconfig", str(kubeconfig)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=output, text=True)
+        assert process.stdout is not None
+        processes.add(process)
+        try:
+            if not process.stdout.readline():
+                raise RuntimeError(f"mooring up ended with exit code {process.wait()}, see {log}")
+            threading.Thread(target=shutil.copyfileobj, args=(process.stdout, output), daemon=True).start()
+            yield kubeconfig
+        finally:
+            process.terminate()
+            process.wait()
+            processes.discard(process)
+
+
+def run_batch(
+    binary: Path,
+    kubectl: str,
+    kubeconfig: Path,
+    names: list[str],
+    log: Path,
+    timeout: int,
+    processes: set[subprocess.Popen[str]],
+) -> Iterator[Result]:
+    """Run tests one after another in one process of e2e.test."""
+    with tempfile.TemporaryDirectory() as directory:
+        report = Path(directory) / "report.json"
+        command = [
+            str(binary),
+            f"--kubeconfig={kubeconfig}",
+            f"--kubectl-path={kubectl}",
+            "--provider=skeleton",
+            "--disable-log-dump",
+            f"--ginkgo.focus={'|'.join(re.escape(name) for name in names)}",
+            f"--ginkgo.timeout={timeout * len(names)}s",
+            f"--ginkgo.json-report={report}",
+            "--ginkgo.no-color",
+        ]
+        with log.open("a") as output:
+            process = subprocess.Popen(command, stdout=output, stderr=output, text=True)
+            processes.add(process)
+            process.wait()
+            processes.discard(process)
+        suites = json.loads(report.read_bytes()) if report.exists() else []
+    reports = {
+        " ".join((*(spec["ContainerHierarchyTexts"] or ()), spec["LeafNodeText"])): spec
+        for suite in suites
+        for spec in suite["SpecReports"] or ()
+        if spec["LeafNodeType"] == "It"
+    }
+    for name in names:
+        yield read_result(name, reports.get(name))
+
+
+def read_result(name: str, spec: dict[str, object] | None) -> Result:
+    """Return the outcome that a report of ginkgo has for a test."""
+    if spec is None:
+        return Result(name, False, 0.0, "not in the report")
+    failure = spec.get("Failure")
+    message = str(failure.get("Message", "")) if isinstance(failure, dict) else ""
+    first = next((line for line in message.splitlines() if line.strip()), str(spec["State"]))
+    seconds = float(str(spec["RunTime"])) / 1e9
+    return Result(name, spec["State"] == "passed", seconds, first[:300])

@@ -1,0 +1,110 @@
+"""The published results: which tests pass, which need a real container, and which are to be fixed.
+
+`verdicts.yaml` is the source of docs/conformance.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import yaml
+
+DATA: Final = Path(__file__).with_name("verdicts.yaml")
+PAGE: Final = Path(__file__).parents[2] / "docs" / "conformance.md"
+_SIG: Final = re.compile(r"\[(sig-[a-z-]+)\] ")
+
+
+class Verdicts(NamedTuple):
+    """Names of tests. `real` and `failing` have a reason for each; `unrun` have no result yet."""
+
+    release: str
+    passing: list[str]
+    real: Mapping[str, str]
+    failing: Mapping[str, str]
+    unrun: list[str]
+
+    @property
+    def names(self) -> list[str]:
+        return sorted({*self.passing, *self.real, *self.failing, *self.unrun})
+
+
+def read_verdicts(path: Path = DATA) -> Verdicts:
+    """Read the data file. Raises ValueError for a test with two verdicts."""
+    tree = yaml.load(path.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    real, failing = tree["real"] or {}, tree["fails"] or {}
+    verdicts = Verdicts(
+        tree["release"], tree["passes"], _reasons(real), _reasons(failing), tree["unrun"] or []
+    )
+    listed = [*verdicts.passing, *verdicts.unrun]
+    for names in (*real.values(), *failing.values()):
+        listed += names
+    count = len(listed)
+    if count != len(verdicts.names):
+        raise ValueError(f"{path}: a test has two verdicts")
+    return verdicts
+
+
+def _reasons(tests_by_reason: Mapping[str, list[str]]) -> dict[str, str]:
+    return {name: reason for reason, names in tests_by_reason.items() for name in names}
+
+
+def render_page(verdicts: Verdicts) -> str:
+    """Return docs/conformance.md."""
+    lines = [INTRODUCTION.format(release=verdicts.release), *_summary(verdicts), ""]
+    for sig in sorted({_sig(name) for name in verdicts.names}):
+        lines += [f"## {sig}", "", "| Test | Result |", "|---|---|"]
+        for name in verdicts.names:
+            if _sig(name) == sig:
+                lines.append(f"| {_escape(name.removeprefix(f'[{sig}] '))} | {_result(verdicts, name)} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+INTRODUCTION: Final = """# Conformance
+
+Kubernetes' end-to-end tests {release}, run against `mooring up` with its scheduler, controllers and fake
+nodes: all tests tagged [Conformance], and all of sig-scheduling. No container runs in a sandbox cluster,
+so tests that look into containers, their network or their mounts cannot pass; each says what it lacks.
+
+```console
+$ python -m tests.conformance --e2e path/to/e2e.test
+```
+
+runs the tests that pass, each shard on a cluster of its own, and exits with 1 if one fails. `--all` runs the
+others too, `--focus` selects by a regular expression. `e2e.test` is part of the Kubernetes test archive, or
+built from source with `make WHAT=test/e2e/e2e.test`; kubectl is taken from the same folder, or from `PATH`.
+"""
+
+
+def _summary(verdicts: Verdicts) -> list[str]:
+    lines = [
+        "| Group | Tests | Pass | Need a real container, network or kernel | To be fixed | Not run yet |",
+        "|---|---|---|---|---|---|",
+    ]
+    for sig in (*sorted({_sig(name) for name in verdicts.names}), "all"):
+        counts = [
+            sum(sig in ("all", _sig(name)) for name in names)
+            for names in (verdicts.names, verdicts.passing, verdicts.real, verdicts.failing, verdicts.unrun)
+        ]
+        lines.append(f"| {sig} | {' | '.join(map(str, counts))} |")
+    return lines
+
+
+def _result(verdicts: Verdicts, name: str) -> str:
+    if name in verdicts.real:
+        return f"needs {verdicts.real[name]}"
+    if name in verdicts.failing:
+        return f"to be fixed: {verdicts.failing[name]}"
+    return "not run yet" if name in verdicts.unrun else "passes"
+
+
+def _sig(name: str) -> str:
+    match = _SIG.match(name)
+    return match.group(1) if match else "other"
+
+
+def _escape(text: str) -> str:
+    return re.sub(r"([\[\]|<>*_])", r"\\\1", text)
