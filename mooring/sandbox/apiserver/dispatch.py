@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -14,7 +14,7 @@ from mooring.sandbox.apiserver.reviews import REVIEWS
 from mooring.sandbox.apiserver.subresources.handlers import SUBRESOURCES
 from mooring.sandbox.apiserver.verbs.body import JSON, read_object, to_json
 from mooring.sandbox.apiserver.verbs.creating import create
-from mooring.sandbox.apiserver.verbs.deleting import Deleted, delete, delete_collection
+from mooring.sandbox.apiserver.verbs.deleting import Deleted, delete, delete_each
 from mooring.sandbox.apiserver.verbs.options import delete_options, list_options
 from mooring.sandbox.apiserver.verbs.patching import patch
 from mooring.sandbox.apiserver.verbs.reading import get, list_objects, reached_version
@@ -145,10 +145,20 @@ def _deleted_status(request: Request, deleted: Deleted) -> Tree:
     }
 
 
-def _delete_collection(request: Request) -> Answer:
+def begin_deletion(request: Request) -> tuple[ListAnswer, Iterator[None]]:
+    """Return the objects that deletecollection deletes, and the deletions, one per step. Raises ApiError."""
     options = delete_options(request.params, _delete_body(request))
     write = request.write("DELETE", WriteOptions(dry_run=options.dry_run))
-    return ListAnswer(delete_collection(write, options, list_options(request.params)), request.resource)
+    selection = list_options(request.params)
+    listing = list_objects(request.api, request.resource, request.namespace, selection)
+    return ListAnswer(listing, request.resource), delete_each(write, options, listing)
+
+
+def _delete_collection(request: Request) -> Answer:
+    answer, deletions = begin_deletion(request)
+    for _ in deletions:
+        pass
+    return answer
 
 
 _VERBS: dict[str, Callable[[Request], Answer]] = {

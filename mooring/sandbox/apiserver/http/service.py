@@ -11,7 +11,7 @@ from mooring.sandbox.apiserver.accounts import user_of
 from mooring.sandbox.apiserver.authorization.users import User
 from mooring.sandbox.apiserver.context.api import Api
 from mooring.sandbox.apiserver.discovery import Discovery
-from mooring.sandbox.apiserver.dispatch import handle
+from mooring.sandbox.apiserver.dispatch import begin_deletion, handle
 from mooring.sandbox.apiserver.errors import (
     bad_request,
     internal,
@@ -30,6 +30,7 @@ from mooring.sandbox.apiserver.kinds import protobuf
 from mooring.sandbox.apiserver.objects import encode_json
 from mooring.sandbox.apiserver.openapi.documents import OpenAPI
 from mooring.sandbox.apiserver.store.store import StoreFailedError
+from mooring.sandbox.apiserver.verbs.request import Answer as ApiAnswer
 from mooring.sandbox.apiserver.verbs.request import (
     ListAnswer,
     ObjectAnswer,
@@ -46,6 +47,7 @@ from mooring.serving.routing import find_handler
 
 LARGEST_BODY = 3 * 1024 * 1024
 MOST_WATCHES = 10_000
+DELETIONS_PER_TURN = 64
 _JSON: list[Header] = [(b"content-type", b"application/json"), (b"cache-control", b"no-cache, private")]
 _TEXT: list[Header] = [(b"content-type", TEXT.encode()), NO_SNIFFING]
 _DEPRECATED = {
@@ -168,7 +170,7 @@ class ApiService:
 
     async def _answer_request(self, exchange: Exchange, request: Request) -> None:
         shown = representation(exchange.header(b"accept"), request.params, self._api.clock)
-        answer = handle(request)
+        answer = await _handle(request)
         await self._api.store.settled()
         if isinstance(answer, ObjectAnswer):
             body = shown.single(answer.resource, answer.record)
@@ -199,6 +201,17 @@ class ApiService:
         finally:
             self._watches -= 1
             gone.cancel()
+
+
+async def _handle(request: Request) -> ApiAnswer:
+    """Handle a request in one turn of the loop, or one that deletes many objects in several."""
+    if request.verb != "deletecollection" or request.verb not in request.resource.verbs:
+        return handle(request)
+    answer, deletions = begin_deletion(request)
+    for count, _ in enumerate(deletions, 1):
+        if count % DELETIONS_PER_TURN == 0:
+            await asyncio.sleep(0)
+    return answer
 
 
 def _names_objects(path: str) -> bool:

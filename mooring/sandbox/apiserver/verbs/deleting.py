@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from mooring.api.times import format_time, parse_time
-from mooring.sandbox.apiserver.context.options import DeleteOptions, ListOptions
+from mooring.client.api_errors import ApiError
+from mooring.sandbox.apiserver.context.options import DeleteOptions
 from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.errors import conflict, not_found
 from mooring.sandbox.apiserver.objects import Tree, decode_record, set_or_drop
 from mooring.sandbox.apiserver.store.record import Record, key_of
 from mooring.sandbox.apiserver.verbs.creating import stored
-from mooring.sandbox.apiserver.verbs.reading import Listing, list_objects
+from mooring.sandbox.apiserver.verbs.reading import Listing
 
 _ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
 
@@ -129,12 +131,15 @@ def _finalizers(write: Write, metadata: Tree, options: DeleteOptions) -> list[st
     return kept + added
 
 
-def delete_collection(write: Write, options: DeleteOptions, selection: ListOptions) -> Listing:
-    """Delete all objects of a list; the answer lists them."""
-    listing = list_objects(write.api, write.resource, write.namespace, selection)
+def delete_each(write: Write, options: DeleteOptions, listing: Listing) -> Iterator[None]:
+    """Delete the objects of a list, one per step; those that others deleted meanwhile are skipped."""
     for record in listing.records:
         one = Write(
             write.api, write.resource, record.namespace, record.name, write.user, write.options, "DELETE"
         )
-        delete(one, options)
-    return listing
+        try:
+            delete(one, options)
+        except ApiError as error:
+            if not error.not_found:
+                raise
+        yield

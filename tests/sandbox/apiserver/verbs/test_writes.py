@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from mooring.client.api_errors import ApiError
-from mooring.sandbox.apiserver.verbs.request import ObjectAnswer
-from tests.sandbox.apiserver.kit import Direct, pod
+from mooring.sandbox.apiserver.dispatch import begin_deletion
+from mooring.sandbox.apiserver.verbs.request import ObjectAnswer, Request
+from tests.sandbox.apiserver.kit import USER, Direct, pod
 
 CONFIG_MAP = {"metadata": {"name": "a"}, "data": {"x": "y"}}
 
@@ -318,3 +319,17 @@ def test_deletecollection_takes_what_a_selector_selects(direct: Direct) -> None:
     assert [item["metadata"]["name"] for item in gone["items"]] == ["a", "c"]
     left = direct.tree("list", "configmaps")
     assert [item["metadata"]["name"] for item in left["items"]] == ["b"]
+
+
+def test_others_may_write_while_a_collection_is_deleted(direct: Direct) -> None:
+    for name in "abc":
+        direct.ask("create", "configmaps", body={"metadata": {"name": name}})
+    resource = direct.api.registry.find("", "v1", "configmaps")
+    assert resource is not None
+    answer, deletions = begin_deletion(Request(direct.api, "deletecollection", resource, "default", "", USER))
+    next(deletions)
+    direct.ask("delete", "configmaps", "b")
+    direct.ask("create", "configmaps", body={"metadata": {"name": "d"}})
+    assert len(list(deletions)) == 2
+    assert [record.name for record in answer.listing.records] == ["a", "b", "c"]
+    assert direct.api.store.table("configmaps").keys("default") == ["default/d"]
