@@ -104,6 +104,9 @@ class ProfileHandle:
     def is_preempting(self, uid: str) -> bool:
         return uid in self._scheduler.preempting
 
+    def any_preempting(self) -> bool:
+        return bool(self._scheduler.preempting)
+
     def run_filters(
         self, state: CycleState, pod: PodInfo, nodes: EngineNodes, *, about_pods: bool = False
     ) -> Answer:

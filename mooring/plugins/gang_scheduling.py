@@ -57,7 +57,10 @@ class GangScheduling(Plugin[GangSchedulingArgs]):
         yield requeue_on(Resource.POD_GROUP, Action.ADD | Action.UPDATE, self._after_group_changed)
 
     def _after_pod_added(self, pod: PodInfo, old: PodInfo | None, new: PodInfo) -> Hint:
-        return Hint.QUEUE if pod.group is not None and new.group == pod.group else Hint.SKIP
+        if pod.group is None or new.group != pod.group:
+            return Hint.SKIP
+        # As long as members are missing, pre_enqueue would refuse each of the others after each new one.
+        return Hint.SKIP if self.pre_enqueue(pod) is not None else Hint.QUEUE
 
     def _after_group_changed(self, pod: PodInfo, old: PodGroup | None, new: PodGroup) -> Hint:
         """A new group, or one whose spec changed: its status is written by this scheduler."""

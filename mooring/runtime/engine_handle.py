@@ -105,6 +105,10 @@ class EngineHandle(Handle, Protocol):
         """Whether the victims of this pod's or PodGroup's preemption are still being evicted."""
         ...
 
+    def any_preempting(self) -> bool:
+        """Whether victims of any preemption are still being evicted."""
+        ...
+
     def run_filters(
         self, state: CycleState, pod: PodInfo, nodes: EngineNodes, *, about_pods: bool = False
     ) -> Answer:

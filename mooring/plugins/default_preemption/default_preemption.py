@@ -72,6 +72,8 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
 
     def _group_evicting(self, key: GroupKey) -> Status | None:
         """Hold the members of a group until the victims of all of them are gone."""
+        if not self.handle.any_preempting():
+            return None
         group = self.handle.listers.get(PodGroup, key.name, key.namespace)
         if group is not None and self.handle.is_preempting(group.uid):
             return self.GROUP_EVICTING
