@@ -30,13 +30,18 @@ def main() -> int:
     )
     parser.add_argument("--mutations", action="store_true", help="Check that planted bugs are found")
     parser.add_argument("--real", action="store_true", help="Run rounds on etcd and kube-apiserver")
+    parser.add_argument("--churn", action="store_true", help="Check that memory does not grow with pods")
     parser.add_argument("--rounds", type=int, default=5, help="Rounds with --real (default 5)")
-    parser.add_argument("--pods", type=int, default=1000, help="Pods per round with --real (default 1000)")
+    parser.add_argument("--pods", type=int, default=1000, help="Pods with --churn, or per round with --real")
     args = parser.parse_args()
     if args.real:
         from tests.faults.real import main as run_real
 
         return run_real(args.rounds, args.pods, args.first)
+    if args.churn:
+        from tests.faults.churn import main as churn
+
+        return churn(args.pods)
     if args.mutations:
         from tests.faults.mutations import check_mutations
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import shutil
 import signal
 import tempfile
 import time
@@ -225,6 +226,7 @@ def check(plane: Plane, pods: list[Any], count: int) -> list[str]:
         scheduled = next((c for c in pod.status.conditions if c.type == "PodScheduled"), None)
         if pod.spec.node_name and (scheduled is None or scheduled.status != "True"):
             problems.append(f"pod {pod.name} is on {pod.spec.node_name}, but not PodScheduled")
+    pods = [pod for pod in pods if pod.spec.node_name]
     on_nodes = Counter(pod.spec.node_name for pod in pods)
     problems += [f"{name} has {number} pods" for name, number in on_nodes.items() if number > PER_NODE]
     cpu: Counter[str] = Counter()
@@ -299,11 +301,14 @@ async def run_rounds(plane: Plane, rounds: int, count: int) -> int:
 
 def main(rounds: int, pods: int, seed: int) -> int:
     """Run rounds of pods with faults; return the exit code."""
-    with tempfile.TemporaryDirectory(prefix="mooring-faults-") as folder:
-        plane = Plane(Path(folder), seed)
-        try:
-            violations = asyncio.run(run_rounds(plane, rounds, pods))
-        finally:
-            plane.stop()
+    folder = tempfile.mkdtemp(prefix="mooring-faults-")
+    print(f"logs of all processes: {folder}", flush=True)
+    plane = Plane(Path(folder), seed)
+    try:
+        violations = asyncio.run(run_rounds(plane, rounds, pods))
+    finally:
+        plane.stop()
     print(f"{rounds} rounds of {pods} pods: {violations} violations")
+    if not violations:
+        shutil.rmtree(folder)
     return 1 if violations else 0
