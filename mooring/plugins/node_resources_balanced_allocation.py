@@ -57,7 +57,7 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
         return skip(shape=True)
 
     def score_cache_key(self, pod: PodInfo) -> CacheKey:
-        """Amounts do not tell of devices."""
+        """Requested amounts do not include devices."""
         return CacheKey.NONE if self._scored_devices(pod) else CacheKey.RESOURCES
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:

@@ -209,7 +209,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         return None  # what score needs follows from the shape and is cached with it
 
     def score_cache_key(self, pod: PodInfo) -> CacheKey:
-        """Amounts do not tell of devices."""
+        """Requested amounts do not include devices."""
         return CacheKey.NONE if self._scored_devices(pod) else CacheKey.RESOURCES
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
+from mooring.api.counts import count
 from mooring.simulate.report import sections
 from mooring.simulate.report.style import STYLE
 from mooring.simulate.running import RunRecord
@@ -41,8 +42,9 @@ def report_page(runs: Sequence[tuple[RunRecord, Tables]], title: str = "", load_
     seeds = sorted({record.seed for record, _ in runs})
     pods = len(runs[0][1].pods)
     intro = (
-        f"{len(runs)} runs: {len(policies)} policies, {len(seeds)} seeds; {pods} pods on "
-        f"{len(runs[0][1].nodes.name)} nodes; {format_span(runs[0][1].end)} of virtual time. "
+        f"{count(len(runs), 'run')}: {count(len(policies), 'policy', 'policies')}, "
+        f"{count(len(seeds), 'seed')}; {count(pods, 'pod')} on {count(len(runs[0][1].nodes.name), 'node')}; "
+        f"{format_span(runs[0][1].end)} of virtual time. "
         "Lines are means over seeds, bands reach from the 25th to the 75th percentile, whiskers are 95 % "
         "intervals. Every number is in the tables of the runs."
     )
