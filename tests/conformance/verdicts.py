@@ -67,7 +67,8 @@ INTRODUCTION: Final = """# Conformance
 
 Kubernetes' end-to-end tests {release}, run against `mooring up` with its scheduler, controllers and fake
 nodes: all tests tagged [Conformance], and all of sig-scheduling. No container runs in a sandbox cluster,
-so tests that look into containers, their network or their mounts cannot pass; each says what it lacks.
+so tests that look into containers, their network or their mounts cannot pass; each says what it lacks. Most
+of those were sorted by what they do, without a run.
 
 ```console
 $ python -m tests.conformance --e2e path/to/e2e.test
