@@ -188,10 +188,11 @@ class _Parser:
 
     def _expression(self) -> Node:
         node = self._chain("||", lambda: self._chain("&&", self._relation))
+        offset = self._next.position
         if self._take("?"):
             yes = self._chain("||", lambda: self._chain("&&", self._relation))
             self._expect(":")
-            node = Call("?:", None, (node, yes, self._expression()))
+            node = self._located(Call("?:", None, (node, yes, self._expression())), offset)
         return node
 
     def _chain(self, operator: str, operand: Any) -> Node:
@@ -214,18 +215,21 @@ class _Parser:
             node = self._located(Call(operator, None, (node, self._sum())), offset)
 
     def _sum(self) -> Node:
-        node = self._product()
+        node, offset = self._product(), self._next.position
         while operator := self._take("+", "-"):
-            node = Call(operator, None, (node, self._product()))
+            node = self._located(Call(operator, None, (node, self._product())), offset)
+            offset = self._next.position
         return node
 
     def _product(self) -> Node:
-        node = self._unary()
+        node, offset = self._unary(), self._next.position
         while operator := self._take("*", "/", "%"):
-            node = Call(operator, None, (node, self._unary()))
+            node = self._located(Call(operator, None, (node, self._unary())), offset)
+            offset = self._next.position
         return node
 
     def _unary(self) -> Node:
+        offset = self._next.position
         sign = self._take("!", "-")
         if sign is None:
             return self._member()
@@ -233,7 +237,7 @@ class _Parser:
         if sign == "-" and following.kind in ("int", "float"):
             self._at += 1
             return self._postfix(Literal(_number(following, "-")))
-        return Call("!" if sign == "!" else "neg", None, (self._unary(),))
+        return self._located(Call("!" if sign == "!" else "neg", None, (self._unary(),)), offset)
 
     def _member(self) -> Node:
         return self._postfix(self._primary())
@@ -251,7 +255,7 @@ class _Parser:
                     node = self._located(Select(node, field, optional), offset)
             elif self._take("["):
                 optional = self._take("?") is not None
-                node = Index(node, self._expression(), optional)
+                node = self._located(Index(node, self._expression(), optional), offset)
                 self._expect("]")
             else:
                 return node

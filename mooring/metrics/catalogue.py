@@ -168,13 +168,13 @@ RESOURCE_CLAIM_CREATES = Definition(
 BINDING_CONDITIONS_ALLOCATIONS = Definition(
     "dra_bindingconditions_allocations_total",
     "ALPHA",
-    "Allocations with devices that have binding conditions, by driver and attempt.",
+    "Number of allocations using devices with BindingConditions, counted per driver per scheduling attempt",
     ("profile", "driver", "status"),
 )
 BINDING_CONDITIONS_WAIT = Definition(
     "dra_bindingconditions_wait_duration_seconds",
     "ALPHA",
-    "Time spent waiting for binding conditions before binding.",
+    "Time in seconds spent waiting for BindingConditions to be satisfied during PreBind.",
     ("profile", "driver", "status"),
     exponential(0.1, 2, 14),
 )
