@@ -113,7 +113,8 @@ def test_the_table_of_plugins() -> None:
     by_name = {row["name"]: row for row in rows}
     assert by_name["ImageLocality"]["extensionPoints"] == ["score"]
     assert by_name["ImageLocality"]["profiles"] == {"default-scheduler": 1}
-    assert by_name["NodeResourcesFit"]["extensionPoints"] == ["preFilter", "filter", "preScore", "score"]
+    points = ["preFilter", "filter", "preScore", "score", "placementScore"]
+    assert by_name["NodeResourcesFit"]["extensionPoints"] == points
     assert all(row["description"] for row in rows)
     assert {point for row in rows for point in row["extensionPoints"]} <= set(EXTENSION_POINTS)
 
