@@ -15,8 +15,9 @@ from mooring.config import LoadedConfig, default_config, load
 from mooring.core.build import registry_with
 from mooring.simulate.perf.bench_cluster import BenchCluster
 from mooring.simulate.perf.measuring import DataItem, Progress
-from mooring.simulate.perf.operations import Executor, WorkloadError
+from mooring.simulate.perf.operations import Executor
 from mooring.simulate.perf.suite import Operation, Run
+from mooring.simulate.perf.workspace import WorkloadError
 
 LIMIT = 1800.0  # seconds for a workload
 
