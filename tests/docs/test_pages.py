@@ -91,8 +91,12 @@ def test_commands_and_options_exist(page: str) -> None:
         assert words[1] in COMMANDS, line
         group = main.get_command(click.Context(main), words[1])
         inside = group.commands if isinstance(group, click.Group) else {}
-        depth = 2 if len(words) > 2 and words[2] in inside else 1
-        shown = CliRunner().invoke(main, [*words[1 : depth + 1], "--help"])
+        path = words[1:2]
+        if len(words) > 2 and words[2] in inside:
+            path = words[1:3]
+        elif "run" in inside:  # the command of a group that is called without one
+            path = [*path, "run"]
+        shown = CliRunner().invoke(main, [*path, "--help"])
         assert shown.exit_code == 0, line
         for option in re.findall(r"(?<=\s)--[a-z-]+", line.partition("#")[0]):
             assert option in shown.output, line
