@@ -1,9 +1,14 @@
-"""A pytest plugin, loaded in every environment that has Mooring installed: the fixture `mooring_cluster`.
+"""A pytest plugin, loaded wherever Mooring is installed: the fixtures `mooring_cluster` and `mooring_api`.
 
 @pytest.mark.mooring_cluster(nodes=5, plugins=[GpuPack])
 def test_gpus(mooring_cluster):
     mooring_cluster.apply("train.yaml")
     mooring_cluster.wait_scheduled()
+
+
+def test_namespaces(mooring_api):
+    kubernetes.config.load_kube_config(mooring_api.kubeconfig)
+    kubernetes.client.CoreV1Api().create_namespace({"metadata": {"name": "shop"}})
 """
 
 from __future__ import annotations
@@ -14,13 +19,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from mooring.testing.api_server import ApiServer
     from mooring.testing.sandbox_cluster import SandboxCluster
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "mooring_cluster(nodes, plugins, args, config, seed, start): arguments of that fixture",
+        "mooring_cluster(nodes, plugins, args, config, seed, start, live): arguments of that fixture",
     )
 
 
@@ -33,3 +39,12 @@ def mooring_cluster(request: pytest.FixtureRequest) -> Iterator[SandboxCluster]:
     arguments = ((), {}) if mark is None else (mark.args, mark.kwargs)
     with SandboxCluster(*arguments[0], **arguments[1]) as cluster:
         yield cluster
+
+
+@pytest.fixture
+def mooring_api() -> Iterator[ApiServer]:
+    """An empty Kubernetes API server on a thread: `mooring_api.kubeconfig` is for any client."""
+    from mooring.testing.api_server import ApiServer  # imports most of Mooring, so only when used
+
+    with ApiServer() as server:
+        yield server

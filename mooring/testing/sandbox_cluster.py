@@ -1,4 +1,4 @@
-"""SandboxCluster: API server, controllers, fake nodes and the scheduler in one process, in virtual time.
+"""SandboxCluster: API server, controllers, fake nodes and the scheduler in one process.
 
 def test_web_spreads(mooring_cluster):
     mooring_cluster.apply("web.yaml")
@@ -42,6 +42,7 @@ from mooring.testing.cluster import (
     read_manifest,
     split_name,
 )
+from mooring.testing.loop_thread import LoopThread
 from mooring.testing.scheduler_cluster import Config, load_config
 from mooring.testing.selectors import label_selector
 
@@ -60,9 +61,11 @@ class SandboxCluster(Cluster):
         config: Config | None = None,
         seed: int = 0,
         start: float = START,
+        live: bool = False,
     ) -> None:
         """Create so many nodes, or these. Plugins run in addition to the default ones, with `args` by plugin
-        name, or where a `config` enables them."""
+        name, or where a `config` enables them. A `live` cluster runs on a thread of its own, by the time of
+        day, and serves other clients by `kubeconfig`."""
         plugins = list(plugins)
         if config is not None and args is not None:
             raise TypeError(
@@ -71,8 +74,8 @@ class SandboxCluster(Cluster):
         setup = load_config(config_with(plugins, args) if config is None else config)
         trees = make_nodes(nodes) if isinstance(nodes, int) else [tree_of(node) for node in nodes]
         self.decisions = []
-        self._loop = VirtualTimeLoop(start)
-        self._cluster = LocalCluster(serve=False, heartbeats=False, clock=self._loop.time, seed=seed)
+        self._loop = LoopThread() if live else VirtualTimeLoop(start)
+        self._cluster = LocalCluster(serve=live, heartbeats=live, clock=self._loop.time, seed=seed)
         self._run(self._begin(trees))
         self._run(
             self._cluster.schedule(
@@ -90,6 +93,17 @@ class SandboxCluster(Cluster):
     def close(self) -> None:
         self._run(self._cluster.stop())
         self._loop.close()
+
+    @property
+    def kubeconfig(self) -> str:
+        """The path of a kubeconfig with an administrator's token; removed by `close`. Only of a live
+        cluster."""
+        if not isinstance(self._loop, LoopThread):
+            raise RuntimeError(
+                "SandboxCluster: kubeconfig: a cluster in virtual time has no address\n"
+                "hint: @pytest.mark.mooring_cluster(live=True)"
+            )
+        return str(self._cluster.server.kubeconfig)
 
     def begin(self, make: Callable[[Context], Controller]) -> None:
         """Run a controller of your own in addition to the others."""
@@ -157,7 +171,8 @@ class SandboxCluster(Cluster):
 
     def get(self, what: str, namespace: str = "default") -> dict[str, Any]:
         resource, name = self._named(what)
-        tree = self._cluster.server.api.read(resource.storage, name, _in(resource, namespace))
+        api, where = self._cluster.server.api, _in(resource, namespace)
+        tree = self._read(lambda: api.read(resource.storage, name, where))
         if tree is None:
             raise LookupError(f"{what} does not exist")
         return tree
@@ -165,11 +180,12 @@ class SandboxCluster(Cluster):
     def list(self, kind: str, namespace: str = "default") -> Sequence[dict[str, Any]]:
         """Return the objects of a kind, of one namespace if the kind is namespaced."""
         resource = self.resource(kind)
-        return [*self._cluster.server.api.read_all(resource.storage, _in(resource, namespace))]
+        api, where = self._cluster.server.api, _in(resource, namespace)
+        return self._read(lambda: [*api.read_all(resource.storage, where)])
 
     def pods(self, selector: str = "", namespace: str = "") -> Sequence[Pod]:
         chosen, cache = label_selector(selector), self._cluster.cache.follow(PODS)
-        pods = cache.in_namespace(namespace) if namespace else [*cache]
+        pods = self._read(lambda: [*(cache.in_namespace(namespace) if namespace else cache)])
         return sorted((p for p in pods if matches(chosen, p.metadata.labels)), key=lambda pod: pod.key)
 
     def pod(self, pod: Pod | str) -> Pod:
@@ -188,12 +204,21 @@ class SandboxCluster(Cluster):
         return self._cluster.scheduler.decisions
 
     def events(self, what: str = "", namespace: str = "default") -> Sequence[Event]:
-        trees = self._cluster.server.api.read_all("events", namespace)
+        api = self._cluster.server.api
+        trees = self._read(lambda: [*api.read_all("events", namespace)])
         by_time = sorted(trees, key=lambda tree: tree["metadata"].get("creationTimestamp", ""))
         if what:
             resource, name = self._named(what)
             what = f"{resource.kind}/{name}"
         return about([_event(tree) for tree in by_time], what, namespace)
+
+    def explain(self, pod: Pod | str) -> str:
+        explain = super().explain
+        return self._read(lambda: explain(pod))
+
+    def _read(self, read: Callable[[], T]) -> T:
+        """Read the cluster's objects, which change on the thread of a live cluster."""
+        return self._loop.call(read) if isinstance(self._loop, LoopThread) else read()
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._loop.run_until_complete(work)
@@ -206,7 +231,9 @@ class SandboxCluster(Cluster):
         """Return a kind by a name that kubectl accepts: "deployments", "deploy", "deployment.apps". Raises
         LookupError."""
         name, _, group = kind.lower().partition(".")
-        for resource in self._cluster.server.api.registry:
+        registry = self._cluster.server.api.registry
+        resources: Sequence[Resource] = self._read(lambda: [*registry])
+        for resource in resources:
             names = (resource.plural, resource.singular, *resource.short_names)
             if name in names and group in ("", resource.group):
                 return resource
