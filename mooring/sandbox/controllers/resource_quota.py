@@ -6,11 +6,14 @@ What is added counts as soon as it is admitted, which is the API server's busine
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from mooring.api.devices import DeviceClass, ResourceClaim
 from mooring.api.kinds import (
+    DEVICE_CLASSES,
     PERSISTENT_VOLUME_CLAIMS,
     PODS,
     RESOURCE_CLAIMS,
@@ -18,12 +21,13 @@ from mooring.api.kinds import (
     SERVICES,
     ApiResource,
 )
+from mooring.api.objects import Pod
 from mooring.api.quotas import ResourceQuota, ResourceQuotaStatus
 from mooring.client.cache import Collection
 from mooring.client.controller import Context, Controller
-from mooring.sandbox.quota.amounts import Sum, equal, only
+from mooring.sandbox.quota import registry
+from mooring.sandbox.quota.amounts import Sum, equal, only, plus
 from mooring.sandbox.quota.quota_kind import QuotaKind
-from mooring.sandbox.quota.registry import quota_kind
 
 PAUSE = 0.1  # seconds after something is set free: it is seldom alone
 PODS_PER_SECOND = 20_000
@@ -37,6 +41,24 @@ UNKNOWN_AGAIN = 30.0  # a kind that is not served may be one day
 PATIENCE = 10.0  # for the list of a kind
 
 
+class _Cached:
+    """What the caches hold, for those charges that depend on other objects."""
+
+    def __init__(
+        self, classes: Collection[DeviceClass], pods: Collection[Pod], claims: Collection[ResourceClaim]
+    ) -> None:
+        self._classes, self._pods, self._claims = classes, pods, claims
+
+    def device_classes(self) -> Iterable[DeviceClass]:
+        return self._classes
+
+    def pod(self, namespace: str, name: str) -> Pod | None:
+        return self._pods.get(f"{namespace}/{name}")
+
+    def resource_claims(self, namespace: str) -> Iterable[ResourceClaim]:
+        return self._claims.in_namespace(namespace)
+
+
 class ResourceQuotaController(Controller):
     name = "resourcequota-controller"
 
@@ -48,7 +70,9 @@ class ResourceQuotaController(Controller):
         self._pods = self.cache.follow(PODS)
         self.cache.follow(PERSISTENT_VOLUME_CLAIMS)
         self.cache.follow(SERVICES)
-        self.cache.follow(RESOURCE_CLAIMS)
+        self._neighbours = _Cached(
+            self.cache.follow(DEVICE_CLASSES), self._pods, self.cache.follow(RESOURCE_CLAIMS)
+        )
         self._quotas.subscribe(self._quota_changed)
 
     # ---- what changes
@@ -89,7 +113,7 @@ class ResourceQuotaController(Controller):
         """Return the usage of the supported resources, including those with zero usage."""
         now, scopes, used = self.context.clock(), quota.scopes, dict[str, str]()
         for name, collection in list(self._heard.items()):
-            kind = quota_kind(name)
+            kind = self._kind(name)
             total = Sum(kind.restricted(quota.spec.hard))
             if not total:
                 continue
@@ -98,7 +122,7 @@ class ResourceQuotaController(Controller):
                     total.add(kind.usage(obj, now))
                 if number % TURN == 0:
                     await asyncio.sleep(0)
-            used.update(total.texts())
+            used = plus(used, total.texts())  # devices may be used by pods and by claims
         return used
 
     async def _know_kinds(self, quota: ResourceQuota) -> bool:
@@ -109,7 +133,7 @@ class ResourceQuotaController(Controller):
         if not unknown:
             return True
         for one in await self.cluster.served_kinds():
-            kind = quota_kind(one.resource.name)
+            kind = self._kind(one.resource.name)
             if kind.restricted(unknown) and one.verbs >= {"list", "watch"}:
                 await self._follow(kind, one.resource)
         return not self._unknown(quota)
@@ -124,8 +148,17 @@ class ResourceQuotaController(Controller):
                 self._hear(kind, collection)
 
     def _unknown(self, quota: ResourceQuota) -> list[str]:
-        heard = [quota_kind(name) for name in self._heard]
-        return [name for name in quota.spec.hard if not any(kind.uses(name) for kind in heard)]
+        """Return the resources of which not all users are watched: claims use some that pods use, too."""
+        heard = [self._kind(name) for name in self._heard]
+        unheard = [self._kind(name) for name in {registry.RESOURCE_CLAIMS} - self._heard.keys()]
+        return [
+            name
+            for name in quota.spec.hard
+            if not any(kind.uses(name) for kind in heard) or any(kind.uses(name) for kind in unheard)
+        ]
+
+    def _kind(self, name: str) -> QuotaKind[Any]:
+        return registry.quota_kind(name, self._neighbours)
 
     async def _write(self, quota: ResourceQuota, status: ResourceQuotaStatus) -> None:
         seen = {"uid": quota.uid, "resourceVersion": quota.metadata.resource_version}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from mooring.api.devices import IMPLICIT_PREFIX
 from mooring.api.meta import ResourceList
 from mooring.api.objects import Affinity, Pod, PodAffinityTerm
 from mooring.api.quantity import parse
@@ -30,7 +31,7 @@ class Pods(QuotaKind[Pod]):
     def uses(self, resource: str) -> bool:
         if resource in _USED or resource == self.count or resource.startswith(_HUGE_PAGES):
             return True
-        return resource.startswith("requests.") and is_extended(resource.removeprefix("requests."))
+        return resource.startswith("requests.") and _is_extended(resource.removeprefix("requests."))
 
     def usage(self, obj: Pod, now: float) -> dict[str, str]:
         used = super().usage(obj, now)
@@ -127,10 +128,14 @@ def _compute(requests: dict[str, str], limits: dict[str, str]) -> dict[str, str]
     for name, quantity in requests.items():
         if name in _COMPUTE or name.startswith("hugepages-"):
             used[name] = used[f"requests.{name}"] = quantity
-        elif is_extended(name):
+        elif _is_extended(name):
             used[f"requests.{name}"] = quantity
     used.update((f"limits.{name}", limits[name]) for name in _COMPUTE if name in limits)
     return used
+
+
+def _is_extended(name: str) -> bool:
+    return is_extended(name) or name.startswith(IMPLICIT_PREFIX)
 
 
 def _totals(pod: Pod) -> tuple[dict[str, str], dict[str, str]]:

@@ -247,17 +247,19 @@ async def quota_replicas(stage: Stage) -> Tree:
     return journal.result()
 
 
+def claim(name: str, *requests: Tree) -> Tree:
+    listed = [{"name": f"r{at}", **request} for at, request in enumerate(requests)]
+    made = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": name}}
+    return {**made, "spec": {"devices": {"requests": listed}}}
+
+
+def exactly(count: int = 1, of: str = "gpu", **more: Any) -> Tree:
+    return {"exactly": {"deviceClassName": of, "count": count, **more}}
+
+
 async def quota_devices(stage: Stage) -> Tree:
     """Devices by class, at worst, and resource claims."""
     journal = Journal(stage)
-
-    def claim(name: str, *requests: Tree) -> Tree:
-        listed = [{"name": f"r{at}", **request} for at, request in enumerate(requests)]
-        made = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": name}}
-        return {**made, "spec": {"devices": {"requests": listed}}}
-
-    def exactly(count: int = 1, of: str = "gpu", **more: Any) -> Tree:
-        return {"exactly": {"deviceClassName": of, "count": count, **more}}
 
     def first(*alternatives: tuple[str, int]) -> Tree:
         listed = [
@@ -288,12 +290,63 @@ async def quota_devices(stage: Stage) -> Tree:
     return journal.result()
 
 
+async def quota_extended(stage: Stage) -> Tree:
+    """Devices of claims, by the extended resource of their class."""
+    journal = Journal(stage)
+    fast, implicit = "example.com/fast", "deviceclass.resource.kubernetes.io/"
+    await journal.create(device_class("fast", extendedResourceName=fast), device_class("plain"))
+    hard = {
+        f"requests.{fast}": "5",
+        f"requests.{implicit}fast": "6",
+        f"requests.{implicit}plain": "3",
+        f"requests.{implicit}unknown": "1",
+        "fast.deviceclass.resource.k8s.io/devices": "9",
+    }
+    await journal.create(claim("early", exactly(1, "fast")))
+    await journal.create(quota("extended", hard))
+    await journal.note("a quota, and a claim that was there before")
+    await journal.create(
+        claim("two", exactly(2, "fast"), exactly(1, "plain")),
+        claim("three", exactly(3, "fast")),
+        claim("plain", exactly(3, "plain")),
+        claim("unknown", exactly(2, "unknown")),
+    )
+    await journal.note("claims that fit, and others")
+    one = {fast: "1", f"{implicit}plain": "1"}
+    await journal.create(pod("asks", one, one))
+    await journal.note("a pod that asks for extended resources")
+    await journal.create(
+        await owned(stage, "for-pod", exactly(2, "fast"), exactly(1, "plain")),
+        await owned(stage, "for-pod-too", exactly(1, "fast")),
+    )
+    await journal.note("claims of that pod: those of one were counted already")
+    await stage.delete("resourceclaims", "early")
+    await journal.note("one is deleted")
+    return journal.result()
+
+
+def device_class(name: str, **spec: Any) -> Tree:
+    made = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}}
+    return {**made, "spec": spec}
+
+
+async def owned(stage: Stage, name: str, *requests: Tree) -> Tree:
+    """A claim as kube-scheduler creates it for the extended resources of the pod `asks`."""
+    uid = (await stage.get("pods", "asks"))["metadata"]["uid"]
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "asks", "uid": uid, "controller": True}
+    made = claim(name, *requests)
+    made["metadata"]["annotations"] = {"resource.kubernetes.io/extended-resource-claim": "true"}
+    made["metadata"]["ownerReferences"] = [owner]
+    return made
+
+
 SCENES: dict[str, Callable[[Stage], Awaitable[Tree]]] = {
     "quota_pods": quota_pods,
     "quota_totals": quota_totals,
     "quota_scopes": quota_scopes,
     "quota_objects": quota_objects,
     "quota_devices": quota_devices,
+    "quota_extended": quota_extended,
     "quota_replicas": quota_replicas,
 }
 

@@ -5,13 +5,15 @@ Usage is added to the status of quotas on admission; a controller recounts what 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from mooring.api.decode import strip_nulls
+from mooring.api.devices import DeviceClass, ResourceClaim
 from mooring.api.meta import KubeObject
+from mooring.api.objects import Pod
 from mooring.api.quotas import ResourceQuota
 from mooring.sandbox.apiserver.authorization.users import User
 from mooring.sandbox.apiserver.context.admission import AdmissionPlugin
@@ -24,11 +26,15 @@ from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.verbs.updating import change
 from mooring.sandbox.quota.amounts import Amounts, beyond, exceeding, format_amounts, only, plus
 from mooring.sandbox.quota.quota_kind import QuotaKind
-from mooring.sandbox.quota.registry import CLAIMS, PODS, SERVICES, quota_kind
+from mooring.sandbox.quota.registry import CLAIMS, PODS, RESOURCE_CLAIMS, SERVICES, quota_kind
 
 _IGNORED: Final = ("events", "events.events.k8s.io")
+_DEVICE_CLASSES: Final = "deviceclasses.resource.k8s.io"
 _SERVER: Final = User("system:apiserver", ("system:masters",))
 _read = msgspec.json.Decoder(ResourceQuota).decode
+_read_class = msgspec.json.Decoder(DeviceClass).decode
+_read_claim = msgspec.json.Decoder(ResourceClaim).decode
+_read_pod = msgspec.json.Decoder(Pod).decode
 
 
 class ResourceQuotas(AdmissionPlugin):
@@ -43,7 +49,7 @@ class ResourceQuotas(AdmissionPlugin):
     def validate(self, write: Write, obj: Tree, old: Tree | None) -> None:
         if not write.namespace or not has_quota(write.api, write.namespace):
             return
-        kind = quota_kind(write.resource.storage)
+        kind = quota_kind(write.resource.storage, _Stored(write.api))
         if old is not None and write.subresource not in kind.parts:
             return
         new, before = _as(kind, obj), None if old is None else _as(kind, old)
@@ -52,6 +58,25 @@ class ResourceQuotas(AdmissionPlugin):
         for quota, used in _charged(write, kind, new, before):
             if not write.options.dry_run:
                 _write_used(write, quota, used)
+
+
+class _Stored:
+    """What the API server holds, for those charges that depend on other objects."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    def device_classes(self) -> Iterable[DeviceClass]:
+        records = self._api.store.table(_DEVICE_CLASSES).records
+        return [_read_class(record.body) for record in records.values()]
+
+    def pod(self, namespace: str, name: str) -> Pod | None:
+        record = self._api.record(PODS.name, name, namespace)
+        return None if record is None else _read_pod(record.body)
+
+    def resource_claims(self, namespace: str) -> Iterable[ResourceClaim]:
+        table = self._api.store.table(RESOURCE_CLAIMS)
+        return [_read_claim(table.records[key].body) for key in table.keys(namespace)]
 
 
 def _as(kind: QuotaKind[Any], tree: Tree) -> KubeObject:
