@@ -10,6 +10,7 @@ from mooring.sandbox.apiserver.context.options import WriteOptions
 from mooring.sandbox.apiserver.errors import bad_request, method_not_allowed
 from mooring.sandbox.apiserver.kinds.types import object_type
 from mooring.sandbox.apiserver.objects import Tree
+from mooring.sandbox.apiserver.resource_metrics import METRICS
 from mooring.sandbox.apiserver.reviews import REVIEWS
 from mooring.sandbox.apiserver.subresources.handlers import SUBRESOURCES
 from mooring.sandbox.apiserver.verbs.body import JSON, read_object, to_json
@@ -31,6 +32,7 @@ from mooring.sandbox.apiserver.verbs.updating import update
 from mooring.sandbox.apiserver.verbs.watching import watch_objects
 
 _DELETE_OPTIONS = object_type("meta_v1", "DeleteOptions")
+_NOT_STORED = {**REVIEWS, **METRICS}
 
 
 def handle(request: Request) -> Answer:
@@ -39,9 +41,9 @@ def handle(request: Request) -> Answer:
         return _handle_subresource(request)
     if request.verb not in request.resource.verbs:
         raise method_not_allowed()
-    review = REVIEWS.get(request.resource.storage)
-    if review is not None:
-        return review(request)
+    own = _NOT_STORED.get(request.resource.storage)
+    if own is not None:
+        return own(request)
     return _VERBS[request.verb](request)
 
 

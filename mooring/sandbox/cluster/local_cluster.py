@@ -15,6 +15,7 @@ from mooring.config import LoadedConfig
 from mooring.core.decision import Decision
 from mooring.explain.log import Recording
 from mooring.runtime.registry import Registry
+from mooring.sandbox.apiserver.custom.metrics_group import serve_metrics
 from mooring.sandbox.apiserver.port import EmbeddedCluster
 from mooring.sandbox.apiserver.server import EmbeddedServer
 from mooring.sandbox.cluster.applying import Applier
@@ -77,6 +78,7 @@ class LocalCluster:
         else:
             self.server.open()
         api = self.server.api
+        serve_metrics(api.registry)
         writes = self._writes = EmbeddedCluster(api, user_agent=MANAGER, tracked=False)
         self.applier = Applier(
             EmbeddedCluster(api, user_agent="mooring-apply"),

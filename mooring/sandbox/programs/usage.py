@@ -1,0 +1,55 @@
+"""How much CPU and memory the containers of a pod use: what its annotations say, or half of their requests.
+
+mooring/cpu-usage: 250m        of the pod, divided equally among its containers
+mooring/memory-usage: 80%      of the requests of each container
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mooring.api.meta import Quantity
+from mooring.api.objects import Container, Pod
+from mooring.api.quantity import QuantityError, parse
+
+ANNOTATIONS = {"cpu": "mooring/cpu-usage", "memory": "mooring/memory-usage"}
+USUAL = 50  # percent of the requests
+MOST = 1_000_000  # percent
+
+
+def container_usage(pod: Pod) -> dict[str, dict[str, int]]:
+    """Return what each running container uses, in nano-units by resource."""
+    containers = [*_running(pod)]
+    return {
+        one.name: {resource: _usage(pod, one, resource, len(containers)) for resource in ANNOTATIONS}
+        for one in containers
+    }
+
+
+def _running(pod: Pod) -> Iterator[Container]:
+    """Yield the running containers, including sidecars."""
+    if pod.status.phase != "Running":
+        return
+    statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    running = {status.name for status in statuses if status.state.running is not None}
+    for container in (*pod.spec.init_containers, *pod.spec.containers):
+        if container.name in running:
+            yield container
+
+
+def _usage(pod: Pod, container: Container, resource: str, containers: int) -> int:
+    request = request_of(container, resource) or 0
+    text = pod.metadata.annotations.get(ANNOTATIONS[resource], "")
+    percent = text.removesuffix("%")
+    if percent != text and percent.isascii() and percent.isdigit():
+        return request * min(int(percent[:10]), MOST) // 100
+    try:
+        return max(parse(text), 0) // containers
+    except QuantityError:  # none, or one that is ignored
+        return request * USUAL // 100
+
+
+def request_of(container: Container, resource: str) -> int | None:
+    """Return a container's request in nano-units, None without one."""
+    quantity: Quantity | None = container.resources.requests.get(resource)
+    return None if quantity is None else parse(quantity)
