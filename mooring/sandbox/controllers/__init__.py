@@ -13,6 +13,7 @@ from mooring.sandbox.controllers.ephemeral_volumes import EphemeralVolumes
 from mooring.sandbox.controllers.event_expiry import EventExpiry
 from mooring.sandbox.controllers.every_namespace import RootCertificates, ServiceAccounts
 from mooring.sandbox.controllers.garbage_collector import GarbageCollector
+from mooring.sandbox.controllers.horizontal_pod_autoscaler import HorizontalPodAutoscalerController
 from mooring.sandbox.controllers.job import JobController, OrphanedJobPods
 from mooring.sandbox.controllers.namespace import NamespaceController
 from mooring.sandbox.controllers.node_lifecycle import NodeLifecycle, SimulatedNodes
@@ -61,5 +62,6 @@ def controllers(
         OrphanedJobPods(context),
         TTLAfterFinishedController(context),
         CronJobController(context),
+        HorizontalPodAutoscalerController(context),
         *([RootCertificates(context, authority.decode())] if authority else []),
     ]

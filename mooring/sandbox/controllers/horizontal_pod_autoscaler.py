@@ -1,0 +1,266 @@
+"""HorizontalPodAutoscalers: set the replicas of a workload by the CPU and memory that its pods use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from mooring.api.kinds import PODS, ApiResource
+from mooring.api.meta import KubeObject, Struct, Tree
+from mooring.api.objects import Pod
+from mooring.api.selector_text import parse_selector
+from mooring.api.selectors import from_requirements, requirement
+from mooring.client.api_errors import ApiError
+from mooring.client.controller import Context, Controller
+from mooring.sandbox.controllers.replica_proposals import MetricError, Proposal, propose
+
+PERIOD = 15.0
+STABLE_FOR = 300  # seconds for which the highest proposal stands before replicas are removed
+FASTEST, FASTEST_FROM = 2, 4
+"""Without a behavior, replicas at most double at a time, or become this many."""
+
+_STABILIZED = "recent recommendations were {} than current one, applying the {} recent recommendation"
+
+
+class TargetReference(Struct):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+
+
+class AutoscalerSpec(Struct):
+    scale_target_ref: TargetReference = msgspec.field(default_factory=TargetReference)
+    min_replicas: int = 1
+    max_replicas: int = 0
+    metrics: list[Tree] = []
+    behavior: Tree | None = None
+
+    def window(self, direction: str, usual: int) -> int:
+        """Return the stabilization window of "scaleUp" or "scaleDown" in seconds."""
+        seconds: int | None = ((self.behavior or {}).get(direction) or {}).get("stabilizationWindowSeconds")
+        return usual if seconds is None else seconds
+
+
+class HorizontalPodAutoscaler(KubeObject):
+    spec: AutoscalerSpec = msgspec.field(default_factory=AutoscalerSpec)
+    status: Tree = {}
+
+
+class ScaleSpec(Struct):
+    replicas: int = 0
+
+
+class ScaleStatus(Struct):
+    replicas: int = 0
+    selector: str = ""
+
+
+class Scale(KubeObject):
+    spec: ScaleSpec = msgspec.field(default_factory=ScaleSpec)
+    status: ScaleStatus = msgspec.field(default_factory=ScaleStatus)
+
+
+AUTOSCALERS = ApiResource("autoscaling", "v2", "horizontalpodautoscalers", True, HorizontalPodAutoscaler)
+
+
+class _Past(NamedTuple):
+    """A proposal, which counts while it is within the stabilization window."""
+
+    time: float
+    replicas: int
+
+
+class _Status:
+    """The status to be written."""
+
+    def __init__(self, hpa: HorizontalPodAutoscaler, now: str) -> None:
+        self.tree: Tree = dict(hpa.status)
+        self._conditions: dict[str, Tree] = {one["type"]: one for one in hpa.status.get("conditions") or ()}
+        self._now = now
+
+    def set(self, type: str, status: bool, reason: str, message: str) -> None:
+        old, value = self._conditions.get(type, {}), "True" if status else "False"
+        since = old["lastTransitionTime"] if old.get("status") == value else self._now
+        self._conditions[type] = {
+            "type": type,
+            "status": value,
+            "lastTransitionTime": since,
+            "reason": reason,
+            "message": message,
+        }
+        self.tree["conditions"] = [*self._conditions.values()]
+
+
+class HorizontalPodAutoscalerController(Controller):
+    name = "horizontal-pod-autoscaler"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._autoscalers = self.cache.follow(AUTOSCALERS)
+        self._pods = self.cache.follow(PODS)
+        self._past: dict[str, list[_Past]] = {}
+        self._autoscalers.subscribe(self._changed)
+
+    def _changed(self, old: HorizontalPodAutoscaler | None, new: HorizontalPodAutoscaler | None) -> None:
+        if new is not None:
+            self.enqueue(new.key, PERIOD)
+        elif old is not None:
+            self._past.pop(old.key, None)
+
+    async def sync(self, key: str) -> None:
+        hpa = self._autoscalers.get(key)
+        if hpa is None:
+            return
+        self.enqueue(key, PERIOD)
+        status = _Status(hpa, self.context.now())
+        await self._reconcile(hpa, status)
+        if status.tree != hpa.status:
+            # null removes what is no longer there
+            patch = {"status": {**dict.fromkeys(hpa.status), **status.tree}}
+            written = await self.cluster.patch(
+                AUTOSCALERS, hpa.name, patch, hpa.namespace, subresource="status"
+            )
+            self._autoscalers.wrote(written)
+
+    async def _reconcile(self, hpa: HorizontalPodAutoscaler, status: _Status) -> None:
+        try:
+            target, scale = await self._scale(hpa)
+        except (ApiError, LookupError) as error:
+            why = f"the HPA controller was unable to get the target's current scale: {error}"
+            self.event(self._autoscalers, hpa, "Warning", "FailedGetScale", str(error))
+            status.set("AbleToScale", False, "FailedGetScale", why)
+            return
+        why = "the HPA controller was able to get the target's current scale"
+        status.set("AbleToScale", True, "SucceededGetScale", why)
+        current = scale.spec.replicas
+        status.tree["currentReplicas"] = scale.status.replicas
+        self._past.setdefault(hpa.key, [_Past(self.context.clock(), current)])
+        desired, reason = self._desired(hpa, scale, status)
+        if desired is None:
+            status.tree["desiredReplicas"] = status.tree.get("desiredReplicas", 0)
+            return
+        status.tree["desiredReplicas"] = desired
+        if desired == current:
+            return
+        await self.cluster.patch(
+            target, scale.name, {"spec": {"replicas": desired}}, hpa.namespace, subresource="scale"
+        )
+        why = f"the HPA controller was able to update the target scale to {desired}"
+        status.set("AbleToScale", True, "SucceededRescale", why)
+        status.tree["lastScaleTime"] = self.context.now()
+        note = f"New size: {desired}; reason: {reason}"
+        self.event(self._autoscalers, hpa, "Normal", "SuccessfulRescale", note)
+
+    async def _scale(self, hpa: HorizontalPodAutoscaler) -> tuple[ApiResource[Scale], Scale]:
+        reference = hpa.spec.scale_target_ref
+        group = reference.api_version.rpartition("/")[0]
+        for one in await self.cluster.served_kinds():
+            if (one.resource.group, one.kind) == (group, reference.kind):
+                kind = one.resource
+                target = ApiResource(kind.group, kind.version, kind.plural, kind.namespaced, Scale)
+                return target, await self.cluster.get(target, reference.name, hpa.namespace, "scale")
+        raise LookupError(
+            f'no matches for kind "{reference.kind}" in group "{group}"',
+        )
+
+    # ---- the number of replicas
+
+    def _desired(self, hpa: HorizontalPodAutoscaler, scale: Scale, status: _Status) -> tuple[int | None, str]:
+        """Return the number of replicas and the reason for it; None where it is unknown."""
+        current, spec = scale.spec.replicas, hpa.spec
+        if current == 0:
+            why = "scaling is disabled since the replica count of the target is zero"
+            status.set("ScalingActive", False, "ScalingDisabled", why)
+            return 0, ""
+        if current > spec.max_replicas:
+            return spec.max_replicas, "Current number of replicas above Spec.MaxReplicas"
+        if current < spec.min_replicas:
+            return spec.min_replicas, "Current number of replicas below Spec.MinReplicas"
+        if not scale.status.selector:
+            self.event(self._autoscalers, hpa, "Warning", "SelectorRequired", "selector is required")
+            why = "the HPA target's scale is missing a selector"
+            status.set("ScalingActive", False, "InvalidSelector", why)
+            return None, ""
+        best = self._propose(hpa, scale, status)
+        if best is None:
+            return None, ""
+        desired = self._limited(hpa, current, self._stabilized(hpa, current, best.replicas, status), status)
+        above = best.replicas > current
+        return desired, f"{best.metric} above target" if above else "All metrics below target"
+
+    def _propose(self, hpa: HorizontalPodAutoscaler, scale: Scale, status: _Status) -> Proposal | None:
+        """Return the highest proposal of all metrics. If one fails, the others may still add replicas."""
+        pods, proposals, statuses, failures = self._selected(hpa, scale), list[Proposal](), list[Tree](), []
+        for metric in hpa.spec.metrics:
+            try:
+                proposal = self._measure(metric, pods, scale.spec.replicas)
+            except MetricError as error:
+                self.event(self._autoscalers, hpa, "Warning", "FailedGetResourceMetric", str(error))
+                failures.append(str(error))
+                statuses.append({"type": ""})
+            else:
+                proposals.append(proposal)
+                source = {"name": metric["resource"]["name"], "current": proposal.current}
+                statuses.append({"type": "Resource", "resource": source})
+        status.tree["currentMetrics"] = statuses
+        best = max(proposals, key=lambda one: one.replicas, default=None)
+        if best is None or (failures and best.replicas < scale.spec.replicas):
+            why = f"the HPA was unable to compute the replica count: {failures[0]}"
+            status.set("ScalingActive", False, "FailedGetResourceMetric", why)
+            count = f"{len(failures)} invalid out of {len(hpa.spec.metrics)}"
+            note = f"invalid metrics ({count}), first error is: {failures[0]}"
+            self.event(self._autoscalers, hpa, "Warning", "FailedComputeMetricsReplicas", note)
+            return None
+        why = f"the HPA was able to successfully calculate a replica count from {best.metric}"
+        status.set("ScalingActive", True, "ValidMetricFound", why)
+        return best
+
+    def _selected(self, hpa: HorizontalPodAutoscaler, scale: Scale) -> Sequence[Pod]:
+        selector = from_requirements(requirement(*term) for term in parse_selector(scale.status.selector))
+        pods = self._pods.in_namespace(hpa.namespace)
+        return [pod for pod in pods if selector.matches(pod.metadata.labels)]
+
+    def _measure(self, metric: Tree, pods: Sequence[Pod], replicas: int) -> Proposal:
+        if metric["type"] != "Resource":
+            raise MetricError(f"metrics of type {metric['type']} are not supported by the sandbox")
+        source = metric["resource"]
+        if source["name"] not in ("cpu", "memory"):
+            raise MetricError(f"unable to get metrics for resource {source['name']}: no metrics returned")
+        return propose(pods, source["name"], source["target"], replicas, self.context.clock())
+
+    def _stabilized(self, hpa: HorizontalPodAutoscaler, current: int, proposed: int, status: _Status) -> int:
+        """Return the proposal, unless recent ones would remove or add fewer replicas."""
+        now, past = self.context.clock(), self._past[hpa.key]
+        down, up = hpa.spec.window("scaleDown", STABLE_FOR), hpa.spec.window("scaleUp", 0)
+        most = max([proposed, *(one.replicas for one in past if now - one.time < down)])
+        least = min([proposed, *(one.replicas for one in past if now - one.time < up)])
+        self._past[hpa.key] = [one for one in past if now - one.time < max(down, up)]
+        self._past[hpa.key].append(_Past(now, proposed))
+        stable = min(max(current, least), most)
+        if stable == proposed:
+            status.set("AbleToScale", True, "ReadyForNewScale", "recommended size matches current size")
+        elif stable > proposed:
+            status.set("AbleToScale", True, "ScaleDownStabilized", _STABILIZED.format("higher", "highest"))
+        else:
+            status.set("AbleToScale", True, "ScaleUpStabilized", _STABILIZED.format("lower", "lowest"))
+        return stable
+
+    def _limited(self, hpa: HorizontalPodAutoscaler, current: int, replicas: int, status: _Status) -> int:
+        """Return the replicas within the bounds of the autoscaler, and no sudden multiple of the present."""
+        least, most = hpa.spec.min_replicas, hpa.spec.max_replicas
+        fastest = max(FASTEST * current, FASTEST_FROM)
+        if replicas < least:
+            why = "the desired replica count is less than the minimum replica count"
+            status.set("ScalingLimited", True, "TooFewReplicas", why)
+        elif replicas > fastest and most > fastest:
+            why = "the desired replica count is increasing faster than the maximum scale rate"
+            status.set("ScalingLimited", True, "ScaleUpLimit", why)
+        elif replicas > most:
+            why = "the desired replica count is more than the maximum replica count"
+            status.set("ScalingLimited", True, "TooManyReplicas", why)
+        else:
+            why = "the desired count is within the acceptable range"
+            status.set("ScalingLimited", False, "DesiredWithinRange", why)
+        return max(least, min(replicas, most, fastest))

@@ -1,0 +1,153 @@
+"""How many replicas a resource metric calls for: kube-controller-manager's arithmetic for autoscalers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from mooring.api.meta import Tree
+from mooring.api.objects import Pod
+from mooring.api.quantity import NANO, parse
+from mooring.api.quantity_texts import written
+from mooring.api.times import parse_time
+from mooring.sandbox.programs.usage import container_usage, request_of
+
+TOLERANCE = 0.1
+STARTING_FOR = 300.0  # seconds in which the CPU usage of a pod counts only once it has been ready for a while
+FIRST_READY_WITHIN = 30.0
+WINDOW = 15.0  # seconds that one sample of usage covers
+
+Usage = dict[str, int]
+"""Nano-units by the name of a pod."""
+
+
+class MetricError(Exception):
+    """No number of replicas follows from a metric."""
+
+
+class Proposal(NamedTuple):
+    replicas: int
+    metric: str
+    """As events and conditions name it."""
+    current: Tree
+    """The current value, as in the status of autoscalers."""
+
+
+class _Samples(NamedTuple):
+    usage: Usage
+    """Of pods that count."""
+    unready: Sequence[str]
+    missing: Sequence[str]
+
+
+def propose(pods: Sequence[Pod], resource: str, target: Tree, replicas: int, now: float) -> Proposal:
+    """Return the replicas that bring a resource to its target. Raises MetricError."""
+    if "averageValue" in target:
+        return _propose_average(pods, resource, target["averageValue"], replicas, now)
+    if "averageUtilization" in target:
+        return _propose_utilization(pods, resource, target["averageUtilization"], replicas, now)
+    raise MetricError(
+        "invalid resource metric source: neither an average utilization target "
+        "nor an average value (usage) target was set"
+    )
+
+
+def _propose_utilization(
+    pods: Sequence[Pod], resource: str, target: int, replicas: int, now: float
+) -> Proposal:
+    failed = f"failed to get {resource} utilization"
+    samples = _samples(pods, resource, now, failed)
+    requests = {pod.name: _request(pod, resource, failed) for pod in pods}
+    fallbacks = {name: requests[name] * max(100, target) // 100 for name in samples.missing}
+
+    def percent(usage: Usage) -> int:
+        requested = sum(requests[name] for name in usage)
+        if not requested:
+            raise MetricError(f"{failed}: no metrics returned matched known pods")
+        return sum(usage.values()) * 100 // requested
+
+    proposed = _replicas(samples, replicas, lambda usage: percent(usage) / target, fallbacks)
+    current = {"averageUtilization": percent(samples.usage), "averageValue": _mean(samples.usage, resource)}
+    return Proposal(proposed, f"{resource} resource utilization (percentage of request)", current)
+
+
+def _propose_average(pods: Sequence[Pod], resource: str, target: str, replicas: int, now: float) -> Proposal:
+    samples = _samples(pods, resource, now, f"failed to get {resource} usage")
+    bound = parse(target)
+    fallbacks = dict.fromkeys(samples.missing, bound)
+
+    def ratio(usage: Usage) -> float:
+        return sum(usage.values()) / len(usage) / bound
+
+    proposed = _replicas(samples, replicas, ratio, fallbacks)
+    return Proposal(proposed, f"{resource} resource", {"averageValue": _mean(samples.usage, resource)})
+
+
+def _replicas(
+    samples: _Samples, replicas: int, ratio_of: Callable[[Usage], float], fallbacks: Mapping[str, int]
+) -> int:
+    """Return the replicas by the ratio of usage to target. Pods without a sample count such that they dampen
+    the change, and never turn it around."""
+    ratio = ratio_of(samples.usage)
+    usage = dict(samples.usage)
+    if ratio < 1:
+        usage.update(fallbacks)
+    elif ratio > 1:
+        usage.update(dict.fromkeys((*samples.missing, *samples.unready), 0))
+    dampened = ratio_of(usage)
+    if abs(dampened - 1) <= TOLERANCE or (ratio < 1) != (dampened < 1):
+        return replicas
+    proposed = math.ceil(dampened * len(usage))
+    return replicas if (dampened < 1) == (proposed > replicas) else proposed
+
+
+def _samples(pods: Sequence[Pod], resource: str, now: float, failed: str) -> _Samples:
+    if not pods:
+        raise MetricError(f"{failed}: no pods returned by selector while calculating replica count")
+    usage, unready, missing = Usage(), list[str](), list[str]()
+    for pod in pods:
+        if pod.terminating or pod.status.phase == "Failed":
+            continue
+        used = container_usage(pod)
+        if pod.status.phase == "Pending":
+            unready.append(pod.name)
+        elif not used:
+            missing.append(pod.name)
+        elif resource == "cpu" and _is_starting(pod, now):
+            unready.append(pod.name)
+        else:
+            usage[pod.name] = sum(one[resource] for one in used.values())
+    if not usage:
+        raise MetricError(f"{failed}: did not receive metrics for targeted pods (pods might be unready)")
+    return _Samples(usage, unready, missing)
+
+
+def _is_starting(pod: Pod, now: float) -> bool:
+    """Return whether the CPU usage of a pod says nothing yet about its load."""
+    ready = next((one for one in pod.status.conditions if one.type == "Ready"), None)
+    if ready is None or pod.status.start_time is None:
+        return True
+    since, started = parse_time(ready.last_transition_time or ""), parse_time(pod.status.start_time)
+    if started + STARTING_FOR > now:
+        return ready.status == "False" or now < since + WINDOW
+    return ready.status == "False" and started + FIRST_READY_WITHIN > since
+
+
+def _request(pod: Pod, resource: str, failed: str) -> int:
+    total = 0
+    sidecars = [one for one in pod.spec.init_containers if one.restart_policy == "Always"]
+    for container in (*pod.spec.containers, *sidecars):
+        request = request_of(container, resource)
+        if request is None:
+            where = f"container {container.name} of Pod {pod.name}"
+            raise MetricError(f"{failed}: missing request for {resource} in {where}")
+        total += request
+    return total
+
+
+def _mean(usage: Usage, resource: str) -> str:
+    mean = sum(usage.values()) // len(usage)
+    if resource == "memory":
+        return written(mean // NANO * NANO, "1Ki")
+    return written(mean // 1_000_000 * 1_000_000, "1m")

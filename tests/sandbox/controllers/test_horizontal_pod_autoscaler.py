@@ -1,0 +1,111 @@
+"""HorizontalPodAutoscalers in virtual time: usage by annotations decides the replicas of a Deployment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mooring.testing.sandbox_cluster import SandboxCluster
+
+WEB = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - {name: main, image: nginx, resources: {requests: {cpu: 100m, memory: 64Mi}}}
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  minReplicas: 2
+  maxReplicas: 9
+  metrics:
+  - {type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}
+"""
+
+
+def use(cluster: SandboxCluster, cpu: str) -> None:
+    """Put a load on all pods."""
+    for pod in cluster.pods("app=web"):
+        cluster.patch(f"pod/{pod.name}", {"metadata": {"annotations": {"mooring/cpu-usage": cpu}}})
+
+
+def replicas(cluster: SandboxCluster) -> int:
+    number: int = cluster.get("deploy/web")["spec"]["replicas"]
+    return number
+
+
+def condition(cluster: SandboxCluster, type: str) -> dict[str, Any]:
+    conditions = cluster.get("hpa/web")["status"]["conditions"]
+    return next(one for one in conditions if one["type"] == type)
+
+
+def test_load_adds_replicas_and_its_end_removes_them_after_five_minutes(
+    mooring_cluster: SandboxCluster,
+) -> None:
+    mooring_cluster.apply(WEB)
+    mooring_cluster.advance(60)
+    status = mooring_cluster.get("hpa/web")["status"]
+    assert status["currentMetrics"][0]["resource"]["current"] == {
+        "averageUtilization": 50,
+        "averageValue": "50m",
+    }
+    assert (status["currentReplicas"], status["desiredReplicas"]) == (2, 2)
+    assert condition(mooring_cluster, "ScalingActive")["reason"] == "ValidMetricFound"
+
+    use(mooring_cluster, "54%")  # within the tolerance
+    mooring_cluster.advance(30)
+    assert replicas(mooring_cluster) == 2
+
+    use(mooring_cluster, "100%")
+    mooring_cluster.advance(16)
+    assert replicas(mooring_cluster) == 4
+    notes = [one.note for one in mooring_cluster.events("hpa/web") if one.reason == "SuccessfulRescale"]
+    assert notes == [
+        "New size: 4; reason: cpu resource utilization (percentage of request) above target",
+    ]
+
+    mooring_cluster.advance(400)  # new pods use half of their requests: 75% on average, then less
+    use(mooring_cluster, "10%")
+    mooring_cluster.advance(60)
+    assert replicas(mooring_cluster) > 2
+    assert condition(mooring_cluster, "AbleToScale")["reason"] == "ScaleDownStabilized"
+    mooring_cluster.advance(300)
+    assert replicas(mooring_cluster) == 2
+    mooring_cluster.advance(320)  # by now all recent proposals are below the minimum
+    assert condition(mooring_cluster, "ScalingLimited")["reason"] == "TooFewReplicas"
+
+
+def test_replicas_stay_within_the_bounds(mooring_cluster: SandboxCluster) -> None:
+    mooring_cluster.apply(WEB)
+    mooring_cluster.advance(60)
+    use(mooring_cluster, "5")
+    mooring_cluster.advance(16)
+    assert replicas(mooring_cluster) == 4  # no more than double
+    assert condition(mooring_cluster, "ScalingLimited")["reason"] == "ScaleUpLimit"
+    mooring_cluster.advance(120)
+    assert replicas(mooring_cluster) == 9
+    assert condition(mooring_cluster, "ScalingLimited")["reason"] == "TooManyReplicas"
+    mooring_cluster.scale("deploy/web", 12)
+    mooring_cluster.advance(16)
+    assert replicas(mooring_cluster) == 9
+
+
+def test_without_requests_or_a_target_nothing_is_scaled(mooring_cluster: SandboxCluster) -> None:
+    mooring_cluster.apply(WEB.replace("cpu: 100m, ", ""))
+    mooring_cluster.advance(60)
+    active = condition(mooring_cluster, "ScalingActive")
+    assert (active["status"], active["reason"]) == ("False", "FailedGetResourceMetric")
+    assert "missing request for cpu in container main of Pod web-" in active["message"]
+    mooring_cluster.delete("deploy/web")
+    mooring_cluster.advance(16)
+    able = condition(mooring_cluster, "AbleToScale")
+    assert (able["status"], able["reason"]) == ("False", "FailedGetScale")
+    assert able["message"].endswith('deployments.apps "web" not found')
