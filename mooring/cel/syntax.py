@@ -122,7 +122,7 @@ def parse(source: str) -> Node:
 
 
 def parse_located(source: str) -> tuple[Node, Mapping[int, int]]:
-    """The tree of an expression, and the offsets of its names and operators by the `id` of their nodes."""
+    """The tree of an expression, and the offsets of its parts by the `id` of their nodes."""
     if len(source) > MAX_LENGTH:
         raise CelCompileError(
             f"expression code point size exceeds limit: size: {len(source)}, limit {MAX_LENGTH}"
@@ -236,7 +236,7 @@ class _Parser:
         following = self._next
         if sign == "-" and following.kind in ("int", "float"):
             self._at += 1
-            return self._postfix(Literal(_number(following, "-")))
+            return self._postfix(self._located(Literal(_number(following, "-")), offset))
         return self._located(Call("!" if sign == "!" else "neg", None, (self._unary(),)), offset)
 
     def _member(self) -> Node:
@@ -280,10 +280,10 @@ class _Parser:
         token = self._next
         if token.kind in ("int", "uint", "float"):
             self._at += 1
-            return Literal(_number(token))
+            return self._located(Literal(_number(token)), token.position)
         if token.kind == "text":
             self._at += 1
-            return Literal(_text(token))
+            return self._located(Literal(_text(token)), token.position)
         if token.kind == "ident" or (token.kind == "op" and token.text == "."):
             return self._name()
         if self._take("("):
@@ -291,9 +291,9 @@ class _Parser:
             self._expect(")")
             return node
         if self._take("["):
-            return ListNode(self._items())
+            return self._located(ListNode(self._items()), token.position)
         if self._take("{"):
-            return MapNode(self._entries())
+            return self._located(MapNode(self._entries()), token.position)
         return self._fail()  # type: ignore[no-any-return]
 
     def _name(self) -> Node:
@@ -304,7 +304,7 @@ class _Parser:
         self._at += 1
         constants: dict[str, Any] = {"true": True, "false": False, "null": None}
         if token.text in constants:
-            return Literal(constants[token.text])
+            return self._located(Literal(constants[token.text]), token.position)
         if token.text in _RESERVED or token.text == "in":
             raise CelCompileError(f"reserved identifier: {token.text}")
         opening = self._next.position

@@ -1,90 +1,71 @@
 """CEL selectors of devices: length, syntax, names, and the types that are certain.
 
-cel-go checks the types of whole expressions. Here a type is `dyn` where it is not certain, such as that of a
-macro's variable; mistakes with those appear when a selector is evaluated.
+cel-go knows the types of all functions. Here the result of less common ones is `dyn`; mistakes with those
+appear when a selector is evaluated.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
 from mooring.cel import CelCompileError, compile_expression
 from mooring.cel.comprehensions import MACROS
-from mooring.cel.functions import FUNCTIONS
-from mooring.cel.syntax import Call, Ident, Index, Literal, Node, Select, UInt, parse_located
+from mooring.cel.functions import FUNCTIONS as LIBRARY
+from mooring.cel.functions import METHODS as LIBRARY_METHODS
+from mooring.cel.syntax import (
+    Call,
+    Ident,
+    Index,
+    ListNode,
+    Literal,
+    MapNode,
+    Node,
+    Select,
+    UInt,
+    parse_located,
+)
 from mooring.sandbox.apiserver.errors import invalid_value, required, too_long
 from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.validation.fields import Causes
+from mooring.sandbox.apiserver.validation.selector_types import (
+    ANY,
+    BOOL,
+    DYNAMIC,
+    FUNCTIONS,
+    INT,
+    MESSAGES,
+    METHODS,
+    NULL,
+    OPERATORS,
+    QUANTITY,
+    TEXT,
+    UNKNOWN,
+    choose,
+    parameters,
+    unify,
+)
 
 _MAX_BYTES: Final = 10 * 1024
 _DEVICE: Final = "device"
-_DYNAMIC: Final = "dyn"
-_ANY: Final = "any"  # of an attribute
-_QUANTITY: Final = "kubernetes.Quantity"
-_SEMVER: Final = "kubernetes.Semver"
 _FIELDS: Final = {
-    "driver": "string",
+    "driver": TEXT,
     "attributes": "map(string, map(string, any))",
-    "capacity": f"map(string, map(string, {_QUANTITY}))",
-    "allowMultipleAllocations": "bool",
+    "capacity": f"map(string, map(string, {QUANTITY}))",
+    "allowMultipleAllocations": BOOL,
 }
-_NUMBERS: Final = ("int", "uint", "double")
-_SIMPLE: Final = ("bool", "string", *_NUMBERS, "bytes")
-_CERTAIN: Final = frozenset({*_SIMPLE, _QUANTITY, _SEMVER})  # types that are equal to no other
-_ORDERED: Final = frozenset(_SIMPLE)
-_EQUALITIES: Final = ("==", "!=")
-_RELATIONS: Final = (*_EQUALITIES, "<", "<=", ">", ">=")
-_ARITHMETIC: Final = {
-    "+": frozenset({*_NUMBERS, "string", "bytes"}),
-    "-": frozenset(_NUMBERS),
-    "*": frozenset(_NUMBERS),
-    "/": frozenset(_NUMBERS),
-    "%": frozenset({"int", "uint"}),
+_FULL_NAMES: Final = {
+    _DEVICE: "kubernetes.DRADevice",
+    ANY: "google.protobuf.Any",
+    "duration": "google.protobuf.Duration",
+    "timestamp": "google.protobuf.Timestamp",
+    NULL: "null_type",
 }
-
-# Overloads of functions: the types of the arguments, for methods with the target first, and of the result.
-_TEXT: Final = "string"
-_FUNCTIONS: Final[Mapping[str, Sequence[tuple[Sequence[str], str]]]] = {
-    "quantity": [([_TEXT], _QUANTITY)],
-    "isQuantity": [([_TEXT], "bool")],
-    "sign": [([_QUANTITY], "int")],
-    "semver": [([_TEXT], _SEMVER), ([_TEXT, "bool"], _SEMVER)],
-    "isSemver": [([_TEXT], "bool"), ([_TEXT, "bool"], "bool")],
-    "isIP": [([_TEXT], "bool")],
-    "isCIDR": [([_TEXT], "bool")],
-    "isURL": [([_TEXT], "bool")],
-}
-_ONE_TEXT: Final = [([_TEXT, _TEXT], "bool")]
-_COMPARABLE: Final = ([_QUANTITY, _QUANTITY], [_SEMVER, _SEMVER])
-_ORDERS: Final = [(types, "bool") for types in _COMPARABLE]
-_SUMS: Final = [([_QUANTITY, _QUANTITY], _QUANTITY), ([_QUANTITY, "int"], _QUANTITY)]
-_METHODS: Final[Mapping[str, Sequence[tuple[Sequence[str], str]]]] = {
-    "contains": _ONE_TEXT,
-    "startsWith": _ONE_TEXT,
-    "endsWith": _ONE_TEXT,
-    "matches": _ONE_TEXT,
-    "find": [([_TEXT, _TEXT], _TEXT)],
-    "lowerAscii": [([_TEXT], _TEXT)],
-    "upperAscii": [([_TEXT], _TEXT)],
-    "trim": [([_TEXT], _TEXT)],
-    "charAt": [([_TEXT, "int"], _TEXT)],
-    "replace": [([_TEXT] * 3, _TEXT), ([_TEXT] * 3 + ["int"], _TEXT)],
-    "substring": [([_TEXT, "int"], _TEXT), ([_TEXT, "int", "int"], _TEXT)],
-    "compareTo": [(types, "int") for types in _COMPARABLE],
-    "isGreaterThan": _ORDERS,
-    "isLessThan": _ORDERS,
-    "add": _SUMS,
-    "sub": _SUMS,
-    "isInteger": [([_QUANTITY], "bool")],
-    "asInteger": [([_QUANTITY], "int")],
-    "asApproximateFloat": [([_QUANTITY], "double")],
-    "major": [([_SEMVER], "int")],
-    "minor": [([_SEMVER], "int")],
-    "patch": [([_SEMVER], "int")],
-}
-_SIZED: Final = ("string", "bytes", "list", "map", _ANY, _DYNAMIC)
+_QUANTIFIERS: Final = ("all", "exists")
+_COUNTS: Final = ("exists_one", "existsOne")
+_SIZED: Final = ("string", "bytes", ANY, DYNAMIC)
 _EXPECTED: Final = (
     "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, "
     "IDENTIFIER}"
@@ -110,15 +91,19 @@ def _problem(expression: str) -> str:
     """Return what is wrong with an expression, nothing if it compiles."""
     try:
         node, offsets = parse_located(expression)
-        result = _Checker(offsets).type_of(node)
+        checker = _Checker(offsets, {_DEVICE: _DEVICE})
+        result = checker.type_of(node)
         compile_expression(expression, [_DEVICE])
+        if checker.mixed:
+            raise checker.mixed[0]
     except CelCompileError as error:
         return f"compilation failed: {_located(expression, error)}"
     except RecursionError:
         return "compilation failed: ERROR: <input>:-1:0: expression recursion limit exceeded: 250"
-    if result in (_DYNAMIC, _ANY, "bool"):
+    if result in (DYNAMIC, ANY, BOOL):
         return ""
-    result = "kubernetes.DRADevice" if result == _DEVICE else result
+    for name, full in _FULL_NAMES.items():
+        result = re.sub(rf"\b{name}\b", full, result)
     return f"must evaluate to bool or the unknown type, not {result}"
 
 
@@ -139,19 +124,27 @@ def _located(expression: str, error: CelCompileError) -> str:
 class _Checker:
     """Types of the nodes of one expression, as far as they are certain."""
 
-    def __init__(self, offsets: Mapping[int, int]) -> None:
+    def __init__(self, offsets: Mapping[int, int], variables: Mapping[str, str]) -> None:
         self._offsets = offsets
+        self._variables = variables
+        self.mixed: list[CelCompileError] = []
+        """Literals with elements of different types, which are only reported if all else is right."""
 
     def type_of(self, node: Node) -> str:
         if isinstance(node, Literal):
             return _literal(node)
         if isinstance(node, Ident):
-            return _DEVICE if node.name == _DEVICE else self._other_name(node)
+            return self._variables.get(node.name) or self._other_name(node)
         if isinstance(node, Select):
             return self._select(node)
         if isinstance(node, Index):
             return self._index(node)
-        return self._call(node) if isinstance(node, Call) else _DYNAMIC
+        if isinstance(node, ListNode):
+            return f"list({self._common([item for item, _ in node.items])})"
+        if isinstance(node, MapNode):
+            keys, values = [key for key, _, _ in node.entries], [value for _, value, _ in node.entries]
+            return f"map({self._common(keys)}, {self._common(values)})"
+        return self._call(node)
 
     def _fail(self, node: Node, message: str) -> CelCompileError:
         return CelCompileError(message, self._offsets.get(id(node)))
@@ -160,122 +153,184 @@ class _Checker:
         applied = f"'{target}{'.' if target else ''}({', '.join(types)})'"
         return self._fail(node, f"found no matching overload for '{function}' applied to {applied}")
 
+    def _common(self, nodes: Sequence[Node]) -> str:
+        """Return the type of all elements of a literal."""
+        common = ""
+        for node in nodes:
+            found = self.type_of(node)
+            joined = unify(common, found) if common else found
+            if joined is None:
+                self.mixed.append(self._fail(node, f"expected type '{common}' but found '{found}'"))
+            common = joined or DYNAMIC
+        return common or DYNAMIC
+
     def _other_name(self, node: Ident) -> str:
         try:
             compile_expression(node.name, [])
         except CelCompileError as error:
             raise self._fail(node, str(error)) from None
-        return _DYNAMIC
+        return DYNAMIC
 
     def _select(self, node: Select) -> str:
         if isinstance(node.operand, Ident) and _compiles(f"{node.operand.name}.{node.field}"):
-            return _DYNAMIC  # the name of a type, such as net.IP
+            return DYNAMIC  # the name of a type, such as net.IP
         operand = self.type_of(node.operand)
         if operand == _DEVICE:
             if node.field not in _FIELDS:
                 raise self._fail(node, f"undefined field '{node.field}'")
-            return _DYNAMIC if node.optional else _FIELDS[node.field]
-        return _DYNAMIC if node.optional else _value_type(operand)
+            return DYNAMIC if node.optional else _FIELDS[node.field]
+        if node.optional or operand in UNKNOWN:
+            return DYNAMIC
+        if not operand.startswith("map("):
+            raise self._fail(node, _no_field(operand))
+        return parameters(operand)[1]
 
     def _index(self, node: Index) -> str:
         operand, key = self.type_of(node.operand), self.type_of(node.key)
-        if node.optional:
-            return _DYNAMIC
-        of_text = operand.startswith("map(string") and key in _CERTAIN and key != "string"
-        if of_text or operand in _CERTAIN:
+        if node.optional or operand in (*UNKNOWN, NULL):  # null may be an optional list
+            return DYNAMIC
+        inner = parameters(operand)
+        if not inner or unify(key, inner[0] if len(inner) == 2 else INT) is None:
             raise self._mismatch(node, "_[_]", [operand, key])
-        return _value_type(operand)
+        return inner[-1]
 
     def _call(self, node: Call) -> str:
         name = node.function
-        if name in ("&&", "||"):
-            for operand in node.args:
-                self.type_of(operand)
-            return "bool"
-        if name in ("!", "neg"):
-            return self._unary(node)
-        if name in _RELATIONS:
-            return self._relation(node)
-        if name in _ARITHMETIC:
-            return self._sum(node)
-        if name == "?:":
-            return self._conditional(node)
-        if name == "in":
-            return self._membership(node)
         if node.target is not None:
             return self._method(node)
+        if name in ("&&", "||"):
+            for operand in node.args:
+                self._expect_bool(operand, self.type_of(operand))
+            return BOOL
         if name == "has" and len(node.args) == 1 and isinstance(node.args[0], Select):
             self.type_of(node.args[0])
-            return "bool"
-        if name.isidentifier() and name != "has":
-            return self._function(node)
-        return _DYNAMIC
+            return BOOL
+        types = [self.type_of(arg) for arg in node.args]
+        if name in OPERATORS:
+            return self._operator(node, types)
+        if name in ("==", "!="):
+            if unify(*types) is None:
+                raise self._mismatch(node, f"_{name}_", types)
+            return BOOL
+        if name == "?:":
+            return self._conditional(node, types)
+        if name == "in":
+            return self._membership(node, types)
+        return self._function(node, types)
 
-    def _unary(self, node: Call) -> str:
-        operand = self.type_of(node.args[0])
-        symbol, allowed = ("!_", ("bool",)) if node.function == "!" else ("-_", ("int", "double"))
-        if operand in _CERTAIN and operand not in allowed:
-            raise self._mismatch(node, symbol, [operand])
-        return "bool" if symbol == "!_" else operand if operand in allowed else _DYNAMIC
+    def _expect_bool(self, node: Node, found: str) -> None:
+        if unify(BOOL, found) is None:
+            raise self._fail(node, f"expected type 'bool' but found '{found}'")
 
-    def _relation(self, node: Call) -> str:
-        left, right = types = [self.type_of(operand) for operand in node.args]
-        if node.function in _EQUALITIES:
-            wrong = left != right and {left, right} <= _CERTAIN
-        else:
-            numbers = left in _NUMBERS and right in _NUMBERS
-            wrong = {left, right} <= _CERTAIN and not numbers and (left != right or left not in _ORDERED)
-        if wrong:
-            raise self._mismatch(node, f"_{node.function}_", types)
-        return "bool"
+    def _operator(self, node: Call, types: Sequence[str]) -> str:
+        result = choose(OPERATORS[node.function], types)
+        lists = node.function == "+" and all(t.startswith("list(") for t in types)
+        if lists:
+            result = unify(*types)
+        if result is None:
+            symbol = {"!": "!_", "neg": "-_"}.get(node.function, f"_{node.function}_")
+            raise self._mismatch(node, symbol, types)
+        return result
 
-    def _sum(self, node: Call) -> str:
-        left, right = types = [self.type_of(operand) for operand in node.args]
-        if {left, right} <= _CERTAIN and (left != right or left not in _ARITHMETIC[node.function]):
-            raise self._mismatch(node, f"_{node.function}_", types)
-        return left if left == right and left in _CERTAIN else _DYNAMIC
-
-    def _conditional(self, node: Call) -> str:
-        _, yes, no = types = [self.type_of(operand) for operand in node.args]
-        if yes != no and {yes, no} <= _CERTAIN:
+    def _conditional(self, node: Node, types: Sequence[str]) -> str:
+        test, yes, no = types
+        result = unify(yes, no)
+        if result is None or unify(test, BOOL) is None:
             raise self._mismatch(node, "_?_:_", types)
-        return yes if yes == no else _DYNAMIC
+        return result
 
-    def _membership(self, node: Call) -> str:
-        item, container = types = [self.type_of(operand) for operand in node.args]
-        of_text = container.startswith("map(string") and item in _CERTAIN and item != "string"
-        if of_text or (item in _CERTAIN and container in _CERTAIN):
+    def _membership(self, node: Call, types: Sequence[str]) -> str:
+        item, container = types
+        inner = parameters(container)
+        if container not in UNKNOWN and (not inner or unify(item, inner[0]) is None):
             raise self._mismatch(node, "@in", types)
-        return "bool"
+        return BOOL
 
     def _method(self, node: Call) -> str:
         assert node.target is not None
-        if isinstance(node.target, Ident) and f"{node.target.name}.{node.function}" in FUNCTIONS:
-            return _DYNAMIC  # in a namespace, such as sets.contains
-        if (node.function, len(node.args)) in MACROS or node.function not in _METHODS:
-            if node.function == "size" and not node.args:
-                return self._size(node, self.type_of(node.target), target=True)
-            return _DYNAMIC  # macros have variables of their own: not looked into
+        if node.function == "bind" and node.target == Ident("cel") and len(node.args) == 3:
+            return self._bind(node)
+        if isinstance(node.target, Ident) and f"{node.target.name}.{node.function}" in LIBRARY:
+            for arg in node.args:
+                self.type_of(arg)
+            return DYNAMIC  # in a namespace, such as sets.contains
+        if (node.function, len(node.args)) in MACROS:
+            return self._macro(node, node.target)
         target = self.type_of(node.target)
-        types = [self.type_of(arg) for arg in node.args]
-        result = _choose(_METHODS[node.function], [target, *types])
+        # What is formatted may be of different types.
+        checker = _Checker(self._offsets, self._variables) if node.function == "format" else self
+        types = [checker.type_of(arg) for arg in node.args]
+        if node.function == "size" and not node.args:
+            return self._size(node, target, target=True)
+        if node.function not in METHODS:
+            self._check_method(node)
+            return DYNAMIC
+        result = choose(METHODS[node.function], [target, *types])
         if result is None:
             raise self._mismatch(node, node.function, types, target)
         return result
 
-    def _size(self, node: Call, argument: str, *, target: bool = False) -> str:
-        if argument in _CERTAIN and argument not in _SIZED:
-            raise self._mismatch(node, "size", [] if target else [argument], argument if target else "")
-        return "int"
+    # ---- macros
 
-    def _function(self, node: Call) -> str:
-        types = [self.type_of(arg) for arg in node.args]
+    def _inside(self, variables: Mapping[str, str]) -> _Checker:
+        checker = _Checker(self._offsets, {**self._variables, **variables})
+        checker.mixed = self.mixed
+        return checker
+
+    def _bind(self, node: Call) -> str:
+        name, value, body = node.args
+        if not isinstance(name, Ident):
+            return DYNAMIC  # refused when it is compiled
+        return self._inside({name.name: self.type_of(value)}).type_of(body)
+
+    def _macro(self, node: Call, target: Node) -> str:
+        optional = node.function in ("optMap", "optFlatMap")
+        names, body = node.args[:1], node.args[1:]
+        if len(body) > 1 and isinstance(body[0], Ident) and node.function != "map":
+            names, body = node.args[:2], node.args[2:]
+        found = self.type_of(target)
+        types = [DYNAMIC] if optional else self._elements(target, found, len(names))
+        inside = self._inside(
+            {name.name: of for name, of in zip(names, types, strict=True) if isinstance(name, Ident)}
+        )
+        results = [inside.type_of(each) for each in body]
+        if node.function in _QUANTIFIERS:
+            self._expect_bool(body[0], results[0])
+            return BOOL
+        if node.function in _COUNTS:
+            self._conditional(node, [results[0], INT, INT])
+            return BOOL
+        if node.function == "filter":
+            kept = f"list({types[0]})"
+            return self._conditional(node, [results[0], kept, kept])
+        return f"list({results[-1]})" if node.function in ("map", "transformList") else DYNAMIC
+
+    def _elements(self, node: Node, container: str, variables: int) -> list[str]:
+        """Return the types of a macro's variables."""
+        if container == DYNAMIC:
+            return [DYNAMIC] * variables
+        inner = parameters(container)
+        if not inner:
+            problem = "cannot be range of a comprehension (must be list, map, or dynamic)"
+            raise self._fail(node, f"expression of type '{container}' {problem}")
+        if variables == 1:
+            return inner[:1]
+        return inner if len(inner) == 2 else [INT, *inner]
+
+    # ---- functions
+
+    def _size(self, node: Call, argument: str, *, target: bool = False) -> str:
+        if argument not in _SIZED and not parameters(argument):
+            raise self._mismatch(node, "size", [] if target else [argument], argument if target else "")
+        return INT
+
+    def _function(self, node: Call, types: Sequence[str]) -> str:
         if node.function == "size" and len(types) == 1:
             return self._size(node, types[0])
-        if node.function not in _FUNCTIONS:
+        if node.function not in FUNCTIONS:
             self._check_function(node)
-            return _DYNAMIC
-        result = _choose(_FUNCTIONS[node.function], types)
+            return TEXT if node.function == "string" else DYNAMIC
+        result = choose(FUNCTIONS[node.function], types)
         if result is None:
             raise self._mismatch(node, node.function, types)
         return result
@@ -287,23 +342,15 @@ class _Checker:
             if str(error).startswith("undeclared reference"):
                 raise self._fail(node, str(error)) from None
 
-
-def _choose(overloads: Sequence[tuple[Sequence[str], str]], types: Sequence[str]) -> str | None:
-    """Return the type of the result, `dyn` where several overloads apply; None if no overload does."""
-    results = {
-        result
-        for expected, result in overloads
-        if len(expected) == len(types)
-        and all(t == e or t not in _CERTAIN for t, e in zip(types, expected, strict=True))
-    }
-    if not results:
-        return None
-    return results.pop() if len(results) == 1 else _DYNAMIC
+    def _check_method(self, node: Call) -> None:
+        if node.function not in LIBRARY_METHODS:
+            raise self._fail(node, f"undeclared reference to '{node.function}' (in container '')")
 
 
-def _value_type(container: str) -> str:
-    """Return the type of a map's values."""
-    return container.partition(", ")[2][:-1] if container.startswith("map(") else _DYNAMIC
+def _no_field(operand: str) -> str:
+    if operand in MESSAGES:
+        return f"unexpected failed resolution of '{operand}'"
+    return f"type '{operand}' does not support field selection"
 
 
 def _compiles(expression: str) -> bool:
@@ -320,5 +367,5 @@ def _literal(node: Literal) -> str:
         return "bool"
     if isinstance(value, UInt):
         return "uint"
-    types = {int: "int", float: "double", str: "string", bytes: "bytes", type(None): "null_type"}
-    return types.get(value.__class__, _DYNAMIC)
+    types = {int: "int", float: "double", str: "string", bytes: "bytes", type(None): NULL}
+    return types.get(value.__class__, DYNAMIC)
