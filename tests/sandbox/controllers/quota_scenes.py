@@ -315,11 +315,10 @@ async def quota_extended(stage: Stage) -> Tree:
     one = {fast: "1", f"{implicit}plain": "1"}
     await journal.create(pod("asks", one, one))
     await journal.note("a pod that asks for extended resources")
-    await journal.create(
-        await owned(stage, "for-pod", exactly(2, "fast"), exactly(1, "plain")),
-        await owned(stage, "for-pod-too", exactly(1, "fast")),
-    )
-    await journal.note("claims of that pod: those of one were counted already")
+    await journal.create(await owned(stage, "for-pod", exactly(2, "fast"), exactly(1, "plain")))
+    await journal.note("a claim of that pod, of whose devices some were counted already")
+    await journal.create(await owned(stage, "for-pod-too", exactly(1, "fast")))
+    await journal.note("another one, of which none were")
     await stage.delete("resourceclaims", "early")
     await journal.note("one is deleted")
     return journal.result()
