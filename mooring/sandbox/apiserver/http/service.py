@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Iterable, Mapping
 
 from mooring.client.api_errors import ApiError
@@ -24,8 +25,9 @@ from mooring.sandbox.apiserver.http.gate import acting, check_path, check_target
 from mooring.sandbox.apiserver.http.large_bodies import decode_in_advance
 from mooring.sandbox.apiserver.http.negotiation import representation, wants_aggregated_discovery
 from mooring.sandbox.apiserver.http.openapi import openapi_reply
-from mooring.sandbox.apiserver.http.paths import find_target, verb_of
+from mooring.sandbox.apiserver.http.paths import Target, find_target, verb_of
 from mooring.sandbox.apiserver.http.representation import Representation
+from mooring.sandbox.apiserver.http.request_metrics import RequestMetrics
 from mooring.sandbox.apiserver.kinds import protobuf
 from mooring.sandbox.apiserver.objects import encode_json
 from mooring.sandbox.apiserver.openapi.documents import OpenAPI
@@ -69,6 +71,7 @@ class ApiService:
         self._discovery = Discovery(api.registry)
         self._openapi = OpenAPI(api.registry, version["gitVersion"])
         self._watches = 0
+        self._metrics = RequestMetrics()
 
     async def answer(self, exchange: Exchange) -> None:
         try:
@@ -102,6 +105,9 @@ class ApiService:
             await self._answer_discovery(exchange)
         elif path.startswith("/openapi/"):
             await self._answer_openapi(exchange)
+        elif path == "/metrics":
+            body, media = self._metrics.encode(exchange.header(b"accept"))
+            await exchange.send_whole(200, [(b"content-type", media.encode())], body)
         elif (page := find_handler(self._pages, path)) is not None and exchange.method == "GET":
             await exchange.send(await page(PageRequest("GET", path, _params(exchange))))
         else:
@@ -126,9 +132,22 @@ class ApiService:
             exchange.extra_headers += _warnings([deprecation])
         params = _params(exchange)
         watch = (params.get("watch") or ["false"])[0].lower() not in ("", "false", "0")
-        content_type = exchange.header(b"content-type")
         verb = verb_of(exchange.method, target, watch)
-        check_target(self._api, user, verb, target, params)
+        began, code = time.perf_counter(), 500
+        try:
+            check_target(self._api, user, verb, target, params)
+            code = await self._answer_target(exchange, user, target, verb, params)
+        except ApiError as error:
+            code = error.code
+            raise
+        finally:
+            dry_run = "All" if "All" in params.get("dryRun", ()) else ""
+            self._metrics.observe(verb, target, dry_run, code, time.perf_counter() - began)
+
+    async def _answer_target(
+        self, exchange: Exchange, user: User, target: Target, verb: str, params: Mapping[str, list[str]]
+    ) -> int:
+        content_type = exchange.header(b"content-type")
         request = Request(
             self._api,
             verb,
@@ -143,7 +162,7 @@ class ApiService:
             exchange.header(b"user-agent"),
         )
         await decode_in_advance(request)
-        await self._answer_request(exchange, request)
+        return await self._answer_request(exchange, request)
 
     async def _answer_discovery(self, exchange: Exchange) -> None:
         accept = exchange.header(b"accept")
@@ -168,7 +187,8 @@ class ApiService:
         reply = openapi_reply(self._openapi, exchange.path, params, accept, cached, now)
         await exchange.send_whole(*reply)
 
-    async def _answer_request(self, exchange: Exchange, request: Request) -> None:
+    async def _answer_request(self, exchange: Exchange, request: Request) -> int:
+        """Answer a request and return the status code."""
         shown = representation(exchange.header(b"accept"), request.params, self._api.clock)
         answer = await _handle(request)
         await self._api.store.settled()
@@ -183,6 +203,7 @@ class ApiService:
             await self._stream(exchange, answer, shown)
         elif isinstance(answer, TextAnswer):
             await _send_text(exchange, 200, answer.text)
+        return answer.code if isinstance(answer, ObjectAnswer | TreeAnswer) else 200
 
     async def _stream(self, exchange: Exchange, answer: WatchAnswer, shown: Representation) -> None:
         if self._watches >= MOST_WATCHES:
