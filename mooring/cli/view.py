@@ -1,4 +1,4 @@
-"""`mooring view`: manifests, or a dump of a cluster, as a web page."""
+"""`mooring view`: manifests, a dump of a cluster, or runs of a simulation as a web page."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import errno
 import signal
 import sys
+from pathlib import Path
 
 import click
 
@@ -18,7 +19,10 @@ from mooring.cli.output import echo
 from mooring.cli.plugins import plugin_option
 from mooring.cli.setup import load_setup
 from mooring.core.intake import kinds_of_plugins
+from mooring.core.scheduler import Scheduler
+from mooring.simulate.running import runs_in
 from mooring.web.page_server import PageServer
+from mooring.web.runs import RunSource
 from mooring.web.source import FixedSource
 from mooring.web.what_if import WhatIf
 
@@ -26,7 +30,7 @@ INVALID = 2
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, metavar="FILE|RUNS...")
 @option("--config", "config_file", metavar="FILE", help="KubeSchedulerConfiguration file")
 @plugin_option
 @option(
@@ -37,24 +41,31 @@ INVALID = 2
     help="Port of the page on 127.0.0.1 (default: a free port)",
 )
 def view(files: tuple[str, ...], config_file: str | None, plugins: tuple[str, ...], port: int) -> None:
-    """Show manifests, or a dump of a cluster, as a web page.
+    """Show manifests, a dump of a cluster, or runs of a simulation as a web page.
 
     Prints the link of the page and serves it until Ctrl-C. Pods with a node are shown there; why the others
     do not fit, and what would help, is computed from the files. Nothing is scheduled, except in What if.
+    RUNS are directories that `mooring simulate` wrote; the page shows the cluster at any time of a run.
 
     \b
     Exit codes:
       0  stopped by Ctrl-C or SIGTERM
-      2  invalid usage, configuration, plugin or file, or port in use
+      2  invalid usage, configuration, plugin, file or run, or port in use
     """
     core = make_scheduler(config_file, plugins)
-    objects, problems = read_manifests(files, kinds_of_plugins(core))
-    for problem in problems + apply_all(core, objects):
-        echo(problem, err=True)
-    for warning in missing_from_dump(objects, [obj for obj in objects if isinstance(obj, Pod)]):
-        echo(warning, err=True)
     config, registry = load_setup(config_file, plugins)
-    source = FixedSource(core, config, registry, ", ".join(files))
+    folders = [runs_in(Path(file)) for file in files]
+    source: FixedSource | RunSource
+    if any(folders):
+        if not all(folders):
+            exit_with("runs and manifests cannot be shown together\nhint: name one or the other", INVALID)
+        try:
+            source = RunSource([folder for each in folders for folder in each], config, registry)
+        except (OSError, ValueError) as problem:
+            exit_with(describe(problem) if isinstance(problem, OSError) else str(problem), INVALID)
+    else:
+        _load(core, files)
+        source = FixedSource(core, config, registry, ", ".join(files))
     try:
         with asyncio.Runner(loop_factory=fastest_loop()) as runner:
             runner.run(_serve(source, port))
@@ -67,8 +78,28 @@ def view(files: tuple[str, ...], config_file: str | None, plugins: tuple[str, ..
         exit_with(describe(problem), INVALID)
 
 
-async def _serve(source: FixedSource, port: int) -> None:
-    page = PageServer(source, source.core.clock, port=port, actions={"what-if": WhatIf(source).answer})
+def _load(core: Scheduler, files: tuple[str, ...]) -> None:
+    """Apply the objects of manifests; print what is wrong with them and what is missing."""
+    objects, problems = read_manifests(files, kinds_of_plugins(core))
+    for problem in problems + apply_all(core, objects):
+        echo(problem, err=True)
+    for warning in missing_from_dump(objects, [obj for obj in objects if isinstance(obj, Pod)]):
+        echo(warning, err=True)
+
+
+async def _serve(source: FixedSource | RunSource, port: int) -> None:
+    actions = {"what-if": WhatIf(source).answer}
+    if isinstance(source, RunSource):
+        page = PageServer(
+            source,
+            lambda: source.core.clock(),
+            port=port,
+            actions=actions | source.actions(),
+            state=source.state,
+            views={"run": source.overview},
+        )
+    else:
+        page = PageServer(source, source.core.clock, port=port, actions=actions)
     serving = asyncio.create_task(page.run(), name="web page")
     for sign in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(sign, serving.cancel)

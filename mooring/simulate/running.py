@@ -221,9 +221,14 @@ def _in_worker(job: Job) -> RunRecord:
     return run_to_folder(plan, policy, job.seed, Path(job.folder))
 
 
+def read_record(folder: Path) -> RunRecord:
+    """The record of a run, without its tables. Raises OSError and ValueError."""
+    return msgspec.json.decode((folder / RUN).read_bytes(), type=RunRecord)
+
+
 def read_run(folder: Path) -> tuple[RunRecord, Tables]:
     """A run from its directory. Raises OSError and ValueError."""
-    record = msgspec.json.decode((folder / RUN).read_bytes(), type=RunRecord)
+    record = read_record(folder)
     return record, read_tables(folder, record.policy, record.seed, record.virtual_seconds, record.attempts)
 
 

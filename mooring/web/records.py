@@ -22,7 +22,7 @@ class Meta(Record):
     api: str
     version: str
     epoch: str  # of this process
-    mode: str  # sandbox, scheduler or file
+    mode: str  # sandbox, scheduler, file or run
     now: str
     features: list[str] = []
     status: str = ""

@@ -14,7 +14,7 @@ from mooring.runtime.registry import Registry
 class Source(Protocol):
     """A scheduler to look into. `core` may be replaced by another one, after a reload for example."""
 
-    mode: str  # sandbox, scheduler or file
+    mode: str  # sandbox, scheduler, file or run
 
     @property
     def core(self) -> Scheduler | None: ...

@@ -15,6 +15,7 @@ const VIEWS = [
   { path: "queue", title: "nav.queue", load: () => import("./views/queue.js"), badge: () => pending() },
   { path: "decisions", title: "nav.decisions", load: () => import("./views/decisions.js") },
   { path: "what-if", title: "nav.whatIf", load: () => import("./views/whatif.js"), feature: "what-if" },
+  { path: "run", title: "nav.run", load: () => import("./views/run.js"), feature: "run" },
   { path: "sandbox", title: "nav.sandbox", load: () => import("./views/sandbox.js"), feature: "sandbox" },
   { path: "pods", load: () => import("./views/pod.js"), parent: "queue" },
 ];
@@ -140,7 +141,7 @@ function showBanner() {
   banner.dataset.kind = "";
   if (link === "off") {
     replace(banner, t("disconnected", { age: duration(Date.now() - lastWord) }), h("button", { onclick: () => connection.retry() }, t("retry")));
-  } else if (store.state.status && meta.mode === "scheduler") {
+  } else if (store.state.status && (meta.mode === "scheduler" || meta.mode === "run")) {
     banner.dataset.kind = "note";
     replace(banner, store.state.status);
   } else replace(banner);

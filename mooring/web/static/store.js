@@ -11,6 +11,7 @@ export const store = {
   state: {},
   version: 0,  // of nodes
   membership: 0,  // of the set of nodes and their labels
+  asOf: 0,  // the time of the last event, in milliseconds
   offset: 0,  // the server's clock minus ours, in milliseconds
 };
 
@@ -28,8 +29,9 @@ function notify(what) {
   }
 }
 
-export const now = () => Date.now() + store.offset;
-const setClock = (text) => { if (text) store.offset = Date.parse(text) - Date.now(); };
+/** The server's time; at a moment of a run, time stands still. */
+export const now = () => (store.state.at === undefined ? Date.now() + store.offset : store.asOf);
+const setClock = (text) => { if (text) { store.asOf = Date.parse(text); store.offset = store.asOf - Date.now(); } };
 
 export function snapshot(body) {
   store.nodes.clear();

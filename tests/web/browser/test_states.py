@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +15,7 @@ import pytest
 from mooring.core.scheduler import Scheduler
 from mooring.testing import make_node, make_pod
 from tests.web.browser.conftest import Tab, served
+from tests.web.test_runs import write_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
@@ -116,3 +122,29 @@ def test_tiles_are_found_where_they_are_drawn(tab: Tab, serve: Serve) -> None:
     }"""
     result: Any = tab.page.evaluate(script)
     assert result == []
+
+
+def test_a_run_is_shown_at_a_chosen_moment(tab: Tab, tmp_path: Path) -> None:
+    for policy in ("default", "packed"):
+        write_run(tmp_path / policy / "seed-1", policy)
+    command = [sys.executable, "-m", "mooring.cli", "view", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            found = re.match(r"page: (\S+)$", process.stdout.readline())
+            assert found is not None
+            tab.open(found[1])
+            page = tab.page
+            page.get_by_role("navigation").get_by_role("link", name="Run").click()
+            page.get_by_text("10s of 1m40s").wait_for()
+            page.get_by_label("Run", exact=True).select_option("packed/seed-1")
+            page.locator("#banner", has_text="policy packed").wait_for()
+            page.get_by_label("Moment").fill("40")
+            page.get_by_text("40s of 1m40s").wait_for()
+            page.wait_for_function("() => location.hash.includes('at=40')")
+            page.get_by_role("navigation").get_by_role("link", name="Queue").click()
+            row = page.get_by_role("row", name="other/never")
+            row.wait_for()
+            assert "10s" in row.inner_text()  # created at 30 s; time stands still
+        finally:
+            process.send_signal(signal.SIGTERM)

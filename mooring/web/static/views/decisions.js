@@ -50,7 +50,7 @@ function stream({ main, query, setQuery, meta, failed }) {
   function fill(record) {
     const filtered = FILTERS.some((name) => params.get(name));
     if (!record.decisions.length) {
-      replace(list, h("div", { class: "empty" }, t(filtered ? "decisions.noMatch" : meta.mode === "file" ? "decisions.file" : "decisions.empty")));
+      replace(list, h("div", { class: "empty" }, t(filtered ? "decisions.noMatch" : meta.mode === "file" ? "decisions.file" : meta.mode === "run" ? "decisions.run" : "decisions.empty")));
       return;
     }
     note.textContent = t("decisions.kept", { count: number(record.decisions.length), kept: number(record.kept) });

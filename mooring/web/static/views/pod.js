@@ -167,7 +167,7 @@ export function show({ main, parts, query, setQuery, meta, failed }) {
     }
     const preemption = now?.preemption;
     replace(more,
-      h("section", {}, h("h2", {}, t("pod.history")), items.length ? h("ol", { class: "line" }, items) : h("p", { class: "muted" }, t(meta.mode === "file" ? "decisions.file" : "pod.noHistory"))),
+      h("section", {}, h("h2", {}, t("pod.history")), items.length ? h("ol", { class: "line" }, items) : h("p", { class: "muted" }, t(meta.mode === "file" ? "decisions.file" : meta.mode === "run" ? "decisions.run" : "pod.noHistory"))),
       preemption ? h("section", {}, h("h2", {}, t("pod.preemption")), h("p", {}, preemption.helps ? t("pod.preempts", { node: preemption.node }) : preemption.message), (preemption.victims ?? []).length ? h("ul", {}, preemption.victims.map((each) => h("li", {}, h("a", { class: "name", href: podLink(each) }, each)))) : null) : null,
       waiting?.victims?.length ? h("section", {}, h("h2", {}, t("pod.victims", { node: waiting.nominatedNode ?? "" })), h("ul", {}, waiting.victims.map((each) => h("li", {}, h("a", { class: "name", href: podLink(each) }, each))))) : null,
       waiting?.events?.length ? h("section", {}, h("h2", {}, t("pod.waitsFor")), h("ul", {}, waiting.events.map((each) => h("li", {}, each.text, h("span", { class: "muted" }, ` · ${each.plugins.join(", ")}`))))) : null,
