@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 
@@ -17,10 +17,18 @@ Stamp = tuple[int, int]
 class Sources:
     """Source files of a scheduler's configuration and plugins."""
 
-    def __init__(self, config_file: str | None, plugins: Iterable[str], *, reload_plugins: bool) -> None:
+    def __init__(
+        self,
+        config_file: str | None,
+        plugins: Iterable[str],
+        *,
+        reload_plugins: bool,
+        feature_gates: Mapping[str, bool] | None = None,
+    ) -> None:
         self._config_file = config_file
         self._plugins = tuple(plugins)
         self._reload_plugins = reload_plugins
+        self._feature_gates = feature_gates or {}
         self._stamps: dict[Path, Stamp] = {}
         if reload_plugins:
             # Bytecode is matched by modification time in seconds: after two saves within one it is stale.
@@ -29,7 +37,7 @@ class Sources:
     def load(self) -> Setup:
         """Load everything for the first time. Raises ConfigError, RegistrationError or OSError."""
         try:
-            return load_setup(self._config_file, self._plugins)
+            return self._load()
         finally:
             self._stamps = self._look()
 
@@ -40,12 +48,18 @@ class Sources:
             held = {name: sys.modules.pop(name) for name in list(self._modules())}
             importlib.invalidate_caches()
         try:
-            return load_setup(self._config_file, self._plugins)
+            return self._load()
         except BaseException:
             sys.modules.update(held)
             raise
         finally:
             self._stamps = self._look()
+
+    def _load(self) -> Setup:
+        """Load everything; the feature gates of the command line override those of the file."""
+        setup = load_setup(self._config_file, self._plugins)
+        setup.config.config.feature_gates |= self._feature_gates
+        return setup
 
     def changed(self) -> list[str]:
         """Return the files that changed since they were loaded."""

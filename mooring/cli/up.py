@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,7 +29,7 @@ from mooring.cli.output import echo
 from mooring.cli.plugins import plugin_option
 from mooring.cli.reloading import Sources
 from mooring.cli.setup import Setup
-from mooring.config import ConfigError
+from mooring.config import ConfigError, FeatureGateError, FeatureGates, parse_feature_gates
 from mooring.core.decision import Decision
 from mooring.demo.examples import read
 from mooring.framework.registration import RegistrationError
@@ -44,7 +44,7 @@ from mooring.web.page_server import PageServer
 from mooring.web.sandbox_page import SandboxControls, SandboxSource
 from mooring.web.what_if import WhatIf
 
-INVALID_INPUT = (ConfigError, RegistrationError, PluginError)
+INVALID_INPUT = (ConfigError, FeatureGateError, RegistrationError, PluginError)
 REPEAT_AFTER = 30.0  # seconds before the same message is shown again
 MAX_REMEMBERED = 1000
 INVALID = 2
@@ -111,6 +111,12 @@ class Options(NamedTuple):
     metavar="COMMAND",
     help="Run a shell command with KUBECONFIG set once the cluster is ready, then stop with its exit code",
 )
+@option(
+    "--feature-gates",
+    multiple=True,
+    metavar="NAME=BOOL,...",
+    help="Feature gates of the scheduler, the API server and the controllers",
+)
 @option("--no-web", is_flag=True, help="Do not serve the web page")
 @option(
     "--web-port",
@@ -134,6 +140,7 @@ def up(
     no_scheduler: bool,
     merge_kubeconfig: bool,
     command: str,
+    feature_gates: tuple[str, ...],
     no_web: bool,
     web_port: int,
     detach: bool,
@@ -160,8 +167,10 @@ def up(
     if nodes is not None and nodes_file is not None:
         raise click.UsageError("--nodes and --nodes-file are mutually exclusive")
     try:
-        sources = Sources(config_file, plugins, reload_plugins=reload)
+        gates = parse_feature_gates(feature_gates)
+        sources = Sources(config_file, plugins, reload_plugins=reload, feature_gates=gates)
         setup = sources.load()
+        features = FeatureGates(setup.config.config.feature_gates).enabled()
         for warning in setup.config.warnings:
             echo(f"warning: {warning}", err=True)
         initial = load_nodes(Path(nodes_file)) if nodes_file else make_nodes(3 if nodes is None else nodes)
@@ -178,7 +187,7 @@ def up(
             None if no_web or no_scheduler or command else web_port,
         )
         with asyncio.Runner(loop_factory=fastest_loop()) as runner:
-            code = runner.run(_Up(options, sources).run(setup))
+            code = runner.run(_Up(options, sources, features).run(setup))
     except (*INVALID_INPUT, DataDirError, ManifestError, NodesFileError) as problem:
         exit_with(str(problem), INVALID)
     except OSError as problem:
@@ -194,10 +203,10 @@ def up(
 class _Up:
     """A running sandbox cluster and its view on the terminal."""
 
-    def __init__(self, options: Options, sources: Sources) -> None:
+    def __init__(self, options: Options, sources: Sources, features: Collection[str]) -> None:
         self._options = options
         self._sources = sources
-        self._cluster = LocalCluster(data_dir=options.data_dir, port=options.port)
+        self._cluster = LocalCluster(data_dir=options.data_dir, port=options.port, features=features)
         self._view: View | None = None
         self._early: list[Decision] = []  # before there is a view
         self._page: PageServer | None = None

@@ -103,6 +103,10 @@ class FeatureGates:
     def is_enabled(self, name: str) -> bool:
         return self._enabled[name]
 
+    def enabled(self) -> frozenset[str]:
+        """The names of the gates that are on."""
+        return frozenset(name for name, value in self._enabled.items() if value)
+
     def __iter__(self) -> Iterator[tuple[FeatureGate, bool]]:
         for name, gate in known_gates().items():
             yield gate, self._enabled[name]

@@ -20,6 +20,7 @@ from mooring.api.selectors import matches
 from mooring.client.controller import Context, Controller
 from mooring.client.port import PatchType
 from mooring.client.virtual_time import START, VirtualTimeLoop
+from mooring.config import FeatureGates
 from mooring.config.enabling import PluginArgs, config_with
 from mooring.core.build import registry_with
 from mooring.core.decision import Decision
@@ -64,8 +65,9 @@ class SandboxCluster(Cluster):
         live: bool = False,
     ) -> None:
         """Create so many nodes, or these. Plugins run in addition to the default ones, with `args` by plugin
-        name, or where a `config` enables them. A `live` cluster runs on a thread of its own, by the time of
-        day, and serves other clients by `kubeconfig`."""
+        name, or where a `config` enables them. The feature gates of the `config` are also those of the API
+        server and the controllers. A `live` cluster runs on a thread of its own, by the time of day, and
+        serves other clients by `kubeconfig`."""
         plugins = list(plugins)
         if config is not None and args is not None:
             raise TypeError(
@@ -75,7 +77,13 @@ class SandboxCluster(Cluster):
         trees = make_nodes(nodes) if isinstance(nodes, int) else [tree_of(node) for node in nodes]
         self.decisions = []
         self._loop = LoopThread() if live else VirtualTimeLoop(start)
-        self._cluster = LocalCluster(serve=live, heartbeats=live, clock=self._loop.time, seed=seed)
+        self._cluster = LocalCluster(
+            serve=live,
+            heartbeats=live,
+            clock=self._loop.time,
+            seed=seed,
+            features=FeatureGates(setup.config.feature_gates).enabled(),
+        )
         self._run(self._begin(trees))
         self._run(
             self._cluster.schedule(

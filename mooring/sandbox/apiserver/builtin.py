@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from mooring.sandbox.apiserver.context.resource import GroupVersionKind, Registry, Resource, Subresource
 from mooring.sandbox.apiserver.conversions import CONVERSIONS, FIELD_ALIASES, STORED_ELSEWHERE
@@ -22,6 +22,8 @@ _NOT_YET = frozenset(  # stable since 1.37 only
         "storageversionmigrations",
     }
 )  # fmt: skip
+_ADDED = {"GenericWorkload": "scheduling_v1alpha2"}
+"""Versions that are served if a feature gate is on."""
 _CONNECTIONS = {
     "attach": "PodAttachOptions",
     "exec": "PodExecOptions",
@@ -31,9 +33,10 @@ _CONNECTIONS = {
 _VERBS = {"post": "create", "put": "update", "global_list": "list", "global_watch": "watch"}
 
 
-def builtin_registry() -> Registry:
-    """Build a registry of everything that kube-apiserver serves by default."""
-    return Registry(resource for name in resource_modules() for resource in _resources(name))
+def builtin_registry(features: Collection[str] = ()) -> Registry:
+    """Build a registry of everything that kube-apiserver serves by default, and of what features add."""
+    added = [module for feature, module in _ADDED.items() if feature in features]
+    return Registry(resource for name in [*resource_modules(), *added] for resource in _resources(name))
 
 
 def resource_modules() -> list[str]:

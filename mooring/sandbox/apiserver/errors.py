@@ -69,7 +69,8 @@ def too_long(field: str, limit: int) -> Cause:
 
 
 def too_many(field: str, count: int, limit: int) -> Cause:
-    return Cause("FieldValueTooMany", field, f"Too many: {count}: must have at most {limit} items")
+    items = "item" if limit == 1 else "items"
+    return Cause("FieldValueTooMany", field, f"Too many: {count}: must have at most {limit} {items}")
 
 
 # ---- refusals -------------------------------------------------------------------------------------

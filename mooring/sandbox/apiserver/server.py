@@ -44,7 +44,8 @@ class EmbeddedServer:
 
     It listens on the loopback interface unless `host` is set, and accepts the token in the kubeconfig.
     Without a data directory everything is in memory and lost at the end; with one, the kubeconfig is in it
-    and stays valid, also across restarts as long as the port is free.
+    and stays valid, also across restarts as long as the port is free. `features` are the alpha features
+    that are enabled, by the names of their gates.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class EmbeddedServer:
         seed: int | None = None,
         window: int = WINDOW,
         disable_admission_plugins: Collection[str] = (),
+        features: Collection[str] = (),
     ) -> None:
         self._data_dir = None if data_dir is None else Path(data_dir)
         self._host = host
@@ -65,6 +67,7 @@ class EmbeddedServer:
         self._seed = seed
         self._window = window
         self._disabled = disable_admission_plugins
+        self._features = frozenset(features)
         self._directory: Path | None = None
         self._server: HttpServer | None = None
         self._serving: asyncio.Task[None] | None = None
@@ -100,11 +103,12 @@ class EmbeddedServer:
         store.soon = loop.call_soon
         self.api = Api(
             store,
-            builtin_registry(),
+            builtin_registry(self._features),
             default_admission(self._disabled),
             clock=self._clock,
             seed=self._seed,
             token=self.token,
+            features=self._features,
         )
         serve_definitions(self.api)
         bootstrap(self.api)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from mooring import __version__
@@ -42,7 +42,8 @@ class LocalCluster:
 
     Everything runs on the event loop on which `start` is called, by that loop's time and the `clock`. With
     `serve`, kubectl and others reach it by the kubeconfig of `server`; without, only this process does.
-    Without `keep_events`, no component records events about objects.
+    Without `keep_events`, no component records events about objects. `features` are the feature gates of the
+    API server and the controllers that are on; the scheduler has those of its configuration.
     """
 
     def __init__(
@@ -56,14 +57,16 @@ class LocalCluster:
         keep_events: bool = True,
         clock: Callable[[], float] = time.time,
         seed: int | None = None,
+        features: Collection[str] = (),
     ) -> None:
-        self.server = EmbeddedServer(data_dir, host, port, clock=clock, seed=seed)
+        self.server = EmbeddedServer(data_dir, host, port, clock=clock, seed=seed, features=features)
         self.clock = clock
         self.scheduler: LocalScheduler | None = None
         self._serve = serve
         self._heartbeats = heartbeats
         self._keep_events = keep_events
         self._seed = seed
+        self._features = features
         self._tasks = Tasks()
         self._writes: EmbeddedCluster
         self.cache: Cache
@@ -96,7 +99,7 @@ class LocalCluster:
         )
         context = self.context = Context(writes, self.cache, recorder, self.clock)
         self.nodes = FakeNodes(context, heartbeats=self._heartbeats)
-        for controller in controllers(context, self.nodes, self.server.authority):
+        for controller in controllers(context, self.nodes, self.server.authority, self._features):
             self.begin(controller)
         self._tasks.start("fake nodes", self.nodes.run())
         self._tasks.start("controllers: informers", self.cache.run())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from mooring.client.controller import Context, Controller
 from mooring.sandbox.controllers.cron_job import CronJobController
 from mooring.sandbox.controllers.daemon_set import DaemonSetController
@@ -18,6 +20,7 @@ from mooring.sandbox.controllers.job import JobController, OrphanedJobPods
 from mooring.sandbox.controllers.namespace import NamespaceController
 from mooring.sandbox.controllers.node_lifecycle import NodeLifecycle, SimulatedNodes
 from mooring.sandbox.controllers.pod_gc import PodGC
+from mooring.sandbox.controllers.pod_group_protection import PodGroupProtection
 from mooring.sandbox.controllers.provisioner import Provisioner
 from mooring.sandbox.controllers.replica_set import ReplicaSetController, ReplicationControllerController
 from mooring.sandbox.controllers.resource_claim import ResourceClaimController
@@ -31,10 +34,14 @@ from mooring.sandbox.controllers.volume_protection import VolumeProtection
 
 
 def controllers(
-    context: Context, simulated: SimulatedNodes | None = None, authority: bytes = b""
+    context: Context,
+    simulated: SimulatedNodes | None = None,
+    authority: bytes = b"",
+    features: Collection[str] = (),
 ) -> list[Controller]:
     """Return one controller of each kind. `simulated` knows the state of nodes without their leases;
-    `authority` is the CA bundle of the API server in PEM, for pods, if it has a certificate."""
+    `authority` is the CA bundle of the API server in PEM, for pods, if it has a certificate;
+    `features` are the alpha features that are enabled."""
     return [
         DeploymentController(context),
         ReplicaSetController(context),
@@ -63,5 +70,6 @@ def controllers(
         TTLAfterFinishedController(context),
         CronJobController(context),
         HorizontalPodAutoscalerController(context),
+        *([PodGroupProtection(context)] if "GenericWorkload" in features else []),
         *([RootCertificates(context, authority.decode())] if authority else []),
     ]

@@ -45,6 +45,7 @@ def sources(root: Path) -> Iterator[tuple[str, Path]]:
     for group in GROUPS:
         for folder in sorted((staging / "api" / group).glob("v[0-9]")):
             yield f"{group}_{folder.name}", folder / "types.go"
+    yield "scheduling_v1alpha2", staging / "api" / "scheduling" / "v1alpha2" / "types.go"
     definitions = staging / "apiextensions-apiserver" / "pkg" / "apis" / "apiextensions" / "v1"
     for file in ("types.go", "types_jsonschema.go"):
         yield "apiextensions_v1", definitions / file

@@ -9,6 +9,7 @@ from mooring.sandbox.apiserver.admission.default_toleration_seconds import Defau
 from mooring.sandbox.apiserver.admission.escalation import Escalation
 from mooring.sandbox.apiserver.admission.limit_ranger import LimitRanger
 from mooring.sandbox.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
+from mooring.sandbox.apiserver.admission.pod_groups import PodGroupProtection, PodGroupWorkloadExists
 from mooring.sandbox.apiserver.admission.pod_topology_labels import PodTopologyLabels
 from mooring.sandbox.apiserver.admission.priority import Priority
 from mooring.sandbox.apiserver.admission.quota_admission import ResourceQuotas
@@ -25,6 +26,8 @@ PLUGINS: tuple[type[AdmissionPlugin], ...] = (
     DefaultTolerationSeconds,
     DefaultStorageClass,
     StorageObjectInUseProtection,
+    PodGroupProtection,
+    PodGroupWorkloadExists,
     RuntimeClass,
     PodTopologyLabels,
     Escalation,

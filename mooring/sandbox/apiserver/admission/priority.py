@@ -13,6 +13,7 @@ from mooring.sandbox.apiserver.mirror import Mirror
 from mooring.sandbox.apiserver.objects import Tree
 
 _CLASSES = "priorityclasses.scheduling.k8s.io"
+_POD_GROUPS = "podgroups.scheduling.k8s.io"
 
 
 class PriorityClass(NamedTuple):
@@ -50,14 +51,18 @@ def _not_for_clients(write: Write, provided: str, computed: object) -> ApiError:
 
 class Priority(AdmissionPlugin):
     operations = frozenset({"CREATE", "UPDATE"})
-    storages = frozenset({"pods", _CLASSES})
+    storages = frozenset({"pods", _CLASSES, _POD_GROUPS})
 
     def __init__(self) -> None:
         self._classes = Mirror(_CLASSES, _read)
 
     def admit(self, write: Write, obj: Tree, old: Tree | None) -> None:
-        if write.resource.storage != "pods":
-            return
+        if write.resource.storage == _POD_GROUPS:
+            self._admit_group(write, obj["spec"], old)
+        elif write.resource.storage == "pods":
+            self._admit_pod(write, obj, old)
+
+    def _admit_pod(self, write: Write, obj: Tree, old: Tree | None) -> None:
         spec = obj["spec"]
         if old is not None:  # updates may leave out what was computed
             for name in ("priority", "preemptionPolicy"):
@@ -75,13 +80,27 @@ class Priority(AdmissionPlugin):
         if priority_class.name:
             spec["priorityClassName"] = priority_class.name
 
+    def _admit_group(self, write: Write, spec: Tree, old: Tree | None) -> None:
+        if old is not None or "WorkloadAwarePreemption" not in write.api.features:
+            return
+        priority_class = self._class_of(write, spec.get("priorityClassName", ""))
+        if spec.setdefault("priority", priority_class.value) != priority_class.value:
+            why = (
+                f"priority set in the pod group ({spec['priority']}) must match the priority computed "
+                f"({priority_class.value}) based on the priority class set in the spec"
+            )
+            raise forbidden(write.resource.group, write.resource.plural, write.name, why)
+        if priority_class.name:
+            spec["priorityClassName"] = priority_class.name
+
     def _class_of(self, write: Write, name: str) -> PriorityClass:
         classes = self._classes.get(write.api.store)
         if not name:
             return classes.default
         priority_class = classes.by_name.get(name)
         if priority_class is None:
-            raise forbidden("", "pods", write.name, f"no PriorityClass with name {name} was found")
+            why = f"no PriorityClass with name {name} was found"
+            raise forbidden(write.resource.group, write.resource.plural, write.name, why)
         return priority_class
 
     def validate(self, write: Write, obj: Tree, old: Tree | None) -> None:

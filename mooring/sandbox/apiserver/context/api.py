@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from mooring.api.times import format_time
 from mooring.sandbox.apiserver.authorization.rbac import Rbac
@@ -28,12 +28,15 @@ class Api:
         clock: Callable[[], float],
         seed: int | None = None,
         token: str = "",
+        features: Collection[str] = (),
     ) -> None:
         self.store = store
         self.registry = registry
         self.admission = admission
         self.rbac = Rbac(store)
         self.clock = clock
+        self.features = features
+        """The alpha features that are enabled, by the names of their gates."""
         self.token = token or secrets.token_urlsafe(32)
         """Authenticates the administrator, and signs the tokens of service accounts."""
         self._random = random.Random(seed)

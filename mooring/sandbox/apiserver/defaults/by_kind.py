@@ -28,6 +28,7 @@ DEFAULTS: dict[str, Callable[[Tree], None]] = {
     "persistentvolumeclaims": core.default_persistent_volume_claim,
     "persistentvolumes": core.default_persistent_volume,
     "pods": pod_defaults.default_pod,
+    "podgroups.scheduling.k8s.io": others.default_pod_group,
     "podtemplates": pod_defaults.default_pod_template,
     "priorityclasses.scheduling.k8s.io": others.default_priority_class,
     "replicasets.apps": workload_defaults.default_replica_set,

@@ -57,6 +57,10 @@ def default_csi_driver(obj: Tree) -> None:
     spec.setdefault("seLinuxMount", False)
 
 
+def default_pod_group(obj: Tree) -> None:
+    obj["spec"].setdefault("disruptionMode", "Pod")
+
+
 def default_priority_class(obj: Tree) -> None:
     obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
 

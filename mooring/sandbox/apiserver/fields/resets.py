@@ -35,6 +35,7 @@ _WITHOUT: Final[dict[tuple[str, str], Fields]] = {
     ("deployments.apps", "status"): {"f:spec": LEAF, "f:metadata": {"f:labels": LEAF}},
     ("flowschemas.flowcontrol.apiserver.k8s.io", "status"): _SPEC_AND_METADATA,
     ("namespaces", "finalize"): _STATUS,
+    ("podgroups.scheduling.k8s.io", "status"): _SPEC_AND_METADATA,
     ("pods", "status"): {
         "f:spec": LEAF,
         "f:metadata": {"f:deletionTimestamp": LEAF, "f:ownerReferences": LEAF},

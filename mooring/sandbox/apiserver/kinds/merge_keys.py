@@ -56,6 +56,9 @@ _FIELDS: Final = {
     """,
     _keyed("name", strategy=("merge", "retainKeys")): """
         core_v1.PodSpec.resourceClaims core_v1.PodSpec.volumes core_v1.PodStatus.resourceClaimStatuses
+        scheduling_v1alpha2.PodGroupSpec.resourceClaims
+        scheduling_v1alpha2.PodGroupStatus.resourceClaimStatuses
+        scheduling_v1alpha2.PodGroupTemplate.resourceClaims
     """,
     _keyed("type"): """
         apiregistration_v1.APIServiceStatus.conditions apps_v1.DaemonSetStatus.conditions
@@ -67,6 +70,7 @@ _FIELDS: Final = {
         core_v1.ServiceStatus.conditions flowcontrol_v1.FlowSchemaStatus.conditions
         flowcontrol_v1.PriorityLevelConfigurationStatus.conditions
         networking_v1.ServiceCIDRStatus.conditions policy_v1.PodDisruptionBudgetStatus.conditions
+        scheduling_v1alpha2.PodGroupStatus.conditions
     """,
     _keyed("uid"): "meta_v1.ObjectMeta.ownerReferences resource_v1.ResourceClaimStatus.reservedFor",
     _keyed("ip"): "core_v1.PodSpec.hostAliases core_v1.PodStatus.podIPs",
@@ -85,7 +89,9 @@ _FIELDS: Final = {
         certificates_v1.CertificateSigningRequestStatus.conditions
         resource_v1.AllocatedDeviceStatus.conditions
     """,
-    Merging("map", ("name",)): "core_v1.ResourceRequirements.claims",
+    Merging("map", ("name",)): """
+        core_v1.ResourceRequirements.claims scheduling_v1alpha2.WorkloadSpec.podGroupTemplates
+    """,
     Merging("map", ("resourceID",)): "core_v1.ResourceStatus.resources",
     Merging("map", ("driver", "device", "pool", "shareID")): "resource_v1.ResourceClaimStatus.devices",
     Merging("set"): """

@@ -18,6 +18,8 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 _ALIAS = "mooring.sandbox.apiserver.kinds._lightkube"
+_OURS = frozenset({"scheduling_v1alpha2"})
+"""Modules of models and resources that lightkube-models lacks, next to this one."""
 
 
 class ResourceDef(NamedTuple):
@@ -94,15 +96,19 @@ def resource_modules() -> list[str]:
 
 def resource_module(name: str) -> ModuleType:
     _root()
-    return importlib.import_module(f"{_ALIAS}.resources.{name}")
+    return _our_module(name) or importlib.import_module(f"{_ALIAS}.resources.{name}")
 
 
 def model_module(name: str) -> ModuleType:
     _root()
-    return importlib.import_module(f"{_ALIAS}.models.{name}")
+    return _our_module(name) or importlib.import_module(f"{_ALIAS}.models.{name}")
+
+
+def _our_module(name: str) -> ModuleType | None:
+    return importlib.import_module(f"{__package__}.{name}") if name in _OURS else None
 
 
 def model_of(resource: type) -> tuple[str, str]:
     """Return the module and the class of the model that a resource's class extends."""
     model = resource.__mro__[2]
-    return model.__module__.removeprefix(f"{_ALIAS}.models."), model.__name__
+    return model.__module__.rpartition(".")[2], model.__name__

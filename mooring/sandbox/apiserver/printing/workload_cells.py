@@ -72,3 +72,17 @@ def controller(owners: list[Tree] | None) -> str:
             kind = f"{owner['kind']}.{group}" if group else owner["kind"]
             return f"{kind.lower()}/{owner['name']}"
     return NONE
+
+
+def group_policy(gang: Tree | None) -> str:
+    return "Basic" if gang is None else "Gang"
+
+
+def group_status(conditions: list[Tree] | None) -> str:
+    """The status of a PodGroup."""
+    by_type = {condition["type"]: condition for condition in conditions or ()}
+    if "DisruptionTarget" in by_type:
+        return str(by_type["DisruptionTarget"].get("reason", ""))
+    if "PodGroupScheduled" not in by_type:
+        return "Pending"
+    return "Scheduled" if by_type["PodGroupScheduled"]["status"] == "True" else "Unschedulable"

@@ -28,6 +28,7 @@ _METADATA: Final = ("labels", "annotations", "finalizers", "ownerReferences")
 _STATUS_KEEPS: Final[dict[str, tuple[str, ...]]] = {
     "deployments.apps": ("labels",),
     "flowschemas.flowcontrol.apiserver.k8s.io": _METADATA,
+    "podgroups.scheduling.k8s.io": _METADATA,
     "pods": ("ownerReferences",),
     "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": _METADATA,
     "resourceclaims.resource.k8s.io": _METADATA,

@@ -25,6 +25,7 @@ from mooring.sandbox.apiserver.strategies.device_strategies import (
     ResourceClaimTemplateStrategy,
     ResourceSliceStrategy,
 )
+from mooring.sandbox.apiserver.strategies.group_strategies import PodGroupStrategy, WorkloadStrategy
 from mooring.sandbox.apiserver.strategies.pod_strategy import PodStrategy
 from mooring.sandbox.apiserver.strategies.service_strategy import ServiceStrategy
 from mooring.sandbox.apiserver.strategies.volume_strategies import ClaimStrategy, VolumeStrategy
@@ -44,12 +45,14 @@ STRATEGIES: dict[str, type[Strategy]] = {
     "nodes": NodeStrategy,
     "persistentvolumeclaims": ClaimStrategy,
     "persistentvolumes": VolumeStrategy,
+    "podgroups.scheduling.k8s.io": PodGroupStrategy,
     "pods": PodStrategy,
     "priorityclasses.scheduling.k8s.io": PriorityClassStrategy,
     "resourceclaims.resource.k8s.io": ResourceClaimStrategy,
     "resourceclaimtemplates.resource.k8s.io": ResourceClaimTemplateStrategy,
     "resourceslices.resource.k8s.io": ResourceSliceStrategy,
     "services": ServiceStrategy,
+    "workloads.scheduling.k8s.io": WorkloadStrategy,
 }
 
 

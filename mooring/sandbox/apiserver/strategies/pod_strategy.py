@@ -24,6 +24,8 @@ class PodStrategy(Strategy):
     def prepare_create(self, write: Write, obj: Tree) -> None:
         spec, metadata = obj["spec"], obj["metadata"]
         metadata["generation"] = 1
+        if "schedulingGroup" in spec and "GenericWorkload" not in write.api.features:
+            del spec["schedulingGroup"]
         obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj)}
         if "schedulingGates" in spec:
             obj["status"]["conditions"] = [_gated(write)]

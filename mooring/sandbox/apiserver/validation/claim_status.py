@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -156,20 +157,25 @@ def _device_status(path: str, device: Tree, *, allocated: frozenset[DeviceKey]) 
     yield from _device_id(path, device)
     if device_key(device) not in allocated:
         yield invalid_value(path, _shown(device), "must be an allocated device in the claim")
-    conditions = device.get("conditions") or ()
-    if len(conditions) > _MAX_CONDITIONS:
-        yield too_many(f"{path}.conditions", len(conditions), _MAX_CONDITIONS)
-    seen = set()
-    for index, condition in enumerate(conditions):
-        at = f"{path}.conditions[{index}]"
-        if condition.get("type", "") in seen:
-            yield duplicate(f"{at}.type", condition.get("type", ""))
-        seen.add(condition.get("type", ""))
-        yield from _condition(at, condition)
+    reported = device.get("conditions") or ()
+    if len(reported) > _MAX_CONDITIONS:
+        yield too_many(f"{path}.conditions", len(reported), _MAX_CONDITIONS)
+    yield from conditions(f"{path}.conditions", reported)
     if device.get("data") is not None:
         yield from raw_object(f"{path}.data", device["data"])
     if device.get("networkData") is not None:
         yield from _network_data(f"{path}.networkData", device["networkData"])
+
+
+def conditions(path: str, items: Sequence[Tree]) -> Causes:
+    """Validate conditions of the type that newer kinds share."""
+    seen = set()
+    for index, condition in enumerate(items):
+        at = f"{path}[{index}]"
+        if condition.get("type", "") in seen:
+            yield duplicate(f"{at}.type", condition.get("type", ""))
+        seen.add(condition.get("type", ""))
+        yield from _condition(at, condition)
 
 
 def _condition(path: str, condition: Tree) -> Causes:

@@ -22,6 +22,7 @@ from mooring.sandbox.apiserver.validation.containers import (
     init_containers,
 )
 from mooring.sandbox.apiserver.validation.fields import Causes, Text, ip_address, one_of, required_text, text
+from mooring.sandbox.apiserver.validation.groups import scheduling_group
 from mooring.sandbox.apiserver.validation.labels import labels
 from mooring.sandbox.apiserver.validation.metadata import validate_annotations
 from mooring.sandbox.apiserver.validation.names import between, dns_label, dns_subdomain, qualified_name
@@ -98,6 +99,7 @@ _MEMBERS: Final[tuple[tuple[str, Callable[[str, Any], Causes]], ...]] = (
     ("preemptionPolicy", _preemption_policy),
     ("overhead", _overhead),
     ("os", _system),
+    ("schedulingGroup", scheduling_group),
 )
 """Rules of optional members."""
 

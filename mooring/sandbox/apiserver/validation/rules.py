@@ -15,6 +15,7 @@ from mooring.sandbox.apiserver.validation import (
     configuration,
     device_claims,
     events,
+    groups,
     jobs,
     pod_rules,
     quotas,
@@ -61,6 +62,7 @@ RULES: dict[str, Rules] = {
         status=cluster.disruption_budget_status
     ),
     "pods": Rules(pod_rules.pod_create, pod_rules.pod_update, pod_rules.pod_status),
+    "podgroups.scheduling.k8s.io": Rules(groups.pod_group, groups.pod_group_update, groups.pod_group_status),
     "podtemplates": _always(workloads.pod_template_object),
     "priorityclasses.scheduling.k8s.io": Rules(cluster.priority_class, cluster.priority_class_update),
     "replicasets.apps": Rules(
@@ -87,5 +89,6 @@ RULES: dict[str, Rules] = {
         workloads.stateful_set, workloads.stateful_set_update, workloads.stateful_set_status
     ),
     "storageclasses.storage.k8s.io": Rules(cluster.storage_class, cluster.storage_class_update),
+    "workloads.scheduling.k8s.io": Rules(groups.workload, groups.workload_update),
 }
 """By the table of a kind."""
