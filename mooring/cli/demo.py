@@ -17,6 +17,7 @@ STORIES = {
     "sticky": "A custom resource whose pods return to the node they ran on",
     "sample": "A v1alpha1 configuration and a plugin that logs its calls",
     "gpu-claims": "GPUs by resource claims: allocated, explained when they run out, and freed",
+    "gang": "Gangs: two jobs of five pods and room for one; each starts whole or not at all",
     "extender": "An HTTP extender in Python that decides where pods go",
 }
 FAILED = 1

@@ -90,6 +90,11 @@ class Stage:
         self.cluster.patch(f"node/{node}", {"spec": {"unschedulable": True}})
         self._print([f"node/{node} cordoned"])
 
+    def uncordon(self, node: str) -> None:
+        self._type(f"kubectl uncordon {node}")
+        self.cluster.patch(f"node/{node}", {"spec": {"unschedulable": None}})
+        self._print([f"node/{node} uncordoned"])
+
     def restart(self, what: str) -> None:
         self._type(f"kubectl rollout restart {what}")
         stamp = {"kubectl.kubernetes.io/restartedAt": format_time(self.cluster.now())}
