@@ -29,7 +29,7 @@ from mooring.simulate.scenario import parse_scenario
 from mooring.simulate.tables import Tables
 
 SECRETS = ApiResource("", "v1", "secrets", True, KubeObject)
-DISABLED = ("TaintNodesByCondition",)
+DISABLED = ("ServiceAccount", "TaintNodesByCondition")
 
 
 def node(name: str) -> dict[str, Any]:

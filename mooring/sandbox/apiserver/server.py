@@ -46,6 +46,9 @@ class EmbeddedServer:
     Without a data directory everything is in memory and lost at the end; with one, the kubeconfig is in it
     and stays valid, also across restarts as long as the port is free. `features` are the alpha features
     that are enabled, by the names of their gates.
+
+    No controller creates the accounts that the ServiceAccount plugin requires, so that plugin is disabled by
+    default, as in envtest.
     """
 
     def __init__(
@@ -57,7 +60,7 @@ class EmbeddedServer:
         clock: Callable[[], float] = time.time,
         seed: int | None = None,
         window: int = WINDOW,
-        disable_admission_plugins: Collection[str] = (),
+        disable_admission_plugins: Collection[str] = ("ServiceAccount",),
         features: Collection[str] = (),
     ) -> None:
         self._data_dir = None if data_dir is None else Path(data_dir)

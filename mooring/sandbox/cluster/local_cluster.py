@@ -59,7 +59,16 @@ class LocalCluster:
         seed: int | None = None,
         features: Collection[str] = (),
     ) -> None:
-        self.server = EmbeddedServer(data_dir, host, port, clock=clock, seed=seed, features=features)
+        self.server = EmbeddedServer(
+            data_dir,
+            host,
+            port,
+            clock=clock,
+            seed=seed,
+            features=features,
+            # no client of a cluster that is not served could use the tokens
+            disable_admission_plugins=() if serve else ("ServiceAccount",),
+        )
         self.clock = clock
         self.scheduler: LocalScheduler | None = None
         self._serve = serve

@@ -42,7 +42,8 @@ class Direct:
         self.clock = VirtualClock()
         self.store = Store(window=window)
         self.store.soon = lambda flush: None
-        self.api = Api(self.store, builtin_registry(), default_admission(), clock=self.clock, seed=1)
+        admission = default_admission(["ServiceAccount"])  # as in an EmbeddedServer
+        self.api = Api(self.store, builtin_registry(), admission, clock=self.clock, seed=1)
         serve_definitions(self.api)
         bootstrap(self.api)
         self.store.flush()

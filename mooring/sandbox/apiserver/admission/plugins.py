@@ -14,6 +14,7 @@ from mooring.sandbox.apiserver.admission.pod_topology_labels import PodTopologyL
 from mooring.sandbox.apiserver.admission.priority import Priority
 from mooring.sandbox.apiserver.admission.quota_admission import ResourceQuotas
 from mooring.sandbox.apiserver.admission.runtime_class import RuntimeClass
+from mooring.sandbox.apiserver.admission.service_account import ServiceAccount
 from mooring.sandbox.apiserver.admission.storage_object_in_use_protection import StorageObjectInUseProtection
 from mooring.sandbox.apiserver.admission.taint_nodes_by_condition import TaintNodesByCondition
 from mooring.sandbox.apiserver.context.admission import Admission, AdmissionPlugin
@@ -21,6 +22,7 @@ from mooring.sandbox.apiserver.context.admission import Admission, AdmissionPlug
 PLUGINS: tuple[type[AdmissionPlugin], ...] = (
     NamespaceLifecycle,
     LimitRanger,
+    ServiceAccount,
     TaintNodesByCondition,
     Priority,
     DefaultTolerationSeconds,
