@@ -226,6 +226,36 @@ def test_several_conflicts_are_told_by_manager(direct: Direct) -> None:
     )
 
 
+TWICE = b"""apiVersion: v1
+kind: ConfigMap
+metadata: {name: a}
+data:
+  x: "1"
+  y: "2"
+  x: "3"
+"""
+
+
+@pytest.mark.parametrize(("body", "line"), [(TWICE, 7), (
+    b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"x":"1","x":"3"}}', 1,
+)])  # fmt: skip
+def test_keys_that_a_configuration_sets_twice_are_reported(direct: Direct, body: bytes, line: int) -> None:
+    def apply(validation: str) -> Any:
+        params = {"fieldManager": "m", "fieldValidation": validation}
+        return direct.ask("patch", "configmaps", "a", body, content_type=APPLY, **params)
+
+    problem = f'line {line}: key "x" already set in map'
+    with pytest.raises(ApiError) as caught:
+        apply("Strict")
+    assert (caught.value.code, caught.value.message) == (
+        400,
+        f"error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {problem}",
+    )
+    assert apply("Warn").warnings == [problem]
+    assert apply("Ignore").warnings == []
+    assert direct.tree("get", "configmaps", "a")["data"]["x"] == "3"
+
+
 def test_what_admission_and_defaults_add_is_nobodys(direct: Direct) -> None:
     config = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}}
     made = direct.tree("patch", "namespaces", "n", config, content_type=APPLY, fieldManager="m")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -14,6 +16,7 @@ from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.errors import bad_request, unsupported_media_type
 from mooring.sandbox.apiserver.kinds import protobuf
 from mooring.sandbox.apiserver.kinds.codec import Codec, Decoded, cannot_handle, not_json
+from mooring.sandbox.apiserver.kinds.decode_errors import duplicate_fields
 from mooring.sandbox.apiserver.kinds.types import ObjectType
 from mooring.sandbox.apiserver.objects import Tree, encode_json
 
@@ -68,6 +71,36 @@ def read_yaml(data: bytes, kind: str) -> Any:
         return msgspec.to_builtins(yaml.load(data, Loader=_Loader), str_keys=True)
     except (yaml.YAMLError, *UNCONSTRUCTED, RecursionError) as error:
         raise not_json(kind, data, str(error).replace("\n", " ")) from None
+
+
+def duplicate_keys(data: bytes) -> list[str]:
+    """Return the keys that a YAML document sets more than once, in the words of Go's decoder."""
+    with contextlib.suppress(ValueError, RecursionError):
+        if not duplicate_fields(data):  # the body is JSON, as most clients send it
+            return []
+    if len(data) > _LONGEST_YAML:
+        return []
+    try:
+        _check_yaml(data)
+        return list(_find_duplicates(yaml.compose(data, Loader=_Loader)))
+    except (yaml.YAMLError, RecursionError, ApiError):
+        return []  # JSON that is too large to be read as YAML
+
+
+def _find_duplicates(node: yaml.Node | None) -> Iterator[str]:
+    if isinstance(node, yaml.MappingNode):
+        seen = set()
+        for key, value in node.value:
+            yield from _find_duplicates(value)
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            if key.value in seen:
+                line, name = value.start_mark.line + 1, encode_json(key.value).decode()
+                yield f"line {line}: key {name} already set in map"
+            seen.add(key.value)
+    elif isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            yield from _find_duplicates(item)
 
 
 def _check_yaml(data: bytes) -> None:

@@ -15,7 +15,7 @@ from mooring.sandbox.apiserver.fields.go_text import json_name
 from mooring.sandbox.apiserver.fields.managers import applier
 from mooring.sandbox.apiserver.fields.versions import Versions
 from mooring.sandbox.apiserver.kinds.codec import Codec, FieldValidation
-from mooring.sandbox.apiserver.objects import Tree
+from mooring.sandbox.apiserver.objects import Tree, encode_json
 from mooring.sandbox.apiserver.patches.apply import Applying, apply_configuration, describe
 from mooring.sandbox.apiserver.patches.apply_patch import (
     Patch,
@@ -27,7 +27,7 @@ from mooring.sandbox.apiserver.patches.apply_patch import (
 )
 from mooring.sandbox.apiserver.patches.patch_errors import malformed
 from mooring.sandbox.apiserver.store.record import Record, key_of
-from mooring.sandbox.apiserver.verbs.body import check_kind, read_yaml
+from mooring.sandbox.apiserver.verbs.body import check_kind, duplicate_keys, read_yaml
 from mooring.sandbox.apiserver.verbs.creating import create_instead
 from mooring.sandbox.apiserver.verbs.options import write_options
 from mooring.sandbox.apiserver.verbs.request import Answer, ObjectAnswer, Request
@@ -44,7 +44,9 @@ def patch(request: Request) -> Answer:
     write = request.write("UPDATE", patch_options(request, kind))
     codec = request.codec
     if kind is _APPLY:
-        applied, created = _apply(write, read_configuration(request), codec)
+        config = read_configuration(request)
+        _report_duplicates(write, request.body, config)
+        applied, created = _apply(write, config, codec)
         return ObjectAnswer(applied, request.resource, 201 if created else 200, write.warnings)
     content = requested_patch(request, kind, write.options.field_validation)
     record = patch_status(write, content, codec)
@@ -162,6 +164,19 @@ def read_configuration(request: Request) -> Any:
         )
         raise bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {problem}")
     return config
+
+
+def _report_duplicates(write: Write, body: bytes, config: Any) -> None:
+    """Warn of keys that the configuration sets twice, or raise 400, depending on the field validation."""
+    validation = write.options.field_validation
+    if validation is FieldValidation.IGNORE or len(body) == len(encode_json(config)):
+        return  # compact JSON of this length sets nothing twice
+    duplicates = duplicate_keys(body)
+    if duplicates and validation is FieldValidation.STRICT:
+        listed = "\n".join(f"  {problem}" for problem in duplicates)
+        converting = "error converting YAML to JSON: yaml: unmarshal errors"
+        raise bad_request(f"error strict decoding YAML: {converting}:\n{listed}")
+    write.warnings += duplicates
 
 
 def _read_yaml(request: Request) -> Any:
