@@ -16,8 +16,10 @@ from mooring.sandbox.apiserver.store.record import key_of
 from mooring.sandbox.apiserver.strategies.service_strategy import FIRST_ADDRESS
 from mooring.sandbox.apiserver.validation.cluster import SYSTEM_CLASSES
 from mooring.sandbox.apiserver.verbs.creating import create
+from mooring.sandbox.apiserver.verbs.updating import update
 
 _SYSTEM: Final = User("system:apiserver", ("system:masters",))
+_NAME: Final = "kubernetes"
 _NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
 _DESCRIPTIONS: Final = {
     "system-cluster-critical": (
@@ -42,7 +44,7 @@ def _service() -> Tree:
     """The service under which pods find the API."""
     return {
         "metadata": {
-            "name": "kubernetes",
+            "name": _NAME,
             "labels": {"component": "apiserver", "provider": "kubernetes"},
         },
         "spec": {
@@ -51,6 +53,26 @@ def _service() -> Tree:
             "ports": [{"name": "https", "port": 443, "targetPort": 6443}],
         },
     }
+
+
+def publish_address(api: Api, host: str, port: int) -> None:
+    """Write the Endpoints and the EndpointSlice of the service, with the address the API is served at."""
+    ports = [{"name": "https", "port": port, "protocol": "TCP"}]
+    endpoints = {
+        "metadata": {"name": _NAME, "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
+        "subsets": [{"addresses": [{"ip": host}], "ports": ports}],
+    }
+    endpoint_slice = {
+        "metadata": {"name": _NAME, "labels": {"kubernetes.io/service-name": _NAME}},
+        "addressType": "IPv6" if ":" in host else "IPv4",
+        "endpoints": [{"addresses": [host], "conditions": {"ready": True}}],
+        "ports": ports,
+    }
+    for group, plural, body in (
+        ("", "endpoints", endpoints),
+        ("discovery.k8s.io", "endpointslices", endpoint_slice),
+    ):
+        _create(api, group, plural, "default", body, replace=True)
 
 
 def bootstrap_roles(api: Api) -> None:
@@ -71,9 +93,16 @@ def _put_role(api: Api, role: Tree) -> None:
         table.put(key, tail, metadata["labels"], resource.strategy.select(role))
 
 
-def _create(api: Api, group: str, plural: str, namespace: str, body: Tree) -> None:
+def _create(api: Api, group: str, plural: str, namespace: str, body: Tree, *, replace: bool = False) -> None:
+    """Create an object; one that exists stays as it is unless `replace`."""
     resource = api.registry.find(group, "v1", plural)
     assert resource is not None
-    if api.record(resource.storage, body["metadata"]["name"], namespace) is None:
-        obj = resource.codec.sift(body, FieldValidation.STRICT).tree
+    name = body["metadata"]["name"]
+    exists = api.record(resource.storage, name, namespace) is not None
+    if exists and not replace:
+        return
+    obj = resource.codec.sift(body, FieldValidation.STRICT).tree
+    if exists:
+        update(Write(api, resource, namespace, name, _SYSTEM, DEFAULT_WRITE, "UPDATE"), obj)
+    else:
         create(Write(api, resource, namespace, "", _SYSTEM, DEFAULT_WRITE, "CREATE"), obj)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from mooring.sandbox.apiserver.admission.plugins import default_admission
-from mooring.sandbox.apiserver.bootstrap import bootstrap, bootstrap_roles
+from mooring.sandbox.apiserver.bootstrap import bootstrap, bootstrap_roles, publish_address
 from mooring.sandbox.apiserver.builtin import builtin_registry
 from mooring.sandbox.apiserver.context.api import Api
 from mooring.sandbox.apiserver.custom.serving import serve_definitions
@@ -37,6 +37,7 @@ from mooring.serving.server import FixedIdentity, HttpServer
 from mooring.serving.tls import make_context
 
 VERSION = "1.36"
+_WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # by the address to connect to
 
 
 class EmbeddedServer:
@@ -121,7 +122,10 @@ class EmbeddedServer:
         self.authority = certificates.authority
         identity = FixedIdentity(make_context(certificates.pair))
         service = ApiService(self.api, version_info(), self.pages)
-        self._server = HttpServer(service, self._open_listener(directory), identity, api_limits())
+        listener = self._open_listener(directory)
+        self._server = HttpServer(service, listener, identity, api_limits())
+        host, port = listener.getsockname()[:2]
+        publish_address(self.api, _WILDCARDS.get(host, host), port)
         write_kubeconfig(kubeconfig_path(directory), self.url, self.token, self.authority)
         self._serving = asyncio.create_task(self._server.run())
 
@@ -141,7 +145,7 @@ class EmbeddedServer:
     def url(self) -> str:
         if self._server is None:
             raise RuntimeError("the server has no address before it is started")
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._host, self._host)
+        host = _WILDCARDS.get(self._host, self._host)
         return f"https://{f'[{host}]' if ':' in host else host}:{self._server.port}"
 
     @property

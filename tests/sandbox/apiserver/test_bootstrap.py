@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.client.api_errors import ApiError
-from mooring.sandbox.apiserver.bootstrap import bootstrap, bootstrap_roles
+from mooring.sandbox.apiserver.bootstrap import bootstrap, bootstrap_roles, publish_address
 from mooring.sandbox.apiserver.strategies.service_strategy import ADDRESSES, NODE_PORTS
 from tests.sandbox.apiserver.kit import Direct
 
@@ -49,6 +49,18 @@ def test_the_roles_that_those_go_by_who_come_over_http(direct: Direct) -> None:
             kind, namespace = binding["roleRef"]["kind"].lower(), binding["metadata"].get("namespace", "")
             where = "" if kind == "clusterrole" else namespace
             assert direct.tree("get", f"{kind}s", binding["roleRef"]["name"], group=group, namespace=where)
+
+
+def test_the_service_of_the_api_has_its_current_address(direct: Direct) -> None:
+    for host, port in (("127.0.0.1", 6443), ("127.0.0.1", 7443)):  # the port can change with a restart
+        publish_address(direct.api, host, port)
+        ports = [{"name": "https", "port": port, "protocol": "TCP"}]
+        endpoints = direct.tree("get", "endpoints", "kubernetes")
+        assert endpoints["subsets"] == [{"addresses": [{"ip": host}], "ports": ports}]
+        made = direct.tree("get", "endpointslices", "kubernetes", group="discovery.k8s.io")
+        assert made["metadata"]["labels"] == {"kubernetes.io/service-name": "kubernetes"}
+        assert (made["addressType"], made["ports"]) == ("IPv4", ports)
+        assert made["endpoints"] == [{"addresses": [host], "conditions": {"ready": True}}]
 
 
 def test_what_is_there_stays_as_it_is(direct: Direct) -> None:
