@@ -1,4 +1,4 @@
-"""A pytest plugin, loaded wherever Mooring is installed: the fixtures `mooring_cluster` and `mooring_api`.
+"""A pytest plugin, loaded where Mooring is installed: the fixtures `mooring_cluster` and `mooring_api`.
 
 @pytest.mark.mooring_cluster(nodes=5, plugins=[GpuPack])
 def test_gpus(mooring_cluster):

@@ -108,8 +108,12 @@ def test_ctrl_c_in_the_middle_of_a_plugin_ends_the_program() -> None:
 
     cluster = only(probe("Slow", filter=slow))
     cluster.apply(make_pod())
-    with pytest.raises(KeyboardInterrupt):
-        cluster.schedule()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            cluster.schedule()
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_a_cancelled_binding_is_cancelled() -> None:

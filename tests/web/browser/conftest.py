@@ -35,7 +35,7 @@ FLAGS = (
 )  # fmt: skip
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # not the session: while Playwright runs, asyncio.run refuses to
 def chromium() -> Iterator[Any]:
     """A headless browser."""
     playwright = pytest.importorskip("playwright.sync_api", reason="needs `pip install playwright`")
