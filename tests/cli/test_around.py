@@ -39,6 +39,7 @@ def complete(*words: str, cwd: Path | None = None) -> list[str]:
     return done.stdout.split("\n")[:-1]
 
 
+@pytest.mark.slow
 def test_bash_completes_commands_options_values_and_files() -> None:
     assert complete("sch") == ["schedule", "scheduler"]
     assert complete("config", "") == ["check", "view"]

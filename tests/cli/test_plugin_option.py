@@ -30,6 +30,7 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plugin", ["no_one:NoOne", "./no_one.py:NoOne"])
 def test_without_a_configuration_it_is_enabled(place: Path, plugin: str) -> None:
     scheduled = mooring("schedule", "-f", "cluster.json", "--plugin", plugin, cwd=place)

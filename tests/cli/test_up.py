@@ -188,6 +188,7 @@ def test_a_plugin_without_a_configuration_runs_at_all_its_points(tmp_path: Path)
 
 
 @needs_kubectl
+@pytest.mark.slow
 def test_what_was_begun_goes_on_after_a_restart(tmp_path: Path) -> None:
     """Killed in the middle of a rollout, it takes it up again, with the same kubeconfig."""
     (tmp_path / "web.yaml").write_text(WEB.replace("replicas: 4", "replicas: 300"))

@@ -75,6 +75,7 @@ def test_what_it_cannot_connect_to_is_told_to_it_alone(
     assert not caplog.records
 
 
+@pytest.mark.slow
 def test_a_drain_waits_for_the_budget(server: Running, kubectl: Kubectl) -> None:
     """A refused eviction is tried again until the budget allows it."""
     kubectl("create", "-f", "-", stdin="apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n")

@@ -11,6 +11,7 @@ from tests.sandbox.apiserver.sessions import play, recording, sessions
 pytestmark = needs_kubectl
 
 SESSIONS, RECORDING = sessions(), recording()
+LONG = ("permissions", "nodes", "rollouts")
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +19,9 @@ def kubectl(server: Running, tmp_path_factory: pytest.TempPathFactory) -> Kubect
     return Kubectl(server.server.kubeconfig, tmp_path_factory.mktemp("home"))
 
 
-@pytest.mark.parametrize("session", SESSIONS)
+@pytest.mark.parametrize(
+    "session", [pytest.param(each, marks=pytest.mark.slow) if each in LONG else each for each in SESSIONS]
+)
 def test_a_session_goes_as_with_a_real_server(kubectl: Kubectl, session: str) -> None:
     """Another kubectl than the one that was recorded may use other words; it succeeds where that one did."""
     steps, worded = SESSIONS[session], kubectl.version == RECORDING.version
