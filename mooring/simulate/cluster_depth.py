@@ -271,13 +271,17 @@ class ClusterRun:
             return
         row = self._rows.get(pod.key)
         if row is None:
-            if new is None or new.finished or new.uid in self._gone:
+            if new is None or new.finished or new.uid in self._gone or self._is_stranded(new):
                 return
             row = self._created(new)
         if new is not None and new.spec.node_name and self.log.outcome[row] == Outcome.PENDING:
             self._bound(row, new)
         if new is None or new.finished:
             self._ended(row, pod, gone=new is None)
+
+    def _is_stranded(self, pod: Pod) -> bool:
+        """Whether a pod that was there before, on a real API server, is on a node that is gone."""
+        return bool(pod.spec.node_name) and self.nodes.get(pod.spec.node_name) is None
 
     def _created(self, pod: Pod) -> int:
         template, life = self._expected.pop(pod.key, (-1, 0.0))

@@ -26,8 +26,9 @@ SCHEDULING: frozenset[Permission] = frozenset().union(
     _all("resource.k8s.io", "resourceclaims", "get", "create", "patch", "delete"),
     _all("resource.k8s.io", "resourceclaims/status", "patch"),
     _all("resource.k8s.io", "resourceclaims/binding", "patch"),
-    _all("scheduling.k8s.io", "podgroups", "list", "watch"),
-    _all("scheduling.k8s.io", "podgroups/status", "patch"),
+)
+POD_GROUPS = _all("scheduling.k8s.io", "podgroups", "list", "watch") | _all(
+    "scheduling.k8s.io", "podgroups/status", "patch"
 )
 VOLUME_BINDING = _all("", "persistentvolumes", "patch") | _all("", "persistentvolumeclaims", "patch")
 ENDPOINTS = _all("authentication.k8s.io", "tokenreviews", "create") | _all(
@@ -36,7 +37,7 @@ ENDPOINTS = _all("authentication.k8s.io", "tokenreviews", "create") | _all(
 LEASE = _all("coordination.k8s.io", "leases", "get", "update")  # of the one lease, by its name
 NEW_LEASE = _all("coordination.k8s.io", "leases", "create")
 
-CLUSTER_WIDE = SCHEDULING | VOLUME_BINDING | ENDPOINTS
+CLUSTER_WIDE = SCHEDULING | POD_GROUPS | VOLUME_BINDING | ENDPOINTS
 
 FORBIDDEN = frozenset(
     Permission(verb, group, resource)
