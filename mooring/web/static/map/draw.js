@@ -119,10 +119,10 @@ function drawPods(context, view, node, total, x, y, w, h) {
   let bottom = y + h;
   const at = view.fill === "pods" ? -1 : view.resources.indexOf(view.fill);
   const pods = [...node.pods].sort((a, b) => (view.keyOf(a) < view.keyOf(b) ? -1 : 1));
+  const least = Math.min(2, h / 4 / pods.length);  // pods that request nothing are seen, too, but fill no tile
   for (const pod of pods) {
     const size = at < 0 ? 1 : pod.amounts?.[at] ?? 0;
-    const height = total > 0 ? (size / total) * h : 0;
-    if (height <= 0) continue;
+    const height = Math.max(least, total > 0 ? (size / total) * h : 0);
     context.fillStyle = view.colorOf(pod);
     context.fillRect(x, bottom - height, w, height > 2 ? height - 1 : height);
     bottom -= height;
