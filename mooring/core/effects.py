@@ -14,13 +14,13 @@ from mooring.framework.pod import PodInfo
 
 
 class Bind(msgspec.Struct, frozen=True):
-    """Run a binding cycle, then report it with `Scheduler.binding_finished`."""
+    """Run a binding cycle, then report it with `Bindings.finished`."""
 
     cycle: BindingCycle
 
 
 class Prepare(msgspec.Struct, frozen=True):
-    """Run pre_bind of a member of a group, then report it with `Scheduler.prepared`."""
+    """Run pre_bind of a member of a group, then report it with `GroupBindings.prepared`."""
 
     cycle: BindingCycle
 

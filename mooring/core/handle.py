@@ -102,10 +102,10 @@ class ProfileHandle:
         return self._scheduler.members
 
     def is_preempting(self, uid: str) -> bool:
-        return uid in self._scheduler.preempting
+        return uid in self._scheduler.evictions.preempting
 
     def any_preempting(self) -> bool:
-        return bool(self._scheduler.preempting)
+        return bool(self._scheduler.evictions.preempting)
 
     def run_filters(
         self, state: CycleState, pod: PodInfo, nodes: EngineNodes, *, about_pods: bool = False

@@ -185,7 +185,7 @@ class Intake:
         if info.group is not None and info.node_name:
             self.check_group(info.group)
         if info.terminating:
-            self._scheduler.eviction_done(uid)
+            self._scheduler.evictions.done(uid)
         return events
 
     def check_group(self, group: GroupKey) -> None:
@@ -197,7 +197,7 @@ class Intake:
     def _apply_assigned(self, old: PodInfo | None, info: PodInfo) -> Events:
         was_assigned = old is not None and bool(old.node_name)
         if not was_assigned:
-            self._scheduler.abandon(info.uid)
+            self._scheduler.bindings.abandon(info.uid)
         self._cluster.add_pod(info)
         if was_assigned:
             assert old is not None
@@ -227,8 +227,8 @@ class Intake:
         if old is None:
             return _NO_EVENTS
         self._scheduler.members.remove(old)
-        self._scheduler.eviction_done(uid)
-        self._scheduler.preemption_ended(uid, "")
+        self._scheduler.evictions.done(uid)
+        self._scheduler.evictions.ended(uid, "")
         if old.node_name:
             self._cluster.remove_pod(uid)
             if old.group is not None:

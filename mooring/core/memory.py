@@ -93,9 +93,9 @@ class MemoryCluster:
     def carry_out(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, Bind):
-                self.scheduler.binding_finished(effect.cycle, run_now(effect.cycle.run()))
+                self.scheduler.bindings.finished(effect.cycle, run_now(effect.cycle.run()))
             elif isinstance(effect, Prepare):
-                self.scheduler.prepared(effect.cycle, run_now(effect.cycle.prepare()))
+                self.scheduler.bindings.groups.prepared(effect.cycle, run_now(effect.cycle.prepare()))
             elif isinstance(effect, EmitEvent):
                 self.events.append(effect)
             elif isinstance(effect, PatchPodStatus):

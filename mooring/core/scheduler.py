@@ -1,6 +1,6 @@
 """The scheduler: a deterministic state machine.
 
-Events come in (`apply`, `delete`, `tick`, `binding_finished`), `schedule_one` makes one attempt, and what is
+Events come in (`apply`, `delete`, `tick`, `bindings.finished`), `schedule_one` makes one attempt, and what is
 to be done in the cluster goes out as `effects`. It never sleeps, opens no socket and reads no clock but the
 one it was given, so the same core runs live, embedded, simulated, and replayed from a seed.
 """
@@ -9,32 +9,31 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from mooring.api.events import truncate_note
-from mooring.api.groups import PodGroup
 from mooring.api.meta import Condition, KubeObject
 from mooring.config import FeatureGates, KubeSchedulerConfiguration, LoadedConfig, default_config, resolve
 from mooring.core import decision as records
 from mooring.core.algorithm import NO_NODES, Algorithm, Choice
 from mooring.core.binding import BindingCycle
+from mooring.core.bindings import Bindings
 from mooring.core.build import build_profile, registry_with
 from mooring.core.decision import Decision, Recorder
 from mooring.core.diagnosis import DiagnosedStatuses, Diagnosis
-from mooring.core.effects import Bind, Effect, EmitEvent, Evict, PatchPodStatus, Prepare
-from mooring.core.event_map import ASSIGNED_POD_DELETE, registrations
+from mooring.core.effects import Effect, EmitEvent, PatchPodStatus
+from mooring.core.event_map import registrations
+from mooring.core.eviction import Evictions
 from mooring.core.extenders import Extenders
-from mooring.core.groups.binding import GroupBindings
 from mooring.core.groups.cycle import GroupCycle
 from mooring.core.groups.members import GroupMembers, native_group
 from mooring.core.intake import Intake
 from mooring.core.nominator import Nominator
 from mooring.core.queue import Place, QueuedPodInfo, SchedulingQueue, sort_key_of
 from mooring.core.queue.hints import hint_timer
-from mooring.core.waiting import HeldPod, WaitingPods
-from mooring.framework.cycle_state import PODS_TO_ACTIVATE
+from mooring.core.waiting import WaitingPods
 from mooring.framework.handle import Client
 from mooring.framework.plugin import Plugin, PostFilterResult
 from mooring.framework.pod import GroupKey, PodInfo
@@ -45,7 +44,6 @@ from mooring.runtime.observer import Observer
 from mooring.runtime.profile import Profile
 from mooring.runtime.registry import Registry
 from mooring.runtime.runners import PluginError
-from mooring.runtime.stopwatch import Stopwatch
 from mooring.state.cluster import ClusterState
 from mooring.state.store import ObjectStore
 
@@ -109,8 +107,6 @@ class Scheduler:
         self.effects: list[Effect] = []
         self.shared: dict[type[Any], Any] = {}  # what the plugins of all profiles have in common
         self.waiting = WaitingPods()
-        self.preempting: dict[str, set[str]] = {}  # preemptor uid → uids of victims still to be evicted
-        self._preempting_since: dict[str, float] = {}
         loaded = default_config() if config is None else config
         settings = loaded.config if isinstance(loaded, LoadedConfig) else loaded
         self.feature_gates = FeatureGates(settings.feature_gates)
@@ -132,7 +128,8 @@ class Scheduler:
             settings.percentage_of_nodes_to_score or 0,
             self.extenders,
         )
-        self.bindings = GroupBindings(self)
+        self.bindings = Bindings(self)
+        self.evictions = Evictions(self)
         self._groups = GroupCycle(self)
         self._decided: deque[Decision] = deque()  # about members of a group, to be reported one by one
 
@@ -194,12 +191,12 @@ class Scheduler:
         now = self.clock()
         self.queue.flush(now)
         self.waiting.expire(now)
-        self.bindings.tick(now)
+        self.bindings.groups.tick(now)
 
     def next_wake(self) -> float | None:
         """When `tick` next has something to do; None: not before another event."""
         queue = self.queue.next_wake(self.clock())
-        times = [queue, self.waiting.next_deadline(), self.bindings.next_time()]
+        times = [queue, self.waiting.next_deadline(), self.bindings.groups.next_time()]
         return min((time for time in times if time is not None), default=None)
 
     def take_effects(self) -> list[Effect]:
@@ -350,7 +347,7 @@ class Scheduler:
             suffix = "" if result.status is None else result.status.message
             self.record_post_filter(decision, result, in_full)
             if result.victims:
-                self.preempt(queued.pod, result)
+                self.evictions.preempt(queued.pod, result)
         if stopwatch is not None:
             stopwatch.no_node()
         status = Status(Code.UNSCHEDULABLE, diagnosis.message(suffix))
@@ -371,157 +368,12 @@ class Scheduler:
         if self.extenders:
             cycle.binders = self.extenders.binding(pod)
         try:
-            self._hand_over(cycle, decision)
+            self.bindings.hand_over(cycle, decision)
         except BaseException:
-            self.undo(cycle)
+            self.bindings.undo(cycle)
             raise
 
-    def _hand_over(self, cycle: BindingCycle, decision: Decision) -> None:
-        """Reserve, ask for permission, and have it bound or wait."""
-        profile, state, pod, node_name = cycle.profile, cycle.state, cycle.pod, cycle.node_name
-        cycle.evaluated_nodes, cycle.feasible_nodes = decision.nodes, decision.feasible_nodes
-        stopwatch = profile.stopwatch
-        status = profile.reserve(state, pod, node_name)
-        waits: dict[str, tuple[float, Status]] = {}
-        if status.ok:
-            if stopwatch is not None:
-                stopwatch.laps.append(stopwatch.timer())
-            status, waits = profile.permit(state, pod, node_name)
-        if stopwatch is not None:
-            if status.ok and not waits:
-                cycle.laps = stopwatch.laps
-                cycle.laps.append(stopwatch.timer())
-            else:
-                stopwatch.refused(Code.WAIT if waits else status.code, state)
-        if not status.ok:
-            self.undo(cycle)
-            self._refused_late(cycle, status, decision)
-            return
-        self.start_member(cycle, waits)
-
-    def start_member(self, cycle: BindingCycle, waits: Mapping[str, tuple[float, Status]]) -> None:
-        """Have a pod that has its place bound, or wait for permit plugins."""
-        self._activate_stashed(cycle)
-        if waits:
-            self.waiting.add(HeldPod(cycle, waits, self.clock(), self._permit_decided))
-        else:
-            self._start_binding(cycle)
-
-    def _start_binding(self, cycle: BindingCycle) -> None:
-        self.queue.done(cycle.pod.uid)
-        waits = cycle.group is not None and not cycle.group.is_open
-        self.effects.append(Prepare(cycle) if waits else Bind(cycle))
-
-    def prepared(self, cycle: BindingCycle, status: Status) -> None:
-        """A driver reports how pre_bind of a member of a group went."""
-        self.bindings.prepared(cycle, status)
-
-    def withdraw(self, cycle: BindingCycle, status: Status) -> None:
-        """Put a member back that is not bound because its group has lost its quorum."""
-        held = self.waiting.get(cycle.pod.uid)
-        if held is not None:
-            self.waiting.remove(cycle.pod.uid)
-            held.cancel()
-        self.undo(cycle)
-        decision = self._late(cycle)
-        self.fail(cycle.queued, status, "", decision)  # retried after a backoff, as the one that failed is
-        self._keep(cycle, decision)
-
-    def _permit_decided(self, held: HeldPod, status: Status) -> None:
-        self.waiting.remove(held.pod.uid)
-        if self.observer is not None:
-            self.observer.permit_waited(status.code, self.clock() - held.since)
-        if status.ok:
-            self._start_binding(held.cycle)
-            return
-        self.undo(held.cycle)
-        self.bindings.left(held.cycle)
-        decision = self._late(held.cycle)
-        self._refused_late(held.cycle, status, decision)
-        self._keep(held.cycle, decision)
-
-    def abandon(self, uid: str) -> None:
-        """Revert the reservation of a waiting pod that another scheduler has bound."""
-        held = self.waiting.get(uid)
-        if held is not None:
-            self.waiting.remove(uid)
-            held.cancel()
-            self.undo(held.cycle)
-            self.bindings.left(held.cycle)
-            self.queue.done(uid)
-
-    def binding_finished(self, cycle: BindingCycle, status: Status, *, bound_elsewhere: bool = False) -> None:
-        """A driver reports how a binding cycle went; `bound_elsewhere`: another scheduler has bound the pod,
-        although that may not have been seen yet."""
-        pod = cycle.pod
-        if status.ok:
-            note = f"Successfully assigned {pod.key} to {cycle.node_name}"
-            self.effects.append(EmitEvent(pod, "Normal", "Scheduled", "Binding", note))
-            if cycle.profile.stopwatch is not None:
-                self._tell_scheduled(cycle.profile.stopwatch, cycle)
-            self._activate_stashed(cycle)
-        elif bound_elsewhere or not self.bindings.retries(cycle):
-            self.fail_late(cycle, status, bound_elsewhere=bound_elsewhere)
-
-    def fail_late(self, cycle: BindingCycle, status: Status, *, bound_elsewhere: bool = False) -> None:
-        """End a binding cycle that failed: what the pod took is free again."""
-        group = cycle.pod.group
-        self.undo(cycle)
-        if group is not None:
-            self.intake.check_group(group)
-        self.queue.move_all(ASSIGNED_POD_DELETE, cycle.pod, None)
-        decision = self._late(cycle)
-        self.fail(cycle.queued, status, "", decision, bound_elsewhere=bound_elsewhere)
-        self._keep(cycle, decision)
-        if group in self.members.broken:
-            self.queue.activate([cycle.pod])
-
-    def _tell_scheduled(self, stopwatch: Stopwatch, cycle: BindingCycle) -> None:
-        queued, laps = cycle.queued, cycle.laps
-        first = queued.initial_attempt_timestamp
-        since_first = 0.0 if first is None else self.clock() - first
-        tell = stopwatch.scheduled.get(len(laps))
-        if tell is not None:
-            tell(laps, queued.began, queued.attempts, since_first, cycle.state)
-        if queued.was_flushed:
-            stopwatch.observer.scheduled_after_flush()
-
-    def _activate_stashed(self, cycle: BindingCycle) -> None:
-        """Pods that plugins want tried now, left in the cycle's state."""
-        stashed = cycle.state.get(PODS_TO_ACTIVATE)
-        if stashed:
-            self.queue.activate(list(stashed.values()))
-            stashed.clear()
-
     # ---- failures
-
-    def _late(self, cycle: BindingCycle) -> Decision:
-        """The record of an attempt that found a node and fails only now."""
-        decision = records.start(cycle.pod, cycle.queued.attempts, len(self.cluster.table))
-        decision.node = cycle.node_name
-        return decision
-
-    def _keep(self, cycle: BindingCycle, decision: Decision) -> None:
-        if self.log is not None:
-            self.log.add(cycle.pod, decision, self.clock())
-
-    def undo(self, cycle: BindingCycle) -> None:
-        cycle.profile.unreserve(cycle.state, cycle.pod, cycle.node_name)
-        self.cluster.forget(cycle.pod.uid)
-
-    def _refused_late(self, cycle: BindingCycle, status: Status, decision: Decision) -> None:
-        """Reserve or permit said no: a refusal over one node, or an error."""
-        pod = cycle.pod
-        if not status.rejected:
-            self.queue.move_all(ASSIGNED_POD_DELETE, pod, None)
-            self.fail(cycle.queued, status, "", decision)
-            return
-        diagnosis = Diagnosis({cycle.node_name: 0})
-        diagnosis.explicit[0] = status
-        diagnosis.finish()
-        refusal = Status(Code.UNSCHEDULABLE, diagnosis.message())
-        self.fail(cycle.queued, refusal, "", decision, diagnosis)
-        self.queue.move_all(ASSIGNED_POD_DELETE, pod, None, lambda other: other.uid != pod.uid)
 
     def fail(
         self,
@@ -587,73 +439,3 @@ class Scheduler:
             observed_generation=pod.pod.metadata.generation,
         )
         self.effects.append(PatchPodStatus(pod, condition, nominate))
-
-    # ---- preemption
-
-    def preempt(self, pod: PodInfo, result: PostFilterResult) -> None:
-        """Evict the victims, and take the promise of this node from pods of lower priority."""
-        victims = [victim for victim in result.victims if not victim.terminating]
-        if not victims:
-            return
-        node_name = result.nominated_node or ""
-        for other in list(self.queue.nominator.nominated_for(node_name)):
-            if other.priority < pod.priority:
-                self.queue.nominator.add(other, "")
-                self.effects.append(PatchPodStatus(other, None, ""))
-        if self.observer is not None:
-            self.observer.victims_selected(len(result.victims))
-        self._evict(pod, victims, pod.uid, "pod", f"pod {pod.uid} on node {node_name}")
-
-    def preempt_for_group(self, group: PodGroup, pods: Sequence[PodInfo], chosen: Sequence[PodInfo]) -> None:
-        """Evict the victims of a group's preemption; its members are gated meanwhile."""
-        victims = [victim for victim in chosen if not victim.terminating]
-        if victims:
-            if self.observer is not None:
-                self.observer.victims_selected(len(chosen))
-            self._evict(pods[0], victims, group.uid, "podgroup", f"podgroup {group.uid} on node cluster")
-
-    def _evict(
-        self, pod: PodInfo, victims: Sequence[PodInfo], preemptor: str, kind: str, description: str
-    ) -> None:
-        """Evict the victims of a preemptor, which is known by its uid until they are gone."""
-        self.preempting[preemptor] = {victim.uid for victim in victims}
-        if self.observer is not None:
-            self._preempting_since[preemptor] = self.observer.timer()
-        condition = Condition(
-            type="DisruptionTarget",
-            status="True",
-            reason="PreemptionByScheduler",
-            message=f"{pod.scheduler_name}: preempting to accommodate a higher priority {kind}",
-        )
-        note = f"Preempted by {description}"
-        for victim in victims:
-            held = self.waiting.get(victim.uid)
-            if held is not None:
-                self.eviction_done(victim.uid)
-                held.fail("preempted")
-                self._emit_preempted(pod, victim, f"{note} (in kube-scheduler memory).")
-            else:
-                self.effects.append(Evict(victim, pod, condition))
-                self._emit_preempted(pod, victim, note)
-
-    def _emit_preempted(self, pod: PodInfo, victim: PodInfo, note: str) -> None:
-        self.effects.append(EmitEvent(victim, "Normal", "Preempted", "Preempting", note, pod.scheduler_name))
-
-    def eviction_done(self, victim_uid: str) -> None:
-        """A victim is gone or going; its preemptors wait for one fewer."""
-        for uid, victims in list(self.preempting.items()):
-            victims.discard(victim_uid)
-            if not victims:
-                self.preemption_ended(uid, "success")
-
-    def preemption_ended(self, uid: str, result: str) -> None:
-        """A preemptor waits for its victims no longer: "success", "error", or "" where it is itself gone."""
-        self.preempting.pop(uid, None)
-        began = self._preempting_since.pop(uid, None)
-        if began is not None and self.observer is not None and result:
-            self.observer.preemption_ended(result, self.observer.timer() - began)
-
-    def eviction_failed(self, preemptor: PodInfo) -> None:
-        """A driver could not evict: the preemptor tries again."""
-        self.preemption_ended(preemptor.uid, "error")
-        self.queue.activate([preemptor])

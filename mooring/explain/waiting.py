@@ -122,7 +122,7 @@ def _gate(scheduler: Scheduler, queued: QueuedPodInfo) -> str:
 def _victims(scheduler: Scheduler, pod: PodInfo) -> list[str]:
     """The pods that a preemption for this one evicts, and that are still there."""
     node = scheduler.cluster.node(scheduler.queue.nominator.node_of(pod.uid))
-    evicting = scheduler.preempting.get(pod.uid, ())
+    evicting = scheduler.evictions.preempting.get(pod.uid, ())
     if node is None:
         return []
     return [

@@ -291,9 +291,9 @@ class Driver:
             status = await cycle.prepare()
         except asyncio.CancelledError:
             stopping = Status(Code.ERROR, "the scheduler is stopping")
-            self._do(partial(self.scheduler.prepared, cycle, stopping))
+            self._do(partial(self.scheduler.bindings.groups.prepared, cycle, stopping))
             raise
-        self._do(partial(self.scheduler.prepared, cycle, status))
+        self._do(partial(self.scheduler.bindings.groups.prepared, cycle, status))
 
     async def _bind(self, cycle: BindingCycle) -> None:
         try:
@@ -301,10 +301,10 @@ class Driver:
             status = await cycle.run()
         except asyncio.CancelledError:
             stopping = Status(Code.ERROR, "the scheduler is stopping")
-            self._do(partial(self.scheduler.binding_finished, cycle, stopping))
+            self._do(partial(self.scheduler.bindings.finished, cycle, stopping))
             raise
         elsewhere = isinstance(status.exception, BoundElsewhereError)
-        self._do(partial(self.scheduler.binding_finished, cycle, status, bound_elsewhere=elsewhere))
+        self._do(partial(self.scheduler.bindings.finished, cycle, status, bound_elsewhere=elsewhere))
         pod, node_name = cycle.pod.key, cycle.node_name
         if status.ok:
             verbose(
@@ -331,7 +331,7 @@ class Driver:
             await self.cluster.delete(PODS, victim.name, victim.namespace, uid=victim.uid)
         except ClusterError as failure:
             if isinstance(failure, ApiError) and (failure.not_found or failure.conflict):
-                self._do(partial(self.scheduler.eviction_done, victim.uid))
+                self._do(partial(self.scheduler.evictions.done, victim.uid))
             else:
                 preemptor = effect.preemptor
                 failed(log, "Failed to preempt pod", pod=victim.key, preemptor=preemptor.key, err=failure)
@@ -340,7 +340,7 @@ class Driver:
                 )
 
     def _eviction_failed(self, preemptor: PodInfo) -> None:
-        self._do(partial(self.scheduler.eviction_failed, preemptor))
+        self._do(partial(self.scheduler.evictions.failed, preemptor))
         self._wake.set()
 
 

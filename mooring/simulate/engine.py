@@ -462,7 +462,7 @@ class _Cluster(MemoryCluster):
             kind = type(effect)
             if kind is Bind:
                 cycle = effect.cycle  # type: ignore[union-attr]
-                self.scheduler.binding_finished(cycle, run_now(cycle.run()))
+                self.scheduler.bindings.finished(cycle, run_now(cycle.run()))
             elif kind is PatchPodStatus:
                 nominated: Any = effect.nominated_node  # type: ignore[union-attr]
                 if nominated is not None:

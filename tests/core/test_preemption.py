@@ -269,7 +269,7 @@ class TestWaitingForVictims:
         assert not [effect for effect in world.cluster.effects if isinstance(effect, Evict)]
         assert world.notes("Preempted") == []
         assert world.pod("p").status.nominated_node_name == "n0"
-        assert not world.scheduler.preempting
+        assert not world.scheduler.evictions.preempting
 
     def test_an_eviction_that_fails_lets_the_preemptor_try_again(self) -> None:
         world = world_of(node("n0"), low("v"), high())
@@ -277,7 +277,7 @@ class TestWaitingForVictims:
         scheduler.schedule_one()
         (evict,) = [e for e in scheduler.take_effects() if isinstance(e, Evict)]
         assert scheduler.schedule_one() is None
-        scheduler.eviction_failed(evict.preemptor)
+        scheduler.evictions.failed(evict.preemptor)
         decision = scheduler.schedule_one()
         assert decision is not None
         assert decision.post_filter is not None
@@ -291,7 +291,7 @@ class TestWaitingForVictims:
         world.remove(world.pod("p"))
         world.remove(world.pod("v"))
         assert [(d.pod, d.node) for d in world.run()] == [("default/later", "n0")]
-        assert not world.scheduler.preempting
+        assert not world.scheduler.evictions.preempting
         assert not world.scheduler.queue.nominator.nodes_with_nominations()
 
 

@@ -177,7 +177,7 @@ class TestOnAnEventLoop:
             statuses = await asyncio.gather(*(cycle.run() for cycle in cycles))
             for cycle, status in zip(cycles, statuses, strict=True):
                 assert status.ok
-                scheduler.binding_finished(cycle, status)
+                scheduler.bindings.finished(cycle, status)
 
         asyncio.run(drive())
         assert order == ["one begins", "two begins", "one ends", "two ends"]

@@ -135,7 +135,7 @@ def test_a_preemption_whose_victim_could_not_be_evicted() -> None:
     observed.scheduler.take_effects()  # and do nothing about them
     preemptor = observed.scheduler.intake.pod(urgent.uid)
     assert preemptor is not None
-    observed.scheduler.eviction_failed(preemptor)
+    observed.scheduler.evictions.failed(preemptor)
     assert observed.values("preemption_goroutines_execution_total") == {"error": 1}
 
 

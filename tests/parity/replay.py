@@ -142,7 +142,7 @@ class Replay:
         if status is None:
             return None
         failed = error(f'running PreBind plugin "{plugin.name}": {status.message}')
-        self.scheduler.binding_finished(cycle, failed)
+        self.scheduler.bindings.finished(cycle, failed)
         return failed
 
     def _clear(self, key: str) -> None:

@@ -276,7 +276,7 @@ class TestPreemption:
             held.set()
             await asyncio.sleep(3)
             assert it.server.bound == [("urgent", "n0")]
-            assert it.scheduler.preempting == {}
+            assert it.scheduler.evictions.preempting == {}
 
         driving(scenario, self.VICTIM)
 
@@ -292,7 +292,7 @@ class TestPreemption:
             it.server.refusals.clear()
             await asyncio.sleep(30)
             assert it.server.bound == [("urgent", "n0")]
-            assert it.scheduler.preempting == {}
+            assert it.scheduler.evictions.preempting == {}
 
         driving(scenario, self.VICTIM)
         told = [fields_of(record) for record in caplog.records if "preempt" in record.msg]
@@ -310,7 +310,7 @@ class TestPreemption:
             urgent: Pod = await it.server.get(PODS, "urgent", "default")
             it.driver.apply(urgent)
             await for_a_moment()
-            assert it.scheduler.preempting == {}
+            assert it.scheduler.evictions.preempting == {}
             it.server.resume_watches()
             await asyncio.sleep(30)
             assert it.server.bound == [("urgent", "n0")]
@@ -363,7 +363,7 @@ class TestBugs:
                 raise RuntimeError("who would have thought")
 
             with monkeypatch.context() as patched:
-                patched.setattr(it.scheduler, "binding_finished", broken)
+                patched.setattr(it.scheduler.bindings, "finished", broken)
                 it.server.put(PODS, pod("p"))
                 await for_a_moment()
             it.server.put(PODS, pod("q"))

@@ -58,7 +58,7 @@ class GroupBindings:
                 self._open(binding)
             return
         self.left(cycle)
-        self._scheduler.fail_late(cycle, self._gone(cycle) if status.ok else status)
+        self._scheduler.bindings.fail(cycle, self._gone(cycle) if status.ok else status)
 
     def _open(self, binding: GroupBinding) -> None:
         binding.is_open = True
@@ -74,7 +74,7 @@ class GroupBindings:
             return
         others, binding.cycles = list(binding.cycles.values()), {}
         for other in others:
-            self._scheduler.withdraw(other, WITHDRAWN)
+            self._scheduler.bindings.withdraw(other, WITHDRAWN)
 
     def _lost(self, cycle: BindingCycle) -> bool:
         """Whether a member has nothing left to be bound, or nowhere."""
@@ -99,7 +99,7 @@ class GroupBindings:
         while self._retries and self._retries[0][0] <= now:
             cycle = heapq.heappop(self._retries)[2]
             if self._lost(cycle):
-                self._scheduler.fail_late(cycle, self._gone(cycle))
+                self._scheduler.bindings.fail(cycle, self._gone(cycle))
             else:
                 self._scheduler.effects.append(Bind(cycle))
 

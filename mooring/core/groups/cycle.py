@@ -193,7 +193,7 @@ class GroupCycle:
                 continue
             member = plan.members[i]
             if member.preemption is not None and member.preemption.victims and evicts:
-                self._scheduler.preempt(queued.pod, member.preemption)
+                self._scheduler.evictions.preempt(queued.pod, member.preemption)
             decisions.append(self._fail(member, plan, waiting))
         return decisions
 
@@ -243,7 +243,7 @@ class GroupCycle:
             member.cycle.group = binding
             member.decision.node, member.decision.result = member.cycle.node_name, "scheduled"
             waits = {name: wait for name, wait in member.waits.items() if name != GANG}
-            self._scheduler.start_member(member.cycle, waits)
+            self._scheduler.bindings.start(member.cycle, waits)
         waiting = self._waiting(plan)
         for member in plan.members:
             if member.cycle is None:

@@ -114,7 +114,7 @@ class Planner:
         """Take back what the plan assumed and reserved, last first."""
         for member in reversed(plan.members):
             if member.cycle is not None:
-                self._scheduler.undo(member.cycle)
+                self._scheduler.bindings.undo(member.cycle)
 
     def redo(self, plan: Plan) -> None:
         """Assume and reserve again what `undo` took back."""
@@ -125,7 +125,7 @@ class Planner:
             self._scheduler.cluster.assume(cycle.pod, cycle.node_name)
             status = cycle.profile.reserve(cycle.state, cycle.pod, cycle.node_name)
             if not status.ok:
-                self._scheduler.undo(cycle)
+                self._scheduler.bindings.undo(cycle)
                 member.cycle, member.status = None, status
 
     def _try(self, profile: Profile, member: Member, within: BoolArray | None, preempt: bool) -> None:
@@ -194,7 +194,7 @@ class Planner:
             return
         if stopwatch is not None:
             stopwatch.refused(status.code, cycle.state)
-        scheduler.undo(cycle)
+        scheduler.bindings.undo(cycle)
         member.cycle, member.nominate = None, ""
         if not status.rejected:
             member.status, member.diagnosis = status, None

@@ -83,7 +83,7 @@ class GroupPreemption:
             victims = self._victims(sorted(units, key=lambda unit: unit.importance), fits)
         if isinstance(victims, Status):
             return victims
-        scheduler.preempt_for_group(group, [queued.pod for queued in pods], victims)
+        scheduler.evictions.preempt_for_group(group, [queued.pod for queued in pods], victims)
         return SUCCESS
 
     def _units(self) -> list[Unit]:
