@@ -60,6 +60,7 @@ parity: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.core
+	$(BIN)/python -m benchmarks.gangs
 
 # Rewrite the pinned text of the public Python API (tests/contract).
 contract: $(READY)

@@ -137,6 +137,11 @@ class Algorithm:
                 choice.row = int(choice.best[0])
         return self._finished(choice)
 
+    def filtered(self, profile: Profile, pod: PodInfo) -> Choice:
+        """What the filters say about a pod, without choosing a node; raises PluginError."""
+        nodes = self._cluster.nodes
+        return self._filtered(profile, pod, nodes, profile.cache_for(pod.shape, len(nodes)), None)
+
     def _filtered(
         self,
         profile: Profile,

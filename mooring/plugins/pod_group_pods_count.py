@@ -14,6 +14,7 @@ class PodGroupPodsCount(Plugin):
     """Counts the members with a place, those scheduled earlier included, in percent of the best placement."""
 
     name = "PodGroupPodsCount"
+    scores_members = True
 
     def score_placement(self, group: PodGroupInfo, plan: PlacementPlan) -> int:
         return len(group.scheduled) + len(plan.assignments)

@@ -315,6 +315,18 @@ class Filtering:
         column = self.columns[index - 1]
         return _status(column.runner, column.statuses[column.codes.item(row)])
 
+    def passing_nodes(self, but: str) -> BoolArray | None:
+        """The rows that pass all filters `but` one that goes by resources; None where another filter looks at
+        pods."""
+        amounts = [column for column in self._by_amounts if column.runner.name != but]
+        if amounts or self._by_pods or self._uncached:
+            return None
+        passing = np.ones(len(self.first), np.bool_)
+        for column in (*self._by_node, *self._by_nodes):
+            if column.refusing:
+                passing &= column.codes == 0
+        return passing
+
     def with_code(self, code: Code) -> BoolArray:
         """The rows whose refusal has a code; to be read only."""
         matching = self._with_code.get(code)

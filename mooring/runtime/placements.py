@@ -25,6 +25,12 @@ class PlacementRunner:
         self._scorers = scorers
         self._weights = weights
 
+    @property
+    def scored_by_members(self) -> bool:
+        """Whether scores follow from the placement and the members with a place, whichever node they get: a
+        class says so with `scores_members = True` next to its own score_placement."""
+        return all("scores_members" in vars(type(plugin)) for plugin in self._scorers)
+
     def generate(self, group: PodGroupInfo, nodes: Nodes) -> Sequence[Placement] | Status:
         """The placements to try; all nodes as one where no plugin says otherwise."""
         plugin = self._generator

@@ -11,9 +11,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
 
 from mooring.api.objects import Node, Pod
-from mooring.framework.pod import GroupKey, PodInfo, Shapes
+from mooring.framework.nodes import IntArray
+from mooring.framework.pod import GroupKey, PodInfo, Shape, Shapes
 from mooring.state.node_info import NodeRow
 from mooring.state.table import NodeTable
 from mooring.state.view import NodeView
@@ -164,6 +168,17 @@ class ClusterState:
         if pod.uid in self._lifted:
             self._lifted.discard(pod.uid)
             self._assumed.add(pod.uid)
+
+    @contextmanager
+    def filled(self, shape: Shape, counts: IntArray) -> Iterator[None]:
+        """While this lasts, count so many more pods of a shape on each row, as far as resources go."""
+        rows = counts.nonzero()[0]
+        taken = np.outer(self.table.vector(shape), counts[rows])
+        self.table.add_amounts(rows, taken)
+        try:
+            yield
+        finally:
+            self.table.add_amounts(rows, -taken)
 
     def _place(self, pod: PodInfo) -> None:
         self._placed[pod.uid] = pod

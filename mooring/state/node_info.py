@@ -115,6 +115,9 @@ class NodeRow(BaseNode):
             amounts = self._amounts = tuple(lines[:, self.row].tolist())
         return amounts
 
+    def amounts_changed(self) -> None:
+        self._amounts = ()
+
     @property
     def pods(self) -> Sequence[PodInfo]:
         return list(self._by_uid.values())

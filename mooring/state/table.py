@@ -204,6 +204,13 @@ class NodeTable:
         self._count_priority(shape.priority, sign)
         self.pod_log.add(row)
 
+    def add_amounts(self, rows: npt.NDArray[np.intp], taken: IntArray) -> None:
+        """Add to what is taken on some rows, one column of `taken` each."""
+        self.amounts.data[:, rows] += taken
+        for row in rows.tolist():
+            self.nodes[row].amounts_changed()
+            self.pod_log.add(row)
+
     def _count_priority(self, priority: int, sign: int) -> None:
         pods = self.priorities.get(priority, 0) + sign
         if pods:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
-import numpy as np
 
 from mooring.api.groups import PodGroup
 from mooring.api.meta import Condition
@@ -16,17 +15,15 @@ from mooring.core import decision as records
 from mooring.core.decision import Decision
 from mooring.core.effects import Write
 from mooring.core.groups.binding import GroupBinding
+from mooring.core.groups.placements import PlacementPlanner
 from mooring.core.groups.plan import GANG, Member, Plan, Planner
 from mooring.core.groups.preemption import GroupPreemption
 from mooring.core.queue import QueuedPodInfo
 from mooring.framework.handle import Client
-from mooring.framework.nodes import BoolArray
-from mooring.framework.placements import Assignment, Placement, PlacementPlan, PodGroupInfo
 from mooring.framework.pod import GroupKey
 from mooring.framework.status import Code, Status
 from mooring.runtime.containment import CONTAINED, reraise_if_from_outside
 from mooring.runtime.profile import Profile
-from mooring.runtime.runners import PluginError
 
 if TYPE_CHECKING:
     from mooring.core.scheduler import Scheduler
@@ -43,6 +40,7 @@ class GroupCycle:
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._planner = Planner(scheduler)
+        self._placements = PlacementPlanner(scheduler, self._planner)
         self._preemption = GroupPreemption(scheduler, self._planner)
         self._by_placement = scheduler.feature_gates.is_enabled("TopologyAwareWorkloadScheduling")
         self._as_units = scheduler.feature_gates.is_enabled("WorkloadAwarePreemption")
@@ -109,62 +107,11 @@ class GroupCycle:
     ) -> Plan:
         """The plan for the group. It is in force where its status is success."""
         if self._by_placement:
-            return self._plan_by_placement(profile, key, pods, preempt)
+            return self._placements.plan(profile, key, pods, preempt=preempt)
         plan = self._planner.plan(profile, pods, preempt=preempt)
         if not plan.status.ok:
             self._planner.undo(plan)
         return plan
-
-    def _plan_by_placement(
-        self, profile: Profile, key: GroupKey, pods: Sequence[QueuedPodInfo], preempt: bool
-    ) -> Plan:
-        """The best of the plans for each placement."""
-        cluster = self._scheduler.cluster
-        scheduled = self._scheduler.members.scheduled_pods(key)
-        group = PodGroupInfo(key, [queued.pod for queued in pods], scheduled)
-        placements = profile.placements.generate(group, cluster.nodes)
-        if isinstance(placements, Status):
-            return Plan([], placements)
-        first: Plan | None = None
-        fitting: list[tuple[Placement, Plan]] = []
-        for placement in placements:
-            plan = self._planner.plan(profile, pods, self._rows(placement), preempt=preempt)
-            self._planner.undo(plan)
-            if plan.status.code is Code.ERROR:
-                return plan
-            first = first or plan
-            if plan.status.ok or plan.waiting_on_preemption:
-                fitting.append((placement, plan))
-        assert first is not None
-        if not fitting:
-            reason = first.status.reasons[0]
-            text = f"0/{len(placements)} placements are available, first placement status: {reason}"
-            first.status = Status(Code.UNSCHEDULABLE, text)
-            return first
-        try:
-            best = fitting[0][1] if len(fitting) == 1 else self._best(profile, group, fitting)
-        except PluginError as failure:
-            return Plan([], Status(Code.ERROR, str(failure), plugin=failure.plugin))
-        if best.status.ok:
-            self._planner.redo(best)
-        return best
-
-    def _best(self, profile: Profile, group: PodGroupInfo, fitting: Sequence[tuple[Placement, Plan]]) -> Plan:
-        """The plan with the highest score; among equals the one with the fewest nodes, then the first."""
-        plans = [PlacementPlan(placement, _assignments(plan)) for placement, plan in fitting]
-        scores = profile.placements.scores(group, plans)
-        most = max(scores)
-        best = [i for i, score in enumerate(scores) if score == most]
-        return fitting[min(best, key=lambda i: len(plans[i].placement.node_names or ()))][1]
-
-    def _rows(self, placement: Placement) -> BoolArray | None:
-        """The rows of the node table that a placement consists of; None: all."""
-        row_of = self._scheduler.cluster.table.row_of
-        if placement.node_names is None or len(placement.node_names) == len(row_of):
-            return None
-        rows = np.zeros(len(row_of), np.bool_)
-        rows[[row_of[name] for name in placement.node_names if name in row_of]] = True
-        return rows
 
     # ---- what follows
 
@@ -315,8 +262,3 @@ def _order(queued: QueuedPodInfo) -> tuple[int, str, int, str]:
         int(index) if index.isdecimal() else 0,
         meta.name,
     )
-
-
-def _assignments(plan: Plan) -> list[Assignment]:
-    cycles = [member.cycle for member in plan.members if member.cycle is not None]
-    return [Assignment(cycle.pod, cycle.node_name) for cycle in cycles]

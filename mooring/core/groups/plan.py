@@ -10,16 +10,21 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
 
+from mooring.api.groups import PodGroup
 from mooring.core import decision as records
 from mooring.core.algorithm import NO_NODES, Choice
 from mooring.core.binding import BindingCycle
 from mooring.core.decision import Decision
 from mooring.core.diagnosis import DiagnosedStatuses, Diagnosis
+from mooring.core.groups.room import measure, same_shape
 from mooring.core.queue import QueuedPodInfo
 from mooring.framework.nodes import BoolArray
 from mooring.framework.plugin import PostFilterResult
+from mooring.framework.pod import PodInfo
 from mooring.framework.status import SUCCESS, Code, Status
+from mooring.plugins.gang_scheduling import PERMIT_TIMEOUT, GangScheduling
 from mooring.runtime.profile import Profile
 from mooring.runtime.runners import PluginError
 
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
     from mooring.core.scheduler import Scheduler
 
 GANG = "GangScheduling"
+DEFAULT_PREEMPTION = "DefaultPreemption"
 GROUP_UNSCHEDULABLE = "pod group is unschedulable"
 WAITING_ON_PREEMPTION = "pod group is waiting for preemption to complete"
 ASKED_TO_WAIT = "one or more plugins asked to wait and no plugin rejected pod"
@@ -71,6 +77,8 @@ class Planner:
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._in_full = False  # whether decisions are recorded in full
+        self._as_units = scheduler.feature_gates.is_enabled("WorkloadAwarePreemption")
+        self._by_placement = scheduler.feature_gates.is_enabled("TopologyAwareWorkloadScheduling")
 
     def plan(
         self,
@@ -86,6 +94,9 @@ class Planner:
         plan = Plan([])
         requires_preemption = False
         self._in_full = scheduler.records_all()
+        verdict = self._verdict(profile, pods, within, preempt)
+        if verdict is not None:
+            return verdict
         try:
             for queued in pods:
                 member = Member(queued, records.start(queued.pod, queued.attempts, total))
@@ -109,6 +120,81 @@ class Planner:
             self.undo(plan)
             raise
         return plan
+
+    def _verdict(
+        self, profile: Profile, pods: Sequence[QueuedPodInfo], within: BoolArray | None, preempt: bool
+    ) -> Plan | None:
+        """The plan for equal members whose quorum has no place, made without placing any of them; None where
+        that cannot be said beforehand.
+
+        Whichever nodes the members that have a place would go to, in the end all nodes are full, so the
+        others' diagnosis is the same.
+        """
+        first = pods[0].pod
+        if not self.may_judge_beforehand(profile, first, preempt):
+            return None
+        missing = self.missing(profile, first)
+        if missing <= 1 or not same_shape([queued.pod for queued in pods]):
+            return None
+        room = measure(self._scheduler, profile, first)
+        if room is None:
+            return None
+        capacities = room.capacities() if within is None else np.where(within, room.capacities(), 0)
+        places = int(np.minimum(capacities, missing).sum())
+        if places >= missing:
+            return None
+        plan, cluster = Plan([]), self._scheduler.cluster
+        total = len(cluster.table.nodes)
+        for queued in pods:
+            plan.members.append(Member(queued, records.start(queued.pod, queued.attempts, total)))
+        waits = {GANG: (PERMIT_TIMEOUT, GangScheduling.WAITING)}
+        for member in plan.members[:places]:
+            member.waits = waits
+            member.status = Status(Code.UNSCHEDULABLE, member.permit_message)
+        with cluster.filled(first.shape, capacities):
+            self._try_one_for_all(profile, plan.members[places:], within, preempt)
+        return plan
+
+    def _try_one_for_all(
+        self, profile: Profile, members: Sequence[Member], within: BoolArray | None, preempt: bool
+    ) -> None:
+        first = members[0]
+        self._try(profile, first, within, preempt)
+        assert first.cycle is None
+        for member in members[1:]:
+            member.queued.began = first.queued.began
+            member.status, member.diagnosis, member.nominate = first.status, first.diagnosis, first.nominate
+            member.decision.refused, member.decision.post_filter = (
+                first.decision.refused,
+                first.decision.post_filter,
+            )
+
+    def may_judge_beforehand(self, profile: Profile, pod: PodInfo, preempt: bool) -> bool:
+        """Whether a plan may be judged without placing members: their nodes are not recorded, and none of
+        them may make room for itself."""
+        return not self._scheduler.records_all() and not (preempt and self._preempts_by_pod(profile, pod))
+
+    def _preempts_by_pod(self, profile: Profile, pod: PodInfo) -> bool:
+        """Whether post_filter may find a node for a member that fits nowhere."""
+        plugins = profile.points.get("postFilter", ())
+        if not plugins or self._as_units:
+            return False
+        group = self._group(pod)
+        if self._by_placement and group is not None and group.spec.scheduling_constraints is not None:
+            return False
+        own = set(plugins) - {"DynamicResources", DEFAULT_PREEMPTION}  # the former acts on claims only
+        return bool(own) or self._scheduler.cluster.has_pods_below(pod.priority)
+
+    def missing(self, profile: Profile, pod: PodInfo) -> int:
+        """How many more members must have a place for the gang to start."""
+        group = self._group(pod)
+        if group is None or pod.group is None or GANG not in profile.plugins:
+            return 0
+        return (group.min_count or 0) - self._scheduler.members.scheduled(pod.group)
+
+    def _group(self, pod: PodInfo) -> PodGroup | None:
+        key = pod.group
+        return None if key is None else self._scheduler.store.get(PodGroup, key.name, key.namespace)
 
     def undo(self, plan: Plan) -> None:
         """Take back what the plan assumed and reserved, last first."""

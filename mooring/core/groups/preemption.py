@@ -9,7 +9,7 @@ import msgspec
 
 from mooring.api.groups import PodGroup
 from mooring.api.workloads import PodDisruptionBudget
-from mooring.core.groups.plan import Plan, Planner
+from mooring.core.groups.plan import DEFAULT_PREEMPTION, Plan, Planner
 from mooring.core.queue import QueuedPodInfo
 from mooring.framework.pod import GroupKey, PodInfo
 from mooring.framework.status import SUCCESS, Code, Status, unschedulable
@@ -18,7 +18,6 @@ from mooring.plugins.default_preemption.victims import split_by_budgets
 if TYPE_CHECKING:
     from mooring.core.scheduler import Scheduler
 
-DEFAULT_PREEMPTION = "DefaultPreemption"
 NOT_REGISTERED = unschedulable(
     "default preemption plugin is not registered, workload aware preemption is disabled"
 )

@@ -152,6 +152,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
 
     name = "NodeResourcesFit"
     cache_key = CacheKey.RESOURCES
+    scores_members = True  # of placements
 
     PRE_FILTER_KEY = StateKey[Requests]("PreFilterNodeResourcesFit")
 
