@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from mooring.cel import lists, networks, quantities, semver, strings, times
+from mooring.cel import authorization, lists, networks, quantities, semver, strings, times
 from mooring.cel.cel_errors import CelError, no_such_overload
 from mooring.cel.overloads import overloads
 from mooring.cel.scope import Scope
@@ -300,6 +300,7 @@ def _version_part(index: int) -> Callable[..., Any]:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "jsonpatch.escapeKey": overloads(((str,), lambda key: key.replace("~", "~0").replace("/", "~1"))),
     "size": _size,
     "int": _to_int,
     "uint": _to_uint,
@@ -350,6 +351,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     **strings.METHODS,
     **lists.METHODS,
     **networks.METHODS,
+    **authorization.METHODS,
 }
 
 

@@ -22,8 +22,29 @@ from mooring.cel.cel_errors import (
 )
 from mooring.cel.mismatches import naming, operator_mismatch
 from mooring.cel.scope import Evaluate, Scope
-from mooring.cel.syntax import Call, Ident, Index, ListNode, Literal, MapNode, Node, Select, parse
-from mooring.cel.values import Optional, compare, contains, equal, has, look_up, look_up_optional
+from mooring.cel.syntax import (
+    Call,
+    Ident,
+    Index,
+    ListNode,
+    Literal,
+    MapNode,
+    Node,
+    Select,
+    StructNode,
+    parse,
+    qualified_name,
+)
+from mooring.cel.values import (
+    Optional,
+    StructValue,
+    compare,
+    contains,
+    equal,
+    has,
+    look_up,
+    look_up_optional,
+)
 
 COST_LIMIT = 1_000_000
 
@@ -38,8 +59,9 @@ class Program:
         self._evaluate = evaluate
         self._size = size
 
-    def evaluate(self, variables: Mapping[str, Any], cost_limit: int = COST_LIMIT) -> Any:
-        """The value for these variables; CelError where there is none."""
+    def evaluate(self, variables: Mapping[str, Any], cost_limit: int | list[int] = COST_LIMIT) -> Any:
+        """The value for these variables; CelError where there is none. A limit in a list is reduced by the
+        cost."""
         scope = Scope(variables, cost_limit)
         scope.spend(self._size)
         try:
@@ -48,9 +70,10 @@ class Program:
             raise CelError("expression is nested too deeply") from None
 
 
-def compile_expression(source: str, variables: Iterable[str]) -> Program:
-    """Compile an expression over these variables; CelCompileError where that is impossible."""
-    compiler = Compiler(frozenset(variables))
+def compile_expression(source: str, variables: Iterable[str], structs: Iterable[str] = ()) -> Program:
+    """Compile an expression over these variables; CelCompileError where that is impossible. `structs` are the
+    types with fields that it may use, which stand for all types below them, too."""
+    compiler = Compiler(frozenset(variables), structs=frozenset(structs))
     try:
         return Program(source, compiler.compile(parse(source)), compiler.size)
     except RecursionError:
@@ -61,9 +84,15 @@ class Compiler:
     """Compiles the nodes of one expression. `names` are the variables in sight, of which `lazy` are those
     that `cel.bind` introduced."""
 
-    def __init__(self, names: frozenset[str], lazy: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        names: frozenset[str],
+        lazy: frozenset[str] = frozenset(),
+        structs: frozenset[str] = frozenset(),
+    ) -> None:
         self.names = names
         self._lazy = lazy
+        self._structs = structs
         self.size = 0
 
     def compile(self, node: Node) -> Evaluate:
@@ -81,12 +110,16 @@ class Compiler:
             return self._list(node)
         if isinstance(node, MapNode):
             return self._map(node)
+        if isinstance(node, StructNode):
+            return self._struct(node)
         return self._call(node)
 
     def inside(self, *names: str, lazy: bool = False) -> Compiler:
         """A compiler for the body of a macro, which sees the macro's variables, too."""
         return Compiler(
-            self.names.union(names), self._lazy.union(names) if lazy else self._lazy.difference(names)
+            self.names.union(names),
+            self._lazy.union(names) if lazy else self._lazy.difference(names),
+            self._structs,
         )
 
     def _ident(self, name: str) -> Evaluate:
@@ -100,7 +133,9 @@ class Compiler:
         return lambda scope: constant
 
     def _select(self, node: Select) -> Evaluate:
-        qualified = _qualified_name(node)
+        qualified = qualified_name(node)
+        if qualified in self.names:
+            return lambda scope: scope.variables[qualified]
         if qualified in functions.TYPES and qualified.partition(".")[0] not in self.names:
             constant = functions.TYPES[qualified]
             return lambda scope: constant
@@ -159,6 +194,13 @@ class Compiler:
 
         return build
 
+    def _struct(self, node: StructNode) -> Evaluate:
+        if node.name.partition(".")[0] not in self._structs:
+            raise CelCompileError(f"undeclared reference to '{node.name}' (in container '')")
+        entries = MapNode(tuple((Literal(name), value, optional) for name, value, optional in node.fields))
+        fields = self._map(entries)
+        return lambda scope: StructValue(node.name, fields(scope))
+
     def _call(self, node: Call) -> Evaluate:
         name, target, args = node.function, node.target, node.args
         if target is None:
@@ -171,7 +213,7 @@ class Compiler:
         macro = comprehensions.MACROS.get((name, len(args)))
         if macro is not None:
             return macro(self, target, args)
-        namespace = _qualified_name(target)
+        namespace = qualified_name(target)
         if namespace is not None and f"{namespace}.{name}" in functions.FUNCTIONS:
             return self._function(f"{namespace}.{name}", args)
         return self._method(name, target, args)
@@ -209,16 +251,6 @@ def _applied(function: Callable[..., Any], args: list[Evaluate]) -> Evaluate:
         first, second = args
         return lambda scope: function(scope, first(scope), second(scope))
     return lambda scope: function(scope, *[arg(scope) for arg in args])
-
-
-def _qualified_name(node: Node) -> str:
-    """`a.b.c` for selections on a name; "" for anything else."""
-    if isinstance(node, Ident):
-        return node.name
-    if isinstance(node, Select) and not node.optional:
-        prefix = _qualified_name(node.operand)
-        return f"{prefix}.{node.field}" if prefix else ""
-    return ""
 
 
 # ---- operators

@@ -51,7 +51,14 @@ class MapNode(NamedTuple):
     entries: tuple[tuple[Node, Node, bool], ...]
 
 
-Node = Literal | Ident | Select | Index | Call | ListNode | MapNode
+class StructNode(NamedTuple):
+    """`Name{field: value}`, a value of a type with fields."""
+
+    name: str
+    fields: tuple[tuple[str, Node, bool], ...]
+
+
+Node = Literal | Ident | Select | Index | Call | ListNode | MapNode | StructNode
 
 
 class UInt(int):
@@ -257,6 +264,8 @@ class _Parser:
                 optional = self._take("?") is not None
                 node = self._located(Index(node, self._expression(), optional), offset)
                 self._expect("]")
+            elif (name := qualified_name(node)) and self._take("{"):
+                node = self._located(StructNode(name, self._fields()), offset)
             else:
                 return node
 
@@ -322,6 +331,18 @@ class _Parser:
                 break
         return tuple(items)
 
+    def _fields(self) -> tuple[tuple[str, Node, bool], ...]:
+        fields = []
+        while not self._take("}"):
+            optional = self._take("?") is not None
+            name = self._field()
+            self._expect(":")
+            fields.append((name, self._expression(), optional))
+            if not self._take(","):
+                self._expect("}")
+                break
+        return tuple(fields)
+
     def _entries(self) -> tuple[tuple[Node, Node, bool], ...]:
         entries = []
         while not self._take("}"):
@@ -333,6 +354,16 @@ class _Parser:
                 self._expect("}")
                 break
         return tuple(entries)
+
+
+def qualified_name(node: Node) -> str:
+    """`a.b.c` for selections on a name; "" for anything else."""
+    if isinstance(node, Ident):
+        return node.name
+    if isinstance(node, Select) and not node.optional:
+        prefix = qualified_name(node.operand)
+        return f"{prefix}.{node.field}" if prefix else ""
+    return ""
 
 
 def _number(token: _Token, sign: str = "") -> int | float:

@@ -53,6 +53,25 @@ class DefaultMap(dict[str, Any]):
     __slots__ = ()
 
 
+class LazyMap(dict[str, Any]):
+    """A map whose values are functions, called on each look-up; so are the variables of a policy."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: str) -> Any:
+        return super().__getitem__(key)()
+
+
+class StructValue(dict[str, Any]):
+    """A value of a type with fields, such as `Object.spec{replicas: 1}`, without unset fields."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str, fields: Mapping[str, Any]) -> None:
+        super().__init__(fields)
+        self.name = name
+
+
 class Extension:
     """Base of the values that Kubernetes adds to the language."""
 
@@ -79,6 +98,7 @@ _NAMES = {
     list: "list",
     dict: "map",
     DefaultMap: "map",
+    LazyMap: "map",
     Duration: "google.protobuf.Duration",
     Timestamp: "google.protobuf.Timestamp",
     Optional: "optional_type",
@@ -114,7 +134,9 @@ _NATIVE_ERRORS = {
 
 def type_name(value: Any) -> str:
     """The name of a value's type."""
-    return value.type_name if isinstance(value, Extension) else _NAMES[type(value)]
+    if isinstance(value, Extension):
+        return value.type_name
+    return value.name if type(value) is StructValue else _NAMES[type(value)]
 
 
 def native_bool(value: Any) -> bool:
@@ -142,6 +164,8 @@ def equal(a: Any, b: Any) -> bool:
     if kind is list:
         return other is list and len(a) == len(b) and all(map(_not_unequal, a, b))
     if isinstance(a, dict):
+        if (kind is StructValue or other is StructValue) and type_name(a) != type_name(b):
+            return False
         return isinstance(b, dict) and len(a) == len(b) and all(_same_entry(b, *entry) for entry in a.items())
     if kind is Optional:
         if other is not Optional or not (a.present and b.present):

@@ -17,6 +17,7 @@ from mooring.sandbox.apiserver.admission.runtime_class import RuntimeClass
 from mooring.sandbox.apiserver.admission.service_account import ServiceAccount
 from mooring.sandbox.apiserver.admission.storage_object_in_use_protection import StorageObjectInUseProtection
 from mooring.sandbox.apiserver.admission.taint_nodes_by_condition import TaintNodesByCondition
+from mooring.sandbox.apiserver.admission.validating_policy import ValidatingAdmissionPolicy
 from mooring.sandbox.apiserver.context.admission import Admission, AdmissionPlugin
 
 PLUGINS: tuple[type[AdmissionPlugin], ...] = (
@@ -33,6 +34,7 @@ PLUGINS: tuple[type[AdmissionPlugin], ...] = (
     RuntimeClass,
     PodTopologyLabels,
     Escalation,
+    ValidatingAdmissionPolicy,
     ResourceQuotas,  # last, so that objects that other plugins reject are not counted
 )
 

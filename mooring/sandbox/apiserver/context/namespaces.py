@@ -1,4 +1,4 @@
-"""What decides whether a namespace takes new objects."""
+"""What decides, in addition to the kind, how new objects are admitted."""
 
 from __future__ import annotations
 
@@ -7,6 +7,13 @@ from typing import Final
 from mooring.sandbox.apiserver.context.api import Api
 
 QUOTAS: Final = "resourcequotas"
+POLICIES: Final = (
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
+    "validatingwebhookconfigurations.admissionregistration.k8s.io",
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+)
+"""Tables of what makes admission depend on more than the object and its namespace."""
 _PHASE: Final = 0  # index into the selectable fields of namespaces
 
 
@@ -19,3 +26,9 @@ def is_terminating(api: Api, name: str) -> bool | None:
 def has_quota(api: Api, name: str) -> bool:
     table = api.store.table(QUOTAS)
     return bool(table.records) and bool(table.keys(name))
+
+
+def has_policies(api: Api) -> bool:
+    """Whether there are admission policies or webhooks that may look at any object."""
+    table = api.store.table
+    return any(table(name).records for name in POLICIES)

@@ -33,3 +33,5 @@ class Write:
     """What happens to managedFields: they track the changes, stay as they are, or are settled already."""
     part: str = ""
     """The subresource that managedFields name, where it is written as part of the whole object."""
+    generated_name: bool = False
+    """Whether the server made up the name of the new object."""

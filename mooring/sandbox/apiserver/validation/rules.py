@@ -8,6 +8,8 @@ from typing import NamedTuple
 from mooring.sandbox.apiserver.errors import Cause
 from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.validation import (
+    admission_policies,
+    admission_webhooks,
     autoscaling,
     claim_status,
     claims,
@@ -23,6 +25,8 @@ from mooring.sandbox.apiserver.validation import (
     services,
     workloads,
 )
+
+_ADMISSION = "admissionregistration.k8s.io"
 
 
 def _anything(obj: Tree, old: Tree) -> Iterable[Cause]:
@@ -55,6 +59,9 @@ RULES: dict[str, Rules] = {
     "leases.coordination.k8s.io": _always(cluster.lease),
     "limitranges": _always(quotas.limit_range),
     "namespaces": _always(cluster.namespace)._replace(status=cluster.namespace_status),
+    f"mutatingadmissionpolicies.{_ADMISSION}": _always(admission_policies.mutating_policy),
+    f"mutatingadmissionpolicybindings.{_ADMISSION}": _always(admission_policies.mutating_binding),
+    f"mutatingwebhookconfigurations.{_ADMISSION}": _always(admission_webhooks.webhook_configuration),
     "nodes": Rules(cluster.node, cluster.node_update, cluster.node_update),
     "persistentvolumeclaims": Rules(claims.claim, claims.claim_update, claims.claim_status),
     "persistentvolumes": Rules(claims.volume, claims.volume_update),
@@ -89,6 +96,9 @@ RULES: dict[str, Rules] = {
         workloads.stateful_set, workloads.stateful_set_update, workloads.stateful_set_status
     ),
     "storageclasses.storage.k8s.io": Rules(cluster.storage_class, cluster.storage_class_update),
+    f"validatingadmissionpolicies.{_ADMISSION}": _always(admission_policies.validating_policy),
+    f"validatingadmissionpolicybindings.{_ADMISSION}": _always(admission_policies.validating_binding),
+    f"validatingwebhookconfigurations.{_ADMISSION}": _always(admission_webhooks.webhook_configuration),
     "workloads.scheduling.k8s.io": Rules(groups.workload, groups.workload_update),
 }
 """By the table of a kind."""

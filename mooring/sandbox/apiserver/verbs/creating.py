@@ -34,6 +34,7 @@ def create(write: Write, obj: Tree) -> Record:
     settle_namespace(write, metadata)
     resource.strategy.default(obj)
     named = bool(metadata.get("name"))
+    write.generated_name = not named
     fill_new(write, metadata)
     write.name = metadata.get("name", "")
     track(write, obj, None)

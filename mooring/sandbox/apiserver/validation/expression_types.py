@@ -19,7 +19,11 @@ SEMVER: Final = "kubernetes.Semver"
 DURATION: Final = "duration"
 TIMESTAMP: Final = "timestamp"
 UNKNOWN: Final = frozenset({DYNAMIC, ANY})
-MESSAGES: Final = frozenset({QUANTITY, SEMVER, DURATION, TIMESTAMP})  # null is one of each of these types
+AUTHORIZER: Final = "kubernetes.authorization.Authorizer"
+PATH_CHECK: Final = "kubernetes.authorization.PathCheck"
+GROUP_CHECK: Final = "kubernetes.authorization.GroupCheck"
+RESOURCE_CHECK: Final = "kubernetes.authorization.ResourceCheck"
+DECISION: Final = "kubernetes.authorization.Decision"
 SIMPLE: Final = (BOOL, TEXT, INT, "uint", "double", "bytes")
 
 Overloads = Sequence[tuple[Sequence[str], str]]
@@ -81,6 +85,7 @@ _ONE_TEXT: Final = [([TEXT, TEXT], BOOL)]
 _COMPARABLE: Final = ([QUANTITY, QUANTITY], [SEMVER, SEMVER])
 _ORDERS: Final = [(types, BOOL) for types in _COMPARABLE]
 _SUMS: Final = [([QUANTITY, QUANTITY], QUANTITY), ([QUANTITY, INT], QUANTITY)]
+_NARROWER: Final = [([RESOURCE_CHECK, TEXT], RESOURCE_CHECK)]
 METHODS: Final[Mapping[str, Overloads]] = {
     "contains": _ONE_TEXT,
     "startsWith": _ONE_TEXT,
@@ -108,7 +113,22 @@ METHODS: Final[Mapping[str, Overloads]] = {
     "major": [([SEMVER], INT)],
     "minor": [([SEMVER], INT)],
     "patch": [([SEMVER], INT)],
+    "path": [([AUTHORIZER, TEXT], PATH_CHECK)],
+    "group": [([AUTHORIZER, TEXT], GROUP_CHECK)],
+    "serviceAccount": [([AUTHORIZER, TEXT, TEXT], AUTHORIZER)],
+    "resource": [([GROUP_CHECK, TEXT], RESOURCE_CHECK)],
+    **dict.fromkeys(("subresource", "namespace", "name", "fieldSelector", "labelSelector"), _NARROWER),
+    "check": [([PATH_CHECK, TEXT], DECISION), ([RESOURCE_CHECK, TEXT], DECISION)],
+    "allowed": [([DECISION], BOOL)],
+    "errored": [([DECISION], BOOL)],
+    "reason": [([DECISION], TEXT)],
+    "error": [([DECISION], TEXT)],
 }
+
+
+def is_message(of: str) -> bool:
+    """Whether values of a type have fields in cel-go, so that null is one of them."""
+    return "." in of.partition("(")[0] or of in (DURATION, TIMESTAMP)
 
 
 def parameters(of: str) -> list[str]:
@@ -133,7 +153,7 @@ def unify(a: str, b: str) -> str | None:
         return b
     if NULL in (a, b):
         other = b if a == NULL else a
-        return other if other in MESSAGES else None
+        return other if is_message(other) else None
     ours, theirs = parameters(a), parameters(b)
     if not ours or len(ours) != len(theirs):
         return None
