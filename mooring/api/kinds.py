@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from mooring.api import coscheduling
 from mooring.api.coordination import Lease
 from mooring.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from mooring.api.events import Event
@@ -98,6 +99,9 @@ CRON_JOBS = ApiResource("batch", "v1", "cronjobs", True, CronJob)
 POD_DISRUPTION_BUDGETS = ApiResource("policy", "v1", "poddisruptionbudgets", True, PodDisruptionBudget)
 PRIORITY_CLASSES = ApiResource("scheduling.k8s.io", "v1", "priorityclasses", False, PriorityClass)
 POD_GROUPS = ApiResource("scheduling.k8s.io", "v1alpha2", "podgroups", True, PodGroup)
+COSCHEDULING_POD_GROUPS = ApiResource(
+    "scheduling.x-k8s.io", "v1alpha1", "podgroups", True, coscheduling.PodGroup
+)
 WORKLOADS = ApiResource("scheduling.k8s.io", "v1alpha2", "workloads", True, Workload)
 STORAGE_CLASSES = ApiResource("storage.k8s.io", "v1", "storageclasses", False, StorageClass)
 CSI_NODES = ApiResource("storage.k8s.io", "v1", "csinodes", False, CSINode)

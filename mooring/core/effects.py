@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.api.meta import Condition
+from mooring.api.meta import Condition, ObjectReference
 from mooring.core.binding import BindingCycle
 from mooring.framework.handle import Client
 from mooring.framework.pod import PodInfo
@@ -34,9 +34,10 @@ class PatchPodStatus(msgspec.Struct, frozen=True):
 
 
 class EmitEvent(msgspec.Struct, frozen=True):
-    """Record a Kubernetes event about a pod, reported by a profile: the pod's own where none is named."""
+    """Record a Kubernetes event about a pod, or another object, reported by a profile: the pod's own where
+    none is named."""
 
-    regarding: PodInfo
+    regarding: PodInfo | ObjectReference
     type: str
     reason: str
     action: str

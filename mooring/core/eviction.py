@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mooring.api.groups import PodGroup
 from mooring.api.meta import Condition
 from mooring.core.effects import EmitEvent, Evict, PatchPodStatus
+from mooring.core.groups.dialects import AnyPodGroup
 from mooring.framework.plugin import PostFilterResult
 from mooring.framework.pod import PodInfo
 
@@ -37,7 +37,9 @@ class Evictions:
             self._scheduler.observer.victims_selected(len(result.victims))
         self._evict(pod, victims, pod.uid, "pod", f"pod {pod.uid} on node {node_name}")
 
-    def preempt_for_group(self, group: PodGroup, pods: Sequence[PodInfo], chosen: Sequence[PodInfo]) -> None:
+    def preempt_for_group(
+        self, group: AnyPodGroup, pods: Sequence[PodInfo], chosen: Sequence[PodInfo]
+    ) -> None:
         """Evict the victims of a group's preemption; its members are gated meanwhile."""
         victims = [victim for victim in chosen if not victim.terminating]
         if victims:

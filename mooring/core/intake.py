@@ -81,7 +81,9 @@ class Intake:
         self._queue = scheduler.queue
         self._waiting = scheduler.waiting
         self._custom = {resource.model: resource.name for resource in kinds_of_plugins(scheduler)}
-        self._announces_pods = scheduler.feature_gates.is_enabled("GangScheduling")
+        self._announces_pods = scheduler.feature_gates.is_enabled("GangScheduling") or any(
+            "Coscheduling" in profile.plugins for profile in scheduler.profiles.values()
+        )
         self._pods: dict[str, PodInfo] = {}  # every live pod that is ours or on a node, as last seen
 
     def pod(self, uid: str) -> PodInfo | None:
@@ -193,6 +195,8 @@ class Intake:
         members = self._scheduler.members
         if members.check(group):
             self._queue.reorder(members.pods(group))
+            if group not in members.broken:
+                self._scheduler.group_waits.completed(group)
 
     def _apply_assigned(self, old: PodInfo | None, info: PodInfo) -> Events:
         was_assigned = old is not None and bool(old.node_name)

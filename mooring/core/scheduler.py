@@ -28,7 +28,9 @@ from mooring.core.event_map import registrations
 from mooring.core.eviction import Evictions
 from mooring.core.extenders import Extenders
 from mooring.core.groups.cycle import GroupCycle
-from mooring.core.groups.members import GroupMembers, native_group
+from mooring.core.groups.dialects import group_reader
+from mooring.core.groups.members import GroupMembers
+from mooring.core.groups.waits import GroupWaits
 from mooring.core.intake import Intake
 from mooring.core.nominator import Nominator
 from mooring.core.queue import Place, QueuedPodInfo, SchedulingQueue, sort_key_of
@@ -111,14 +113,16 @@ class Scheduler:
         settings = loaded.config if isinstance(loaded, LoadedConfig) else loaded
         self.feature_gates = FeatureGates(settings.feature_gates)
         self.members = GroupMembers(self.cluster, self.store)
-        if self.feature_gates.is_enabled("GenericWorkload"):
-            self.cluster.group_of = native_group
         registry = registry_with() if registry is None else registry
         for cls in plugins:
             registry.register(cls)
         self.profiles: dict[str, Profile] = {}
         for resolved in resolve(loaded, registry):
             self.profiles[resolved.scheduler_name] = build_profile(resolved, registry, self, reuse, observer)
+        self.cluster.group_of = group_reader(
+            self.feature_gates.is_enabled("GenericWorkload"),
+            {name for name, profile in self.profiles.items() if "Coscheduling" in profile.plugins},
+        )
         self.queue = self._make_queue(settings, pod_max_in_unschedulable_pods_duration)
         self.intake = Intake(self)
         self.algorithm = Algorithm(
@@ -130,13 +134,14 @@ class Scheduler:
         )
         self.bindings = Bindings(self)
         self.evictions = Evictions(self)
+        self.group_waits = GroupWaits(self)
         self._groups = GroupCycle(self)
         self._decided: deque[Decision] = deque()  # about members of a group, to be reported one by one
 
     def _make_queue(self, settings: KubeSchedulerConfiguration, max_wait: float) -> SchedulingQueue:
         first, observer = next(iter(self.profiles.values())), self.observer
         sort_key = sort_key_of(first.at("queueSort")[0])
-        if self.feature_gates.is_enabled("GenericWorkload"):
+        if self.cluster.group_of is not None:
             sort_key = self.members.broken_first(sort_key)
         return SchedulingQueue(
             sort_key,
@@ -192,11 +197,13 @@ class Scheduler:
         self.queue.flush(now)
         self.waiting.expire(now)
         self.bindings.groups.tick(now)
+        self.group_waits.tick(now)
 
     def next_wake(self) -> float | None:
         """When `tick` next has something to do; None: not before another event."""
         queue = self.queue.next_wake(self.clock())
-        times = [queue, self.waiting.next_deadline(), self.bindings.groups.next_time()]
+        groups = self.bindings.groups.next_time(), self.group_waits.next_time()
+        times = [queue, self.waiting.next_deadline(), *groups]
         return min((time for time in times if time is not None), default=None)
 
     def take_effects(self) -> list[Effect]:

@@ -17,11 +17,16 @@ from mooring.framework.affinity import AffinityTerm, terms_of
 _encode = msgspec.msgpack.Encoder().encode
 
 
+SCHEDULING_GROUP = "scheduling.k8s.io"
+COSCHEDULING_GROUP = "scheduling.x-k8s.io"
+
+
 class GroupKey(NamedTuple):
-    """The group that a pod is scheduled with."""
+    """The PodGroup that a pod is scheduled with, Kubernetes' own or that of Coscheduling."""
 
     namespace: str
     name: str
+    api_group: str = SCHEDULING_GROUP
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"

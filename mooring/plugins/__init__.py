@@ -1,6 +1,7 @@
-"""The default plugins of kube-scheduler v1.36, one file each."""
+"""The default plugins of kube-scheduler v1.36, and Coscheduling of scheduler-plugins."""
 
 from mooring.framework.plugin import Plugin
+from mooring.plugins.coscheduling import Coscheduling
 from mooring.plugins.default_binder import DefaultBinder
 from mooring.plugins.default_preemption.default_preemption import DefaultPreemption
 from mooring.plugins.dynamic_resources.dynamic_resources import DynamicResources
@@ -49,9 +50,10 @@ IN_TREE: tuple[type[Plugin], ...] = (
     GangScheduling,
     TopologyPlacementGenerator,
     PodGroupPodsCount,
+    Coscheduling,
 )
 
 
 def in_tree_registry() -> dict[str, type[Plugin]]:
-    """The default plugins by name."""
+    """The built-in plugins by name."""
     return {cls.name: cls for cls in IN_TREE}

@@ -357,13 +357,50 @@ class DynamicResourcesArgs(Args):
             yield Problem("bindingTimeout", "must be at least 1 second", str(self.binding_timeout))
 
 
-class GangSchedulingArgs(Args):
+class GroupArgs(Args):
+    """What the plugins for both kinds of PodGroups take; neither original has these.
+
+    `partial_gang` is what becomes of a gang that runs in part and cannot be completed: Keep lets its pods
+    run, Evict evicts them after `grace_seconds`.
+    """
+
+    partial_gang: str = "Keep"
+    grace_seconds: int = 60
+
+    def problems(self) -> Iterator[Problem]:
+        if self.partial_gang not in ("Keep", "Evict"):
+            yield Problem("partialGang", 'supported values: "Keep", "Evict"', self.partial_gang)
+        if self.grace_seconds < 0:
+            yield Problem("graceSeconds", "must be greater than or equal to 0", self.grace_seconds)
+
+
+class GangSchedulingArgs(GroupArgs):
     """kube-scheduler's plugin takes no arguments; these are Mooring's."""
 
     evict_for_unschedulable_groups: bool = False  # as kube-scheduler v1.36 does, although nothing starts
 
 
+class CoschedulingArgs(GroupArgs):
+    """Those of scheduler-plugins. podGroupRejectPercentage has no effect: groups are planned as a whole."""
+
+    permit_waiting_time_seconds: int = 60
+    pod_group_backoff_seconds: int = 0
+    pod_group_reject_percentage: int = 10
+
+    def problems(self) -> Iterator[Problem]:
+        yield from super().problems()
+        if self.permit_waiting_time_seconds < 0:
+            message = "must be greater than or equal to 0"
+            yield Problem("permitWaitingTimeSeconds", message, self.permit_waiting_time_seconds)
+        if self.pod_group_backoff_seconds < 0:
+            message = "must be greater than or equal to 0"
+            yield Problem("podGroupBackoffSeconds", message, self.pod_group_backoff_seconds)
+        if not 0 <= self.pod_group_reject_percentage <= 100:
+            yield Problem("podGroupRejectPercentage", "must be in [0, 100]", self.pod_group_reject_percentage)
+
+
 IN_TREE_ARGS: dict[str, type[Args]] = {
+    "Coscheduling": CoschedulingArgs,
     "DefaultPreemption": DefaultPreemptionArgs,
     "DynamicResources": DynamicResourcesArgs,
     "GangScheduling": GangSchedulingArgs,

@@ -8,7 +8,7 @@ from mooring.api.groups import PodGroup
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.plugin import Plugin
-from mooring.framework.pod import PodInfo
+from mooring.framework.pod import SCHEDULING_GROUP, GroupKey, PodInfo
 from mooring.framework.status import Status, error, unresolvable, wait
 from mooring.plugins.args import GangSchedulingArgs
 from mooring.runtime.engine_handle import EngineHandle
@@ -31,7 +31,7 @@ class GangScheduling(Plugin[GangSchedulingArgs]):
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
         key = pod.group
-        if key is None:
+        if key is None or key.api_group != SCHEDULING_GROUP:
             return None
         group = self.handle.listers.get(PodGroup, key.name, key.namespace)
         if group is None:
@@ -42,7 +42,7 @@ class GangScheduling(Plugin[GangSchedulingArgs]):
 
     def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         key = pod.group
-        if key is None:
+        if key is None or key.api_group != SCHEDULING_GROUP:
             return None
         group = self.handle.listers.get(PodGroup, key.name, key.namespace)
         if group is None:
@@ -64,5 +64,5 @@ class GangScheduling(Plugin[GangSchedulingArgs]):
 
     def _after_group_changed(self, pod: PodInfo, old: PodGroup | None, new: PodGroup) -> Hint:
         """A new group, or one whose spec changed: its status is written by this scheduler."""
-        mine = pod.group is not None and pod.group == (new.namespace, new.name)
+        mine = pod.group == GroupKey(new.namespace, new.name)
         return Hint.QUEUE if mine and (old is None or old.spec != new.spec) else Hint.SKIP

@@ -8,7 +8,7 @@ from mooring.api.groups import PodGroup
 from mooring.framework.nodes import Nodes
 from mooring.framework.placements import Placement, PodGroupInfo
 from mooring.framework.plugin import Plugin
-from mooring.framework.pod import PodInfo
+from mooring.framework.pod import SCHEDULING_GROUP, PodInfo
 from mooring.framework.status import Status, error
 
 
@@ -18,7 +18,9 @@ class TopologyPlacementGenerator(Plugin):
     name = "TopologyPlacementGenerator"
 
     def generate_placements(self, group: PodGroupInfo, nodes: Nodes) -> Sequence[Placement] | Status:
-        namespace, name = group.key
+        namespace, name, api_group = group.key
+        if api_group != SCHEDULING_GROUP:  # Coscheduling has no constraints
+            return [Placement("")]
         stored = self.handle.listers.get(PodGroup, name, namespace)
         if stored is None:
             return error(f'podgroup.scheduling.k8s.io "{name}" not found')

@@ -267,10 +267,12 @@ class Driver:
         return self._may_bind() and self.scheduler.cluster.placed(uid) is None
 
     def _emit(self, effect: EmitEvent) -> None:
-        pod = effect.regarding
-        profile = effect.profile or pod.scheduler_name
+        about, profile = effect.regarding, effect.profile
+        if isinstance(about, PodInfo):
+            profile = profile or about.scheduler_name
+            about = about.pod.reference("Pod", "v1")
         self._recorder.emit(
-            pod.pod.reference("Pod", "v1"),
+            about,
             effect.type,
             effect.reason,
             effect.action,

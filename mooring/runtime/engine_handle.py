@@ -57,11 +57,23 @@ class EngineGroups(Protocol):
         """Return how many live members a group has."""
         ...
 
+    def group(self, key: GroupKey) -> KubeObject | None:
+        """Return the PodGroup, if it exists."""
+        ...
+
+    def gated(self, group: GroupKey) -> int:
+        """Return how many live members have scheduling gates."""
+        ...
+
     def scheduled(self, group: GroupKey) -> int:
         """Return how many members have a node, those assumed on one included."""
         ...
 
     def pods(self, group: GroupKey) -> Iterable[PodInfo]: ...
+    def scheduled_pods(self, group: GroupKey) -> Iterable[PodInfo]: ...
+    def last_failure(self, group: GroupKey) -> float | None:
+        """Return when the last attempt at a group failed; None where it did not."""
+        ...
 
 
 class EngineHandle(Handle, Protocol):

@@ -15,7 +15,8 @@ from weakref import finalize
 
 import msgspec
 
-from mooring.api.decode import load_manifests
+from mooring.api.decode import load_manifests, strip_nulls, with_namespace
+from mooring.api.defaults import identified
 from mooring.api.kinds import NODES, PODS, WATCHED, ApiResource
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Node, Pod
@@ -24,10 +25,12 @@ from mooring.config import KubeSchedulerConfiguration, LoadedConfig, from_object
 from mooring.config.enabling import PluginArgs, config_with
 from mooring.core.decision import Decision
 from mooring.core.effects import EmitEvent
+from mooring.core.intake import kinds_of_plugins
 from mooring.core.memory import MemoryCluster
 from mooring.core.scheduler import Scheduler
 from mooring.extender.calling.make import make_extenders
 from mooring.framework.plugin import Plugin
+from mooring.framework.pod import PodInfo
 from mooring.testing.clock import VirtualClock
 from mooring.testing.cluster import Cluster, Event, Manifest, about, object_name, read_manifest, split_name
 from mooring.testing.nodes import make_node
@@ -101,7 +104,8 @@ class SchedulerCluster(Cluster):
     # ---- objects
 
     def apply(self, *manifests: Manifest) -> list[str]:
-        return [self._apply(obj) for manifest in manifests for obj in _objects(manifest)]
+        custom = kinds_of_plugins(self.scheduler)
+        return [self._apply(obj) for manifest in manifests for obj in _objects(manifest, custom)]
 
     def _apply(self, obj: KubeObject) -> str:
         if isinstance(obj, Pod):
@@ -145,17 +149,7 @@ class SchedulerCluster(Cluster):
         return sorted(pods, key=lambda pod: pod.key)
 
     def events(self, what: str = "", namespace: str = "default") -> Sequence[Event]:
-        events = [
-            Event(
-                object_name("pod", e.regarding.name, e.regarding.namespace),
-                e.type,
-                e.reason,
-                e.action,
-                e.note,
-            )
-            for e in self._memory.events
-        ]
-        return about(events, what, namespace)
+        return about([_event(effect) for effect in self._memory.events], what, namespace)
 
     # ---- time
 
@@ -188,17 +182,23 @@ class SchedulerCluster(Cluster):
 
 
 def _event(effect: EmitEvent) -> Event:
-    pod = effect.regarding
-    return Event(
-        object_name("pod", pod.name, pod.namespace), effect.type, effect.reason, effect.action, effect.note
-    )
+    regarding = effect.regarding
+    kind = "pod" if isinstance(regarding, PodInfo) else regarding.kind.lower()
+    name = object_name(kind, regarding.name, regarding.namespace)
+    return Event(name, effect.type, effect.reason, effect.action, effect.note)
 
 
-def _objects(manifest: Manifest) -> Iterator[KubeObject]:
+def _objects(manifest: Manifest, custom: Iterable[ApiResource[Any]]) -> Iterator[KubeObject]:
     if isinstance(manifest, KubeObject):
         yield manifest
         return
     if isinstance(manifest, Mapping):
+        for resource in custom:  # kinds that plugins watch
+            if (manifest.get("apiVersion"), manifest.get("kind")) == (resource.api_version, resource.kind):
+                tree = with_namespace(dict(manifest)) if resource.namespaced else manifest
+                decoded: KubeObject = msgspec.convert(strip_nulls(tree), resource.model)
+                yield identified(decoded, namespaced=resource.namespaced)
+                return
         text, source = msgspec.json.encode(manifest).decode(), "manifest"
     else:
         text, source = read_manifest(manifest)

@@ -15,12 +15,13 @@ from mooring.core import decision as records
 from mooring.core.decision import Decision
 from mooring.core.effects import Write
 from mooring.core.groups.binding import GroupBinding
+from mooring.core.groups.dialects import DIALECTS, QUORUM_PLUGINS
 from mooring.core.groups.placements import PlacementPlanner
-from mooring.core.groups.plan import GANG, Member, Plan, Planner
+from mooring.core.groups.plan import Member, Plan, Planner, not_started
 from mooring.core.groups.preemption import GroupPreemption
 from mooring.core.queue import QueuedPodInfo
 from mooring.framework.handle import Client
-from mooring.framework.pod import GroupKey
+from mooring.framework.pod import SCHEDULING_GROUP, GroupKey
 from mooring.framework.status import Code, Status
 from mooring.runtime.containment import CONTAINED, reraise_if_from_outside
 from mooring.runtime.profile import Profile
@@ -90,13 +91,17 @@ class GroupCycle:
         for queued in pods:  # members are not in each other's way
             nominator.delete(queued.pod.uid)
         plan = self._plan(profile, key, pods)
-        if self._as_units and plan.status.code is Code.UNSCHEDULABLE:
+        units = self._as_units and key.api_group == SCHEDULING_GROUP
+        if units and plan.status.code is Code.UNSCHEDULABLE:
             plan = self._make_room(profile, key, pods, plan)
         for queued, member in zip(pods, plan.members, strict=False):
             if member.nominate is None and nominations[queued.pod.uid]:
                 nominator.add(queued.pod, nominations[queued.pod.uid])
         decisions = self._follow(key, pods, plan)
-        if not plan.status.ok:
+        if plan.status.ok:
+            self._scheduler.group_waits.started(key)
+        else:
+            self._scheduler.group_waits.failed(profile, key)
             self._patch_condition(key, plan.status)
         return decisions
 
@@ -133,7 +138,7 @@ class GroupCycle:
             return self._commit(key, plan)
         decisions = []
         evicts = plan.waiting_on_preemption or self._evicts_in_any_case(pods[0])
-        waiting = self._waiting(plan)
+        waiting = self._waiting(key, plan)
         for i, queued in enumerate(pods):
             if i >= len(plan.members):
                 decisions.append(self._fail_alone(queued, plan.status))
@@ -144,13 +149,14 @@ class GroupCycle:
             decisions.append(self._fail(member, plan, waiting))
         return decisions
 
-    def _waiting(self, plan: Plan) -> _Waiting:
+    def _waiting(self, key: GroupKey, plan: Plan) -> _Waiting:
         profiles = self._scheduler.profiles
         names = {member.queued.pod.scheduler_name for member in plan.members}
-        return _Waiting(any(GANG in profiles[name].plugins for name in names), plan)
+        plugin = DIALECTS[key.api_group].plugin
+        return _Waiting(plugin if any(plugin in profiles[name].plugins for name in names) else "", plan)
 
     def _evicts_in_any_case(self, queued: QueuedPodInfo) -> bool:
-        plugin = self._scheduler.profiles[queued.pod.scheduler_name].plugins.get(GANG)
+        plugin = self._scheduler.profiles[queued.pod.scheduler_name].plugins.get("GangScheduling")
         return plugin is not None and plugin.args.evict_for_unschedulable_groups
 
     def _fail(self, member: Member, plan: Plan, waiting: _Waiting) -> Decision:
@@ -165,7 +171,7 @@ class GroupCycle:
             if plan.waiting_on_preemption and placed:
                 status, nominate = plan.status, member.cycle.node_name
             elif not plan.waiting_on_preemption:
-                status = Status(Code.UNSCHEDULABLE, member.permit_message)
+                status = Status(Code.UNSCHEDULABLE, not_started(member, plan.misfit))
                 diagnosis, nominate = None, ""
         self._scheduler.fail(
             member.queued, status, nominate, member.decision, diagnosis, waits_for=waiting.plugins(member)
@@ -176,8 +182,8 @@ class GroupCycle:
         """Start the members that have a place; the others fail by themselves."""
         started = [member for member in plan.members if member.cycle is not None]
         cycles = [member.cycle for member in started if member.cycle is not None]
-        group = self._scheduler.store.get(PodGroup, key.name, key.namespace)
-        gang = GANG in cycles[0].profile.plugins
+        group = self._scheduler.members.group(key)
+        gang = DIALECTS[key.api_group].plugin in cycles[0].profile.plugins
         minimum = (group.min_count or 0) if group is not None and gang else 0
         already = self._scheduler.members.scheduled(key) - len(cycles)
         binding = GroupBinding(
@@ -189,9 +195,9 @@ class GroupCycle:
             assert member.cycle is not None
             member.cycle.group = binding
             member.decision.node, member.decision.result = member.cycle.node_name, "scheduled"
-            waits = {name: wait for name, wait in member.waits.items() if name != GANG}
+            waits = {name: wait for name, wait in member.waits.items() if name not in QUORUM_PLUGINS}
             self._scheduler.bindings.start(member.cycle, waits)
-        waiting = self._waiting(plan)
+        waiting = self._waiting(key, plan)
         for member in plan.members:
             if member.cycle is None:
                 self._fail(member, plan, waiting)
@@ -199,9 +205,11 @@ class GroupCycle:
 
     def _patch_condition(self, key: GroupKey, status: Status) -> None:
         """Write the condition of the PodGroup. Once it is True it stays so."""
-        group = self._scheduler.store.get(PodGroup, key.name, key.namespace)
+        group = self._scheduler.members.group(key)
         if group is None:
             logger.warning("pod group %s: not found; its condition is not written", key)
+            return
+        if not isinstance(group, PodGroup):  # that of Coscheduling has a phase instead of conditions
             return
         if status.ok:
             condition = Condition(type=CONDITION, status="True", reason="Scheduled")
@@ -239,8 +247,8 @@ class _Waiting:
     and with it the group. The others wait for members and the PodGroup only.
     """
 
-    def __init__(self, gang: bool, plan: Plan) -> None:
-        self._gang = frozenset({GANG}) if gang else frozenset()
+    def __init__(self, quorum_plugin: str, plan: Plan) -> None:
+        self._gang = frozenset({quorum_plugin}) if quorum_plugin else frozenset()
         diagnoses = [member.diagnosis for member in plan.members if member.diagnosis is not None]
         self._refusing = frozenset(
             p for d in diagnoses for p in (*d.unschedulable_plugins, *d.pending_plugins)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from mooring.api.groups import PodGroup
-from mooring.api.objects import Pod
+import msgspec
+
+from mooring.core.groups.dialects import DIALECTS, AnyPodGroup
 from mooring.core.queue.sorting import SortKey
 from mooring.framework.pod import GroupKey, PodInfo
 from mooring.state.cluster import ClusterState
@@ -14,12 +16,12 @@ from mooring.state.store import ObjectStore
 NO_PODS: Mapping[str, PodInfo] = {}
 
 
-def native_group(pod: Pod) -> GroupKey | None:
-    """The PodGroup that spec.schedulingGroup names."""
-    group = pod.spec.scheduling_group
-    if group is None or not group.pod_group_name:
-        return None
-    return GroupKey(pod.metadata.namespace, group.pod_group_name)
+class GroupWait(msgspec.Struct):
+    """A group that waits for room: since when, and when it was tried last."""
+
+    since: float
+    last_failure: float
+    reported: bool = False  # whether it has been reported that it takes too long
 
 
 class GroupMembers:
@@ -30,22 +32,38 @@ class GroupMembers:
         self._store = store
         self.broken: set[GroupKey] = set()  # gangs that run in part, fewer than minCount: repaired first
         self._pods: dict[GroupKey, dict[str, PodInfo]] = {}
+        self.waits: dict[GroupKey, GroupWait] = {}  # of groups whose last attempt failed
+        self._gated: Counter[GroupKey] = Counter()  # members that have scheduling gates
 
     def put(self, pod: PodInfo) -> None:
-        if pod.group is not None:
-            self._pods.setdefault(pod.group, {})[pod.uid] = pod
+        if pod.group is None:
+            return
+        pods = self._pods.setdefault(pod.group, {})
+        self._count_gated(pods.get(pod.uid), -1)
+        self._count_gated(pod, 1)
+        pods[pod.uid] = pod
 
     def remove(self, pod: PodInfo) -> None:
         if pod.group is not None and pod.group in self._pods:
             pods = self._pods[pod.group]
-            pods.pop(pod.uid, None)
+            self._count_gated(pods.pop(pod.uid, None), -1)
             if not pods:
                 del self._pods[pod.group]
+                self.waits.pop(pod.group, None)
+
+    def _count_gated(self, pod: PodInfo | None, change: int) -> None:
+        if pod is not None and pod.group is not None and pod.spec.scheduling_gates:
+            self._gated[pod.group] += change
+
+    def group(self, key: GroupKey) -> AnyPodGroup | None:
+        """The PodGroup object, if it exists."""
+        model: type[AnyPodGroup] = DIALECTS[key.api_group].resource.model
+        return self._store.get(model, key.name, key.namespace)
 
     def check(self, group: GroupKey) -> bool:
         """Note whether a gang runs in part after members came or went; whether that is new."""
         placed = self.scheduled(group)
-        stored = self._store.get(PodGroup, group.name, group.namespace) if placed else None
+        stored = self.group(group) if placed else None
         minimum = 0 if stored is None else stored.min_count or 0
         is_broken = 0 < placed < minimum
         if is_broken == (group in self.broken):
@@ -65,6 +83,15 @@ class GroupMembers:
 
     def size(self, group: GroupKey) -> int:
         return len(self._pods.get(group, NO_PODS))
+
+    def last_failure(self, group: GroupKey) -> float | None:
+        """When the last attempt at the group failed; None where it did not."""
+        wait = self.waits.get(group)
+        return None if wait is None else wait.last_failure
+
+    def gated(self, group: GroupKey) -> int:
+        """How many members have scheduling gates."""
+        return self._gated.get(group, 0)
 
     def scheduled(self, group: GroupKey) -> int:
         """How many members have a node, those assumed on one included."""

@@ -18,11 +18,12 @@ from mooring.core.algorithm import NO_NODES, Choice
 from mooring.core.binding import BindingCycle
 from mooring.core.decision import Decision
 from mooring.core.diagnosis import DiagnosedStatuses, Diagnosis
+from mooring.core.groups.dialects import DIALECTS, QUORUM_PLUGINS, AnyPodGroup
 from mooring.core.groups.room import measure, same_shape
 from mooring.core.queue import QueuedPodInfo
 from mooring.framework.nodes import BoolArray
 from mooring.framework.plugin import PostFilterResult
-from mooring.framework.pod import PodInfo
+from mooring.framework.pod import COSCHEDULING_GROUP, PodInfo
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.plugins.gang_scheduling import PERMIT_TIMEOUT, GangScheduling
 from mooring.runtime.profile import Profile
@@ -31,7 +32,6 @@ from mooring.runtime.runners import PluginError
 if TYPE_CHECKING:
     from mooring.core.scheduler import Scheduler
 
-GANG = "GangScheduling"
 DEFAULT_PREEMPTION = "DefaultPreemption"
 GROUP_UNSCHEDULABLE = "pod group is unschedulable"
 WAITING_ON_PREEMPTION = "pod group is waiting for preemption to complete"
@@ -69,6 +69,11 @@ class Plan(msgspec.Struct, eq=False):
     members: list[Member]
     status: Status = Status(Code.UNSCHEDULABLE, GROUP_UNSCHEDULABLE)
     waiting_on_preemption: bool = False
+
+    @property
+    def misfit(self) -> PodInfo | None:
+        """The first member that has no place."""
+        return next((member.queued.pod for member in self.members if member.cycle is None), None)
 
 
 class Planner:
@@ -109,7 +114,7 @@ class Planner:
                     plan.status, plan.waiting_on_preemption = Status(Code.ERROR, reason), False
                     break
                 requires_preemption |= member.requires_preemption
-                if GANG in member.waits:
+                if not QUORUM_PLUGINS.isdisjoint(member.waits):
                     continue
                 if requires_preemption:
                     plan.status = Status(Code.UNSCHEDULABLE, GROUP_UNSCHEDULABLE, WAITING_ON_PREEMPTION)
@@ -147,10 +152,11 @@ class Planner:
         total = len(cluster.table.nodes)
         for queued in pods:
             plan.members.append(Member(queued, records.start(queued.pod, queued.attempts, total)))
-        waits = {GANG: (PERMIT_TIMEOUT, GangScheduling.WAITING)}
+        waits = {GangScheduling.name: (PERMIT_TIMEOUT, GangScheduling.WAITING)}
         for member in plan.members[:places]:
             member.waits = waits
-            member.status = Status(Code.UNSCHEDULABLE, member.permit_message)
+            misfit = plan.members[places].queued.pod
+            member.status = Status(Code.UNSCHEDULABLE, not_started(member, misfit))
         with cluster.filled(first.shape, capacities):
             self._try_one_for_all(profile, plan.members[places:], within, preempt)
         return plan
@@ -177,24 +183,25 @@ class Planner:
     def _preempts_by_pod(self, profile: Profile, pod: PodInfo) -> bool:
         """Whether post_filter may find a node for a member that fits nowhere."""
         plugins = profile.points.get("postFilter", ())
-        if not plugins or self._as_units:
+        if not plugins:
             return False
         group = self._group(pod)
-        if self._by_placement and group is not None and group.spec.scheduling_constraints is not None:
-            return False
+        if isinstance(group, PodGroup):
+            constrained = group.spec.scheduling_constraints is not None
+            if self._as_units or (self._by_placement and constrained):
+                return False
         own = set(plugins) - {"DynamicResources", DEFAULT_PREEMPTION}  # the former acts on claims only
         return bool(own) or self._scheduler.cluster.has_pods_below(pod.priority)
 
     def missing(self, profile: Profile, pod: PodInfo) -> int:
         """How many more members must have a place for the gang to start."""
         group = self._group(pod)
-        if group is None or pod.group is None or GANG not in profile.plugins:
+        if group is None or pod.group is None or DIALECTS[pod.group.api_group].plugin not in profile.plugins:
             return 0
         return (group.min_count or 0) - self._scheduler.members.scheduled(pod.group)
 
-    def _group(self, pod: PodInfo) -> PodGroup | None:
-        key = pod.group
-        return None if key is None else self._scheduler.store.get(PodGroup, key.name, key.namespace)
+    def _group(self, pod: PodInfo) -> AnyPodGroup | None:
+        return None if pod.group is None else self._scheduler.members.group(pod.group)
 
     def undo(self, plan: Plan) -> None:
         """Take back what the plan assumed and reserved, last first."""
@@ -287,6 +294,18 @@ class Planner:
             return
         member.diagnosis = refused_on(node_name, status)
         member.status = Status(Code.UNSCHEDULABLE, member.diagnosis.message())
+
+
+def not_started(member: Member, misfit: PodInfo | None) -> str:
+    """Why a member with a place does not start; a group of Coscheduling names one that has none."""
+    pod = member.queued.pod
+    if pod.group is None or pod.group.api_group != COSCHEDULING_GROUP:
+        return member.permit_message
+    if misfit is None:
+        return f"pre-filter pod {pod.name} cannot find enough sibling pods in the queue"
+    return (
+        f"PodGroup {pod.group} gets rejected due to Pod {misfit.name} is unschedulable even after PostFilter"
+    )
 
 
 def refused_on(node_name: str, status: Status) -> Diagnosis:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from mooring.api.groups import PodGroup
 from mooring.api.workloads import PodDisruptionBudget
 from mooring.core.groups.plan import DEFAULT_PREEMPTION, Plan, Planner
 from mooring.core.queue import QueuedPodInfo
@@ -60,7 +59,7 @@ class GroupPreemption:
         scheduler = self._scheduler
         if DEFAULT_PREEMPTION not in scheduler.profiles[pods[0].pod.scheduler_name].plugins:
             return NOT_REGISTERED
-        group = scheduler.store.get(PodGroup, key.name, key.namespace)
+        group = scheduler.members.group(key)
         if group is None:
             missing = f'podgroup.scheduling.k8s.io "{key.name}" not found'
             return Status(Code.ERROR, f"failed to get pod group object: {missing}")
@@ -87,13 +86,12 @@ class GroupPreemption:
 
     def _units(self) -> list[Unit]:
         """All pods on nodes, by node and pod name, in the units in which they leave."""
-        store = self._scheduler.store
         as_one: dict[GroupKey, Unit] = {}
         units: list[Unit] = []
         for pod in sorted(self._scheduler.cluster.pods(), key=lambda pod: (pod.node_name, pod.name)):
             group = None
             if pod.group is not None:
-                group = store.get(PodGroup, pod.group.name, pod.group.namespace)
+                group = self._scheduler.members.group(pod.group)
             if pod.group is None or group is None or not group.disrupted_as_one:
                 units.append(Unit([pod], pod.priority))
             elif pod.group in as_one:

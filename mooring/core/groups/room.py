@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mooring.core.scheduler import Scheduler
 
 # Plugins that refuse no pod without volumes and claims once it has a node, nor a member of a gang by itself.
-_REFUSE_NONE = frozenset({"VolumeBinding", "DynamicResources", "GangScheduling"})
+_REFUSE_NONE = frozenset({"VolumeBinding", "DynamicResources", "GangScheduling", "Coscheduling"})
 
 
 class Room(msgspec.Struct, eq=False):

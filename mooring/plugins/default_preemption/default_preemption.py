@@ -12,7 +12,7 @@ from mooring.framework.cycle_state import CycleState, StateKey
 from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.nodes import NodeInfo
 from mooring.framework.plugin import Plugin, PostFilterResult
-from mooring.framework.pod import GroupKey, PodInfo
+from mooring.framework.pod import SCHEDULING_GROUP, GroupKey, PodInfo
 from mooring.framework.status import Code, Status, error, unresolvable, unschedulable
 from mooring.plugins.args import DefaultPreemptionArgs
 from mooring.plugins.default_preemption.extenders import ask_extenders
@@ -74,7 +74,7 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
         """Hold the members of a group until the victims of all of them are gone."""
         if not self.handle.any_preempting():
             return None
-        group = self.handle.listers.get(PodGroup, key.name, key.namespace)
+        group = self.handle.groups.group(key)
         if group is not None and self.handle.is_preempting(group.uid):
             return self.GROUP_EVICTING
         pods = self.handle.groups.pods(key)
@@ -135,6 +135,8 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
 
     def _not_eligible_in_group(self, key: GroupKey) -> Status | None:
         """Groups that are tried in several placements, or that preempt as a whole, do not preempt by pod."""
+        if key.api_group != SCHEDULING_GROUP:
+            return None
         if self.handle.feature_enabled("TopologyAwareWorkloadScheduling"):
             group = self.handle.listers.get(PodGroup, key.name, key.namespace)
             if group is None:

@@ -112,3 +112,40 @@ def fail_bind(cluster: SchedulerCluster, pod: str, times: int) -> list[float]:
 
     client.bind = failing
     return requests
+
+
+def coscheduling_cluster(*nodes: dict[str, Any], gates: Sequence[str] = (), **args: Any) -> SchedulerCluster:
+    """A cluster whose only profile is the one that scheduler-plugins' manifests configure."""
+    plugins = {
+        "multiPoint": {"enabled": [{"name": "Coscheduling"}]},
+        "queueSort": {"enabled": [{"name": "Coscheduling"}], "disabled": [{"name": "*"}]},
+    }
+    profile: dict[str, Any] = {"schedulerName": "default-scheduler", "plugins": plugins}
+    if args:
+        profile["pluginConfig"] = [{"name": "Coscheduling", "args": args}]
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "featureGates": dict.fromkeys(gates, True),
+        "profiles": [profile],
+    }
+    cluster = make_cluster(config=config)
+    assert isinstance(cluster, SchedulerCluster)
+    cluster.apply(*nodes)
+    return cluster
+
+
+def labelled_group(name: str, min_member: int, **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": "default", "uid": f"labelled-{name}"},
+        "spec": {"minMember": min_member, **spec},
+    }
+
+
+def labelled_pods(group: str, count: int, start: int = 0, **options: Any) -> list[dict[str, Any]]:
+    pods = [gpu_pod(f"{group}-{i}", **options) for i in range(start, start + count)]
+    for pod in pods:
+        pod["metadata"]["labels"] = {"scheduling.x-k8s.io/pod-group": group}
+    return pods

@@ -1,0 +1,161 @@
+"""Coscheduling: the PodGroups of scheduler-plugins, with its arguments and texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mooring.api.coscheduling import POD_GROUP_LABEL, PodGroup
+from mooring.api.kinds import COSCHEDULING_POD_GROUPS
+from mooring.api.quantity import to_milli, to_value
+from mooring.api.resources import CPU
+from mooring.api.times import parse_time
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
+from mooring.framework.nodes import Nodes
+from mooring.framework.plugin import Plugin, QueuedPod
+from mooring.framework.pod import COSCHEDULING_GROUP, GroupKey, PodInfo
+from mooring.framework.status import Status, skip, unresolvable, unschedulable, wait
+from mooring.plugins.args import CoschedulingArgs
+from mooring.runtime.engine_handle import EngineHandle
+from mooring.runtime.engine_nodes import engine_nodes
+
+NOT_FOUND = "PodGroup not found"
+
+
+class Coscheduling(Plugin[CoschedulingArgs]):
+    """Starts minMember pods with the label of a PodGroup together, or none.
+
+    A group is planned as a whole, so no pod waits in permit while others are looked at: `permit` only says
+    whether the quorum is reached with this pod. Pods are held back before the queue, not in pre_filter as by
+    scheduler-plugins, so that pods without siblings cost no attempts.
+    """
+
+    name = "Coscheduling"
+    watches = (COSCHEDULING_POD_GROUPS,)
+    handle: EngineHandle
+
+    def __init__(self, args: CoschedulingArgs, handle: EngineHandle) -> None:
+        super().__init__(args, handle)
+        self._warned: set[GroupKey] = set()
+
+    # ---- queue
+
+    def sorts_before(self, a: QueuedPod, b: QueuedPod) -> bool:
+        return self.sort_key(a) < self.sort_key(b)
+
+    def sort_key(self, queued: QueuedPod) -> tuple[int, float, str]:
+        """Higher priority first, then older groups, by their last failure if there was one, then by name."""
+        pod, since = queued.pod, queued.timestamp
+        group = self._group(pod)
+        if group is not None and not queued.attempts and group.metadata.creation_timestamp:
+            since = parse_time(group.metadata.creation_timestamp)
+        return -pod.priority, since, pod.key
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        key = pod.group
+        if key is None:
+            return None
+        if key.api_group != COSCHEDULING_GROUP:
+            self._warn_once(pod, key)
+            return None
+        group = self._group(pod)
+        if group is None:
+            return unresolvable(NOT_FOUND)
+        siblings = self.handle.groups.size(key)
+        if siblings < group.min_count:
+            return unresolvable(
+                f"pre-filter pod {pod.name} cannot find enough sibling pods, "
+                f"current pods number: {siblings}, minMember of group: {group.min_count}"
+            )
+        if siblings - self.handle.groups.gated(key) < group.min_count:
+            return unresolvable(
+                f"pre-filter pod {pod.name} cannot proceed due to gated pods in the same PodGroup"
+            )
+        return None
+
+    def _warn_once(self, pod: PodInfo, key: GroupKey) -> None:
+        if POD_GROUP_LABEL in pod.labels and key not in self._warned:
+            self._warned.add(key)
+            note = f"spec.schedulingGroup is set: the label {POD_GROUP_LABEL} is ignored"
+            self.handle.emit_event(pod, "Warning", "PodGroupLabelIgnored", "Scheduling", note)
+
+    def _group(self, pod: PodInfo) -> PodGroup | None:
+        key = pod.group
+        if key is None or key.api_group != COSCHEDULING_GROUP:
+            return None
+        return self.handle.listers.get(PodGroup, key.name, key.namespace)
+
+    # ---- scheduling cycle
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
+        group = self._group(pod)
+        if group is None:
+            return skip()
+        assert pod.group is not None
+        failed = self.handle.groups.last_failure(pod.group)
+        if failed is not None and self.handle.now() < failed + self.args.pod_group_backoff_seconds:
+            end = failed + self.args.pod_group_backoff_seconds
+            return unresolvable(f"podGroup {pod.group} failed recently", not_before=end)
+        if group.spec.min_resources:
+            gap = self._resource_gap(group, pod.group, nodes)
+            if gap:
+                return unresolvable(f"resource gap: {gap}")
+        return skip()
+
+    def _resource_gap(self, group: PodGroup, key: GroupKey, nodes: Nodes) -> str:
+        """What all nodes together lack for the group's minResources, or ""."""
+        missing = {
+            name: to_milli(amount) if name == CPU else to_value(amount)
+            for name, amount in group.spec.min_resources.items()
+        }
+        missing["pods"] = group.min_count
+        view = engine_nodes(nodes)
+        names = ("pods", *view.resources)
+        free = view.amounts[: len(names)].sum(axis=1) - view.amounts[len(names) : 2 * len(names)].sum(axis=1)
+        for name, amount in zip(names, free.tolist(), strict=True):
+            if name in missing:
+                missing[name] -= amount
+        for member in self.handle.groups.scheduled_pods(key):
+            for name in missing:
+                missing[name] -= 1 if name == "pods" else member.shape.used[name]
+        gap = {name: amount for name, amount in missing.items() if amount > 0}
+        return " ".join(f"{name}:{gap[name]}{'m' if name == CPU else ''}" for name in sorted(gap))
+
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        key = pod.group
+        if key is None or key.api_group != COSCHEDULING_GROUP:
+            return None
+        group = self._group(pod)
+        if group is None:
+            return unschedulable(NOT_FOUND)
+        if self.handle.groups.scheduled(key) >= group.min_count:
+            return None
+        return wait(self.timeout(group), f"PodGroup {key} waits for places for {group.min_count} pods")
+
+    def timeout(self, group: PodGroup) -> float:
+        """How long a group may wait for places before that is reported."""
+        seconds = group.spec.schedule_timeout_seconds
+        return float(seconds if seconds else self.args.permit_waiting_time_seconds)
+
+    # ---- events
+
+    def events_to_register(self) -> Iterable[EventHint]:
+        yield requeue_on(Resource.POD, Action.ADD, self._after_pod_added)
+        yield requeue_on(COSCHEDULING_POD_GROUPS.name, Action.ADD | Action.UPDATE, self._after_group_changed)
+        yield requeue_on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._if_sized)
+        yield requeue_on(Resource.ASSIGNED_POD, Action.DELETE, self._if_sized)
+
+    def _after_pod_added(self, pod: PodInfo, old: PodInfo | None, new: PodInfo) -> Hint:
+        if pod.group is None or new.group != pod.group:
+            return Hint.SKIP
+        return Hint.SKIP if self.pre_enqueue(pod) is not None else Hint.QUEUE
+
+    def _after_group_changed(self, pod: PodInfo, old: PodGroup | None, new: PodGroup) -> Hint:
+        """A new group, or one whose spec changed: a change of the status helps no pod."""
+        mine = pod.group == GroupKey(new.namespace, new.name, COSCHEDULING_GROUP)
+        return Hint.QUEUE if mine and (old is None or old.spec != new.spec) else Hint.SKIP
+
+    def _if_sized(self, pod: PodInfo, old: object, new: object) -> Hint:
+        """Room appeared, which matters here to groups with minResources only."""
+        group = self._group(pod)
+        return Hint.QUEUE if group is not None and group.spec.min_resources else Hint.SKIP
