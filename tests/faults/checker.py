@@ -7,7 +7,7 @@ answered, and what watches delivered.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,12 +15,12 @@ import msgspec
 from mooring.api.objects import Pod as ApiPod
 from mooring.client.port import Change
 from tests.faults.history import Entry, History
+from tests.faults.pods import FINISHED, Pod, amount
+from tests.faults.quotas import Quotas
 
 Tree = dict[str, Any]
 
 LEASE = "kube-system/kube-scheduler"
-FINISHED = ("Succeeded", "Failed")
-_SUFFIXES = {"m": 0.001, "": 1, "k": 1e3, "M": 1e6, "G": 1e9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 
 
 class Violation(NamedTuple):
@@ -34,53 +34,6 @@ class Violation(NamedTuple):
         return f"{self.invariant}: {self.message} (at {self.time:.6f})"
 
 
-def amount(text: str | int) -> float:
-    """Return the value of a quantity."""
-    digits = str(text).rstrip("mkMGKi")
-    return round(float(digits) * _SUFFIXES[str(text)[len(digits) :]], 3)
-
-
-def requests(spec: Mapping[str, Any]) -> dict[str, float]:
-    """Return what a pod takes of its node."""
-    total: dict[str, float] = {"pods": 1.0}
-    for container in spec.get("containers", ()):
-        for name, text in (container.get("resources", {}).get("requests") or {}).items():
-            total[name] = round(total.get(name, 0.0) + amount(text), 3)
-    return total
-
-
-def host_ports(spec: Mapping[str, Any]) -> set[tuple[str, int]]:
-    return {
-        (port.get("protocol", "TCP"), port["hostPort"])
-        for container in spec.get("containers", ())
-        for port in container.get("ports") or ()
-        if port.get("hostPort")
-    }
-
-
-class Pod:
-    """A pod as the history shows it."""
-
-    def __init__(self, tree: Tree) -> None:
-        metadata, spec = tree["metadata"], tree["spec"]
-        status = tree.get("status") or {}
-        self.tree = tree
-        self.key = f"{metadata['namespace']}/{metadata['name']}"
-        self.uid: str = metadata["uid"]
-        self.labels: dict[str, str] = metadata.get("labels") or {}
-        self.spec: Tree = spec
-        self.node: str = spec.get("nodeName", "")
-        self.priority: int = spec.get("priority") or 0
-        self.gated = bool(spec.get("schedulingGates"))
-        self.terminating = "deletionTimestamp" in metadata
-        self.finished = status.get("phase") in FINISHED
-        self.phase: str = status.get("phase", "")
-        self.conditions = {c["type"]: c for c in status.get("conditions") or ()}
-        self.ready = self.phase == "Running" and self.conditions.get("Ready", {}).get("status") == "True"
-        self.requests = requests(spec)
-        self.ports = host_ports(spec)
-
-
 class Checker:
     """Follows the history and collects violations."""
 
@@ -89,7 +42,7 @@ class Checker:
         self.pods: dict[str, Pod] = {}  # by key
         self.nodes: dict[str, Tree] = {}
         self.budgets: dict[str, Tree] = {}
-        self.quotas: dict[str, Tree] = {}  # by namespace
+        self.quotas = Quotas()
         self.leader = ""
         self.bound = 0
         self.evicting = ""  # the pod that a user is evicting
@@ -106,7 +59,7 @@ class Checker:
             "nodes": self._node,
             "leases.coordination.k8s.io": self._lease,
             "poddisruptionbudgets.policy": self._budget,
-            "resourcequotas": self._quota,
+            "resourcequotas": self.quotas.changed,
         }
 
     def violate(self, invariant: str, message: str) -> None:
@@ -134,25 +87,6 @@ class Checker:
         else:
             self.nodes[entry.key] = tree
 
-    def _quota(self, entry: Entry, tree: Tree | None) -> None:
-        namespace = entry.key.split("/")[0]
-        if tree is None:
-            self.quotas.pop(namespace, None)
-        else:
-            self.quotas[namespace] = tree["spec"]["hard"]
-
-    def _is_within_quota(self, created: Pod) -> None:
-        namespace = created.key.split("/")[0]
-        pods = [
-            pod
-            for pod in self.pods.values()
-            if pod.key.startswith(f"{namespace}/") and not (pod.finished or pod.terminating)
-        ]
-        for name, hard in self.quotas.get(namespace, {}).items():
-            used = round(sum(pod.requests.get(name.removeprefix("requests."), 0.0) for pod in pods), 3)
-            if used > amount(hard):
-                self.violate("no quota is exceeded", f"{namespace}: {name} {used:g} of {hard}")
-
     def _budget(self, entry: Entry, tree: Tree | None) -> None:
         if tree is None:
             del self.budgets[entry.key]
@@ -169,7 +103,8 @@ class Checker:
         pod = self.pods[entry.key] = Pod(tree)
         self._top_priority = max(self._top_priority, pod.priority)
         if before is None:
-            self._is_within_quota(pod)
+            for invariant, problem in self.quotas.problems_of(entry, pod):
+                self.violate(invariant, problem)
         if before is not None and before.uid != pod.uid:
             self.violate("objects keep their uid", f"pod {pod.key}: {before.uid} became {pod.uid}")
         elif before is not None and before.node and before.node != pod.node:

@@ -62,6 +62,7 @@ _VERBS = {
 }
 RATED = frozenset({Kind.PLUGIN, Kind.EXTENDER, Kind.REPLACE, Kind.POD_DELETE})
 OF_THE_DISK = frozenset({Kind.SERVER_CRASH, Kind.TORN, Kind.DISK_FULL})
+OF_LEADERS = frozenset({Kind.LOSE_LEASE, Kind.ZOMBIE, Kind.HANDOVER})
 CLUSTER_WIDE = frozenset(
     {
         Kind.NODE_FAIL,
@@ -91,6 +92,7 @@ THEMES: tuple[tuple[Kind, ...], ...] = (
     (Kind.LOSE_LEASE, Kind.LATE),
     (Kind.EXTENDER, Kind.PLUGIN, Kind.NODE_DELETE),
     (Kind.CLOCK, Kind.PLUGIN, Kind.PAUSE),
+    (Kind.SLOW, Kind.PLUGIN, Kind.NODE_FAIL),  # many failures are written while pods are bound after all
 )
 """Kinds that happen together in a run, so that they meet."""
 
@@ -129,10 +131,11 @@ class Fault:
         return f"#{self.number} at {self.at:.1f} s for {self.lasts:.1f} s: {self.kind}{where}{rate}"
 
 
-def draw_faults(seed: int, targets: Sequence[str], kinds: Sequence[Kind], until: float) -> list[Fault]:
-    """Return the faults of a run, by time. How many there are, and of which kinds, differs by run."""
+def draw_faults(
+    seed: int, targets: Sequence[str], theme: Sequence[Kind], kinds: Sequence[Kind], until: float
+) -> list[Fault]:
+    """Return the faults of a run, by time: of its theme, or else of some of the kinds."""
     chance = random.Random(f"{seed} faults")
-    theme = [kind for kind in chance.choice(THEMES) if kind in kinds]
     favourites = theme or chance.sample(kinds, k=chance.randint(1, len(kinds)))
     every = chance.choice((1.0, 3.0, 8.0, 20.0))  # seconds between two of them, on average
     longest = chance.choice((5.0, 20.0, 60.0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context, ContextVar, copy_context
 from typing import Any
 
@@ -14,10 +14,11 @@ PROCESS: ContextVar[Process | None] = ContextVar("process", default=None)
 
 class Process:
     """Some tasks and all that they start. While it is paused none of them takes a step, although timers fire
-    and requests that were sent before take effect."""
+    and requests that were sent before take effect. `on_failure` gets the exceptions of its tasks."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, on_failure: Callable[[str, BaseException], None]) -> None:
         self.name = name
+        self._on_failure = on_failure
         self.paused = False
         self.killed = False
         self.faults: list[Fault] = []  # of its plugins
@@ -29,7 +30,12 @@ class Process:
     def start(self, name: str, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(work, name=name, context=self._context)
         self.tasks.append(task)
+        task.add_done_callback(self._ended)
         return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        if not (self.killed or task.cancelled()) and (failure := task.exception()) is not None:
+            self._on_failure(f"{self.name}, {task.get_name()}", failure)
 
     def pause(self) -> None:
         self.paused = True

@@ -24,7 +24,7 @@ from mooring.api.kinds import NODES, PODS
 from mooring.client.api_errors import ApiError, ClusterError
 from mooring.client.api_server import ApiServer
 from mooring.client.credentials import load_credentials
-from tests.faults.checker import amount
+from tests.faults.pods import amount
 from tests.live.control_plane import HOW_TO_GET, ControlPlane, assets
 from tests.live.cut_proxy import ProxyThread
 from tests.live.replica import Replica, configuration

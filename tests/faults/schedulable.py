@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.faults.checker import Checker, Pod, amount
+from tests.faults.checker import Checker
+from tests.faults.pods import Pod, amount
 
 Tree = dict[str, Any]
 

@@ -25,7 +25,7 @@ from mooring.sandbox.kubelet import FakeNodes, make_nodes
 from mooring.sandbox.kubelet.machines import FAILED
 from tests.faults.checker import Checker
 from tests.faults.extender import configuration
-from tests.faults.faults import OF_THE_DISK, Fault, Kind, draw_faults
+from tests.faults.faults import OF_LEADERS, OF_THE_DISK, THEMES, Fault, Kind, draw_faults
 from tests.faults.history import CLIENT, History
 from tests.faults.memory import differences
 from tests.faults.network import Link, Port
@@ -46,11 +46,12 @@ class Shape:
 
     def __init__(self, seed: int) -> None:
         chance = random.Random(f"{seed} shape")
+        self.theme = chance.choice(THEMES)
         self.nodes = chance.randint(3, 6)
-        self.replicas = chance.choice((1, 2, 2, 3))
+        self.replicas = chance.choice((2, 2, 3) if OF_LEADERS.intersection(self.theme) else (1, 2, 2, 3))
         self.slowest = chance.choice((0.002, 0.02, 0.2))  # seconds of latency
         self.window = chance.choice((20, 200, 10_000))  # changes that the server keeps for watches
-        self.durable = chance.random() < 0.25
+        self.durable = bool(OF_THE_DISK.intersection(self.theme)) or chance.random() < 0.25
         self.extenders = chance.choice(((), (), (False,), (True, False)))  # whether each can be ignored
         self.skews = [chance.choice((0.0, 0.0, -3600.0, 45.0)) for _ in range(self.replicas)]
         self.rates = [chance.choice((1.0, 1.0, 0.98, 1.02)) for _ in range(self.replicas)]
@@ -111,7 +112,7 @@ class World:
         self.checker = Checker(self._loop.time, names)
         self.history = self.checker.history = History(self._loop.time, self.checker.saw)
         kinds: list[Kind] = [kind for kind in Kind if self.shape.durable or kind not in OF_THE_DISK]
-        every_fault = draw_faults(seed, [MANAGER, *names, *names], kinds, until=3600.0)
+        every_fault = draw_faults(seed, [MANAGER, *names, *names], self.shape.theme, kinds, until=3600.0)
         self.faults = [fault for fault in every_fault if faults is None or fault.number in faults]
         self.begun: list[Fault] = []
         self.processes: dict[str, Process] = {}
@@ -198,7 +199,10 @@ class World:
     def _restarted(self, task: asyncio.Task[None]) -> None:
         self._restarts.discard(task)
         if not task.cancelled() and (bug := task.exception()) is not None:
-            self.checker.violate("no bugs", f"{type(bug).__name__}: {bug}")
+            self._bug("faults", bug)
+
+    def _bug(self, where: str, bug: BaseException) -> None:
+        self.checker.violate("no bugs", f"{where}: {type(bug).__name__}: {bug}")
 
     # ---- faults
 
@@ -470,7 +474,7 @@ class World:
 
     async def _start_manager(self) -> None:
         port = self._connect(MANAGER, self._client_name(MANAGER))
-        process = self.processes[MANAGER] = Process(MANAGER)
+        process = self.processes[MANAGER] = Process(MANAGER, self._bug)
         cache = Cache(port)
         recorder = EventRecorder(port, "mooring", now=lambda: round(self._loop.time() * 1_000_000_000))
         context = Context(port, cache, recorder, self._loop.time)
@@ -492,7 +496,7 @@ class World:
             return clock() + self.shape.skews[at]
 
         identity = self._client_name(name)
-        process = self.processes[name] = Process(name)
+        process = self.processes[name] = Process(name, self._bug)
         port = self._connect(name, identity)
         extenders = [configuration(ignorable) for ignorable in self.shape.extenders]
         replica = self.replicas[name] = Replica(
@@ -506,8 +510,6 @@ class World:
         await asyncio.wait({scheduling})
         if process.killed:
             return
-        if not scheduling.cancelled() and (bug := scheduling.exception()) is not None:
-            self.checker.violate("no bugs", f"{name}: {type(bug).__name__}: {bug}")
         self.history.note(f"{name} ended")
         await self._kill(name)
         await asyncio.sleep(2.0)
@@ -559,6 +561,7 @@ class World:
 
     def _problems(self) -> list[str]:
         problems = [f"pod {pod.key} is schedulable, but pending" for pod in schedulable_pods(self.checker)]
+        problems += self.checker.quotas.miscounted(list(self.checker.pods.values()))
         leader = next((r for r in self.replicas.values() if r.elector.identity == self.checker.leader), None)
         if leader is None:
             return [*problems, "no replica leads"]
