@@ -28,7 +28,7 @@ class Kind(StrEnum):
     NO_BOOKMARKS = "bookmarks are missing"
     CRASH = "the process is killed and started again"
     PAUSE = "the process is paused"
-    CLOCK = "the clock of the process is set"
+    CLOCK = "the clock of the leader is set"
     NODE_FAIL = "a node fails and recovers"
     NODE_DELETE = "a node is deleted and created again"
     POD_DELETE = "pods are deleted"
@@ -68,6 +68,7 @@ CLUSTER_WIDE = frozenset(
         Kind.NODE_FAIL,
         Kind.NODE_DELETE,
         Kind.POD_DELETE,
+        Kind.CLOCK,
         Kind.LOSE_LEASE,
         Kind.ZOMBIE,
         Kind.HANDOVER,
@@ -91,7 +92,7 @@ THEMES: tuple[tuple[Kind, ...], ...] = (
     (Kind.ZOMBIE,),
     (Kind.LOSE_LEASE, Kind.LATE),
     (Kind.EXTENDER, Kind.PLUGIN, Kind.NODE_DELETE),
-    (Kind.CLOCK, Kind.PLUGIN, Kind.PAUSE),
+    (Kind.CLOCK, Kind.PLUGIN),
     (Kind.SLOW, Kind.PLUGIN, Kind.NODE_FAIL),  # many failures are written while pods are bound after all
 )
 """Kinds that happen together in a run, so that they meet."""

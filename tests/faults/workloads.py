@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 from mooring.api.kinds import (
@@ -196,7 +197,11 @@ class Users:
         return await self._create(DEPLOYMENTS, "Deployment", name, spec, replicas)
 
     async def burst(self) -> str:
-        """Ask for more than fits, all at once."""
+        """Ask for more than fits, all at once, in the place of what was asked for in this way before."""
+        for former in [name for name in self._owners if name.startswith("burst-")]:
+            del self._owners[former]
+            with suppress(ApiError):
+                await self.cluster.delete(DEPLOYMENTS, former, "default")
         name = self._name("burst")
         template = self._template(name)
         template["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "1500m"

@@ -39,6 +39,7 @@ CPU, MEMORY = "4", "8Gi"
 SETTLE = 1200.0  # seconds within which everything schedulable is bound once faults stop
 LOOK_EVERY = 5.0
 HANDOVER_TAKES = 60.0
+BURST_TAKES = 3.0  # until all replicas have seen the pods
 
 
 class Shape:
@@ -121,6 +122,7 @@ class World:
         self.replicas: dict[str, Replica] = {}
         self._incarnations: dict[str, int] = {}
         self._restarts: set[asyncio.Task[None]] = set()
+        self._troubled = asyncio.Lock()
         self._directory: tempfile.TemporaryDirectory[str] | None = None
         self._journal: _Incarnation
         self._server: EmbeddedServer
@@ -217,9 +219,9 @@ class World:
             Kind.NODE_FAIL: self._fail_node,
             Kind.NODE_DELETE: self._delete_node,
             Kind.POD_DELETE: self._delete_pods,
-            Kind.LOSE_LEASE: self._lose_lease,
-            Kind.ZOMBIE: self._make_zombie,
-            Kind.HANDOVER: self._hand_over,
+            Kind.LOSE_LEASE: self._trouble_leader,
+            Kind.ZOMBIE: self._trouble_leader,
+            Kind.HANDOVER: self._trouble_leader,
             Kind.PLUGIN: self._confuse,
             Kind.EXTENDER: self._confuse,
             Kind.SERVER_CRASH: self._crash_server,
@@ -263,9 +265,10 @@ class World:
         process.faults.remove(fault)
 
     async def _set_clock(self, fault: Fault) -> None:
-        if fault.target != MANAGER:
+        target = self._leader() or fault.target
+        if target != MANAGER:
             jump = fault.random.choice((-86400.0, -3600.0, -3600.0, -5.0, 45.0, 3600.0))
-            self.shape.skews[int(fault.target.rpartition("-")[2])] += jump
+            self.shape.skews[int(target.rpartition("-")[2])] += jump
 
     async def _crash(self, fault: Fault) -> None:
         name = fault.target
@@ -290,11 +293,21 @@ class World:
     def _leader(self) -> str:
         return next((n for n, r in self.replicas.items() if r.elector.identity == self.checker.leader), "")
 
-    async def _lose_lease(self, fault: Fault) -> None:
-        """Let the leader fail to renew its lease, with many bindings on their way when it notices."""
+    async def _trouble_leader(self, fault: Fault) -> None:
+        """Strike the leader, unless another fault does so already: together they would have no effect."""
         leader = self._leader()
-        if not leader:
+        if not leader or self._troubled.locked() or self.processes[leader].paused:
             return
+        special = {
+            Kind.LOSE_LEASE: self._lose_lease,
+            Kind.ZOMBIE: self._make_zombie,
+            Kind.HANDOVER: self._hand_over,
+        }
+        async with self._troubled:
+            await special[fault.kind](fault, leader)
+
+    async def _lose_lease(self, fault: Fault, leader: str) -> None:
+        """Let the leader fail to renew its lease, with many bindings on their way when it notices."""
         link, elector = self.links[leader], self.replicas[leader].elector
         link.faults.append(fault)
         left, before = elector._leads_until - elector._clock(), fault.random.uniform(0.5, 3.0)
@@ -310,11 +323,8 @@ class World:
         while self.checker.bound < enough and self._loop.time() < give_up:
             await asyncio.sleep(0.01)
 
-    async def _make_zombie(self, fault: Fault) -> None:
+    async def _make_zombie(self, fault: Fault, leader: str) -> None:
         """Pause the leader between two bindings, for so long that another leads by then."""
-        leader = self._leader()
-        if not leader or self.processes[leader].paused:
-            return
         link, process = self.links[leader], self.processes[leader]
         link.faults.append(fault)
         if self._server_is_up:
@@ -328,17 +338,19 @@ class World:
             if not process.killed:
                 process.resume()
 
-    async def _hand_over(self, fault: Fault) -> None:
+    async def _hand_over(self, fault: Fault, leader: str) -> None:
         """Kill the leader between two bindings, none of which the others see before one of them leads."""
-        leader = self._leader()
-        if not leader or len(self.replicas) < 2 or self.processes[leader].paused:
+        if len(self.replicas) < 2:
             return
+        process = self.processes[leader]
+        process.pause()
+        if self._server_is_up:
+            self.history.note(f"users: {await self._users.burst()}")
+        await asyncio.sleep(BURST_TAKES)
         fault.ends = self._loop.time() + HANDOVER_TAKES
         for name in self.replicas:  # of the leader the requests are slow, so that not all are bound at once
             self.links[name].faults.append(fault)
-        if self._server_is_up:
-            self.history.note(f"users: {await self._users.burst()}")
-        process = self.processes[leader]
+        process.resume()
         await self._some_bindings(fault)
         ours = not process.killed
         if ours:
@@ -500,7 +512,7 @@ class World:
         port = self._connect(name, identity)
         extenders = [configuration(ignorable) for ignorable in self.shape.extenders]
         replica = self.replicas[name] = Replica(
-            port, identity, process, clock, wall_clock, self.seed, extenders
+            port, identity, process, clock, wall_clock, 10 * self.seed + at, extenders
         )
         scheduling = replica.start()
         self._later(self._watch_over(name, process, scheduling))
