@@ -10,13 +10,17 @@ class CelError(Exception):
 class CelCompileError(ValueError):
     """The text is not an expression, or uses a name that does not exist.
 
-    A syntax error has an offset, and the text that was found there, which is empty at the end.
+    A syntax error has an offset, the text that was found there, which is empty at the end, and what was
+    expected instead if it is not the beginning of an expression.
     """
 
-    def __init__(self, message: str, offset: int | None = None, unexpected: str = "") -> None:
+    def __init__(
+        self, message: str, offset: int | None = None, unexpected: str = "", expected: str = ""
+    ) -> None:
         super().__init__(message)
         self.offset = offset
         self.unexpected = unexpected
+        self.expected = expected
 
 
 class CostLimitExceededError(CelError):

@@ -169,12 +169,13 @@ class _Parser:
     def _next(self) -> _Token:
         return self._tokens[self._at]
 
-    def _fail(self) -> Any:
+    def _fail(self, expected: str = "") -> Any:
         token = self._next
         raise CelCompileError(
             f"syntax error at {token.position}: unexpected {token.text or 'end of expression'!r}",
             token.position,
             token.text,
+            expected,
         )
 
     def _located(self, node: Node, offset: int) -> Node:
@@ -191,7 +192,15 @@ class _Parser:
 
     def _expect(self, text: str) -> None:
         if self._take(text) is None:
-            self._fail()
+            self._fail(text if text == ")" else "")
+
+    def _more(self, end: str) -> bool:
+        """Consume a comma, or the end of a list."""
+        if self._take(","):
+            return True
+        if self._take(end) is None:
+            self._fail(end if end == ")" else f"{{'{end}', ','}}")
+        return False
 
     def _expression(self) -> Node:
         node = self._chain("||", lambda: self._chain("&&", self._relation))
@@ -280,9 +289,8 @@ class _Parser:
         args: list[Node] = []
         if not self._take(end):
             args.append(self._expression())
-            while self._take(","):
+            while self._more(end):
                 args.append(self._expression())
-            self._expect(end)
         return tuple(args)
 
     def _primary(self) -> Node:
@@ -326,8 +334,7 @@ class _Parser:
         while not self._take("]"):
             optional = self._take("?") is not None
             items.append((self._expression(), optional))
-            if not self._take(","):
-                self._expect("]")
+            if not self._more("]"):
                 break
         return tuple(items)
 
@@ -335,11 +342,12 @@ class _Parser:
         fields = []
         while not self._take("}"):
             optional = self._take("?") is not None
-            name = self._field()
+            name, colon = self._field(), self._next.position
             self._expect(":")
-            fields.append((name, self._expression(), optional))
-            if not self._take(","):
-                self._expect("}")
+            field = name, self._expression(), optional
+            fields.append(field)
+            self.offsets[id(field)] = colon
+            if not self._more("}"):
                 break
         return tuple(fields)
 
@@ -350,8 +358,7 @@ class _Parser:
             key = self._expression()
             self._expect(":")
             entries.append((key, self._expression(), optional))
-            if not self._take(","):
-                self._expect("}")
+            if not self._more("}"):
                 break
         return tuple(entries)
 

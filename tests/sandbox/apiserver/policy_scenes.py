@@ -435,6 +435,104 @@ def _authorizer(scene: Scene) -> None:
         scene.config_map(f"cm-{name}", labels={"case": name})
 
 
+def _apply(expression: str) -> Tree:
+    return {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}
+
+
+def _patch(expression: str) -> Tree:
+    return {"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}
+
+
+def _mutations(scene: Scene) -> None:
+    cases = {
+        "a": [_apply("Object{spec: Object.spec{replicas: 1337}}")],
+        "b": [_apply("Object{metadata: Object.metadata{annotations: {'by': 'policy'}, labels: {'x': 'y'}}}")],
+        "c": [
+            _apply(
+                "Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{"
+                "containers: [Object.spec.template.spec.containers{name: 'side', image: 'side:1'}]}}}}"
+            )
+        ],
+        "d": [_patch("[JSONPatch{op: 'replace', path: '/spec/replicas', value: 5}]")],
+        "e": [
+            _patch(
+                "[JSONPatch{op: 'test', path: '/spec/replicas', value: 100},"
+                " JSONPatch{op: 'replace', path: '/spec/replicas', value: 5}]"
+            )
+        ],
+        "f": [
+            _patch(
+                "[JSONPatch{op: 'add', path: '/metadata/annotations', value: {'a': 'b'}},"
+                " JSONPatch{op: 'add', path: '/metadata/annotations/' + jsonpatch.escapeKey('k8s.io/x~y'),"
+                " value: 'c'}]"
+            )
+        ],
+        "g": [_patch("[JSONPatch{op: 'remove', path: '/spec/nothing/more'}]")],
+        "h": [_apply("Object{spec: Object.spec{selector: Object.spec.selector{matchLabels: {'a': 'b'}}}}")],
+        "i": [_apply("Object{spec: Object.spec{nothing: 1}}")],
+        "j": [_apply("Object{spec: Object.spek{replicas: 1}}")],
+        "k": [_apply("Object{spec: Object.spec{replicas: object.spec.none}}")],
+        "l": [_apply("Object{spec: Object.spec{replicas: 'three'}}")],
+        "m": [
+            _patch("[JSONPatch{op: 'replace', path: '/spec/replicas', value: 2}]"),
+            _apply("Object{spec: Object.spec{replicas: object.spec.replicas * 10}}"),
+        ],
+        "n": [_patch("[JSONPatch{op: 'add', path: '/spec/unknown', value: 1}]")],
+        "o": [
+            _apply(
+                "has(object.metadata.annotations) ? Object{} :"
+                " Object{metadata: Object.metadata{annotations: {'was': 'none'}}}"
+            )
+        ],
+    }
+    for name, mutations in cases.items():
+        scene.policy(
+            "mutating",
+            name=f"{scene.namespace}-{name}",
+            constraints={"objectSelector": {"matchLabels": {"case": name}}},
+            mutations=mutations,
+            reinvocationPolicy="Never",
+        )
+    scene.pause().pause()
+    for name in cases:
+        scene.deployment(f"web-{name}", replicas=1, labels={"case": name})
+    scene.policy(
+        "mutating",
+        name=f"{scene.namespace}-ignored",
+        failurePolicy="Ignore",
+        constraints={"objectSelector": {"matchLabels": {"case": "ignored"}}},
+        matchConditions=[{"name": "few", "expression": "object.spec.replicas < 3"}],
+        variables=[{"name": "more", "expression": "object.spec.replicas + 1"}],
+        mutations=[
+            _apply("Object{spec: Object.spec{replicas: object.spec.none}}"),
+            _apply("Object{spec: Object.spec{replicas: variables.more}}"),
+        ],
+        reinvocationPolicy="IfNeeded",
+    )
+    scene.pause().pause().deployment("i1", replicas=1, labels={"case": "ignored"})
+    scene.deployment("i5", replicas=5, labels={"case": "ignored"})
+
+
+def _reinvoked(scene: Scene) -> None:
+    for name, policy, expression in (
+        (
+            "a",
+            "IfNeeded",
+            "Object{metadata: Object.metadata{annotations: {'a': 'of ' + string(object.spec.replicas)}}}",
+        ),
+        ("c", "Never", "Object{spec: Object.spec{replicas: object.spec.replicas + 1}}"),
+    ):
+        scene.policy(
+            "mutating",
+            name=f"{scene.namespace}-{name}",
+            mutations=[_apply(expression)],
+            reinvocationPolicy=policy,
+        )
+    scene.pause().pause().deployment("web")
+    path = f"/apis/apps/v1/namespaces/{scene.namespace}/deployments/web"
+    scene.ask("merge", path, {"metadata": {"labels": {"x": "y"}}})
+
+
 def _refused(scene: Scene) -> None:
     """Policies and bindings that cannot be created."""
 
@@ -466,6 +564,13 @@ def _refused(scene: Scene) -> None:
         "nothing(object)",
         "object.nothing()",
         "Object{spec: Object.spec{replicas: 1}} == null",
+        "[1, 2 == 1",
+        "{'a': 1 == 1",
+        "size(object == 1",
+        "(object.x == 1",
+        "object.x.startsWith('a'",
+        "[1, 2, 'a'] == 1",
+        "duration('x') == duration('1s')",
         "",
         "  ",
     ):
@@ -508,6 +613,22 @@ def _refused(scene: Scene) -> None:
     policy(validations=_validates("true"), paramKind={"apiVersion": "a/b/c", "kind": "X"})
     policy(validations=_validates("true"), paramKind={"apiVersion": "a/", "kind": ""})
     policy(validations=_validates("true"), paramKind={"apiVersion": "V1", "kind": "X_"})
+    for mutation in (
+        {},
+        {"patchType": "Nope"},
+        {"patchType": "JSONPatch"},
+        {**_patch("[]"), "applyConfiguration": {"expression": "Object{}"}},
+        _patch("'x'"),
+        _patch(""),
+        _apply("{}"),
+        _apply("Object{metadata: 1"),
+        _apply("JSONPatch{}"),
+        _patch("[JSONPatch{nothing: 1}]"),
+        _patch("[JSONPatch{op: 1}]"),
+    ):
+        policy("mutating", mutations=[mutation], reinvocationPolicy="Never")
+    policy("mutating")
+    policy("mutating", mutations=[_apply("Object{}")])
     rules: Tree
     for rules in (
         {},
@@ -582,5 +703,7 @@ _SCENES = {
     "actions": _actions,
     "matching": _matching,
     "authorizer": _authorizer,
+    "mutations": _mutations,
+    "reinvoked": _reinvoked,
     "refused": _refused,
 }

@@ -8,6 +8,7 @@ from mooring.sandbox.apiserver.admission.default_storage_class import DefaultSto
 from mooring.sandbox.apiserver.admission.default_toleration_seconds import DefaultTolerationSeconds
 from mooring.sandbox.apiserver.admission.escalation import Escalation
 from mooring.sandbox.apiserver.admission.limit_ranger import LimitRanger
+from mooring.sandbox.apiserver.admission.mutating_policy import MutatingAdmissionPolicy
 from mooring.sandbox.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
 from mooring.sandbox.apiserver.admission.pod_groups import PodGroupProtection, PodGroupWorkloadExists
 from mooring.sandbox.apiserver.admission.pod_topology_labels import PodTopologyLabels
@@ -33,6 +34,7 @@ PLUGINS: tuple[type[AdmissionPlugin], ...] = (
     PodGroupWorkloadExists,
     RuntimeClass,
     PodTopologyLabels,
+    MutatingAdmissionPolicy,
     Escalation,
     ValidatingAdmissionPolicy,
     ResourceQuotas,  # last, so that objects that other plugins reject are not counted

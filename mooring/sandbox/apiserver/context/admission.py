@@ -51,6 +51,11 @@ class Admission:
             chosen = self._admitting[key] = self._chosen("admit", *key)
         for plugin in chosen:
             plugin.admit(write, obj, old)
+        again = write.reinvocation
+        if again is not None and again.required:
+            again.running = True
+            for plugin in chosen:
+                plugin.admit(write, obj, old)
 
     def validate(self, write: Write, obj: Tree, old: Tree | None) -> None:
         key = (write.operation, write.resource.storage, bool(write.subresource))

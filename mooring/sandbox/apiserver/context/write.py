@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from mooring.sandbox.apiserver.authorization.users import User
 from mooring.sandbox.apiserver.context.api import Api
@@ -12,6 +12,16 @@ from mooring.sandbox.apiserver.context.resource import Resource
 
 Operation = Literal["CREATE", "UPDATE", "DELETE"]
 Ownership = Literal["track", "keep", "settled"]
+
+
+@dataclass(slots=True)
+class Reinvocation:
+    """Whether the plugins that change objects run again, since something changed after they ran."""
+
+    required: bool = False
+    running: bool = False
+    notes: dict[str, Any] = field(default_factory=dict)
+    """What plugins remember of the first time, by their names."""
 
 
 @dataclass(slots=True)
@@ -35,3 +45,4 @@ class Write:
     """The subresource that managedFields name, where it is written as part of the whole object."""
     generated_name: bool = False
     """Whether the server made up the name of the new object."""
+    reinvocation: Reinvocation | None = None

@@ -24,8 +24,16 @@ _INDEX: Final = re.compile(r"[+-]?[0-9]{1,9}")
 _canonical = msgspec.json.Encoder(order="deterministic").encode
 
 
-class _DoesNotApplyError(Exception):
-    """Reported to clients without the reason, as by Kubernetes."""
+class DoesNotApplyError(Exception):
+    """A patch does not apply; clients that send one get no reason, as from Kubernetes."""
+
+
+class _MissingError(DoesNotApplyError):
+    """What an operation is about is not there."""
+
+
+class TestFailedError(DoesNotApplyError):
+    """A `test` operation found another value."""
 
 
 def read_json_patch(patch: Any, validation: FieldValidation) -> tuple[list[dict[str, Any]], list[str]]:
@@ -50,22 +58,31 @@ def read_json_patch(patch: Any, validation: FieldValidation) -> tuple[list[dict[
 
 def apply_json_patch(operations: Sequence[dict[str, Any]], tree: Any) -> Any:
     """Apply the patch to the tree, which is changed. Raises 422 if the patch does not apply."""
-    document, copied = [tree], 0
     try:
-        for operation in operations:
-            name, path = operation.get("op"), operation.get("path")
-            if not isinstance(path, str) or not isinstance(name, str):
-                raise _DoesNotApplyError
-            if name in ("move", "copy"):
-                copied += _transfer(document, operation, path)
-            elif name in _OPERATIONS:
-                _OPERATIONS[name](document, path, operation.get("value"))
-            else:
-                raise _DoesNotApplyError
-            if copied > _MOST_COPIED:
-                raise _DoesNotApplyError
-    except _DoesNotApplyError:
+        return apply_operations(operations, tree)
+    except DoesNotApplyError:
         raise unprocessable() from None
+
+
+def apply_operations(operations: Sequence[dict[str, Any]], tree: Any) -> Any:
+    """Apply the patch to the tree, which is changed. Raises DoesNotApplyError."""
+    document, copied = [tree], 0
+    for operation in operations:
+        name, path = operation.get("op"), operation.get("path")
+        if not isinstance(path, str) or not isinstance(name, str):
+            raise DoesNotApplyError("Unexpected kind: unknown")
+        if name in ("move", "copy"):
+            copied += _transfer(document, operation, path)
+        elif name in _OPERATIONS:
+            try:
+                _OPERATIONS[name](document, path, operation.get("value"))
+            except _MissingError:
+                why = f'{name} operation does not apply: doc is missing path: "{path}": missing value'
+                raise DoesNotApplyError(why) from None
+        else:
+            raise DoesNotApplyError(f"Unexpected kind: {name}")
+        if copied > _MOST_COPIED:
+            raise DoesNotApplyError(f"Unable to copy more than {_MOST_COPIED} bytes")
     return document[0]
 
 
@@ -73,12 +90,12 @@ def _find(document: list[Any], path: str) -> tuple[Any, str]:
     """Return the object or list that holds what a path names, and its key there."""
     parts = path.split("/")
     if len(parts) < 2:
-        raise _DoesNotApplyError
+        raise _MissingError
     place = document[0]
     for part in parts[1:-1]:
         place = _get(place, _unescaped(part))
         if not isinstance(place, dict | list):
-            raise _DoesNotApplyError
+            raise _MissingError
     return place, _unescaped(parts[-1])
 
 
@@ -89,11 +106,11 @@ def _unescaped(part: str) -> str:
 def _index(name: str, length: int) -> int:
     """Parse an index into a list of `length` items. Raises if it is out of range."""
     if not _INDEX.fullmatch(name):
-        raise _DoesNotApplyError
+        raise _MissingError
     index = int(name)
     index += length if index < 0 else 0
     if not 0 <= index < length:
-        raise _DoesNotApplyError
+        raise _MissingError
     return index
 
 
@@ -121,14 +138,14 @@ def _drop(document: list[Any], path: str, value: Any = None) -> Any:
     if isinstance(place, list):
         return place.pop(_index(name, len(place)))
     if name not in place:
-        raise _DoesNotApplyError
+        raise _MissingError
     return place.pop(name)
 
 
 def _replace(document: list[Any], path: str, value: Any) -> None:
     if not path:
         if not isinstance(value, dict | list):
-            raise _DoesNotApplyError
+            raise _MissingError
         document[0] = value
         return
     place, name = _find(document, path)
@@ -142,14 +159,14 @@ def _test(document: list[Any], path: str, value: Any) -> None:
     else:
         actual = document[0]
     if _canonical(actual) != _canonical(value):  # unlike ==, this distinguishes true from 1
-        raise _DoesNotApplyError
+        raise TestFailedError(f"testing value {path} failed: test failed")
 
 
 def _transfer(document: list[Any], operation: dict[str, Any], path: str) -> int:
     """Move or copy a value; return the size of what was copied."""
     source = operation.get("from")
     if not isinstance(source, str):
-        raise _DoesNotApplyError
+        raise _MissingError
     if operation["op"] == "move":
         _add(document, path, _drop(document, source))
         return 0

@@ -120,7 +120,9 @@ def _located(expression: str, error: CelCompileError) -> str:
     offset, message = error.offset or 0, str(error)
     if message.startswith("syntax error"):
         token = error.unexpected or "<EOF>"
-        message = f"Syntax error: mismatched input '{token}' expecting {_EXPECTED}"
+        message = f"Syntax error: mismatched input '{token}' expecting {error.expected or _EXPECTED}"
+        if error.expected == ")":
+            message = f"Syntax error: missing ')' at '{token}'"
     line = expression.count("\n", 0, offset) + 1
     start = expression.rfind("\n", 0, offset) + 1
     column = offset - start
@@ -186,10 +188,13 @@ class Checker:
         if node.name.partition(".")[0] not in self._declarations.structs:
             raise self._fail(node, f"undeclared reference to '{node.name}' (in container '')")
         declared = self._declarations.fields.get(node.name)
-        for name, value, _ in node.fields:
-            if declared is not None and name not in declared:
-                raise self._fail(value, f"undefined field '{name}'")
-            self.type_of(value)
+        for entry in node.fields:
+            name, value, _ = entry
+            actual = self.type_of(value)
+            expected = DYNAMIC if declared is None else declared.get(name, "")
+            if not expected or unify(expected, actual) is None:
+                why = f"expected type of field '{name}' is '{expected}' but provided type is '{actual}'"
+                raise CelCompileError(why, self._offsets.get(id(entry)))
         return node.name
 
     def _select(self, node: Select) -> str:
