@@ -8,10 +8,11 @@ from typing import Any
 import click
 import msgspec
 
+from mooring.api.groups import PodGroup
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Pod
 from mooring.cli.errors import exit_with
-from mooring.cli.explain_sources import NO_SUCH_POD, Source, open_source, source_flags
+from mooring.cli.explain_sources import NO_SUCH_POD, Source, no_such, open_source, source_flags
 from mooring.cli.flags import option
 from mooring.cli.output import echo_report, write_data
 from mooring.cli.targets import (
@@ -24,10 +25,13 @@ from mooring.cli.targets import (
     pods_of,
     short_workloads,
 )
+from mooring.core.groups.dialects import labelled_group, native_group
 from mooring.explain import words
 from mooring.explain.causes import SETTLED, by_cause, cause, list_causes, list_workload
-from mooring.explain.explanation import Causes, Explanation, Explanations
+from mooring.explain.explanation import Causes, Explanation, Explanations, GroupExplanation
+from mooring.explain.group_report import report_group
 from mooring.explain.report import report
+from mooring.framework.pod import GroupKey
 
 OUTPUTS = click.Choice(["text", "json", "yaml"])
 
@@ -54,7 +58,9 @@ def explain(
     **source_options: Any,
 ) -> None:
     """Explain why a pod is pending or where it was scheduled, and what would make it fit. POD is NAME or
-    NAMESPACE/NAME; KIND is pod, deploy, rs, sts, ds or job.
+    NAMESPACE/NAME; KIND is pod, deploy, rs, sts, ds, job or podgroup.
+
+    A PodGroup is explained as a whole: how many members have a place, and which others lack what.
 
     With -l the pods that match are explained; with -A, all pending pods by cause, as by `mooring pending`.
 
@@ -75,7 +81,7 @@ def explain(
     \b
     Exit codes:
       0  everything was explained
-      1  a pod or workload was not found
+      1  a pod, workload or group was not found
       2  invalid usage, configuration or kubeconfig
       3  the cluster or the endpoint is unreachable or rejected the request
     """
@@ -88,6 +94,8 @@ def explain(
     if len(targets) == 1 and targets[0].kind is Pod and not selector:
         explanation = source.explain(targets[0].namespace, targets[0].name)
         _show(explanation, output, report)
+    elif len(targets) == 1 and targets[0].kind is PodGroup and not selector:
+        _show(_group(source, targets[0]), output, report_group)
     elif all_namespaces and not targets and not selector:
         _show(pending_pods(source, ""), output, list_causes)
     else:
@@ -98,16 +106,49 @@ def explain(
 def pending_pods(source: Source, namespace: str) -> Causes:
     """Explain all pending pods of a namespace, "" for all; pods that are alike are explained once."""
     objects = source.objects()
+    pending = [obj for obj in objects if isinstance(obj, Pod) and is_pending(obj)]
+    pending = [pod for pod in pending if namespace in ("", pod.namespace)]
+    source.warn(pending)
+    groups, others = _by_group(source, pending)
     alike: dict[tuple[Any, ...], list[Pod]] = {}
-    for obj in objects:
-        if isinstance(obj, Pod) and is_pending(obj) and namespace in ("", obj.namespace):
-            alike.setdefault(_likeness(obj), []).append(obj)
-    source.warn(pod for pods in alike.values() for pod in pods)
+    for pod in others:
+        alike.setdefault(_likeness(pod), []).append(pod)
     explained = [
         (source.explain(pods[0].namespace, pods[0].name), [pod.key for pod in pods])
         for pods in alike.values()
     ]
-    return by_cause(explained, short_workloads(objects, namespace))
+    return by_cause(explained, short_workloads(objects, namespace), groups)
+
+
+def _by_group(
+    source: Source, pods: Iterable[Pod]
+) -> tuple[list[tuple[GroupExplanation, list[str]]], list[Pod]]:
+    """Return the groups that have not started with their pods, and the pods that wait for themselves."""
+    members: dict[GroupKey, list[Pod]] = {}
+    others: list[Pod] = []
+    for pod in pods:
+        key = native_group(pod) or labelled_group(pod)
+        if key is None:
+            others.append(pod)
+        else:
+            members.setdefault(key, []).append(pod)
+    groups = []
+    for key, waiting in members.items():
+        explanation = source.explain_group(key.namespace, key.name)
+        if explanation is None or explanation.state == "scheduled":
+            others += waiting
+        else:
+            groups.append((explanation, [pod.key for pod in waiting]))
+    return groups, others
+
+
+def _group(source: Source, target: Target) -> GroupExplanation:
+    namespace = target.namespace or source.namespace("")
+    explanation = source.explain_group(namespace, target.name)
+    if explanation is None:
+        existing = [obj.key for obj in source.objects() if isinstance(obj, PodGroup)]
+        no_such("podgroup", f"{namespace}/{target.name}", source.where, existing)
+    return explanation
 
 
 def _likeness(pod: Pod) -> tuple[Any, ...]:
@@ -123,7 +164,11 @@ def _several(source: Source, targets: Sequence[Target], selector: str, namespace
     pods = [obj for obj in objects if isinstance(obj, Pod)]
     chosen: dict[str, Pod | None] = {}
     workloads = []
+    groups = []
     for target in targets:
+        if target.kind is PodGroup:
+            groups.append(_group(source, target))
+            continue
         if target.kind is Pod:
             chosen[f"{target.namespace or source.namespace('')}/{target.name}"] = None
             continue
@@ -142,7 +187,8 @@ def _several(source: Source, targets: Sequence[Target], selector: str, namespace
             exit_with(f"no pod matches -l {selector} in {source.where}", NO_SUCH_POD)
         chosen |= {pod.key: pod for pod in labelled}
     source.warn(pod for pod in chosen.values() if pod is not None)
-    return Explanations(pods=[source.explain(*key.split("/")) for key in chosen], workloads=workloads)
+    explained = [source.explain(*key.split("/")) for key in chosen]
+    return Explanations(pods=explained, workloads=workloads, groups=groups)
 
 
 def _is_named(obj: KubeObject, target: Target) -> bool:
@@ -150,7 +196,10 @@ def _is_named(obj: KubeObject, target: Target) -> bool:
 
 
 def _list_several(explanations: Explanations) -> Iterator[str]:
-    """Workloads first; then one report for each cause, and a line for each pod that has a node."""
+    """Groups and workloads first; then one report for each cause, and a line for each pod with a node."""
+    for group in explanations.groups:
+        yield from report_group(group)
+        yield ""
     for each in explanations.workloads:
         yield from list_workload(each)
         yield ""

@@ -9,28 +9,36 @@ from typing import Any, NoReturn, Protocol
 
 import click
 
-from mooring.api.kinds import WATCHED
+from mooring.api.kinds import POD_GROUPS, WATCHED
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Pod
 from mooring.cli.errors import exit_with
 from mooring.cli.flags import group, kubeconfig_flags, option, text
 from mooring.cli.manifests import (
+    SchedulerMaker,
     apply_all,
     filename_option,
-    make_scheduler,
     missing_from_dump,
     read_manifests,
 )
 from mooring.cli.output import echo
 from mooring.cli.plugins import plugin_option
-from mooring.cli.reach import Endpoint, RefusedError, UnknownPodError, ask_endpoint, get_pod, list_cluster
+from mooring.cli.reach import (
+    Endpoint,
+    RefusedError,
+    UnknownPodError,
+    ask_about_group,
+    ask_endpoint,
+    get_pod,
+    list_cluster,
+)
 from mooring.cli.targets import MORE_KINDS
 from mooring.client.api_errors import ClusterError
 from mooring.client.credentials import Credentials, CredentialsError, load_user_credentials
-from mooring.core.intake import kinds_of_plugins
 from mooring.core.scheduler import Scheduler
 from mooring.explain.explain import explain_objects
-from mooring.explain.explanation import Explanation
+from mooring.explain.explanation import Explanation, GroupExplanation
+from mooring.explain.groups import explain_named_group
 from mooring.explain.summary import summarized
 
 NO_SUCH_POD, INVALID, UNREACHABLE = 1, 2, 3
@@ -72,6 +80,10 @@ class Source(Protocol):
         """Explain a pod; exits if there is none."""
         ...
 
+    def explain_group(self, namespace: str, name: str) -> GroupExplanation | None:
+        """Explain a pod group; None if there is none."""
+        ...
+
     def warn(self, pods: Iterable[Pod]) -> None:
         """Print what is missing to explain these pods."""
         ...
@@ -91,11 +103,11 @@ def open_source(
     if files and endpoint:
         raise click.UsageError("-f and --endpoint are mutually exclusive")
     if files:
-        return _Files(files, make_scheduler(config_file, plugins))
+        return _Files(files, SchedulerMaker(config_file, plugins))
     credentials = _credentials(kubeconfig, context, needed=not endpoint)
     computed = None
     if credentials is not None:
-        computed = _Cluster(credentials, lambda: make_scheduler(config_file, plugins))
+        computed = _Cluster(credentials, lambda: SchedulerMaker(config_file, plugins))
     if endpoint:
         place = Endpoint(endpoint, endpoint_certificate_authority, insecure_skip_tls_verify)
         return _Running(place, credentials, computed)
@@ -142,6 +154,15 @@ class _Computed:
         finally:
             scheduler.apply(target)
 
+    def explain_group(self, namespace: str, name: str) -> GroupExplanation | None:
+        explanation = explain_named_group(self._load(), namespace, name)
+        if explanation is None:
+            return None
+        explanation.source = self.source
+        if explanation.waiting is not None:  # of the queue it knows only what it was just given
+            explanation.waiting.queue = explanation.waiting.since = ""
+        return explanation
+
     def _find(self, namespace: str, pod: str) -> str:
         return f"{self.namespace(namespace)}/{pod}"
 
@@ -161,10 +182,10 @@ class _Computed:
 class _Files(_Computed):
     source = "computed from manifests, for this pod alone"
 
-    def __init__(self, files: Sequence[str], scheduler: Scheduler) -> None:
+    def __init__(self, files: Sequence[str], maker: SchedulerMaker) -> None:
         super().__init__()
         self._files = files
-        self._made = scheduler
+        self._maker = maker
         self._warned: set[str] = set()
         self.where = ", ".join("standard input" if file == "-" else file for file in files)
 
@@ -179,11 +200,18 @@ class _Files(_Computed):
         return namesakes[0] if len(namesakes) == 1 else f"{self.namespace(namespace)}/{pod}"
 
     def _read(self) -> tuple[Scheduler, Sequence[KubeObject], list[str]]:
-        return self._made, *read_manifests(self._files, kinds_of_plugins(self._made))
+        objects, problems = read_manifests(self._files, self._maker.kinds())
+        return self._maker.make(objects), objects, problems
+
+    def explain_group(self, namespace: str, name: str) -> GroupExplanation | None:
+        explanation = super().explain_group(namespace, name)
+        if explanation is not None:
+            explanation.source = "computed from manifests, for this group alone"
+        return explanation
 
 
 class _Cluster(_Computed):
-    def __init__(self, credentials: Credentials, make: Callable[[], Scheduler]) -> None:
+    def __init__(self, credentials: Credentials, make: Callable[[], SchedulerMaker]) -> None:
         super().__init__()
         self._credentials = credentials
         self._make = make
@@ -222,10 +250,11 @@ class _Cluster(_Computed):
             exit_with(str(exc), UNREACHABLE)
 
     def _read(self) -> tuple[Scheduler, Sequence[KubeObject], list[str]]:
-        scheduler = self._make()
+        maker = self._make()
         try:
-            also = kinds_of_plugins(scheduler)
-            return scheduler, *asyncio.run(list_cluster(self._credentials, (*WATCHED, *also)))
+            kinds = dict.fromkeys((*WATCHED, *maker.kinds(), POD_GROUPS))
+            objects, problems = asyncio.run(list_cluster(self._credentials, kinds, optional=(POD_GROUPS,)))
+            return maker.make(objects), objects, problems
         except (ClusterError, CredentialsError) as exc:
             exit_with(str(exc), UNREACHABLE)
 
@@ -274,6 +303,17 @@ class _Running:
             echo(f"warning: ignoring the scheduler named in the kubeconfig: {exc}", err=True)
         return self._computed.explain(namespace, pod)
 
+    def explain_group(self, namespace: str, name: str) -> GroupExplanation | None:
+        try:
+            return ask_about_group(self._endpoint, self._credentials, namespace, name)
+        except UnknownPodError:
+            return None
+        except (RefusedError, CredentialsError) as exc:
+            if not self._fall_back or self._computed is None:
+                exit_with(str(exc), UNREACHABLE)
+            echo(f"warning: ignoring the scheduler named in the kubeconfig: {exc}", err=True)
+        return self._computed.explain_group(namespace, name)
+
     def _with_phase(self, gone: Explanation) -> Explanation:
         """Distinguish a pod that has terminated from a deleted one: the scheduler watches neither."""
         if gone.state == "gone" and self._computed is not None:
@@ -285,6 +325,11 @@ class _Running:
 
 
 def _no_such_pod(key: str, where: str, existing: Iterable[str] = ()) -> NoReturn:
+    no_such("pod", key, where, existing)
+
+
+def no_such(kind: str, key: str, where: str, existing: Iterable[str]) -> NoReturn:
+    """Exit because an object was not found, with the most similar names."""
     namespace, _, name = key.partition("/")
     names = {each: each.partition("/")[2] for each in existing}
     same = [each for each, short in names.items() if short == name]
@@ -293,7 +338,7 @@ def _no_such_pod(key: str, where: str, existing: Iterable[str] = ()) -> NoReturn
         (each for each, short in names.items() if short in close),
         key=lambda each: (not each.startswith(f"{namespace}/"), each),
     )
-    message = f"pod {key}: not found in {where}"
+    message = f"{kind} {key}: not found in {where}"
     if near:
         message += f"\nhint: did you mean {' or '.join(near[:MAX_HINTS])}?"
     exit_with(message, NO_SUCH_POD)

@@ -6,6 +6,7 @@ import random
 import sys
 import time
 from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,6 +17,7 @@ from mooring.api.complaints import key_of, malformed
 from mooring.api.decode import Problem, load_trees, read_trees, strip_nulls, with_namespace
 from mooring.api.defaults import identified
 from mooring.api.errors import ObjectError
+from mooring.api.groups import PodGroup
 from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Node, Pod
@@ -26,6 +28,7 @@ from mooring.cli.output import echo
 from mooring.cli.setup import load_setup
 from mooring.client.parallel import Threads
 from mooring.config import ConfigError
+from mooring.core.intake import kinds_of_plugins
 from mooring.core.scheduler import Scheduler
 from mooring.extender.calling.make import make_extenders
 from mooring.framework.registration import RegistrationError
@@ -176,33 +179,72 @@ def _pods_of_workloads(
     return made, problems
 
 
-def make_scheduler(
-    config_file: str | None, plugins: Iterable[str], *, seed: int = 0, record: bool = False
-) -> Scheduler:
-    """Return a scheduler for the configuration; exit if the configuration or a plugin is invalid.
+class SchedulerMaker:
+    """Makes schedulers with one configuration; exits if the configuration or a plugin is invalid.
 
     Extenders are called, but not to bind: they would bind in a real cluster.
     """
-    try:
-        config, registry = load_setup(config_file, plugins)
-        for warning in config.warnings:
+
+    def __init__(
+        self, config_file: str | None, plugins: Iterable[str], *, seed: int = 0, record: bool = False
+    ) -> None:
+        self._config_file = config_file
+        self._seed = seed
+        self._record = record
+        with self._reported():
+            self._config, self._registry = load_setup(config_file, plugins)
+        self._own_gates = dict(self._config.config.feature_gates)
+        for warning in self._config.warnings:
             echo(f"warning: {warning}", err=True)
-        extenders = make_extenders(config, binds=False)
-        for extender in extenders:
-            click.get_current_context().call_on_close(extender.close)
-        return Scheduler(
-            config,
-            clock=time.time,
-            pick=random.Random(seed).randrange,
-            registry=registry,
-            extenders=extenders,
-            record=record,
-            parallelize=Threads(config.config.parallelism),
+
+    def kinds(self) -> list[ApiResource[Any]]:
+        """The kinds that plugins watch, in addition to those that every scheduler reads."""
+        return kinds_of_plugins(self.make())
+
+    def make(self, objects: Iterable[KubeObject] = ()) -> Scheduler:
+        """Return a scheduler for these objects: groups of pods turn on the gates that they need, unless the
+        configuration mentions one of these."""
+        settings, gates = self._config.config, group_gates(objects)
+        settings.feature_gates = (
+            self._own_gates if self._own_gates.keys() & gates else self._own_gates | gates
         )
-    except (ConfigError, RegistrationError, PluginError) as exc:
-        exit_with(str(exc), INVALID)
-    except OSError as exc:
-        exit_with(describe(exc, config_file), INVALID)
+        with self._reported():
+            extenders = make_extenders(self._config, binds=False)
+            for extender in extenders:
+                click.get_current_context().call_on_close(extender.close)
+            return Scheduler(
+                self._config,
+                clock=time.time,
+                pick=random.Random(self._seed).randrange,
+                registry=self._registry,
+                extenders=extenders,
+                record=self._record,
+                parallelize=Threads(settings.parallelism),
+            )
+
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        try:
+            yield
+        except (ConfigError, RegistrationError, PluginError) as exc:
+            exit_with(str(exc), INVALID)
+        except OSError as exc:
+            exit_with(describe(exc, self._config_file), INVALID)
+
+
+def group_gates(objects: Iterable[KubeObject]) -> dict[str, bool]:
+    """Return the feature gates that an API server had on if it has stored these PodGroups and members."""
+    gates: set[str] = set()
+    for obj in objects:
+        if isinstance(obj, PodGroup):
+            gates |= {"GenericWorkload", "GangScheduling"}
+            if obj.topology_key:
+                gates.add("TopologyAwareWorkloadScheduling")
+            if obj.spec.disruption_mode or obj.spec.priority is not None or obj.spec.priority_class_name:
+                gates.add("WorkloadAwarePreemption")
+        elif isinstance(obj, Pod) and obj.spec.scheduling_group is not None:
+            gates |= {"GenericWorkload", "GangScheduling"}
+    return dict.fromkeys(gates, True)
 
 
 def apply_all(sink: Sink, objects: Iterable[KubeObject]) -> list[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import http.client
 import ssl
-from collections.abc import Iterable
-from typing import NamedTuple, TypeVar
+from collections.abc import Container, Iterable
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, urlsplit
 
 import msgspec
@@ -19,7 +19,7 @@ from mooring.client.api_errors import ApiError
 from mooring.client.api_server import ApiServer
 from mooring.client.credentials import Credentials
 from mooring.client.informers import NOT_TERMINAL
-from mooring.explain.explanation import Explanation, Outlines
+from mooring.explain.explanation import Explanation, GroupExplanation, Outlines
 
 Response = TypeVar("Response")
 
@@ -36,16 +36,18 @@ USER_AGENT = f"mooring/{__version__}"
 
 
 async def list_cluster(
-    credentials: Credentials, kinds: Iterable[ApiResource[KubeObject]]
+    credentials: Credentials,
+    kinds: Iterable[ApiResource[KubeObject]],
+    optional: Container[ApiResource[Any]] = (),
 ) -> tuple[list[KubeObject], list[str]]:
     """Return all objects of these kinds, and a message for each that is unavailable.
 
-    Nodes and pods are required; other kinds that the user is not allowed to list are skipped. Raises
-    ClusterError and CredentialsError.
+    Nodes and pods are required; other kinds that the user is not allowed to list are skipped, those of
+    `optional` that the server does not have without a message. Raises ClusterError and CredentialsError.
     """
     server = ApiServer(credentials, qps=1000, burst=1000, user_agent=USER_AGENT)
     try:
-        pages = await asyncio.gather(*(_list(server, each) for each in kinds))
+        pages = await asyncio.gather(*(_list(server, each, each in optional) for each in kinds))
     finally:
         await server.close()
     objects = [obj for each, _ in pages for obj in each]
@@ -65,7 +67,9 @@ async def get_pod(credentials: Credentials, namespace: str, name: str) -> Pod | 
         await server.close()
 
 
-async def _list(server: ApiServer, resource: ApiResource[KubeObject]) -> tuple[list[KubeObject], list[str]]:
+async def _list(
+    server: ApiServer, resource: ApiResource[KubeObject], optional: bool
+) -> tuple[list[KubeObject], list[str]]:
     objects: list[KubeObject] = []
     problems: list[str] = []
     token = ""
@@ -81,6 +85,8 @@ async def _list(server: ApiServer, resource: ApiResource[KubeObject]) -> tuple[l
     except ApiError as exc:
         if exc.code not in (403, 404) or resource.model in (NODES.model, PODS.model):
             raise
+        if optional and exc.code == 404:
+            return [], []
         return [], [f"skipped: all {resource.name}: {exc.message}"]
 
 
@@ -114,9 +120,21 @@ def ask_endpoint(
 
     Raises RefusedError, UnknownPodError and CredentialsError.
     """
+    return _ask(endpoint, credentials, f"{quote(namespace, safe='')}/{quote(pod, safe='')}", Explanation)
+
+
+def ask_about_group(
+    endpoint: Endpoint, credentials: Credentials | None, namespace: str, group: str
+) -> GroupExplanation:
+    """Return a scheduler's explanation of a pod group. Raises what `ask_endpoint` raises."""
+    path = f"{quote(namespace, safe='')}/podgroups/{quote(group, safe='')}"
+    return _ask(endpoint, credentials, path, GroupExplanation)
+
+
+def _ask(endpoint: Endpoint, credentials: Credentials | None, what: str, kind: type[Response]) -> Response:
     if credentials is not None:
         asyncio.run(credentials.renew())
-    path = f"{DECISIONS}/{quote(namespace, safe='')}/{quote(pod, safe='')}"
+    path = f"{DECISIONS}/{what}"
     status, body = _get(endpoint, credentials, path)
     if status == 404:  # the pod is unknown, or the endpoint serves no decisions at all
         path = DECISIONS
@@ -124,7 +142,7 @@ def ask_endpoint(
         if status == 404:
             raise RefusedError(f"{endpoint.url}: {DECISIONS} not found\nhint: is this a mooring scheduler?")
         raise UnknownPodError([each.pod for each in _read(endpoint, path, status, body, Outlines).pods])
-    return _read(endpoint, path, status, body, Explanation)
+    return _read(endpoint, path, status, body, kind)
 
 
 def _get(endpoint: Endpoint, credentials: Credentials | None, path: str) -> tuple[int, bytes]:

@@ -15,15 +15,14 @@ from mooring.api.objects import Node, Pod
 from mooring.api.printable import printable
 from mooring.cli.flags import option
 from mooring.cli.manifests import (
+    SchedulerMaker,
     apply_all,
     filename_option,
-    make_scheduler,
     missing_from_dump,
     read_manifests,
 )
 from mooring.cli.output import echo, write_data
 from mooring.cli.plugins import plugin_option
-from mooring.core.intake import kinds_of_plugins
 from mooring.core.memory import MemoryCluster
 from mooring.core.scheduler import Scheduler
 from mooring.explain import words
@@ -73,8 +72,9 @@ def schedule(
       2  invalid usage, configuration, plugin or file
       3  some pods are pending, with --fail-on-pending
     """
-    cluster = MemoryCluster(make_scheduler(config_file, plugins, seed=seed, record=True))
-    objects, problems = read_manifests(files, kinds_of_plugins(cluster.scheduler))
+    maker = SchedulerMaker(config_file, plugins, seed=seed, record=True)
+    objects, problems = read_manifests(files, maker.kinds())
+    cluster = MemoryCluster(maker.make(objects))
     problems += apply_all(cluster, objects)
     for problem in problems:
         echo(problem, err=True)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import click
 
 from mooring.api.events import Event
+from mooring.api.groups import PodGroup
 from mooring.api.jobs import Job
 from mooring.api.kinds import DAEMON_SETS, DEPLOYMENTS, EVENTS, JOBS, ApiResource
 from mooring.api.meta import KubeObject
@@ -32,6 +33,7 @@ _KINDS: dict[str, type[KubeObject]] = {
     **dict.fromkeys(("statefulset", "statefulsets", "sts", "statefulset.apps"), StatefulSet),
     **dict.fromkeys(("daemonset", "daemonsets", "ds", "daemonset.apps"), DaemonSet),
     **dict.fromkeys(("job", "jobs", "job.batch"), Job),
+    **dict.fromkeys(("podgroup", "podgroups", "pg", "podgroup.scheduling.k8s.io"), PodGroup),
 }
 
 

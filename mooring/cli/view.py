@@ -14,11 +14,10 @@ from mooring.api.objects import Pod
 from mooring.cli.errors import describe, exit_with
 from mooring.cli.event_loop import fastest_loop
 from mooring.cli.flags import option
-from mooring.cli.manifests import apply_all, make_scheduler, missing_from_dump, read_manifests
+from mooring.cli.manifests import SchedulerMaker, apply_all, missing_from_dump, read_manifests
 from mooring.cli.output import echo
 from mooring.cli.plugins import plugin_option
 from mooring.cli.setup import load_setup
-from mooring.core.intake import kinds_of_plugins
 from mooring.core.scheduler import Scheduler
 from mooring.simulate.running import runs_in
 from mooring.web.page_server import PageServer
@@ -52,7 +51,7 @@ def view(files: tuple[str, ...], config_file: str | None, plugins: tuple[str, ..
       0  stopped by Ctrl-C or SIGTERM
       2  invalid usage, configuration, plugin, file or run, or port in use
     """
-    core = make_scheduler(config_file, plugins)
+    maker = SchedulerMaker(config_file, plugins)
     config, registry = load_setup(config_file, plugins)
     folders = [runs_in(Path(file)) for file in files]
     source: FixedSource | RunSource
@@ -64,8 +63,7 @@ def view(files: tuple[str, ...], config_file: str | None, plugins: tuple[str, ..
         except (OSError, ValueError) as problem:
             exit_with(describe(problem) if isinstance(problem, OSError) else str(problem), INVALID)
     else:
-        _load(core, files)
-        source = FixedSource(core, config, registry, ", ".join(files))
+        source = FixedSource(_load(maker, files), config, registry, ", ".join(files))
     try:
         with asyncio.Runner(loop_factory=fastest_loop()) as runner:
             runner.run(_serve(source, port))
@@ -78,13 +76,15 @@ def view(files: tuple[str, ...], config_file: str | None, plugins: tuple[str, ..
         exit_with(describe(problem), INVALID)
 
 
-def _load(core: Scheduler, files: tuple[str, ...]) -> None:
-    """Apply the objects of manifests; print what is wrong with them and what is missing."""
-    objects, problems = read_manifests(files, kinds_of_plugins(core))
+def _load(maker: SchedulerMaker, files: tuple[str, ...]) -> Scheduler:
+    """Return a scheduler with the objects of manifests; print what is wrong with them and what is missing."""
+    objects, problems = read_manifests(files, maker.kinds())
+    core = maker.make(objects)
     for problem in problems + apply_all(core, objects):
         echo(problem, err=True)
     for warning in missing_from_dump(objects, [obj for obj in objects if isinstance(obj, Pod)]):
         echo(warning, err=True)
+    return core
 
 
 async def _serve(source: FixedSource | RunSource, port: int) -> None:

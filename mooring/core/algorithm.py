@@ -8,7 +8,8 @@ The algorithm decides; it changes nothing in the cluster's state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
+from contextlib import contextmanager
 
 import msgspec
 import numpy as np
@@ -141,6 +142,16 @@ class Algorithm:
         """What the filters say about a pod, without choosing a node; raises PluginError."""
         nodes = self._cluster.nodes
         return self._filtered(profile, pod, nodes, profile.cache_for(pod.shape, len(nodes)), None)
+
+    @contextmanager
+    def in_rehearsal(self) -> Iterator[None]:
+        """While this lasts, `choose` takes the first of the best, and later choices do not notice it."""
+        pick, start = self._pick, self._next_start
+        self._pick = lambda n: 0
+        try:
+            yield
+        finally:
+            self._pick, self._next_start = pick, start
 
     def _filtered(
         self,

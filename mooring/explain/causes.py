@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from mooring.explain import words
-from mooring.explain.explanation import Cause, Causes, Explanation, Workload
+from mooring.explain.explanation import Cause, Causes, Explanation, GroupExplanation, Workload
 from mooring.explain.report import PROMPT
 from mooring.explain.summary import failure, still_pending
 
@@ -13,10 +13,15 @@ MOST_NAMED = 3
 SETTLED = ("scheduled", "binding", "finished", "terminating", "gone")
 
 
-def by_cause(pods: Iterable[tuple[Explanation, Sequence[str]]], workloads: Sequence[Workload] = ()) -> Causes:
-    """Group explanations of pending pods; each stands for the pods that it is given with."""
-    groups: dict[str, Cause] = {}
-    total = 0
+def by_cause(
+    pods: Iterable[tuple[Explanation, Sequence[str]]],
+    workloads: Sequence[Workload] = (),
+    pod_groups: Iterable[tuple[GroupExplanation, Sequence[str]]] = (),
+) -> Causes:
+    """Group explanations of pending pods; each stands for the pods that it is given with. A pod group is a
+    cause of its own."""
+    groups = {group.group: _cause_of_group(group, keys) for group, keys in pod_groups}
+    total = sum(len(each.pods) for each in groups.values())
     for explanation, keys in pods:
         if explanation.state in SETTLED:
             continue
@@ -28,6 +33,11 @@ def by_cause(pods: Iterable[tuple[Explanation, Sequence[str]]], workloads: Seque
             group.changes = explanation.now.changes
     ordered = sorted(groups.values(), key=lambda group: (-len(group.pods), group.text))
     return Causes(pending=total, causes=ordered, workloads=list(workloads))
+
+
+def _cause_of_group(group: GroupExplanation, pods: Sequence[str]) -> Cause:
+    changes = [change for each in group.lacking[:1] for change in each.changes]
+    return Cause(text=f"podgroup {group.summary}", pods=list(pods), changes=changes, group=group.group)
 
 
 def cause(explanation: Explanation) -> str:

@@ -20,11 +20,8 @@ from mooring.explain.explanation import Change, Now
 from mooring.explain.fresh_node import fresh_node
 from mooring.explain.refusing import EXAMPLES, PROMISED, Rows
 from mooring.explain.rehearsal import Rehearsal
-from mooring.framework.pod import PodInfo
 from mooring.plugins.inter_pod_affinity.inter_pod_affinity import InterPodAffinity
 from mooring.plugins.node_resources_fit.node_resources_fit import TOO_MANY_PODS
-from mooring.runtime.filtering import Answer
-from mooring.runtime.runners import PluginError
 
 MOST_PAIRS = 3
 MOST_DESCRIBED = 12  # pairs, to choose those from
@@ -159,7 +156,7 @@ class _Search:
         for row in rows[:MOST_NODES_WITHOUT].tolist():
             node = self._rehearsal.nodes[row]
             victims = sorted(node.pods, key=lambda pod: pod.priority)[:1]
-            if victims and self._fits_without(row, victims):
+            if victims and self._rehearsal.fits_without(row, victims):
                 text = f"delete a pod such as {victims[0].key}: {node.name} has as many as it may have"
                 yield self._change("podSlots", text, rows, command=_delete(victims[0].key))
                 return
@@ -168,24 +165,12 @@ class _Search:
         others = set(anti_affinity_of_others(self._rehearsal.scheduler, self._rehearsal.pod))
         for row in rows[:MOST_NODES_WITHOUT].tolist():
             victims = [pod for pod in self._rehearsal.nodes[row].pods if pod.key in others]
-            if victims and self._fits_without(row, victims):
+            if victims and self._rehearsal.fits_without(row, victims):
                 names = words.listed([pod.key for pod in victims[:2]], len(victims))
                 text = f"delete {names} from {self._rehearsal.nodes.names[row]}: anti-affinity to this pod"
                 opened = np.array([row], np.intp)
                 yield self._change("existingAntiAffinity", text, opened, command=_delete(victims[0].key))
                 return
-
-    def _fits_without(self, row: int, pods: list[PodInfo]) -> bool:
-        """Whether a node would take the pod once these pods of it are gone."""
-        rehearsal = self._rehearsal
-        view = rehearsal.nodes.what_if(np.array([row], np.intp), [pods], [()])
-        view.set_all_present(np.ones(view.present.shape, np.bool_), False)
-        try:
-            with rehearsal.scheduler.in_rehearsal():
-                answer = Answer(rehearsal.profile.filters, rehearsal.choice.state, rehearsal.pod, view)
-        except PluginError:
-            return False
-        return bool(answer.passed.all())
 
 
 def paired(first: Change, second: Change) -> Change:

@@ -11,6 +11,7 @@ from mooring.api.objects import Pod
 from mooring.api.times import format_time
 from mooring.core.scheduler import Scheduler
 from mooring.explain.explanation import Explanation, Outline, Outlines, PastAttempt, Waiting
+from mooring.explain.groups import outline
 from mooring.explain.log import Attempt, DecisionLog
 from mooring.explain.now import now
 from mooring.explain.summary import summarized
@@ -73,6 +74,8 @@ def _present(scheduler: Scheduler, pod: PodInfo, explanation: Explanation) -> No
         else:
             explanation.profiles = list(scheduler.profiles)
         explanation.waiting = waiting(scheduler, pod, refused_by)
+        if pod.group is not None:
+            explanation.group = outline(scheduler, pod.group)
         gated = explanation.waiting is not None and explanation.waiting.gated_by
         explanation.state = "gated" if gated else "pending"
 
@@ -100,7 +103,8 @@ def explain_objects(scheduler: Scheduler, pod: Pod, source: str) -> Explanation:
     if held is not None:  # of the queue it knows only what it was just given
         held.queue = held.since = ""
     if pod.spec.node_name and not pod.finished:
-        explanation.node, explanation.state, explanation.waiting = pod.spec.node_name, "scheduled", None
+        explanation.node, explanation.state = pod.spec.node_name, "scheduled"
+        explanation.waiting, explanation.group = None, None
     explanation.summary = summarized(explanation)
     return explanation
 

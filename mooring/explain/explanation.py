@@ -107,6 +107,14 @@ class PastAttempt(_Part):
     decision: Decision
 
 
+class GroupOutline(_Part):
+    """The pod group of a pod, in a sentence."""
+
+    group: str
+    state: str
+    summary: str
+
+
 class Explanation(_Part):
     """All there is to say about one pod."""
 
@@ -121,9 +129,70 @@ class Explanation(_Part):
     phase: str = ""  # of the pod; "" in a manifest that no cluster has seen
     node: str = ""
     condition: str = ""  # what the pod's status says about its scheduling
+    group: GroupOutline | None = None  # the pod group that it waits with
     waiting: Waiting | None = None
     now: Now | None = None
     attempts: list[PastAttempt] = []  # oldest first
+
+
+class Departure(_Part):
+    """A node that would take a pod once other pods have left it."""
+
+    node: str
+    pods: list[str]
+    resource: str = ""  # which the pod lacks there most, with what is free of it and what the node has
+    free: str = ""
+    allocatable: str = ""
+
+
+class Lacking(_Part):
+    """Members of a group that are alike and have no place."""
+
+    pods: list[str]
+    message: str  # as the condition of the first would say it
+    needs: str = ""  # what it requests and no node has free: "8 nvidia.com/gpu"
+    departure: Departure | None = None
+    changes: list[Change] = []  # that would make one of them fit
+
+
+class GroupMember(_Part):
+    """A pod of a group."""
+
+    pod: str
+    node: str = ""
+    place: str = ""  # where it would go
+    message: str = ""  # why it has no place
+
+
+class TriedPlacement(_Part):
+    """A set of nodes that a group was tried on as a whole."""
+
+    name: str
+    nodes: int
+    places: int
+
+
+class GroupExplanation(_Part):
+    """All there is to say about a group of pods."""
+
+    group: str
+    state: str  # scheduled, partial, preempting, fits, pending, gated or missing (has pods, but no object)
+    summary: str
+    as_of: str
+    source: str = ""  # who worked it out, where that is not the scheduler itself
+    policy: str = ""  # gang or basic
+    min_count: int = 0
+    condition: str = ""  # what the group's status says
+    topology_key: str = ""  # the node label whose value the members must share
+    pods: int = 0  # that exist
+    scheduled: int = 0  # of these, have a node
+    places: int = 0  # and would have one
+    placement: str = ""  # where most of them would, if there is more than one
+    placements: list[TriedPlacement] = []  # those with most places first
+    lacking: list[Lacking] = []
+    victims: list[str] = []  # pods whose eviction would let the group in
+    waiting: Waiting | None = None  # of the member that waits for most
+    members: list[GroupMember] = []
 
 
 class Workload(_Part):
@@ -140,10 +209,11 @@ class Workload(_Part):
 
 
 class Explanations(_Part):
-    """Several pods and workloads."""
+    """Several pods, workloads and pod groups."""
 
     pods: list[Explanation]
     workloads: list[Workload] = []
+    groups: list[GroupExplanation] = []
 
 
 class Cause(_Part):
@@ -152,6 +222,7 @@ class Cause(_Part):
     text: str
     pods: list[str]
     changes: list[Change] = []  # that would make the first of them fit
+    group: str = ""  # the pod group that all of them are of
 
 
 class Causes(_Part):

@@ -21,7 +21,7 @@ from mooring.runtime.runners import PluginError
 
 MOST_KINDS = 32  # of nodes that are tried
 _REGION = "topology.kubernetes.io/region"
-_ON_EVERY_NODE = ("DaemonSet", "Node")  # who runs pods of theirs on a new node, too
+ON_EVERY_NODE = ("DaemonSet", "Node")  # who runs pods of theirs on a new node, too
 
 
 def fresh_node(rehearsal: Rehearsal) -> Iterator[Change]:
@@ -70,7 +70,7 @@ def _gone_on_a_new_one(node: EngineNode, pod: PodInfo) -> list[PodInfo]:
     return [
         other
         for other in node.pods
-        if (owner := other.shape.controller) is None or owner.kind not in _ON_EVERY_NODE
+        if (owner := other.shape.controller) is None or owner.kind not in ON_EVERY_NODE
         if not _counts_elsewhere(other, pod)
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -14,6 +15,7 @@ from mooring.explain.refusing import Refusing
 from mooring.framework.nodes import BoolArray
 from mooring.framework.pod import PodInfo, Shape
 from mooring.framework.status import Status
+from mooring.runtime.filtering import Answer
 from mooring.runtime.profile import Profile
 from mooring.runtime.runners import PluginError
 
@@ -78,3 +80,14 @@ class Rehearsal:
             for claim in claims:
                 store.remove(PersistentVolumeClaim, claim.key)
         return nowhere if choice.feasible is None else choice.feasible & ~self.refusing.by_extenders
+
+    def fits_without(self, row: int, pods: Sequence[PodInfo]) -> bool:
+        """Whether a node would take the pod once these pods of it are gone."""
+        view = self.nodes.what_if(np.array([row], np.intp), [pods], [()])
+        view.set_all_present(np.ones(view.present.shape, np.bool_), False)
+        try:
+            with self.scheduler.in_rehearsal():
+                answer = Answer(self.profile.filters, self.choice.state, self.pod, view)
+        except PluginError:
+            return False
+        return bool(answer.passed.all())

@@ -5,7 +5,7 @@ Lines without indentation are headings. Nodes come in groups with some of their 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mooring.api.times import parse_time
 from mooring.core.decision import Decision, Ranked, RefusedNodes
@@ -26,16 +26,19 @@ def report(explanation: Explanation) -> Iterator[str]:
         yield f"  {explanation.source}"
     if explanation.condition and not explanation.attempts:
         yield f"  the pod's status says: {explanation.condition}"
+    if explanation.group is not None and explanation.group.summary not in explanation.summary:
+        yield f"  its group: {explanation.group.summary}"
     if explanation.waiting is not None:
-        yield from _waiting(explanation.waiting, explanation.as_of)
+        yield from list_waiting(explanation.waiting, explanation.as_of)
     if explanation.now is not None:
         yield from _now(explanation.now)
     if explanation.attempts:
         yield from _attempts(explanation)
 
 
-def _waiting(held: Waiting, as_of: str) -> Iterator[str]:
-    lines = [*_place(held, as_of), *_events(held)]
+def list_waiting(held: Waiting, as_of: str, awaited: Sequence[str] = ()) -> Iterator[str]:
+    """Where a pod waits, and for what; `awaited` comes before the events that may bring it back."""
+    lines = [*_place(held, as_of), *(f"  {each}" for each in awaited), *_events(held)]
     if lines:
         yield ""
         yield "Waiting"
@@ -95,7 +98,7 @@ def _now(now: Now) -> Iterator[str]:
 def remedies(now: Now) -> Iterator[str]:
     """What would make the pod fit, or what comes closest."""
     yield from ["", *now.claims] if now.claims else ()
-    yield from _changes(now.changes)
+    yield from list_changes(now.changes)
     yield from _closest(now.closest)
 
 
@@ -124,7 +127,7 @@ def _scores(scored_by: list[str], ranking: list[Ranked], feasible: int) -> Itera
         yield f"  and {words.count(feasible - len(ranking), 'more node')}"
 
 
-def _changes(changes: list[Change]) -> Iterator[str]:
+def list_changes(changes: list[Change]) -> Iterator[str]:
     if not changes:
         return
     yield ""

@@ -7,6 +7,8 @@ from mooring.explain import words
 from mooring.explain.explanation import Explanation, Now, Waiting
 from mooring.explain.text import why
 
+_GROUP_STATES = ("missing", "gated", "pending", "partial", "preempting")  # in which the group decides
+
 
 def summarized(explanation: Explanation) -> str:
     """Why the pod is where it is."""
@@ -61,6 +63,8 @@ def _gated(explanation: Explanation) -> str:
     held, now = explanation.waiting, explanation.now
     assert held is not None
     text = f"is held back by {held.gated_by}: {held.gate}"
+    if explanation.group is not None:
+        return f"{text}; its group {explanation.group.summary}"
     if now is None or now.error:
         return text
     return f"{text}; without that {_fitting(now)}"
@@ -71,6 +75,9 @@ def _pending(explanation: Explanation) -> str:
     if held is not None and held.nominated_node and held.victims:
         gone = words.listed(held.victims[:3], len(held.victims))
         return f"is promised {held.nominated_node} and waits there for {gone} to end"
+    group = explanation.group
+    if group is not None and group.state in _GROUP_STATES:
+        return f"waits with its group: {group.summary}"
     if now is None:
         profiles = words.joined(explanation.profiles, "and")
         return f'is pending: no profile here has its schedulerName "{explanation.profile}", only {profiles}'

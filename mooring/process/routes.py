@@ -12,6 +12,7 @@ from prometheus_client.core import Metric
 from mooring.config import KubeSchedulerConfiguration, to_object
 from mooring.core.scheduler import Scheduler
 from mooring.explain.explain import decisions, recent
+from mooring.explain.groups import explain_named_group
 from mooring.explain.log import DecisionLog
 from mooring.metrics import encode
 from mooring.process.pod_resources import pod_resources
@@ -20,6 +21,7 @@ from mooring.serving.health import Check, HealthRecord, health_routes
 from mooring.serving.messages import Answer, Handler, Request, as_json, failure
 
 DECISIONS = "/debug/decisions"
+POD_GROUPS = "podgroups/"  # after the namespace; no pod has a name with a slash
 LONGEST_NUMBER = 9  # digits
 
 Ask = Callable[[Callable[[], Any]], Awaitable[Any]]
@@ -91,9 +93,18 @@ def _recent(scheduler: Scheduler, log: DecisionLog | None, ask: Ask) -> Handler:
 def _decisions(scheduler: Scheduler, log: DecisionLog | None, ask: Ask) -> Handler:
     async def handle(request: Request) -> Answer:
         namespace, _, pod = request.path.removeprefix(f"{DECISIONS}/").partition("/")
+        if pod.startswith(POD_GROUPS):
+            return await _group(scheduler, namespace, pod.removeprefix(POD_GROUPS), ask)
         record = await ask(lambda: decisions(scheduler, log, namespace, pod))
         if record is None:
             return failure(404, "NotFound", f'pods "{namespace}/{pod}" is not known to this scheduler')
         return as_json(record)
 
     return handle
+
+
+async def _group(scheduler: Scheduler, namespace: str, name: str, ask: Ask) -> Answer:
+    record = await ask(lambda: explain_named_group(scheduler, namespace, name))
+    if record is None:
+        return failure(404, "NotFound", f'podgroups "{namespace}/{name}" is not known to this scheduler')
+    return as_json(record)

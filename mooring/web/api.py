@@ -10,6 +10,7 @@ from mooring.api.times import format_time
 from mooring.config import to_object
 from mooring.core.scheduler import Scheduler
 from mooring.explain.explain import decisions as explain_pod
+from mooring.explain.groups import explain_named_group
 from mooring.explain.waiting import find_pod
 from mooring.framework.pod import PodInfo
 from mooring.serving.messages import Answer, Request, as_json, failure
@@ -99,6 +100,11 @@ class Api:
                 if record is None:
                     raise NotFoundError(f'pods "{namespace}/{name}" is not known to this scheduler')
                 return as_json(record)
+            case ["podgroups", namespace, name]:
+                group = await self._ask(lambda: explain_named_group(core, namespace, name))
+                if group is None:
+                    raise NotFoundError(f'podgroups "{namespace}/{name}" is not known to this scheduler')
+                return as_json(group)
             case ["config"]:
                 return as_json(to_object(self._source.config.config))
             case ["pods", namespace, name, "manifest"]:

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from mooring.cli import main
 from tests.core.groups.group_kit import GROUP_WAITS, gang, gpu_node, gpu_pod
 from tests.deploy.manifests import DEPLOY
 from tests.live.cluster import TestCluster
@@ -74,6 +76,12 @@ def messages_of(cluster: TestCluster) -> list[str]:
     return sorted(c["message"] for pod in pods for c in pod["status"].get("conditions", ()))
 
 
+def mooring(cluster: TestCluster, *arguments: str) -> str:
+    result = CliRunner().invoke(main, [*arguments, "--kubeconfig", str(cluster.admin)])
+    assert (result.exit_code, result.stderr) == (0, "")
+    return result.stdout
+
+
 def test_a_gang_starts_whole_or_not_at_all(groups_cluster: TestCluster, scheduler: Replica) -> None:
     cluster = groups_cluster
     create(cluster, *(gpu_node(f"n{i}") for i in range(4)))
@@ -84,6 +92,11 @@ def test_a_gang_starts_whole_or_not_at_all(groups_cluster: TestCluster, schedule
     messages = messages_of(cluster)
     assert messages[1:] == [GROUP_WAITS] * 4
     assert messages[0].startswith("0/4 nodes are available: 4 Insufficient nvidia.com/gpu.")
+    explained = mooring(cluster, "explain", "podgroup/train")
+    assert explained.startswith(
+        "default/train is pending: 4 of 5 members have a place; train-4 lacks 8 nvidia.com/gpu\n"
+    )
+    assert "podgroup default/train is pending" in mooring(cluster, "pending")
     create(cluster, gpu_node("n4"))
     wait_for(lambda: len(bound(cluster, "train")) == 5, "all of train")
     wait_for(lambda: "Scheduled" in status_of(cluster, "train").split(), "the condition of train")

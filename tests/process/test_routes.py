@@ -13,7 +13,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from mooring.cli.reach import Endpoint, RefusedError, UnknownPodError, ask_endpoint
 from mooring.client.credentials import Credentials, load_credentials
 from mooring.config import default_config, from_object, to_object
+from mooring.core.scheduler import Scheduler
 from mooring.explain.log import DecisionLog
+from mooring.framework.pod import GroupKey, PodInfo
 from mooring.metrics import SchedulerMetrics, make_registry
 from mooring.process.process_metrics import ProcessMetrics
 from mooring.process.routes import scheduler_routes
@@ -169,6 +171,27 @@ def test_paths_of_decisions_that_name_no_pod() -> None:
             assert answer.refusal[:2] == (404, "NotFound")
 
     scheduling(scenario, DecisionLog())
+
+
+def test_the_explanation_of_a_group() -> None:
+    """The pods of a group name it, and the group itself does not exist."""
+
+    async def scenario(it: Served, setting: Setting) -> None:
+        assert (await it.ask("/debug/decisions/default/podgroups/train", TOKEN)).refusal[:2] == (
+            404,
+            "NotFound",
+        )
+        setting.scheduler.members.put(grouped(setting.scheduler, "train"))
+        answer = await it.ask("/debug/decisions/default/podgroups/train", TOKEN)
+        assert answer.json["summary"] == "default/train does not exist, and 1 pod waits for it"
+
+    scheduling(scenario, DecisionLog())
+
+
+def grouped(scheduler: Scheduler, group: str) -> PodInfo:
+    info = scheduler.cluster.info(make_pod("member"))
+    info.group = GroupKey("default", group)
+    return info
 
 
 def test_without_a_log_there_is_still_the_present() -> None:

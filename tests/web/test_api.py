@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from mooring.api.decode import from_dict
 from mooring.api.meta import KubeObject
 from mooring.testing import make_node, make_pod
 from mooring.web import stream as streams
+from tests.core.groups.group_kit import pod_group
 from tests.web.kit import Page, serving
 
 
@@ -53,6 +55,14 @@ def test_queue_lists_pending_pods_by_state() -> None:
         assert (await page.get("/v1/queue?limit=x")).status == 400
 
     serving(cluster(), scenario)
+
+
+def test_groups_are_explained() -> None:
+    async def scenario(page: Page) -> None:
+        assert (await page.get("/v1/podgroups/default/train")).json["summary"] == "default/train has no pods"
+        assert (await page.get("/v1/podgroups/default/other")).status == 404
+
+    serving([*cluster(), from_dict(pod_group("train", 2))], scenario)
 
 
 def test_pod_is_explained_with_a_table_of_all_verdicts() -> None:

@@ -78,7 +78,7 @@ class GroupCycle:
                 queued = scheduler.queue.pop_specific(pod)
                 if queued is not None:
                     pods.append(queued)
-        return sorted(pods, key=_order)
+        return sorted(pods, key=trial_order)
 
     def _fail_alone(self, queued: QueuedPodInfo, status: Status) -> Decision:
         decision = records.start(queued.pod, queued.attempts, len(self._scheduler.cluster.table.nodes))
@@ -260,7 +260,7 @@ class _Waiting:
         return self._refusing | self._gang if stands_for_shape or not self._gang else self._gang
 
 
-def _order(queued: QueuedPodInfo) -> tuple[int, str, int, str]:
+def trial_order(queued: QueuedPodInfo) -> tuple[int, str, int, str]:
     """Higher priority first, then older, then by index of an indexed Job, then by name."""
     meta = queued.pod.metadata
     index = meta.labels.get(COMPLETION_INDEX, "")
