@@ -14,6 +14,7 @@ import msgspec
 
 from mooring.api.objects import Pod as ApiPod
 from mooring.client.port import Change
+from tests.faults.attachments import Attachments
 from tests.faults.history import Entry, History
 from tests.faults.pods import FINISHED, Pod, amount
 from tests.faults.quotas import Quotas
@@ -43,6 +44,7 @@ class Checker:
         self.nodes: dict[str, Tree] = {}
         self.budgets: dict[str, Tree] = {}
         self.quotas = Quotas()
+        self._attachments = Attachments()
         self.leader = ""
         self.bound = 0
         self.evicting = ""  # the pod that a user is evicting
@@ -60,6 +62,7 @@ class Checker:
             "leases.coordination.k8s.io": self._lease,
             "poddisruptionbudgets.policy": self._budget,
             "resourcequotas": self.quotas.changed,
+            **dict.fromkeys(self._attachments.tables, self._attachments.changed),
         }
 
     def violate(self, invariant: str, message: str) -> None:
@@ -162,6 +165,9 @@ class Checker:
         node = self.nodes.get(pod.node)
         if node is not None:
             self._fits(node, pod)
+        placed = [other for other in self.pods.values() if other.node and not other.finished]
+        for invariant, problem in self._attachments.problems_of(pod, placed):
+            self.violate(invariant, problem)
 
     def on(self, node: str) -> list[Pod]:
         return [pod for pod in self.pods.values() if pod.node == node and not pod.finished]

@@ -15,8 +15,10 @@ from mooring.client.informers import Informer
 from mooring.client.leader_election import LeaderElector
 from mooring.core.intake import Intake
 from mooring.core.queue import SchedulingQueue
+from mooring.plugins.dynamic_resources.tracker import ClaimTracker
 from mooring.plugins.node_ports import NodePorts
 from mooring.plugins.node_resources_fit.node_resources_fit import NodeResourcesFit
+from mooring.plugins.node_volume_limits.node_volume_limits import NodeVolumeLimits
 from mooring.process import client
 from mooring.process.client import LiveClient
 from mooring.process.driver import Driver
@@ -202,6 +204,17 @@ def requests_are_ignored() -> None:
 @mutation
 def host_ports_are_ignored() -> None:
     _put(NodePorts, "filter_nodes", _nothing)
+
+
+@mutation
+def allocated_devices_stay_free() -> None:
+    """Until the allocation has been seen."""
+    _put(ClaimTracker, "allocate", _nothing)
+
+
+@mutation
+def volume_limits_are_ignored() -> None:
+    _put(NodeVolumeLimits, "filter_nodes", _nothing)
 
 
 # ---- the API server

@@ -9,18 +9,18 @@ from tests.faults.pods import Pod, amount
 
 Tree = dict[str, Any]
 
+DEPENDENT = ("volumes", "resourceClaims", "affinity", "topologySpreadConstraints")
+
 
 def schedulable_pods(checker: Checker) -> list[Pod]:
-    """Return the pending pods that fit on a node, perhaps after preemption. Pods with volumes, affinity or
-    spread constraints are left out: their nodes depend on more than the nodes."""
+    """Return the pending pods that fit on a node, perhaps after preemption. Pods with volumes, claims,
+    affinity or spread constraints are left out: their nodes depend on more than the nodes."""
     return [
         pod
         for pod in checker.pods.values()
         if not (pod.node or pod.gated or pod.terminating or pod.finished)
         and pod.spec.get("schedulerName") == "default-scheduler"
-        and not (
-            pod.spec.get("volumes") or pod.spec.get("affinity") or pod.spec.get("topologySpreadConstraints")
-        )
+        and not any(pod.spec.get(part) for part in DEPENDENT)
         and any(_fits(checker, node, pod) for node in checker.nodes.values())
     ]
 

@@ -11,12 +11,14 @@ from typing import Any
 from mooring.api.kinds import (
     DAEMON_SETS,
     DEPLOYMENTS,
+    DEVICE_CLASSES,
     JOBS,
     NAMESPACES,
     NODES,
     POD_DISRUPTION_BUDGETS,
     PODS,
     PRIORITY_CLASSES,
+    RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_QUOTAS,
     STATEFUL_SETS,
     ApiResource,
@@ -33,6 +35,7 @@ MOST_PODS = 60  # that users ask for at a time
 BURST = 14
 LIMITED = "limited"  # a namespace with a quota
 QUOTA = {"pods": "5", "requests.cpu": "4"}
+GPU = "gpu.example.com"  # a driver, its class and the template of claims
 
 
 class Users:
@@ -60,6 +63,7 @@ class Users:
             (1, self._create_budget),
             (1, self._delete_namespace),
             (2, self._create_limited_pods),
+            (3, self._create_gpu_deployment),
         ]
         weights = [weight for weight, _ in self._actions]
         favoured = self._random.sample(range(len(weights)), k=4)
@@ -77,6 +81,14 @@ class Users:
         await self.cluster.create(NAMESPACES, _object("v1", "Namespace", LIMITED))
         quota = _object("v1", "ResourceQuota", "quota", spec={"hard": QUOTA})
         await self.cluster.create(RESOURCE_QUOTAS, quota, LIMITED)
+        await self.cluster.create(DEVICE_CLASSES, _object("resource.k8s.io/v1", "DeviceClass", GPU, spec={}))
+        request = {"name": "gpu", "exactly": {"deviceClassName": GPU}}
+        template = {"spec": {"devices": {"requests": [request]}}}
+        await self.cluster.create(
+            RESOURCE_CLAIM_TEMPLATES,
+            _object("resource.k8s.io/v1", "ResourceClaimTemplate", GPU, spec=template),
+            "default",
+        )
 
     def pause(self) -> float:
         """Seconds until the next action."""
@@ -194,6 +206,15 @@ class Users:
                 "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}
             }
         spec = {"replicas": replicas, "selector": term["labelSelector"], "template": template}
+        return await self._create(DEPLOYMENTS, "Deployment", name, spec, replicas)
+
+    async def _create_gpu_deployment(self) -> str:
+        name, replicas = self._name("gpu"), self._random.randint(1, 4)
+        template = self._template(name)
+        claim = {"name": "gpu", "resourceClaimTemplateName": GPU}
+        template["spec"]["resourceClaims"] = [claim]
+        template["spec"]["containers"][0]["resources"]["claims"] = [{"name": "gpu"}]
+        spec = {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template}
         return await self._create(DEPLOYMENTS, "Deployment", name, spec, replicas)
 
     async def burst(self) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from mooring.api.kinds import NODES, PODS, STORAGE_CLASSES
+from mooring.api.kinds import CSI_NODES, NODES, PODS, STORAGE_CLASSES
 from mooring.client.api_errors import ApiError, Unreachable
 from mooring.client.cache import Cache
 from mooring.client.controller import Context
@@ -22,6 +22,7 @@ from mooring.sandbox.apiserver.store.sqlite import SqliteJournal
 from mooring.sandbox.cluster.local_cluster import STANDARD
 from mooring.sandbox.controllers import controllers
 from mooring.sandbox.kubelet import FakeNodes, make_nodes
+from mooring.sandbox.kubelet.devices import DEVICES
 from mooring.sandbox.kubelet.machines import FAILED
 from tests.faults.checker import Checker
 from tests.faults.extender import configuration
@@ -32,12 +33,14 @@ from tests.faults.network import Link, Port
 from tests.faults.processes import Process
 from tests.faults.replica import Replica
 from tests.faults.schedulable import schedulable_pods
-from tests.faults.workloads import Users
+from tests.faults.workloads import GPU, Users
 
 MANAGER = "manager"
 CPU, MEMORY = "4", "8Gi"
 SETTLE = 1200.0  # seconds within which everything schedulable is bound once faults stop
 LOOK_EVERY = 5.0
+GPUS = f'[{{"driver": "{GPU}", "name": "gpu", "count": 2}}]'
+MOST_VOLUMES = 2  # on a node
 HANDOVER_TAKES = 60.0
 BURST_TAKES = 3.0  # until all replicas have seen the pods
 
@@ -155,6 +158,8 @@ class World:
         nodes = make_nodes(self.shape.nodes)
         for node in nodes:
             node["status"]["capacity"] |= {"cpu": CPU, "memory": MEMORY, "pods": "20"}
+            node["metadata"]["annotations"] = {**node["metadata"].get("annotations", {}), DEVICES: GPUS}
+            await self._direct.create(CSI_NODES, _csi_node(node["metadata"]["name"]))
         await self.nodes.register(nodes)
         for name in self.shape_names():
             self._start_replica(name)
@@ -386,7 +391,7 @@ class World:
         if len(nodes) > 3 and fault.random.random() < 0.3:
             return  # for good
         await asyncio.sleep(fault.lasts)
-        metadata = {"name": name, "labels": tree["metadata"]["labels"]}
+        metadata = {"name": name, "labels": tree["metadata"]["labels"], "annotations": {DEVICES: GPUS}}
         status = {part: tree["status"][part] for part in ("capacity", "allocatable")}
         await self._until_done(
             lambda: self._direct.create(
@@ -580,3 +585,13 @@ class World:
         for name, replica in self.replicas.items():
             problems += [f"{name}'s memory: {line}" for line in differences(replica.live.core, self.checker)]
         return problems
+
+
+def _csi_node(name: str) -> dict[str, Any]:
+    driver = {"name": STANDARD["provisioner"], "nodeID": name, "allocatable": {"count": MOST_VOLUMES}}
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSINode",
+        "metadata": {"name": name},
+        "spec": {"drivers": [driver]},
+    }
