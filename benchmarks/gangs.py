@@ -73,6 +73,16 @@ ROWS = (
     Row("zone spread, DoNotSchedule", 1000, 500, workloads.spread("DoNotSchedule")),
     Row("one shape, room for 999", 1000, 50, whole_node, before=room_for_999, starts=False),
     Row("one of 250 racks", 16, 50, whole_node, gates=(TOPOLOGY,), group=ONE_RACK),
+    Row(
+        "preemption among 20,000 pods",
+        1000,
+        1000,
+        important,
+        before=four_to_a_node,
+        gates=(PREEMPTION,),
+        group={"priority": 100},
+        evicted=3000,
+    ),
 )
 
 

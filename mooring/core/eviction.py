@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mooring.api.meta import Condition
@@ -29,18 +29,31 @@ class Evictions:
         if not victims:
             return
         node_name = result.nominated_node or ""
-        for other in list(self._scheduler.queue.nominator.nominated_for(node_name)):
-            if other.priority < pod.priority:
-                self._scheduler.queue.nominator.add(other, "")
-                self._scheduler.effects.append(PatchPodStatus(other, None, ""))
+        self._withdraw_promises(node_name, pod.priority)
         if self._scheduler.observer is not None:
             self._scheduler.observer.victims_selected(len(result.victims))
         self._evict(pod, victims, pod.uid, "pod", f"pod {pod.uid} on node {node_name}")
 
+    def _withdraw_promises(self, node_name: str, priority: int) -> None:
+        """Take the promise of a node from pods of lower priority."""
+        for other in list(self._scheduler.queue.nominator.nominated_for(node_name)):
+            if other.priority < priority:
+                self._scheduler.queue.nominator.add(other, "")
+                self._scheduler.effects.append(PatchPodStatus(other, None, ""))
+
     def preempt_for_group(
-        self, group: AnyPodGroup, pods: Sequence[PodInfo], chosen: Sequence[PodInfo]
+        self,
+        group: AnyPodGroup,
+        pods: Sequence[PodInfo],
+        chosen: Sequence[PodInfo],
+        nodes: Mapping[str, str] | None,
     ) -> None:
-        """Evict the victims of a group's preemption; its members are gated meanwhile."""
+        """Evict the victims of a group's preemption; its members are gated meanwhile, and `nodes` kept for
+        them."""
+        for pod in pods if nodes is not None else ():
+            node_name = nodes.get(pod.uid) if nodes else None
+            if node_name:
+                self._withdraw_promises(node_name, pod.priority)
         victims = [victim for victim in chosen if not victim.terminating]
         if victims:
             if self._scheduler.observer is not None:
@@ -92,5 +105,7 @@ class Evictions:
 
     def failed(self, preemptor: PodInfo) -> None:
         """A driver could not evict: the preemptor tries again."""
-        self.ended(preemptor.uid, "error")
+        group = None if preemptor.group is None else self._scheduler.members.group(preemptor.group)
+        by_group = group is not None and group.uid in self.preempting
+        self.ended(group.uid if group is not None and by_group else preemptor.uid, "error")
         self._scheduler.queue.activate([preemptor])

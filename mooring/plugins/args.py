@@ -361,13 +361,23 @@ class GroupArgs(Args):
     """What the plugins for both kinds of PodGroups take; neither original has these.
 
     `partial_gang` is what becomes of a gang that runs in part and cannot be completed: Keep lets its pods
-    run, Evict evicts them after `grace_seconds`.
+    run, Evict evicts them after `grace_seconds`. `group_preemption` and `preserve_gangs` are about
+    WorkloadAwarePreemption: a gang among the fewest victims keeps minCount members, or leaves as a whole.
     """
+
+    PREEMPTIONS: ClassVar = ("FewestVictims", "KubeScheduler")
 
     partial_gang: str = "Keep"
     grace_seconds: int = 60
+    group_preemption: str = "FewestVictims"
+    preserve_gangs: bool = True
+
+    @property
+    def preempts_as_kube_scheduler(self) -> bool:
+        return self.group_preemption == "KubeScheduler"
 
     def problems(self) -> Iterator[Problem]:
+        yield from _unsupported("groupPreemption", self.group_preemption, self.PREEMPTIONS)
         if self.partial_gang not in ("Keep", "Evict"):
             yield Problem("partialGang", 'supported values: "Keep", "Evict"', self.partial_gang)
         if self.grace_seconds < 0:

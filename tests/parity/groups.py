@@ -59,7 +59,10 @@ class GroupReplay:
             "profiles": [
                 {
                     "pluginConfig": [
-                        {"name": "GangScheduling", "args": {"evictForUnschedulableGroups": True}},
+                        {
+                            "name": "GangScheduling",
+                            "args": {"evictForUnschedulableGroups": True, "groupPreemption": "KubeScheduler"},
+                        },
                         {"name": "DefaultPreemption", "args": {"minCandidateNodesPercentage": 100}},
                     ]
                 }

@@ -42,7 +42,7 @@ class GroupCycle:
         self._scheduler = scheduler
         self._planner = Planner(scheduler)
         self._placements = PlacementPlanner(scheduler, self._planner)
-        self._preemption = GroupPreemption(scheduler, self._planner)
+        self._preemption = GroupPreemption(scheduler, self._planner, self._placements)
         self._by_placement = scheduler.feature_gates.is_enabled("TopologyAwareWorkloadScheduling")
         self._as_units = scheduler.feature_gates.is_enabled("WorkloadAwarePreemption")
 
@@ -122,9 +122,10 @@ class GroupCycle:
 
     def _make_room(self, profile: Profile, key: GroupKey, pods: Sequence[QueuedPodInfo], plan: Plan) -> Plan:
         """Look for victims in the whole cluster that would let the group in, and evict them."""
-        status = self._preemption.run(
-            key, pods, lambda: self._plan(profile, key, pods, preempt=False), self._planner.undo
+        result = self._preemption.run(
+            profile, key, pods, lambda: self._plan(profile, key, pods, preempt=False)
         )
+        status, plan.nodes = result.status, result.nodes
         if status.ok:
             plan.waiting_on_preemption = True
         elif status.code is Code.ERROR:
@@ -166,13 +167,15 @@ class GroupCycle:
             status, diagnosis, nominate = plan.status, None, ""
             if member.status.code is Code.ERROR:
                 status = member.status
-        elif member.cycle is not None:
-            placed = member.status.ok
-            if plan.waiting_on_preemption and placed:
-                status, nominate = plan.status, member.cycle.node_name
+        elif member.has_place:
+            if plan.waiting_on_preemption and member.status.ok:
+                status = plan.status
+                nominate = "" if member.cycle is None else member.cycle.node_name
             elif not plan.waiting_on_preemption:
                 status = Status(Code.UNSCHEDULABLE, not_started(member, plan.misfit))
                 diagnosis, nominate = None, ""
+        if plan.nodes is not None:
+            nominate = plan.nodes.get(member.queued.pod.uid, "")
         self._scheduler.fail(
             member.queued, status, nominate, member.decision, diagnosis, waits_for=waiting.plugins(member)
         )

@@ -16,6 +16,8 @@ from mooring.api.coscheduling import POD_GROUP_LABEL
 from mooring.api.kinds import COSCHEDULING_POD_GROUPS, POD_GROUPS, ApiResource
 from mooring.api.objects import Pod
 from mooring.framework.pod import COSCHEDULING_GROUP, SCHEDULING_GROUP, GroupKey
+from mooring.plugins.args import GroupArgs
+from mooring.runtime.profile import Profile
 
 AnyPodGroup = groups.PodGroup | coscheduling.PodGroup
 
@@ -64,3 +66,9 @@ def group_reader(native: bool, coscheduling: Set[str]) -> Callable[[Pod], GroupK
         return group
 
     return read
+
+
+def group_args(profile: Profile, key: GroupKey) -> GroupArgs:
+    """The arguments of the plugin for a group; the defaults where the profile does not have it."""
+    plugin = profile.plugins.get(DIALECTS[key.api_group].plugin)
+    return GroupArgs() if plugin is None else plugin.args

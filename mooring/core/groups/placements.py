@@ -35,9 +35,8 @@ class PlacementPlanner:
 
     def plan(self, profile: Profile, key: GroupKey, pods: Sequence[QueuedPodInfo], *, preempt: bool) -> Plan:
         """The best of the plans for each placement. It is in force where its status is success."""
-        scheduled = self._scheduler.members.scheduled_pods(key)
-        group = PodGroupInfo(key, [queued.pod for queued in pods], scheduled)
-        placements = profile.placements.generate(group, self._scheduler.cluster.nodes)
+        group = self._info(key, pods)
+        placements = self.generate(profile, key, pods)
         if isinstance(placements, Status):
             return Plan([], placements)
         try:
@@ -57,10 +56,20 @@ class PlacementPlanner:
             self._planner.redo(best)
         return best
 
+    def generate(
+        self, profile: Profile, key: GroupKey, pods: Sequence[QueuedPodInfo]
+    ) -> Sequence[Placement] | Status:
+        """The placements of a group, or why it has none."""
+        return profile.placements.generate(self._info(key, pods), self._scheduler.cluster.nodes)
+
+    def _info(self, key: GroupKey, pods: Sequence[QueuedPodInfo]) -> PodGroupInfo:
+        scheduled = self._scheduler.members.scheduled_pods(key)
+        return PodGroupInfo(key, [queued.pod for queued in pods], scheduled)
+
     def _planned(
         self, profile: Profile, placement: Placement, pods: Sequence[QueuedPodInfo], preempt: bool
     ) -> Plan:
-        plan = self._planner.plan(profile, pods, self._mask(placement), preempt=preempt)
+        plan = self._planner.plan(profile, pods, self.mask(placement), preempt=preempt)
         self._planner.undo(plan)
         return plan
 
@@ -104,7 +113,7 @@ class PlacementPlanner:
             return slice(None)
         return np.array([row_of[name] for name in placement.node_names if name in row_of], np.intp)
 
-    def _mask(self, placement: Placement) -> BoolArray | None:
+    def mask(self, placement: Placement) -> BoolArray | None:
         """The rows of the node table that a placement consists of; None: all."""
         rows = self._rows(placement)
         if isinstance(rows, slice):

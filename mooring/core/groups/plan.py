@@ -18,7 +18,7 @@ from mooring.core.algorithm import NO_NODES, Choice
 from mooring.core.binding import BindingCycle
 from mooring.core.decision import Decision
 from mooring.core.diagnosis import DiagnosedStatuses, Diagnosis
-from mooring.core.groups.dialects import DIALECTS, QUORUM_PLUGINS, AnyPodGroup
+from mooring.core.groups.dialects import DIALECTS, QUORUM_PLUGINS, AnyPodGroup, group_args
 from mooring.core.groups.room import measure, same_shape
 from mooring.core.queue import QueuedPodInfo
 from mooring.framework.nodes import BoolArray
@@ -53,6 +53,10 @@ class Member(msgspec.Struct, eq=False):
     waits: Waits = {}  # the permit plugins that are to be waited for
 
     @property
+    def has_place(self) -> bool:
+        return self.cycle is not None or bool(self.waits)
+
+    @property
     def requires_preemption(self) -> bool:
         return self.cycle is not None and not self.status.ok
 
@@ -69,11 +73,12 @@ class Plan(msgspec.Struct, eq=False):
     members: list[Member]
     status: Status = Status(Code.UNSCHEDULABLE, GROUP_UNSCHEDULABLE)
     waiting_on_preemption: bool = False
+    nodes: Mapping[str, str] | None = None  # by uid: those kept for members until victims have left
 
     @property
     def misfit(self) -> PodInfo | None:
         """The first member that has no place."""
-        return next((member.queued.pod for member in self.members if member.cycle is None), None)
+        return next((member.queued.pod for member in self.members if not member.has_place), None)
 
 
 class Planner:
@@ -155,8 +160,6 @@ class Planner:
         waits = {GangScheduling.name: (PERMIT_TIMEOUT, GangScheduling.WAITING)}
         for member in plan.members[:places]:
             member.waits = waits
-            misfit = plan.members[places].queued.pod
-            member.status = Status(Code.UNSCHEDULABLE, not_started(member, misfit))
         with cluster.filled(first.shape, capacities):
             self._try_one_for_all(profile, plan.members[places:], within, preempt)
         return plan
@@ -178,7 +181,13 @@ class Planner:
     def may_judge_beforehand(self, profile: Profile, pod: PodInfo, preempt: bool) -> bool:
         """Whether a plan may be judged without placing members: their nodes are not recorded, and none of
         them may make room for itself."""
-        return not self._scheduler.records_all() and not (preempt and self._preempts_by_pod(profile, pod))
+        if self._scheduler.records_all() or pod.group is None:
+            return False
+        if not preempt:
+            return True
+        # As in kube-scheduler, members would be nominated to the nodes that they have now.
+        named = self._as_units and group_args(profile, pod.group).preempts_as_kube_scheduler
+        return not named and not self._preempts_by_pod(profile, pod)
 
     def _preempts_by_pod(self, profile: Profile, pod: PodInfo) -> bool:
         """Whether post_filter may find a node for a member that fits nowhere."""

@@ -12,10 +12,10 @@ from mooring.api.coscheduling import PodGroup as CoschedulingGroup
 from mooring.api.meta import Condition
 from mooring.api.times import go_duration
 from mooring.core.effects import EmitEvent, Evict, PatchPodStatus
-from mooring.core.groups.dialects import DIALECTS, AnyPodGroup
+from mooring.core.groups.dialects import DIALECTS, AnyPodGroup, group_args
 from mooring.core.groups.members import GroupWait
 from mooring.framework.pod import GroupKey, PodInfo
-from mooring.plugins.args import CoschedulingArgs, GroupArgs
+from mooring.plugins.args import CoschedulingArgs
 from mooring.plugins.coscheduling import Coscheduling
 from mooring.runtime.profile import Profile
 
@@ -41,7 +41,7 @@ class GroupWaits:
             timeout = self._timeout(profile, key)
             if timeout is not None:
                 heapq.heappush(self._times, (now + timeout, key))
-        args = self._args(profile, key)
+        args = group_args(profile, key)
         backoff = args.pod_group_backoff_seconds if isinstance(args, CoschedulingArgs) else 0
         if now >= wait.last_failure + backoff:  # otherwise it was refused because it failed recently
             wait.last_failure = now
@@ -111,8 +111,8 @@ class GroupWaits:
         scheduled = self._members.scheduled(key)
         note = f"{scheduled} of at least {group.min_count} pods are scheduled, and there is no room for more"
         self._emit(group, key, "GangIncomplete", note, profile.scheduler_name)
-        args = self._args(profile, key)
-        if args is not None and args.partial_gang == "Evict":
+        args = group_args(profile, key)
+        if args.partial_gang == "Evict":
             heapq.heappush(self._times, (now + args.grace_seconds, key))
 
     def completed(self, key: GroupKey) -> None:
@@ -120,8 +120,8 @@ class GroupWaits:
         self._incomplete.pop(key, None)
 
     def _check_incomplete(self, profile: Profile, key: GroupKey, now: float) -> None:
-        since, args = self._incomplete.get(key), self._args(profile, key)
-        if since is None or args is None or args.partial_gang != "Evict" or now < since + args.grace_seconds:
+        since, args = self._incomplete.get(key), group_args(profile, key)
+        if since is None or args.partial_gang != "Evict" or now < since + args.grace_seconds:
             return
         del self._incomplete[key]
         condition = Condition(
@@ -133,10 +133,6 @@ class GroupWaits:
         for pod in self._members.scheduled_pods(key):
             if not pod.terminating:
                 self._scheduler.effects.append(Evict(pod, pod, condition))
-
-    def _args(self, profile: Profile, key: GroupKey) -> GroupArgs | None:
-        plugin = profile.plugins.get(DIALECTS[key.api_group].plugin)
-        return None if plugin is None else plugin.args
 
     def _emit(self, group: AnyPodGroup, key: GroupKey, reason: str, note: str, profile: str) -> None:
         resource = DIALECTS[key.api_group].resource

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+import msgspec
 
 from mooring.api.groups import PodGroup
 from mooring.api.meta import Condition
+from mooring.core.effects import Effect, Evict
 from mooring.framework import PodInfo
 from mooring.testing import Cluster, make_cluster
 from mooring.testing.scheduler_cluster import SchedulerCluster
@@ -20,12 +23,18 @@ GROUP_WAITS = (
 )
 
 
-def cluster_with(*nodes: dict[str, Any], gates: Sequence[str] = GATES, **options: Any) -> SchedulerCluster:
-    """A cluster of these nodes whose scheduler has the gates on."""
+def cluster_with(
+    *nodes: dict[str, Any],
+    gates: Sequence[str] = GATES,
+    gang_args: dict[str, Any] | None = None,
+    **options: Any,
+) -> SchedulerCluster:
+    """A cluster of these nodes whose scheduler has the gates on, with these arguments of GangScheduling."""
     config = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "featureGates": dict.fromkeys(gates, True),
+        "profiles": [{"pluginConfig": [{"name": "GangScheduling", "args": gang_args or {}}]}],
     }
     cluster = make_cluster(config=config, **options)
     assert isinstance(cluster, SchedulerCluster)
@@ -149,3 +158,33 @@ def labelled_pods(group: str, count: int, start: int = 0, **options: Any) -> lis
     for pod in pods:
         pod["metadata"]["labels"] = {"scheduling.x-k8s.io/pod-group": group}
     return pods
+
+
+def evict_slowly(cluster: SchedulerCluster) -> list[str]:
+    """Have victims terminate until the test deletes them; their names are added to the list returned."""
+    memory, evicted = cluster._memory, []
+    carry_out = memory.carry_out
+
+    def terminating(effects: Iterable[Effect]) -> None:
+        others = []
+        for effect in effects:
+            if not isinstance(effect, Evict):
+                others.append(effect)
+                continue
+            evicted.append(effect.victim.name)
+            pod = memory.pods[effect.victim.uid]
+            metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp="2026-01-01T00:05:00Z")
+            status = msgspec.structs.replace(
+                pod.status, conditions=[*pod.status.conditions, effect.condition]
+            )
+            memory.apply(msgspec.structs.replace(pod, metadata=metadata, status=status))
+        carry_out(others)
+
+    memory.carry_out = terminating  # type: ignore[method-assign]
+    return evicted
+
+
+def nominated(cluster: Cluster, group: str) -> dict[str, str]:
+    """The node that is kept for each pod."""
+    pods = [pod for pod in cluster.pods() if pod.name.startswith(group)]
+    return {pod.name: pod.status.nominated_node_name for pod in pods if pod.status.nominated_node_name}
