@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,7 +29,13 @@ from mooring.cli.output import echo
 from mooring.cli.plugins import plugin_option
 from mooring.cli.reloading import Sources
 from mooring.cli.setup import Setup
-from mooring.config import ConfigError, FeatureGateError, FeatureGates, parse_feature_gates
+from mooring.config import (
+    ConfigError,
+    FeatureGateError,
+    FeatureGates,
+    KubeSchedulerConfiguration,
+    parse_feature_gates,
+)
 from mooring.core.decision import Decision
 from mooring.demo.examples import read
 from mooring.framework.registration import RegistrationError
@@ -170,7 +176,6 @@ def up(
         gates = parse_feature_gates(feature_gates)
         sources = Sources(config_file, plugins, reload_plugins=reload, feature_gates=gates)
         setup = sources.load()
-        features = FeatureGates(setup.config.config.feature_gates).enabled()
         for warning in setup.config.warnings:
             echo(f"warning: {warning}", err=True)
         initial = load_nodes(Path(nodes_file)) if nodes_file else make_nodes(3 if nodes is None else nodes)
@@ -187,7 +192,7 @@ def up(
             None if no_web or no_scheduler or command else web_port,
         )
         with asyncio.Runner(loop_factory=fastest_loop()) as runner:
-            code = runner.run(_Up(options, sources, features).run(setup))
+            code = runner.run(_Up(options, sources, setup.config.config).run(setup))
     except (*INVALID_INPUT, DataDirError, ManifestError, NodesFileError) as problem:
         exit_with(str(problem), INVALID)
     except OSError as problem:
@@ -203,10 +208,15 @@ def up(
 class _Up:
     """A running sandbox cluster and its view on the terminal."""
 
-    def __init__(self, options: Options, sources: Sources, features: Collection[str]) -> None:
+    def __init__(self, options: Options, sources: Sources, config: KubeSchedulerConfiguration) -> None:
         self._options = options
         self._sources = sources
-        self._cluster = LocalCluster(data_dir=options.data_dir, port=options.port, features=features)
+        self._cluster = LocalCluster(
+            data_dir=options.data_dir,
+            port=options.port,
+            features=FeatureGates(config.feature_gates).enabled(),
+            coscheduling=config.enables("Coscheduling"),
+        )
         self._view: View | None = None
         self._early: list[Decision] = []  # before there is a view
         self._page: PageServer | None = None

@@ -146,3 +146,8 @@ class KubeSchedulerConfiguration(Section):
     extenders: list[Extender] = []
     delay_cache_until_active: bool = False
     feature_gates: dict[str, bool] = {}
+
+    def enables(self, plugin: str) -> bool:
+        """Whether a profile enables this plugin, at any extension point."""
+        sets = (points for profile in self.profiles for _, points in profile.plugins.sets())
+        return any(each.name == plugin for points in sets for each in points.enabled)

@@ -83,6 +83,7 @@ class SandboxCluster(Cluster):
             clock=self._loop.time,
             seed=seed,
             features=FeatureGates(setup.config.feature_gates).enabled(),
+            coscheduling=setup.config.enables("Coscheduling"),
         )
         self._run(self._begin(trees))
         self._run(

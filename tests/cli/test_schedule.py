@@ -248,3 +248,29 @@ def test_pending_pods_fail_a_run_on_request() -> None:
     )
     assert fine.returncode == 0
     assert fine.stdout.startswith("outcomes:\n- pod: default/p\n  state: scheduled\n")
+
+
+def test_groups_of_both_kinds_start_whole_or_not_at_all(tmp_path: Path) -> None:
+    def group(api: str, name: str, **spec: Any) -> dict[str, Any]:
+        return {"apiVersion": api, "kind": "PodGroup", "metadata": {"name": name}, "spec": spec}
+
+    gates = {"GenericWorkload": True, "GangScheduling": True}
+    config = (ROOT / "examples" / "coscheduling" / "scheduler-config.yaml").read_text()
+    (tmp_path / "config.yaml").write_text(f"{config}featureGates: {json.dumps(gates)}\n")
+    labelled = [pod(f"cos-{i}", "2") for i in range(3)]
+    for each in labelled:
+        each["metadata"]["labels"] = {"scheduling.x-k8s.io/pod-group": "cos"}
+    native = [pod(f"own-{i}", "2", schedulingGroup={"podGroupName": "own"}) for i in range(2)]
+    objects = manifests(
+        node("a"),
+        node("b"),
+        group("scheduling.x-k8s.io/v1alpha1", "cos", minMember=3),
+        group("scheduling.k8s.io/v1alpha2", "own", schedulingPolicy={"gang": {"minCount": 2}}),
+        *labelled,
+        *native,
+    )
+    result = mooring("schedule", "-f", "-", "--config", str(tmp_path / "config.yaml"), stdin=objects)
+    assert result.returncode == 0, result.stderr
+    rows = {line.split()[0]: line.split()[1] for line in result.stdout.splitlines() if "/" in line}
+    assert all(rows[f"default/cos-{i}"] in ("a", "b") for i in range(3))
+    assert all(rows[f"default/own-{i}"] == "<pending>" for i in range(2))

@@ -27,8 +27,10 @@ SCHEDULING: frozenset[Permission] = frozenset().union(
     _all("resource.k8s.io", "resourceclaims/status", "patch"),
     _all("resource.k8s.io", "resourceclaims/binding", "patch"),
 )
-POD_GROUPS = _all("scheduling.k8s.io", "podgroups", "list", "watch") | _all(
-    "scheduling.k8s.io", "podgroups/status", "patch"
+POD_GROUPS: frozenset[Permission] = frozenset().union(
+    _all("scheduling.k8s.io", "podgroups", "list", "watch"),
+    _all("scheduling.k8s.io", "podgroups/status", "patch"),
+    _all("scheduling.x-k8s.io", "podgroups", "list", "watch"),
 )
 VOLUME_BINDING = _all("", "persistentvolumes", "patch") | _all("", "persistentvolumeclaims", "patch")
 ENDPOINTS = _all("authentication.k8s.io", "tokenreviews", "create") | _all(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from mooring import __version__
+from mooring.api.kinds import COSCHEDULING_POD_GROUPS, CUSTOM_RESOURCE_DEFINITIONS
 from mooring.client.cache import Cache
 from mooring.client.controller import Context, Controller
 from mooring.client.event_recorder import EventRecorder
@@ -19,6 +20,7 @@ from mooring.sandbox.apiserver.custom.metrics_group import serve_metrics
 from mooring.sandbox.apiserver.port import EmbeddedCluster
 from mooring.sandbox.apiserver.server import EmbeddedServer
 from mooring.sandbox.cluster.applying import Applier
+from mooring.sandbox.cluster.coscheduling import DEFINITION
 from mooring.sandbox.cluster.local_scheduler import USER_AGENT, LocalScheduler
 from mooring.sandbox.controllers import controllers
 from mooring.sandbox.kubelet import FakeNodes
@@ -43,7 +45,8 @@ class LocalCluster:
     Everything runs on the event loop on which `start` is called, by that loop's time and the `clock`. With
     `serve`, kubectl and others reach it by the kubeconfig of `server`; without, only this process does.
     Without `keep_events`, no component records events about objects. `features` are the feature gates of the
-    API server and the controllers that are on; the scheduler has those of its configuration.
+    API server and the controllers that are on; the scheduler has those of its configuration. With
+    `coscheduling`, the PodGroups of scheduler-plugins are served.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class LocalCluster:
         clock: Callable[[], float] = time.time,
         seed: int | None = None,
         features: Collection[str] = (),
+        coscheduling: bool = False,
     ) -> None:
         self.server = EmbeddedServer(
             data_dir,
@@ -76,6 +80,7 @@ class LocalCluster:
         self._keep_events = keep_events
         self._seed = seed
         self._features = features
+        self._coscheduling = coscheduling
         self._tasks = Tasks()
         self._writes: EmbeddedCluster
         self.cache: Cache
@@ -99,6 +104,9 @@ class LocalCluster:
         )
         if not api.store.table("storageclasses.storage.k8s.io").records:
             await self.applier.apply(STANDARD, "the default StorageClass")
+        definitions = api.store.table(CUSTOM_RESOURCE_DEFINITIONS.name).records
+        if self._coscheduling and COSCHEDULING_POD_GROUPS.name not in definitions:
+            await self.applier.apply(DEFINITION, "the CustomResourceDefinition of PodGroups")
         self.cache = Cache(writes)
         recorder = EventRecorder(
             writes,
@@ -108,7 +116,9 @@ class LocalCluster:
         )
         context = self.context = Context(writes, self.cache, recorder, self.clock)
         self.nodes = FakeNodes(context, heartbeats=self._heartbeats)
-        for controller in controllers(context, self.nodes, self.server.authority, self._features):
+        for controller in controllers(
+            context, self.nodes, self.server.authority, self._features, self._coscheduling
+        ):
             self.begin(controller)
         self._tasks.start("fake nodes", self.nodes.run())
         self._tasks.start("controllers: informers", self.cache.run())

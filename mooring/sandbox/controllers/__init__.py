@@ -20,6 +20,7 @@ from mooring.sandbox.controllers.job import JobController, OrphanedJobPods
 from mooring.sandbox.controllers.namespace import NamespaceController
 from mooring.sandbox.controllers.node_lifecycle import NodeLifecycle, SimulatedNodes
 from mooring.sandbox.controllers.pod_gc import PodGC
+from mooring.sandbox.controllers.pod_group_phase import PodGroupPhase
 from mooring.sandbox.controllers.pod_group_protection import PodGroupProtection
 from mooring.sandbox.controllers.provisioner import Provisioner
 from mooring.sandbox.controllers.replica_set import ReplicaSetController, ReplicationControllerController
@@ -38,10 +39,12 @@ def controllers(
     simulated: SimulatedNodes | None = None,
     authority: bytes = b"",
     features: Collection[str] = (),
+    coscheduling: bool = False,
 ) -> list[Controller]:
     """Return one controller of each kind. `simulated` knows the state of nodes without their leases;
     `authority` is the CA bundle of the API server in PEM, for pods, if it has a certificate;
-    `features` are the alpha features that are enabled."""
+    `features` are the alpha features that are enabled; with `coscheduling`, PodGroups of scheduler-plugins
+    get their status."""
     return [
         DeploymentController(context),
         ReplicaSetController(context),
@@ -71,5 +74,6 @@ def controllers(
         CronJobController(context),
         HorizontalPodAutoscalerController(context),
         *([PodGroupProtection(context)] if "GenericWorkload" in features else []),
+        *([PodGroupPhase(context)] if coscheduling else []),
         *([RootCertificates(context, authority.decode())] if authority else []),
     ]
