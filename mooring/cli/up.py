@@ -29,6 +29,7 @@ from mooring.cli.output import echo
 from mooring.cli.plugins import plugin_option
 from mooring.cli.reloading import Sources
 from mooring.cli.setup import Setup
+from mooring.client.scaled_time import ScaledClock
 from mooring.config import (
     ConfigError,
     FeatureGateError,
@@ -216,6 +217,7 @@ class _Up:
             port=options.port,
             features=FeatureGates(config.feature_gates).enabled(),
             coscheduling=config.enables("Coscheduling"),
+            clock=ScaledClock(),
         )
         self._view: View | None = None
         self._early: list[Decision] = []  # before there is a view

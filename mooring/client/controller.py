@@ -17,6 +17,7 @@ from mooring.client.api_errors import ApiError, ClusterError
 from mooring.client.cache import Cache, Collection
 from mooring.client.event_recorder import EventRecorder
 from mooring.client.port import Cluster, Obj
+from mooring.client.scaled_time import real_seconds
 
 log = logging.getLogger("mooring.sandbox.controllers")
 
@@ -74,6 +75,7 @@ class Controller(ABC):
         """Have an object looked at, at once or in some seconds; of several times to come the first counts."""
         if after > 0:
             loop = asyncio.get_running_loop()
+            after = real_seconds(self.context.clock, after)
             timer = self._timers.get(key)
             if timer is not None:
                 if timer.when() <= loop.time() + after:
@@ -89,6 +91,14 @@ class Controller(ABC):
     def _fall_due(self, key: str) -> None:
         del self._timers[key]
         self.enqueue(key)
+
+    def speed_changed(self, factor: float) -> None:
+        """Set all timers again, after the clock became so many times as fast."""
+        loop = asyncio.get_running_loop()
+        for key, timer in self._timers.items():
+            timer.cancel()
+            left = max(0.0, timer.when() - loop.time())
+            self._timers[key] = loop.call_later(left / factor, self._fall_due, key)
 
     async def run(self) -> None:
         """Look after objects until cancelled."""

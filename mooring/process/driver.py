@@ -23,6 +23,7 @@ from mooring.client.api_errors import ApiError, ClusterError
 from mooring.client.backoff import Backoff
 from mooring.client.event_recorder import EventRecorder
 from mooring.client.port import Cluster
+from mooring.client.scaled_time import real_seconds
 from mooring.core.binding import BindingCycle
 from mooring.core.decision import Decision
 from mooring.core.effects import Bind, Effect, EmitEvent, Evict, PatchPodStatus, Prepare, Write
@@ -230,7 +231,12 @@ class Driver:
 
     def _patience(self) -> float | None:
         wake = self.scheduler.next_wake()
-        return None if wake is None else max(0.0, wake - self.scheduler.clock())
+        clock = self.scheduler.clock
+        return None if wake is None else real_seconds(clock, max(0.0, wake - clock()))
+
+    def speed_changed(self) -> None:
+        """Wait again, after the clock became faster or slower."""
+        self._wake.set()
 
     def _report(self, decision: Decision) -> None:
         if self._on_decision is not None:

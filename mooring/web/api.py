@@ -8,6 +8,7 @@ from typing import Any
 from mooring import __version__
 from mooring.api.times import format_time
 from mooring.config import to_object
+from mooring.core.decision import Decision
 from mooring.core.scheduler import Scheduler
 from mooring.explain.explain import decisions as explain_pod
 from mooring.explain.groups import explain_named_group
@@ -143,7 +144,7 @@ class Api:
 
     def _list_decisions(self, request: Request) -> DecisionRows:
         """Return recent decisions that match all of the filters, the latest first."""
-        wanted = {name: _text(request, name) for name in ("pod", "node", "plugin", "result")}
+        wanted = {name: _text(request, name) for name in ("pod", "node", "plugin", "result", "victim")}
         before, limit = _number(request, "before", 0), _limit(request)
         rows, last = [], 0
         for entry in self._decisions.latest(before):
@@ -153,6 +154,7 @@ class Api:
                 and wanted["node"] in (decision.node or decision.tried_node)
                 and (not wanted["plugin"] or wanted["plugin"] in decision.unschedulable_plugins)
                 and wanted["result"] in decision.result
+                and (not wanted["victim"] or _evicts(decision, wanted["victim"]))
             ):
                 rows.append(row(entry))
                 if len(rows) == limit:
@@ -203,6 +205,10 @@ class Api:
             nominated=[pod.key for pod in core.queue.nominator.nominated_for(name)],
             history=history[:NODE_HISTORY],
         )
+
+
+def _evicts(decision: Decision, key: str) -> bool:
+    return decision.post_filter is not None and key in decision.post_filter.victims
 
 
 def pod_row(pod: PodInfo) -> PodRow:

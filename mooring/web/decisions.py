@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from mooring.api.times import format_time
 from mooring.core.decision import Decision
+from mooring.core.scheduler import Scheduler
 from mooring.explain.text import why
+from mooring.explain.waiting import queued_pod
 from mooring.web.records import DecisionRow
 
 KEPT = 5000
@@ -19,6 +21,7 @@ class Entry(NamedTuple):
     seq: int
     at: float
     decision: Decision
+    priorities: Mapping[str, int] = {}  # of a preemptor and its victims, which are gone later
 
 
 class RecentDecisions:
@@ -30,9 +33,10 @@ class RecentDecisions:
         self.kept = kept
         self.last = 0
 
-    def add(self, decision: Decision) -> None:
+    def add(self, decision: Decision, core: Scheduler | None = None) -> None:
         self.last += 1
-        self._entries.append(Entry(self.last, self._clock(), decision))
+        priorities = _priorities(decision, core) if core is not None and decision.post_filter else {}
+        self._entries.append(Entry(self.last, self._clock(), decision, priorities))
 
     def get(self, seq: int) -> Entry | None:
         """Return a decision; None if it is too old, or not made yet."""
@@ -52,6 +56,17 @@ class RecentDecisions:
                 yield entry
 
 
+def _priorities(decision: Decision, core: Scheduler) -> dict[str, int]:
+    """Return the priorities of a preemptor and its victims, while they are still there."""
+    post_filter = decision.post_filter
+    node = core.cluster.node(post_filter.nominated_node or "") if post_filter is not None else None
+    if post_filter is None or node is None or not post_filter.victims:
+        return {}
+    found = {pod.key: pod.priority for pod in node.pods if pod.key in post_filter.victims}
+    queued = queued_pod(core, decision.pod)
+    return found if queued is None else {**found, decision.pod: queued.pod.priority}
+
+
 def _take(entries: Iterator[Entry], most: int) -> Iterator[Entry]:
     return (entry for entry, _ in zip(entries, range(most), strict=False))
 
@@ -60,7 +75,7 @@ def row(entry: Entry) -> DecisionRow:
     decision = entry.decision
     recorded = decision.result != "scheduled" or decision.nominated or decision.feasible_nodes
     summary = why(decision) if recorded else ""
-    post_filter = decision.post_filter
+    victims = [] if decision.post_filter is None else decision.post_filter.victims
     return DecisionRow(
         seq=entry.seq,
         at=format_time(entry.at),
@@ -71,5 +86,7 @@ def row(entry: Entry) -> DecisionRow:
         attempts=decision.attempts,
         profile=decision.profile,
         plugins=decision.unschedulable_plugins,
-        victims=[] if post_filter is None else post_filter.victims,
+        victims=victims,
+        priority=entry.priorities.get(decision.pod, 0),
+        victim_priorities=[entry.priorities.get(key, 0) for key in victims] if entry.priorities else [],
     )

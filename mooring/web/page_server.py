@@ -32,6 +32,7 @@ class PageServer:
         state: Callable[[], dict[str, Any]] = dict,
         views: Mapping[str, Callable[[], Any]] | None = None,
     ) -> None:
+        self._source = source
         self.decisions = RecentDecisions(clock)
         stream = Stream(source, self.decisions, state)
         features = tuple(sorted({name.partition("/")[0] for name in actions or ()}))
@@ -48,7 +49,7 @@ class PageServer:
         return f"http://{HOST}:{self._server.port}/?token={self._token}"
 
     def decided(self, decision: Decision) -> None:
-        self.decisions.add(decision)
+        self.decisions.add(decision, self._source.core)
 
     async def run(self) -> None:
         await self._server.run()

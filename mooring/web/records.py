@@ -93,6 +93,8 @@ class DecisionRow(Record):
     profile: str = ""
     plugins: list[str] = []  # that rejected the pod
     victims: list[str] = []
+    priority: int = 0  # of the pod; only where it has victims
+    victim_priorities: list[int] = []
 
 
 class DecisionRows(Record):
@@ -114,14 +116,30 @@ class QueuedPod(Record):
     owner: str = ""
     reason: str = ""
     message: str = ""
+    group: str = ""  # the PodGroup that it is scheduled with, as "namespace/name"
+
+
+class QueuedGroup(Record):
+    """A PodGroup with pending members: how many pods it needs, and what its last attempt came to."""
+
+    group: str
+    members: int = 0  # pods that exist, pending or not
+    pending: int = 0
+    scheduled: int = 0  # have a node
+    min_count: int | None = None  # none for the basic policy
+    missing: bool = False  # there is no such PodGroup
+    topology: str = ""  # the node label whose value all members must share
+    priority: int = 0
+    message: str = ""  # of the condition PodGroupScheduled
 
 
 class QueueRecord(Record):
-    """Pending pods, those that wait longest first."""
+    """Pending pods, those that wait longest first; members of a group follow one another."""
 
     as_of: str
     counts: Counts
     pods: list[QueuedPod]
+    groups: list[QueuedGroup] = []  # of these pods
     reasons: list[tuple[str, int]] = []
     total: int = 0  # that match the filter
     status: str = ""

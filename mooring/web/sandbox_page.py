@@ -76,6 +76,10 @@ class Submission(msgspec.Struct, forbid_unknown_fields=True):
     example: str = ""
 
 
+class TimeSpeed(msgspec.Struct, forbid_unknown_fields=True):
+    speed: float
+
+
 class Nothing(msgspec.Struct, forbid_unknown_fields=True):
     pass
 
@@ -101,13 +105,17 @@ class SandboxControls:
             "pause": (Nothing, self._pause),
             "resume": (Nothing, self._resume),
             "step": (Nothing, self._step),
+            "speed": (TimeSpeed, self._speed),
         }
         return {f"sandbox/{name}": _action(*handler) for name, handler in handlers.items()}
 
     def state(self) -> dict[str, Any]:
         """Return what the page shows on every view."""
         scheduler = self._cluster.scheduler
-        return {"paused": scheduler is not None and scheduler.driver.paused}
+        return {
+            "paused": scheduler is not None and scheduler.driver.paused,
+            "speed": self._cluster.speed,
+        }
 
     def overview(self) -> dict[str, Any]:
         """Return the workloads that can be scaled, and the examples."""
@@ -192,6 +200,10 @@ class SandboxControls:
         if self._cluster.scheduler is not None:
             self._cluster.scheduler.driver.step()
         return "one attempt"
+
+    async def _speed(self, time: TimeSpeed) -> str:
+        self._cluster.set_speed(time.speed)
+        return f"time runs {time.speed:g} times as fast"
 
 
 def _action(model: type[Any], run: Callable[[Any], Awaitable[str]]) -> Action:

@@ -50,7 +50,7 @@ class SchedulerPage:
         return question() if self._process is None else await self._process.driver.ask(question)
 
     def decided(self, decision: Decision) -> None:
-        self._recent.add(decision)
+        self._recent.add(decision, self.core)
 
     def routes(self, process: SchedulerProcess) -> Mapping[str, Handler]:
         self._process = process

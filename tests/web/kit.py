@@ -60,11 +60,17 @@ class Page:
             connection.close()
 
 
-def serving(objects: list[KubeObject], scenario: Callable[[Page], Awaitable[None]]) -> None:
+def serving(
+    objects: list[KubeObject],
+    scenario: Callable[[Page], Awaitable[None]],
+    feature_gates: dict[str, bool] | None = None,
+) -> None:
     """Run a scenario against a page over these objects."""
 
     async def main() -> None:
-        config, registry = LoadedConfig(default_config()), registry_with()
+        settings = default_config()
+        settings.feature_gates = feature_gates or {}
+        config, registry = LoadedConfig(settings), registry_with()
         core = Scheduler(config, clock=lambda: NOW, pick=random.Random(0).randrange, registry=registry)
         for obj in objects:
             core.apply(obj)

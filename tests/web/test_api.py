@@ -12,7 +12,7 @@ from mooring.api.decode import from_dict
 from mooring.api.meta import KubeObject
 from mooring.testing import make_node, make_pod
 from mooring.web import stream as streams
-from tests.core.groups.group_kit import pod_group
+from tests.core.groups import group_kit
 from tests.web.kit import Page, serving
 
 
@@ -62,7 +62,27 @@ def test_groups_are_explained() -> None:
         assert (await page.get("/v1/podgroups/default/train")).json["summary"] == "default/train has no pods"
         assert (await page.get("/v1/podgroups/default/other")).status == 404
 
-    serving([*cluster(), from_dict(pod_group("train", 2))], scenario)
+    serving([*cluster(), from_dict(group_kit.pod_group("train", 2))], scenario)
+
+
+def test_a_group_is_one_entry_of_the_queue_with_what_it_needs() -> None:
+    async def scenario(page: Page) -> None:
+        record = (await page.get("/v1/queue?limit=2")).json
+        assert [(row["pod"], row.get("group", "")) for row in record["pods"]] == [
+            ("default/alone", ""),
+            ("default/train-0", "default/train"),
+            ("default/train-1", "default/train"),
+        ]
+        assert record["groups"] == [
+            {"group": "default/train", "members": 2, "pending": 2, "minCount": 3},
+        ]
+        assert {row["state"] for row in record["pods"][1:]} == {"gated"}
+        assert record["total"] == 4
+        orphans = (await page.get("/v1/queue?q=default/none")).json
+        assert orphans["groups"] == [{"group": "default/none", "members": 1, "pending": 1, "missing": True}]
+
+    trees = [group_kit.pod_group("train", 3), *group_kit.members("train", 2), *group_kit.members("none", 1)]
+    serving([make_pod("alone"), *map(from_dict, trees)], scenario, dict.fromkeys(group_kit.GATES, True))
 
 
 def test_pod_is_explained_with_a_table_of_all_verdicts() -> None:

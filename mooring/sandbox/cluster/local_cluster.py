@@ -11,6 +11,7 @@ from mooring.api.kinds import COSCHEDULING_POD_GROUPS, CUSTOM_RESOURCE_DEFINITIO
 from mooring.client.cache import Cache
 from mooring.client.controller import Context, Controller
 from mooring.client.event_recorder import EventRecorder
+from mooring.client.scaled_time import ScaledClock
 from mooring.client.tasks import Tasks
 from mooring.config import LoadedConfig
 from mooring.core.decision import Decision
@@ -25,6 +26,8 @@ from mooring.sandbox.cluster.local_scheduler import USER_AGENT, LocalScheduler
 from mooring.sandbox.controllers import controllers
 from mooring.sandbox.kubelet import FakeNodes
 
+HIGHEST_SPEED = 100.0
+MOST_RENEWALS = 1000  # of leases in a second
 MANAGER = f"mooring-controllers/{__version__}"
 STANDARD = {
     "apiVersion": "storage.k8s.io/v1",
@@ -82,6 +85,7 @@ class LocalCluster:
         self._features = features
         self._coscheduling = coscheduling
         self._tasks = Tasks()
+        self._controllers: list[Controller] = []
         self._writes: EmbeddedCluster
         self.cache: Cache
         self.context: Context
@@ -127,7 +131,35 @@ class LocalCluster:
 
     def begin(self, controller: Controller) -> None:
         """Run one more controller, made with `context`, until the cluster stops."""
+        self._controllers.append(controller)
         self._tasks.start(controller.name, controller.run())
+
+    @property
+    def speed(self) -> float:
+        """How many times as fast as the time of day the cluster's time runs."""
+        return self.clock.speed if isinstance(self.clock, ScaledClock) else 1.0
+
+    def set_speed(self, speed: float) -> None:
+        """Let time run faster or slower, which needs a ScaledClock. Raises ValueError."""
+        if not isinstance(self.clock, ScaledClock):
+            raise ValueError("speed: the clock of this cluster has a fixed speed")
+        highest = self._highest_speed()
+        if not 0 < speed <= highest:
+            raise ValueError(
+                f"speed: expected a number above 0 and at most {highest:g}: nodes renew their leases in time"
+            )
+        factor = speed / self.clock.speed
+        self.clock.speed = speed
+        self.nodes.speed_changed(factor)
+        for controller in self._controllers:
+            controller.speed_changed(factor)
+        if self.scheduler is not None:
+            self.scheduler.driver.speed_changed()
+
+    def _highest_speed(self) -> float:
+        """Return the speed at which this process can still renew the leases of all nodes."""
+        renewals = self.nodes.renewals_per_second()
+        return min(HIGHEST_SPEED, max(1.0, MOST_RENEWALS // renewals)) if renewals else HIGHEST_SPEED
 
     async def schedule(
         self,

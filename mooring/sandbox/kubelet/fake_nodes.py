@@ -57,6 +57,15 @@ class FakeNodes:
             if count % TURN == 0:
                 await asyncio.sleep(0)
 
+    def speed_changed(self, factor: float) -> None:
+        """Set all timers again, after the clock became so many times as fast."""
+        for controller in (self._heartbeats, self._kubelets, self._driver):
+            controller.speed_changed(factor)
+
+    def renewals_per_second(self) -> float:
+        """Return how many leases are renewed in a second of the clock."""
+        return self._heartbeats.renewals_per_second()
+
     def pulse(self, name: str) -> float | None:
         """When a node was last known to be well, in seconds since the epoch: now, unless it failed. None
         where there is no such node."""

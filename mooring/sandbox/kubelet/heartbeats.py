@@ -81,6 +81,9 @@ class Heartbeats(Controller):
     def _interval(self) -> float:
         return min(max(RENEW_EVERY, len(self._nodes) / MOST_PER_SECOND), LONGEST_RENEWAL)
 
+    def renewals_per_second(self) -> float:
+        return len(self._nodes) / self._interval() if self._leases else 0.0
+
     async def _acquire(self, node: Node, now: float) -> None:
         lease = {
             "apiVersion": LEASES.api_version,

@@ -1,6 +1,6 @@
 // Starts the page: header, router, connection.
 
-import { announce, h, replace } from "./dom.js";
+import { announce, h, replace, setOffline } from "./dom.js";
 import { get, follow, takeToken } from "./net.js";
 import { delta, listen, now, snapshot, store } from "./store.js";
 import { duration, nodeLink, number, podLink } from "./format.js";
@@ -134,7 +134,8 @@ function showState() {
   liveText.textContent = link === "on" ? t("live") : link === "wait" ? t("connecting") : t("age", { age: duration(Date.now() - lastWord) });
   document.documentElement.dataset.link = link;
   const paused = store.state.paused && meta.features.includes("sandbox");
-  replace(controls, paused && h("span", { class: "badge warning" }, t("sandbox.paused")));
+  const speed = store.state.speed ?? 1;
+  replace(controls, speed !== 1 && h("span", { class: "badge warning" }, t("sandbox.speedBadge", { speed })), paused && h("span", { class: "badge warning" }, t("sandbox.paused")));
 }
 
 function showBanner() {
@@ -263,11 +264,11 @@ async function start() {
     (event === "snapshot" ? snapshot : delta)(body);
     document.documentElement.dataset.cursor = id;
   }, (state, error) => {
-    if (state === "denied") { link = "off"; deny(error); return; }
+    if (state === "denied") { link = "off"; setOffline(true); deny(error); return; }
     if (state === "on") lastWord = Date.now();
     const changed = state !== link;
     link = state;
-    document.documentElement.classList.toggle("off", state === "off");
+    setOffline(state === "off");
     if (changed) { showState(); showBanner(); dispatchEvent(new Event("linkchange")); }
   });
   listen((what) => { if (what.counts || what.state) { showState(); showBanner(); } });

@@ -9,9 +9,29 @@ export function h(tag, props, ...children) {
     else if (name === "style") for (const [key, v] of Object.entries(value)) element.style.setProperty(key, v);
     else if (name === "value" || name === "checked" || name === "disabled") element[name] = value;
     else element.setAttribute(name, value === true ? "" : value);
+    if (name === "data-control") element.inert = isOffline();
   }
   add(element, children);
   return element;
+}
+
+const isOffline = () => document.documentElement.classList.contains("off");
+
+/** Elements marked data-control change the cluster: without a connection, neither mouse nor keyboard reach them. */
+export function setOffline(off) {
+  document.documentElement.classList.toggle("off", off);
+  for (const each of document.querySelectorAll("[data-control]")) each.inert = off;
+}
+
+export const narrow = matchMedia("(max-width: 720px)");
+
+/** A table in a scrolled box: `columns` is [{title, num, class, cell(item)}]. On a phone each row is a card. */
+export function table(label, columns, items, rowProps = () => ({})) {
+  const kind = (column) => `${column.num ? "num " : ""}${column.class ?? ""}`;
+  return h("div", { class: "scroll rows", tabindex: "0", role: "region", "aria-label": label }, h("table", { role: "table", "aria-label": label },
+    h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, columns.map((column) => h("th", { scope: "col", role: "columnheader", class: kind(column) }, column.title)))),
+    h("tbody", { role: "rowgroup" }, items.map((item) => h("tr", { role: "row", ...rowProps(item) }, columns.map((column) =>
+      h("td", { role: "cell", class: kind(column), "data-label": column.title }, column.cell(item))))))));
 }
 
 function add(element, children) {

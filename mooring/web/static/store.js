@@ -11,8 +11,8 @@ export const store = {
   state: {},
   version: 0,  // of nodes
   membership: 0,  // of the set of nodes and their labels
-  asOf: 0,  // the time of the last event, in milliseconds
-  offset: 0,  // the server's clock minus ours, in milliseconds
+  asOf: 0,  // the time of the last event by the server's clock, in milliseconds
+  heardAt: 0,  // that time by our clock
 };
 
 const listeners = new Set();
@@ -30,8 +30,8 @@ function notify(what) {
 }
 
 /** The server's time; at a moment of a run, time stands still. */
-export const now = () => (store.state.at === undefined ? Date.now() + store.offset : store.asOf);
-const setClock = (text) => { if (text) { store.asOf = Date.parse(text); store.offset = store.asOf - Date.now(); } };
+export const now = () => (store.state.at === undefined ? store.asOf + (Date.now() - store.heardAt) * (store.state.speed ?? 1) : store.asOf);
+const setClock = (text) => { if (text) { store.asOf = Date.parse(text); store.heardAt = Date.now(); } };
 
 export function snapshot(body) {
   store.nodes.clear();

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -109,13 +109,21 @@ class Up:
         with urllib.request.urlopen(request, timeout=30) as reply:
             return json.load(reply)
 
+    def scheduled(self, query: str, count: int = 1, after: int = 0) -> list[Any]:
+        """Wait for so many successful decisions after a number."""
+        for _ in range(300):
+            found = self.get(f"decisions?result=scheduled&{query}")["decisions"]
+            found = [each for each in found if each["seq"] > after]
+            if len(found) >= count:
+                return found
+            time.sleep(0.1)
+        raise AssertionError(f"{len(found)} of {count} decisions: {query}")
 
-@pytest.fixture(scope="module")
-def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """The tour's workload on twelve nodes."""
-    output = tmp_path_factory.mktemp("up") / "output"
-    command = [sys.executable, "-m", "mooring.cli", "up", "--nodes", "12"]
-    command += ["-f", str(EXAMPLES / "tour" / "workload.yaml")]
+
+@contextmanager
+def running_up(output: Path, *arguments: str) -> Iterator[Up]:
+    """Run `mooring up` with these arguments; the token is printed once."""
+    command = [sys.executable, "-m", "mooring.cli", "up", *arguments]
     with output.open("w") as file:
         process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
     try:
@@ -126,17 +134,29 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     finally:
         process.terminate()
         process.wait(30)
-        assert output.read_text().count(found[1].partition("token=")[2]) == 1 if found else True
+    assert output.read_text().count(found[1].partition("token=")[2]) == 1
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    """The tour's workload on twelve nodes."""
+    output = tmp_path_factory.mktemp("up") / "output"
+    with running_up(output, "--nodes", "12", "-f", str(EXAMPLES / "tour" / "workload.yaml")) as cluster:
+        yield cluster
 
 
 @contextmanager
-def served(objects: list[KubeObject], *, port: int = 0) -> Iterator[tuple[str, Scheduler]]:
+def served(
+    objects: list[KubeObject], *, port: int = 0, feature_gates: Mapping[str, bool] | None = None
+) -> Iterator[tuple[str, Scheduler]]:
     """Serve these objects from a thread; yields the link and the scheduler, to be changed with care."""
     started: list[tuple[PageServer, Scheduler, asyncio.AbstractEventLoop, asyncio.Task[None]]] = []
     ready = threading.Event()
 
     async def main() -> None:
-        config, registry = LoadedConfig(default_config()), registry_with()
+        settings = default_config()
+        settings.feature_gates = dict(feature_gates or {})
+        config, registry = LoadedConfig(settings), registry_with()
         core = Scheduler(config, clock=time.time, pick=random.Random(0).randrange, registry=registry)
         for obj in objects:
             core.apply(obj)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.web.browser.conftest import Tab, Up
+from tests.web.browser.conftest import Tab, Up, running_up
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
@@ -72,15 +73,98 @@ def test_a_rollout_is_seen_while_it_happens(tab: Tab, up: Up) -> None:
     page.get_by_role("heading", name="Best nodes").wait_for()
 
 
-def test_a_node_fails_and_recovers(tab: Tab, up: Up) -> None:
+def test_a_node_fails_at_sixty_times_the_speed_and_its_pods_leave(tab: Tab, up: Up) -> None:
     tab.open(up.link)
     page = tab.page
-    page.goto(f"{up.base}/#/cluster?node=node-05")
+    page.goto(f"{up.base}/#/sandbox")
+    page.get_by_role("button", name="60×").click()
+    page.get_by_text("time 60×").wait_for()
+    nodes = up.get("cluster")["nodes"]
+    node = nodes["names"][nodes["podCounts"].index(max(nodes["podCounts"]))]
+    pods = [pod["pod"] for pod in up.get(f"nodes/{node}")["pods"]]
+    page.goto(f"{up.base}/#/cluster?node={node}")
+    before = up.get("decisions?limit=1")["decisions"][0]["seq"]
     page.get_by_role("button", name="Fail").click()
-    page.locator(".panel .badge", has_text="NotReady").wait_for(timeout=120_000)
+    page.locator(".panel .badge", has_text="NotReady").wait_for()
     page.locator(".facts", has_text="NotReady").wait_for()
+    # Five minutes later its pods are evicted, and replaced elsewhere; they are gone once it is back.
+    page.locator(".panel .badge", has_text="Terminating").first.wait_for()
+    assert node not in {each["node"] for each in up.scheduled("", after=before)}
     page.get_by_role("button", name="Recover").click()
-    page.locator(".panel .badge", has_text="Ready").filter(has_not_text="Not").wait_for(timeout=60_000)
+    page.get_by_role("heading", name=f"Pods ({len(pods)})").wait_for(state="detached")
+    page.locator(".panel .badge", has_text="Ready").filter(has_not_text="Not").wait_for()
+    page.get_by_role("heading", name="Recent decisions").wait_for()
+    page.goto(f"{up.base}/#/sandbox")
+    page.get_by_role("button", name="1×", exact=True).click()
+    page.get_by_text("time 60×").wait_for(state="detached")
+    assert all(flags == 0 for flags in up.get("cluster")["nodes"]["flags"])
+
+
+PREEMPTION = """
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: urgent}
+value: 1000
+---
+apiVersion: v1
+kind: Node
+metadata: {name: small, labels: {kubernetes.io/hostname: small}}
+status: {capacity: {cpu: "2", memory: 4Gi, pods: "10"}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: modest}
+spec:
+  terminationGracePeriodSeconds: 1
+  nodeSelector: {kubernetes.io/hostname: small}
+  containers: [{name: c, image: i, resources: {requests: {cpu: "2"}}}]
+"""
+
+
+def test_a_pod_of_higher_priority_evicts_another(tab: Tab, up: Up) -> None:
+    tab.open(up.link)
+    page = tab.page
+    page.goto(f"{up.base}/#/sandbox")
+    urgent = PREEMPTION.rpartition("---")[2].replace("modest", "important")
+    urgent = urgent.replace("spec:", "spec:\n  priorityClassName: urgent")
+    for manifest, created in ((PREEMPTION, "modest"), (urgent, "important")):
+        page.get_by_label("Manifest").fill(manifest)
+        page.get_by_role("button", name="Apply the manifest").click()
+        page.get_by_text(f"pod/{created} created").wait_for()
+        up.scheduled(f"pod={created}&node=small")
+    page.goto(f"{up.base}/#/decisions?pod=important")
+    page.get_by_text("Evicts default/modest (priority 0)").wait_for()
+    page.get_by_role("link", name="default/important").first.click()
+    page.get_by_role("heading", name="Evicted for this pod").wait_for()
+    page.get_by_text("default/modest (priority 0)").last.wait_for()
+    page.get_by_role("link", name="default/modest").first.click()
+    page.get_by_role("heading", name="Evicted to make room for").wait_for()
+    page.get_by_role("link", name="default/important").wait_for()
+    page.get_by_text("priority 1000").wait_for()
+
+
+def test_without_a_connection_controls_cannot_be_reached(tab: Tab, tmp_path: Path) -> None:
+    page = tab.page
+    with running_up(tmp_path / "first", "--nodes", "3") as cluster:
+        tab.open(cluster.link)
+        page.goto(f"{cluster.base}/#/sandbox")
+        page.get_by_role("button", name="Pause").wait_for()
+    page.get_by_text("Disconnected.").wait_for(timeout=2_000)
+    page.locator("h1").click()
+    reached = set()
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("() => Boolean(document.activeElement.closest('[data-control]'))"))
+    assert reached == {False}
+    page.get_by_role("navigation").get_by_role("link", name="Cluster").click()
+    assert page.locator(".facts").inner_text().split()[0] == "3"  # what is known stays, with its age
+    page.locator(".live", has_text="old").wait_for()
+    page.get_by_role("navigation").get_by_role("link", name="What if").click()
+    assert page.locator("[data-control]:not([inert])").count() == 0  # what is made later is out of reach, too
+    port = cluster.base.rpartition(":")[2]
+    with running_up(tmp_path / "second", "--nodes", "3", "--web-port", port):
+        page.get_by_role("heading", name="Session expired").wait_for()  # another process, another token
+    tab.problems.clear()  # the browser reports failed requests
 
 
 def test_the_scheduler_is_paused_and_stepped(tab: Tab, up: Up) -> None:
@@ -101,13 +185,9 @@ def test_the_scheduler_is_paused_and_stepped(tab: Tab, up: Up) -> None:
     before = up.get("decisions?pod=step-")["decisions"]
     assert before == []
     page.get_by_role("button", name="One attempt").click()
-    page.wait_for_function("() => true")
-    while not (made := up.get("decisions?pod=step-")["decisions"]):
-        page.wait_for_timeout(100)
-    assert len(made) == 1
+    assert len(up.scheduled("pod=step-")) == 1
     page.get_by_role("button", name="Resume").click()
-    while len(up.get("decisions?pod=step-")["decisions"]) < 3:
-        page.wait_for_timeout(100)
+    up.scheduled("pod=step-", 3)
 
 
 def test_errors_in_manifests_are_shown_as_text(tab: Tab, up: Up) -> None:

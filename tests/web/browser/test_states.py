@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from mooring.api.decode import from_dict
 from mooring.core.scheduler import Scheduler
 from mooring.testing import make_node, make_pod
+from tests.core.groups import group_kit
 from tests.web.browser.conftest import Tab, served
 from tests.web.test_runs import write_run
 
@@ -39,6 +41,24 @@ def test_markup_in_names_and_labels_is_shown_as_text(tab: Tab, serve: Serve) -> 
     page.locator("#answer", has_text=markup).wait_for()
     assert page.locator("img").count() == 1
     assert page.title() != "broken"
+
+
+def test_a_group_in_the_queue_says_what_it_needs_and_opens(tab: Tab, serve: Serve) -> None:
+    trees = [*group_kit.gpu_nodes(2), *group_kit.gang("train", 3), *group_kit.members("early", 1)]
+    link, _ = serve(list(map(from_dict, trees)), feature_gates=dict.fromkeys(group_kit.GATES, True))
+    tab.open(link)
+    page = tab.page
+    page.get_by_role("navigation").get_by_role("link", name="Queue").click()
+    row = page.get_by_role("row", name="default/train")
+    row.get_by_text("Room for 3 pods at once is needed. 0 of 3 have a node.").wait_for()
+    assert page.get_by_role("link", name="default/train-0").count() == 0
+    row.get_by_role("button", name="default/train").click()
+    page.get_by_role("link", name="default/train-0").wait_for()
+    assert page.get_by_role("row").count() == 1 + 4 + 1  # the head, a group of three, another group
+    assert "open=" in page.url
+    page.reload()
+    page.get_by_role("link", name="default/train-2").click()
+    page.get_by_role("heading", name="default/train-2").wait_for()
 
 
 def test_an_empty_cluster_says_so(tab: Tab, serve: Serve) -> None:

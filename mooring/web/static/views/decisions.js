@@ -1,6 +1,6 @@
 // Every decision as it is made, with filters, and one decision by its number.
 
-import { h, replace, throttled } from "../dom.js";
+import { h, replace, table, throttled } from "../dom.js";
 import { get } from "../net.js";
 import { listen } from "../store.js";
 import { clock, nodeLink, number, podLink } from "../format.js";
@@ -54,14 +54,13 @@ function stream({ main, query, setQuery, meta, failed }) {
       return;
     }
     note.textContent = t("decisions.kept", { count: number(record.decisions.length), kept: number(record.kept) });
-    replace(list, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("nav.decisions") }, h("table", {},
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t("decisions.time")), h("th", { scope: "col" }, t("fact.pod")), h("th", { scope: "col" }, t("decisions.result")), h("th", { scope: "col" }, t("fact.node")), h("th", { scope: "col" }, t("queue.why")))),
-      h("tbody", {}, record.decisions.map((row) => h("tr", {},
-        h("td", { class: "nowrap" }, h("a", { href: `#/decisions/${meta.epoch}-${row.seq}`, title: t("decisions.permalink") }, clock(row.at))),
-        h("td", {}, h("a", { class: "name", href: podLink(row.pod) }, row.pod)),
-        h("td", {}, h("span", { class: `badge ${BADGES[row.result] ?? ""}` }, t(`result.${row.result}`))),
-        h("td", {}, row.node ? h("a", { class: "name", href: nodeLink(row.node) }, row.node) : "–"),
-        h("td", { class: "wrap" }, row.summary, row.victims?.length ? h("div", { class: "warning" }, t("decisions.evicts"), " ", row.victims.map((key) => [h("a", { class: "name", href: podLink(key) }, key), " "])) : null)))))));
+    replace(list, table(t("nav.decisions"), [
+      { title: t("decisions.time"), class: "nowrap", cell: (row) => h("a", { href: `#/decisions/${meta.epoch}-${row.seq}`, title: t("decisions.permalink") }, clock(row.at)) },
+      { title: t("fact.pod"), cell: (row) => h("a", { class: "name", href: podLink(row.pod) }, row.pod) },
+      { title: t("decisions.result"), cell: (row) => h("span", { class: `badge ${BADGES[row.result] ?? ""}` }, t(`result.${row.result}`)) },
+      { title: t("fact.node"), cell: (row) => (row.node ? h("a", { class: "name", href: nodeLink(row.node) }, row.node) : "–") },
+      { title: t("queue.why"), class: "wrap", cell: (row) => [row.summary, row.victims?.length ? h("div", { class: "warning" }, t("decisions.evicts"), " ", victims(row)) : null] },
+    ], record.decisions));
   }
 
   const reload = throttled(500, load);
@@ -79,6 +78,9 @@ function stream({ main, query, setQuery, meta, failed }) {
   };
 }
 
+/** The pods that a decision evicts, with their priorities. */
+export const victims = (row) => row.victims.map((key, i) => [h("a", { class: "name", href: podLink(key) }, key), row.victimPriorities ? ` (${t("decisions.priority", { priority: row.victimPriorities[i] })}) ` : " "]);
+
 function one({ main, parts, failed }) {
   const page = h("div", { class: "page" }, t("loading"));
   replace(main, page);
@@ -90,11 +92,13 @@ function one({ main, parts, failed }) {
         h("div", { class: "bar" }, h("h1", { class: "name" }, row.pod), h("span", { class: `badge ${BADGES[row.result] ?? ""}` }, t(`result.${row.result}`)), h("span", { class: "muted" }, clock(row.at), " · ", t("pod.attempt", { number: row.attempts ?? 1 }))),
         h("p", { class: "lead" }, row.summary),
         h("p", {}, h("a", { href: podLink(row.pod) }, t("decisions.openPod"))),
-        ranking.length ? h("section", {}, h("h2", {}, t("pod.ranking")), h("div", { class: "scroll" }, h("table", {},
-          h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t("fact.node")), h("th", { class: "num", scope: "col" }, t("pod.total")), decision.scoredBy.map((name) => h("th", { class: "num", scope: "col" }, name)))),
-          h("tbody", {}, ranking.map((each) => h("tr", {}, h("td", {}, h("a", { class: "name", href: nodeLink(each.node) }, each.node)), h("td", { class: "num" }, number(each.total)), each.scores.map((score) => h("td", { class: "num" }, number(score))))))))) : null,
+        ranking.length ? h("section", {}, h("h2", {}, t("pod.ranking")), table(t("pod.ranking"), [
+          { title: t("fact.node"), cell: (each) => h("a", { class: "name", href: nodeLink(each.node) }, each.node) },
+          { title: t("pod.total"), num: true, cell: (each) => number(each.total) },
+          ...decision.scoredBy.map((name, i) => ({ title: name, num: true, cell: (each) => number(each.scores[i]) })),
+        ], ranking)) : null,
         refused.length ? h("section", {}, h("h2", {}, t("pod.refused")), h("ul", {}, refused.map((each) => h("li", {}, `${each.plugin || t("pod.others")}: ${each.reasons.join("; ")} (${number(each.nodes)})`)))) : null,
-        row.victims?.length ? h("section", {}, h("h2", {}, t("decisions.evicts")), h("ul", {}, row.victims.map((key) => h("li", {}, h("a", { class: "name", href: podLink(key) }, key))))) : null);
+        row.victims?.length ? h("section", {}, h("h2", {}, t("decisions.evicts")), h("p", {}, victims(row))) : null);
     } catch (error) { replace(page, failed(error, load)); }
   }
   load();

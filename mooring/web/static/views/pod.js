@@ -2,9 +2,10 @@
 
 import { h, replace, throttled } from "../dom.js";
 import { get } from "../net.js";
-import { listen } from "../store.js";
+import { listen, store } from "../store.js";
 import { clock, nodeLink, number, podLink, since, until } from "../format.js";
 import { t } from "../i18n.js";
+import { victims } from "./decisions.js";
 
 const BADGES = { scheduled: "ok", pending: "error", gated: "warning", waiting: "warning", binding: "ok", finished: "", gone: "", terminating: "warning" };
 const COLLAPSE_ABOVE = 200;
@@ -12,6 +13,7 @@ const MOST_ROWS = 300;
 const NEW_NODES = ["newNode", "largerNode"];
 
 export function show({ main, parts, query, setQuery, meta, failed }) {
+  let preempts = [], preempted = [];
   const [namespace, name] = parts, key = `${namespace}/${name}`;
   const path = `pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name ?? "")}`;
   let params = query, abort = new AbortController(), explanation = null, table = null;
@@ -26,9 +28,20 @@ export function show({ main, parts, query, setQuery, meta, failed }) {
       explanation = await get(path, signal);
       fillHead();
       fillMore();
+      loadPreemptions(signal);
       if (["finished", "gone"].includes(explanation.state)) { replace(evidence); return; }
       try { table = await get(`${path}/table`, signal); fillTable(); } catch (error) { if (error.name !== "AbortError") replace(evidence, failed(error, load)); }
     } catch (error) { if (error.name !== "AbortError") { replace(head, failed(error, load)); replace(evidence); replace(more); } }
+  }
+
+  /** Who was evicted for this pod, and for whom it was evicted, among the recent decisions. */
+  async function loadPreemptions(signal) {
+    try {
+      const [by, of] = await Promise.all([get(`decisions?pod=${encodeURIComponent(key)}&limit=50`, signal), get(`decisions?victim=${encodeURIComponent(key)}&limit=5`, signal)]);
+      preempts = by.decisions.filter((row) => row.pod === key && row.victims?.length);
+      preempted = of.decisions;
+      if (preempts.length || preempted.length) fillMore();
+    } catch { /* the page is complete without them */ }
   }
 
   // ---- the answer
@@ -44,6 +57,7 @@ export function show({ main, parts, query, setQuery, meta, failed }) {
           waiting?.until && [t("pod.next"), " ", h("span", { "data-until": waiting.until }, until(waiting.until))],
         ].filter(Boolean).flatMap((each, i) => (i ? [" · ", each] : [each])))),
       h("p", { class: "lead", id: "answer" }, explanation.summary),
+      explanation.group && h("p", { class: "muted" }, h("a", { class: "name", href: `#/queue?open=${encodeURIComponent(explanation.group.group)}` }, t("queue.group")), ": ", explanation.group.summary),
       explanation.node && h("p", {}, t("pod.on"), " ", h("a", { class: "name", href: nodeLink(explanation.node) }, explanation.node)),
       now?.changes?.length ? h("section", { "aria-label": t("pod.changes") }, h("h2", {}, t("pod.changes")), h("div", { class: "cards" }, now.changes.map(card))) : null,
       !now?.changes?.length && now?.closest?.length ? h("section", {}, h("h2", {}, t("pod.closest")), h("ul", {}, now.closest.map((each) => h("li", {}, `${(each.examples ?? []).join(", ")} (${number(each.nodes)}): `, each.refusedBy.map((by) => `${by.plugin}: ${by.reasons.join("; ")}`).join(", "))))) : null,
@@ -160,14 +174,15 @@ export function show({ main, parts, query, setQuery, meta, failed }) {
       const at = Date.parse(attempt.first), decision = attempt.decision;
       if (last && at - last > 60_000) items.push(h("li", { class: "gap" }, `⋯ ${Math.round((at - last) / 60_000)} min ⋯`));
       last = Date.parse(attempt.last);
-      const victims = decision.postFilter?.victims ?? [];
       items.push(h("li", { class: decision.node ? "fine" : "" }, h("b", {}, decision.node ? `✓ ${decision.node}` : `✗ ${t(`result.${decision.result}`)}`), attempt.count > 1 ? ` ×${attempt.count}` : "", " ",
         h("span", { class: "muted" }, clock(attempt.first), attempt.count > 1 ? `–${clock(attempt.last)}` : ""), h("div", {}, decision.node ? t("pod.fit", { feasible: decision.feasibleNodes ?? 0, nodes: decision.nodes ?? 0 }) : decision.message),
-        victims.length ? h("div", { class: "warning" }, t("decisions.evicts"), " ", victims.map((each) => [h("a", { class: "name", href: podLink(each) }, each), " "])) : null));
+        decision.postFilter?.victims?.length ? h("div", { class: "warning" }, t("decisions.evicts"), " ", victims(decision.postFilter)) : null));
     }
     const preemption = now?.preemption;
     replace(more,
       h("section", {}, h("h2", {}, t("pod.history")), items.length ? h("ol", { class: "line" }, items) : h("p", { class: "muted" }, t(meta.mode === "file" ? "decisions.file" : meta.mode === "run" ? "decisions.run" : "pod.noHistory"))),
+      preempted.length ? h("section", {}, h("h2", {}, t("pod.preempted")), h("ul", {}, preempted.map((row) => h("li", {}, clock(row.at), " ", h("a", { class: "name", href: podLink(row.pod) }, row.pod), ` (${t("decisions.priority", { priority: row.priority ?? 0 })})`)))) : null,
+      preempts.length ? h("section", {}, h("h2", {}, t("pod.evicted")), h("ul", {}, preempts.map((row) => h("li", {}, clock(row.at), " ", victims(row))))) : null,
       preemption ? h("section", {}, h("h2", {}, t("pod.preemption")), h("p", {}, preemption.helps ? t("pod.preempts", { node: preemption.node }) : preemption.message), (preemption.victims ?? []).length ? h("ul", {}, preemption.victims.map((each) => h("li", {}, h("a", { class: "name", href: podLink(each) }, each)))) : null) : null,
       waiting?.victims?.length ? h("section", {}, h("h2", {}, t("pod.victims", { node: waiting.nominatedNode ?? "" })), h("ul", {}, waiting.victims.map((each) => h("li", {}, h("a", { class: "name", href: podLink(each) }, each))))) : null,
       waiting?.events?.length ? h("section", {}, h("h2", {}, t("pod.waitsFor")), h("ul", {}, waiting.events.map((each) => h("li", {}, each.text, h("span", { class: "muted" }, ` · ${each.plugins.join(", ")}`))))) : null,
@@ -184,6 +199,7 @@ export function show({ main, parts, query, setQuery, meta, failed }) {
   const timer = setInterval(() => {
     if (document.documentElement.dataset.link === "off") return;
     for (const each of head.querySelectorAll("[data-since]")) each.textContent = since(each.dataset.since);
+    if (store.state.paused) return;
     for (const each of head.querySelectorAll("[data-until]")) each.textContent = until(each.dataset.until);
   }, 1000);
   const refreshHead = throttled(2000, async () => {
@@ -193,7 +209,7 @@ export function show({ main, parts, query, setQuery, meta, failed }) {
       explanation = after;
       fillHead();
       fillMore();
-      if (before.state !== after.state) load();
+      if (before.state !== after.state) load(); else loadPreemptions(abort.signal);
     } catch { /* the next change tries again */ }
   });
   const stop = listen((what) => { if (explanation && (what.decisions || what.counts) && !["finished", "gone"].includes(explanation.state)) refreshHead(); });

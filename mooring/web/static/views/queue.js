@@ -1,8 +1,8 @@
-// The scheduling queue: who waits, why, and for what.
+// The scheduling queue: pods and groups that wait, why, and for what.
 
-import { h, replace, throttled } from "../dom.js";
+import { h, replace, table, throttled } from "../dom.js";
 import { get } from "../net.js";
-import { listen } from "../store.js";
+import { listen, store } from "../store.js";
 import { number, podLink, since, until } from "../format.js";
 import { t } from "../i18n.js";
 
@@ -46,29 +46,64 @@ export function show({ main, query, setQuery, meta, failed }) {
         h("div", { class: "bar" }, all ? h("button", { onclick: () => { input.value = ""; set({ q: "", state: "" }); } }, t("clear")) : meta.features.includes("sandbox") ? h("a", { href: "#/sandbox" }, t("queue.submit")) : null)));
       return;
     }
-    replace(list, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("nav.queue") }, h("table", {},
-      h("thead", {}, h("tr", {}, ["fact.pod", "queue.state", "queue.why", "queue.waitsFor", "queue.since", "queue.next", "queue.attempts", "queue.priority"].map((key, i) => h("th", { scope: "col", class: i > 3 ? "num" : "" }, t(key))))),
-      h("tbody", {}, rows.map(row)))));
+    replace(list, table(t("nav.queue"), COLUMNS(), entries(rows), ({ group, member }) => ({ class: group ? "group" : member ? "member" : "" })));
   }
 
-  function row(pod) {
-    const waits = pod.waiting;
-    const what = waits.heldBy?.length ? waits.heldBy.map((hold) => `${hold.plugin}${hold.message ? `: ${hold.message}` : ""}`).join("; ")
+  /** Pods, and before its members each group; members are shown once the group is opened. */
+  function entries(rows) {
+    const groups = new Map((record.groups ?? []).map((group) => [group.group, group])), seen = new Set();
+    return rows.flatMap((pod) => {
+      const group = groups.get(pod.group);
+      if (!group) return [{ pod }];
+      const first = !seen.has(group.group), open = opened().includes(group.group);
+      seen.add(group.group);
+      return [...(first ? [{ group, pod, open }] : []), ...(open ? [{ pod, member: true }] : [])];
+    });
+  }
+
+  /** What an attempt of a group would come to now, once it is opened. */
+  function explained(group) {
+    const place = h("div", { class: "muted" });
+    get(`podgroups/${group.group.split("/").map(encodeURIComponent).join("/")}`, abort?.signal).then((record) => replace(place, record.summary)).catch(() => {});
+    return place;
+  }
+
+  const opened = () => params.getAll("open").flatMap((each) => each.split(","));
+  const toggle = (name) => set({ open: (opened().includes(name) ? opened().filter((each) => each !== name) : [...opened(), name]).filter(Boolean).join(",") });
+
+  const COLUMNS = () => [
+    { title: t("fact.pod"), cell: ({ pod, group, open }) => (group
+      ? [h("button", { class: "plain fold", "aria-expanded": String(open), onclick: () => toggle(group.group) }, open ? "▾ " : "▸ ", h("span", { class: "name" }, group.group)), h("div", { class: "muted" }, t("queue.group"))]
+      : [h("a", { class: "name", href: podLink(pod.pod) }, pod.pod), pod.owner ? h("div", { class: "muted" }, pod.owner) : null]) },
+    { title: t("queue.state"), cell: ({ pod }) => h("span", { class: `badge ${BADGES[pod.state] ?? ""}` }, t(`state.${pod.state}`)) },
+    { title: t("queue.why"), class: "wrap", cell: ({ pod, group, open }) => [[group?.message, pod.reason || pod.message || t("queue.notTried")].filter(Boolean).join(": "), open ? explained(group) : null] },
+    { title: t("queue.waitsFor"), class: "wrap muted", cell: ({ pod, group }) => (group ? needs(group) : waitsFor(pod.waiting)) },
+    { title: t("queue.since"), num: true, cell: ({ pod }) => h("span", { "data-since": pod.waiting.since ?? "" }, since(pod.waiting.since)) },
+    { title: t("queue.next"), num: true, cell: ({ pod }) => (pod.waiting.until ? h("span", { "data-until": pod.waiting.until }, until(pod.waiting.until)) : "–") },
+    { title: t("queue.attempts"), num: true, cell: ({ pod }) => String(pod.waiting.attempts ?? 0) },
+    { title: t("queue.priority"), num: true, cell: ({ pod, group }) => String((group ?? pod).priority ?? 0) },
+  ];
+
+  /** How many pods a group needs, has, and where they are. */
+  function needs(group) {
+    const values = { group: group.group, members: number(group.members ?? 0), scheduled: number(group.scheduled ?? 0), pending: number(group.pending ?? 0), least: number(group.minCount ?? 0) };
+    return [
+      group.missing ? t("queue.groupMissing", values) : !group.minCount ? "" : (group.members ?? 0) < group.minCount ? t("queue.groupFew", values) : t("queue.groupRoom", values),
+      group.topology ? t("queue.groupTopology", { key: group.topology }) : "", t("queue.groupMembers", values),
+    ].filter(Boolean).join(" ");
+  }
+
+  function waitsFor(waits) {
+    return waits.heldBy?.length ? waits.heldBy.map((hold) => `${hold.plugin}${hold.message ? `: ${hold.message}` : ""}`).join("; ")
       : waits.gatedBy ? `${waits.gatedBy}: ${waits.gate ?? ""}`
       : waits.victims?.length ? t("queue.victims", { pods: waits.victims.join(", "), node: waits.nominatedNode ?? "" })
       : (waits.events ?? []).map((event) => event.text).join("; ");
-    return h("tr", {},
-      h("td", {}, h("a", { class: "name", href: podLink(pod.pod) }, pod.pod), pod.owner ? h("div", { class: "muted" }, pod.owner) : null),
-      h("td", {}, h("span", { class: `badge ${BADGES[pod.state] ?? ""}` }, t(`state.${pod.state}`))),
-      h("td", { class: "wrap" }, pod.reason || pod.message || t("queue.notTried")), h("td", { class: "wrap muted" }, what),
-      h("td", { class: "num" }, h("span", { "data-since": waits.since ?? "" }, since(waits.since))),
-      h("td", { class: "num" }, waits.until ? h("span", { "data-until": waits.until }, until(waits.until)) : "–"),
-      h("td", { class: "num" }, String(waits.attempts ?? 0)), h("td", { class: "num" }, String(pod.priority ?? 0)));
   }
 
   const timer = setInterval(() => {
     if (document.documentElement.dataset.link === "off") return;
     for (const each of list.querySelectorAll("[data-since]")) each.textContent = since(each.dataset.since);
+    if (store.state.paused) return;  // the next attempt is made when the scheduler goes on
     for (const each of list.querySelectorAll("[data-until]")) each.textContent = until(each.dataset.until);
   }, 1000);
   const reload = throttled(1000, load);

@@ -5,8 +5,10 @@ import { get, post } from "../net.js";
 import { listen, store } from "../store.js";
 import { t } from "../i18n.js";
 
+const SPEEDS = [1, 2, 5, 10, 60];
+
 export function show({ main, failed }) {
-  const message = h("div", { class: "detail", role: "status" }, t("sandbox.hint")), scheduler = h("div", { class: "row" }), workloads = h("div", {}), examples = h("div", { class: "row" });
+  const message = h("div", { class: "detail", role: "status" }, t("sandbox.hint")), scheduler = h("div", { class: "row" }), time = h("div", { class: "row" }), workloads = h("div", {}), examples = h("div", { class: "row" });
   const text = h("textarea", { "aria-label": t("sandbox.manifest"), spellcheck: "false", placeholder: t("whatIf.placeholder") });
   const count = h("input", { type: "number", min: "1", max: "1000", value: "1", "aria-label": t("whatIf.count") });
   const name = h("input", { type: "text", list: "sandbox-nodes", placeholder: t("fact.node"), "aria-label": t("fact.node") });
@@ -22,6 +24,11 @@ export function show({ main, failed }) {
     const paused = Boolean(store.state.paused);
     replace(scheduler, h("span", { class: `badge ${paused ? "warning" : "ok"}` }, t(paused ? "sandbox.paused" : "sandbox.runs")),
       paused ? button("resume", t("sandbox.resume")) : button("pause", t("sandbox.pause")), button("step", t("sandbox.step")), h("span", { class: "muted" }, t("sandbox.pauseHint")));
+  }
+
+  function fillTime() {
+    const speed = store.state.speed ?? 1;
+    replace(time, SPEEDS.map((each) => h("button", { class: "chip", "aria-pressed": String(each === speed), onclick: () => act("speed", { speed: each }) }, `${each}×`)), h("span", { class: "muted" }, t("sandbox.timeHint")));
   }
 
   async function load() {
@@ -44,19 +51,21 @@ export function show({ main, failed }) {
     h("div", { class: "split2", "data-control": true },
       h("div", {},
         h("fieldset", {}, h("legend", {}, t("sandbox.scheduler")), scheduler),
+        h("fieldset", {}, h("legend", {}, t("sandbox.time")), time),
         h("fieldset", {}, h("legend", {}, t("sandbox.nodes")), h("div", { class: "row" }, count, button("add", t("sandbox.add"), () => ({ count: Number(count.value) }))),
           h("div", { class: "row" }, name, known, ["fail", "recover", "cordon", "uncordon"].map((action) => button(action, t(`node.${action}`), () => ({ node: name.value })))),
           h("p", { class: "muted" }, t("sandbox.nodeHint"), " ", h("a", { href: "#/cluster" }, t("nav.cluster")))),
         h("fieldset", {}, h("legend", {}, t("sandbox.workloads")), workloads)),
       h("fieldset", {}, h("legend", {}, t("sandbox.submit")), examples, h("div", { class: "row" }, text), h("div", { class: "row" }, button("submit", t("sandbox.applyManifest"), () => ({ manifest: text.value })))))));
   fillScheduler();
+  fillTime();
   const reload = throttled(2000, load);
-  const stop = listen((what) => { if (what.state) fillScheduler(); if (what.counts) reload(); });
+  const stop = listen((what) => { if (what.state) { fillScheduler(); fillTime(); } if (what.counts) reload(); });
   load();
   return {
     title: t("nav.sandbox"),
     update() {},
-    key(event) { if (event.key === ".") { act("step"); return true; } return false; },
+    key(event) { if (event.key === "." && document.documentElement.dataset.link !== "off") { act("step"); return true; } return false; },
     stop() { stop(); reload.cancel(); },
   };
 }

@@ -1,6 +1,6 @@
 // What if: change something in a copy of the cluster, and compare where pods go with now.
 
-import { h, replace } from "../dom.js";
+import { h, replace, table } from "../dom.js";
 import { get, post } from "../net.js";
 import { store } from "../store.js";
 import { nodeLink, number, podLink } from "../format.js";
@@ -14,7 +14,7 @@ export function show({ main, query, setQuery, meta }) {
   let draft = { ...EMPTY(), ...read() }, plugins = [], adders = [], stopped = false;
   const save = () => sessionStorage.setItem(DRAFT, JSON.stringify(draft));
   const names = h("datalist", { id: "nodes" }), form = h("div", {}), result = h("div", { "aria-live": "polite" });
-  const run = h("button", { class: "primary", onclick: evaluate }, t("whatIf.run"));
+  const run = h("button", { class: "primary", "data-control": true, onclick: evaluate }, t("whatIf.run"));
   replace(main, h("div", { class: "page" },
     h("div", { class: "bar" }, h("h1", {}, t("nav.whatIf")), h("span", { class: "muted" }, t("whatIf.nothing")), h("span", { class: "grow" }), h("button", { onclick: reset }, t("whatIf.reset")), run),
     h("div", { class: "split2" }, h("div", {}, form, names), h("div", {}, h("h2", {}, t("whatIf.result")), result))));
@@ -99,11 +99,13 @@ export function show({ main, query, setQuery, meta }) {
       h("p", {}, t("whatIf.summary", { changes: answer.changes, seconds: answer.seconds, nodes: number(answer.nodes) })),
       h("div", { class: "chips bar" }, kinds.filter((kind) => answer.counts[kind]).map((kind) => h("span", { class: `badge ${BADGES[kind]}` }, `${t(`whatIf.${kind}`)} ${number(answer.counts[kind])}`))),
       (answer.warnings ?? []).map((text) => h("p", { class: "warning" }, text)),
-      shown.length ? h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("whatIf.result") }, h("table", {},
-        h("thead", {}, h("tr", {}, ["fact.pod", "whatIf.now", "whatIf.then", "whatIf.change", "queue.why"].map((key) => h("th", { scope: "col" }, t(key))))),
-        h("tbody", {}, shown.map((each) => h("tr", {}, h("td", {}, h("a", { class: "name", href: podLink(each.pod) }, each.pod)),
-          h("td", {}, where(each.now, each.result === "new" ? "–" : t("state.pending"))), h("td", {}, where(each.then, each.result === "evicted" ? t("whatIf.evicted") : t("state.pending"))),
-          h("td", {}, h("span", { class: `badge ${BADGES[each.result ?? "same"]}` }, t(`whatIf.${each.result ?? "same"}`))), h("td", { class: "wrap" }, each.why ?? "")))))) : h("div", { class: "empty" }, t("whatIf.allSame")));
+      shown.length ? table(t("whatIf.result"), [
+        { title: t("fact.pod"), cell: (each) => h("a", { class: "name", href: podLink(each.pod) }, each.pod) },
+        { title: t("whatIf.now"), cell: (each) => where(each.now, each.result === "new" ? "–" : t("state.pending")) },
+        { title: t("whatIf.then"), cell: (each) => where(each.then, each.result === "evicted" ? t("whatIf.evicted") : t("state.pending")) },
+        { title: t("whatIf.change"), cell: (each) => h("span", { class: `badge ${BADGES[each.result ?? "same"]}` }, t(`whatIf.${each.result ?? "same"}`)) },
+        { title: t("queue.why"), class: "wrap", cell: (each) => each.why ?? "" },
+      ], shown) : h("div", { class: "empty" }, t("whatIf.allSame")));
   }
 
   const where = (name, otherwise) => (name ? (store.nodes.has(name) ? h("a", { class: "name", href: nodeLink(name) }, name) : h("span", { class: "name" }, name)) : h("span", { class: "muted" }, otherwise));
