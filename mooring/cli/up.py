@@ -79,6 +79,8 @@ class Options(NamedTuple):
     detached: bool = False
     web_port: int | None = None
     """Of the page; None: no page."""
+    missing_images: tuple[str, ...] = ()
+    """Shell patterns."""
 
 
 @click.command()
@@ -124,6 +126,13 @@ class Options(NamedTuple):
     metavar="NAME=BOOL,...",
     help="Feature gates of the scheduler, the API server and the controllers",
 )
+@option(
+    "--missing-image",
+    "missing_images",
+    multiple=True,
+    metavar="PATTERN",
+    help="Shell pattern of images that cannot be pulled, such as 'registry.example.com/*'; repeatable",
+)
 @option("--no-web", is_flag=True, help="Do not serve the web page")
 @option(
     "--web-port",
@@ -148,6 +157,7 @@ def up(
     merge_kubeconfig: bool,
     command: str,
     feature_gates: tuple[str, ...],
+    missing_images: tuple[str, ...],
     no_web: bool,
     web_port: int,
     detach: bool,
@@ -191,6 +201,7 @@ def up(
             command,
             detached,
             None if no_web or no_scheduler or command else web_port,
+            missing_images,
         )
         with asyncio.Runner(loop_factory=fastest_loop()) as runner:
             code = runner.run(_Up(options, sources, setup.config.config).run(setup))
@@ -218,6 +229,7 @@ class _Up:
             features=FeatureGates(config.feature_gates).enabled(),
             coscheduling=config.enables("Coscheduling"),
             clock=ScaledClock(),
+            missing_images=options.missing_images,
         )
         self._view: View | None = None
         self._early: list[Decision] = []  # before there is a view

@@ -50,6 +50,7 @@ class LocalCluster:
     Without `keep_events`, no component records events about objects. `features` are the feature gates of the
     API server and the controllers that are on; the scheduler has those of its configuration. With
     `coscheduling`, the PodGroups of scheduler-plugins are served.
+    Images that match one of the shell patterns in `missing_images` cannot be pulled.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class LocalCluster:
         seed: int | None = None,
         features: Collection[str] = (),
         coscheduling: bool = False,
+        missing_images: Collection[str] = (),
     ) -> None:
         self.server = EmbeddedServer(
             data_dir,
@@ -80,6 +82,7 @@ class LocalCluster:
         self.scheduler: LocalScheduler | None = None
         self._serve = serve
         self._heartbeats = heartbeats
+        self._missing_images = missing_images
         self._keep_events = keep_events
         self._seed = seed
         self._features = features
@@ -119,7 +122,7 @@ class LocalCluster:
             keep=self._keep_events,
         )
         context = self.context = Context(writes, self.cache, recorder, self.clock)
-        self.nodes = FakeNodes(context, heartbeats=self._heartbeats)
+        self.nodes = FakeNodes(context, heartbeats=self._heartbeats, missing_images=self._missing_images)
         for controller in controllers(
             context, self.nodes, self.server.authority, self._features, self._coscheduling
         ):

@@ -5,13 +5,13 @@ No I/O and no clock: `PodLife.advance` does what is due by a time, and says when
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from mooring.api.objects import Container, Pod
 from mooring.api.times import go_duration, parse_time
 from mooring.sandbox.kubelet.scripts import Script
-from mooring.sandbox.programs.program import Outcome, is_unpullable, run_program
+from mooring.sandbox.programs.program import Outcome, is_missing, run_program
 from mooring.sandbox.programs.specs import ContainerSpec, Handler, PodRun, Probe
 
 FIRST_BACKOFF = 10.0  # seconds before a container is started the third time; doubles from then on
@@ -108,11 +108,13 @@ class PodLife:
     """The containers of one pod. `missing` has the ConfigMaps and Secrets that they lack, by container."""
 
     __slots__ = (
-        "_files", "_policy", "changed", "containers", "inits", "missing", "notes", "over", "pod", "run",
-        "script", "started", "unready",
+        "_files", "_missing_images", "_policy", "changed", "containers", "ephemerals", "inits", "missing",
+        "notes", "over", "pod", "run", "script", "started", "unready",
     )  # fmt: skip
 
-    def __init__(self, pod: Pod, run: PodRun | None, script: Script) -> None:
+    def __init__(
+        self, pod: Pod, run: PodRun | None, script: Script, missing_images: Collection[str] = ()
+    ) -> None:
         specs = (
             {}
             if run is None
@@ -125,6 +127,8 @@ class PodLife:
         self.script = script
         self.inits = [ContainerLife(each, specs.get(each.name), True) for each in pod.spec.init_containers]
         self.containers = [ContainerLife(each, specs.get(each.name), False) for each in pod.spec.containers]
+        self.ephemerals: list[ContainerLife] = []
+        self._missing_images = missing_images
         self.missing: dict[str, str] = {}
         self.notes: list[Note] = []
         self.changed = False
@@ -173,12 +177,15 @@ class PodLife:
     def advance(self, now: float) -> float | None:
         """Do what is due; return when the next thing is."""
         self._step(now)
-        times = [time for one in self.all if (time := one.next_time(now)) is not None]
+        everything = (*self.all, *self.ephemerals)
+        times = [time for one in everything if (time := one.next_time(now)) is not None]
         return min(times) if times and not self.over else None
 
     def _step(self, now: float) -> None:
         if self.over:
             return
+        for ephemeral in self.ephemerals:
+            self._keep(ephemeral, now)
         for init in self.inits:
             if init.done:
                 continue
@@ -206,13 +213,13 @@ class PodLife:
 
     def stop(self, now: float, exit_code: int) -> None:
         """End everything that runs."""
-        for one in self.all:
+        for one in (*self.all, *self.ephemerals):
             if one.state == RUNNING:
                 self._end(one, Ended(0 if one.is_sidecar and exit_code == 0 else exit_code, one.started, now))
         self.over = True
 
     def _finish(self, now: float) -> None:
-        for one in self.inits:
+        for one in (*self.inits, *self.ephemerals):
             if one.state == RUNNING:
                 self._end(one, Ended(0, one.started, now))
         self.over = self.changed = True
@@ -230,14 +237,14 @@ class PodLife:
 
     def _is_restarted(self, one: ContainerLife) -> bool:
         assert one.end is not None
-        if one.is_sidecar:
-            return True
+        if one.is_sidecar or one in self.ephemerals:
+            return one.is_sidecar
         if self._policy == "Always" and not one.is_init:
             return True
         return self._policy != "Never" and one.end.exit_code != 0
 
     def _begin(self, one: ContainerLife, now: float) -> None:
-        if is_unpullable(one.image):
+        if is_missing(one.image, self._missing_images):
             self._fail_pull(one, now)
         elif missing := self.missing.get(one.name):
             self.notes.append(Note("Warning", "Failed", f"Error: {missing}"))
@@ -275,6 +282,9 @@ class PodLife:
         if one.is_init:
             outcome = None if one.spec is None else run_program(one.spec, self.pod.metadata, self._files)
             return outcome or (_FOREVER if one.is_sidecar else _AT_ONCE)
+        if one in self.ephemerals and one.spec is not None:
+            outcome = run_program(one.spec, self.pod.metadata, self._files)
+            return outcome or (_FOREVER if one.spec.stdin else _AT_ONCE)  # a shell ends without input
         if one.spec is not None and not self.script.annotated:
             outcome = run_program(one.spec, self.pod.metadata, self._files)
             if outcome is not None:
@@ -342,6 +352,15 @@ class PodLife:
             image = images.get(one.name, one.image)
             if image != one.image:
                 self._replace_image(one, image)
+
+    def attach(self, run: PodRun) -> None:
+        """Run the ephemeral containers that have been added to the pod."""
+        names = {one.name for one in self.ephemerals}
+        for spec in run.spec.ephemeral_containers:
+            if spec.name not in names:
+                container = Container(name=spec.name, image=spec.image)
+                self.ephemerals.append(ContainerLife(container, spec, False))
+                self.changed = True
 
     def _replace_image(self, one: ContainerLife, image: str) -> None:
         """A new image is started at once; a running container is ended for it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from mooring.api.kinds import NODES
 from mooring.api.meta import Tree
@@ -23,14 +23,17 @@ class FakeNodes:
     `mooring/failed: "true"` are silent, and nothing happens to their pods, until it is removed.
 
     With `heartbeats`, leases are renewed as time passes. On virtual time that would cost more than all the
-    rest; without them, `pulse` reports when a node was last healthy.
+    rest; without them, `pulse` reports when a node was last healthy. Images that match one of the shell
+    patterns in `missing_images` cannot be pulled.
     """
 
-    def __init__(self, context: Context, *, heartbeats: bool = True) -> None:
+    def __init__(
+        self, context: Context, *, heartbeats: bool = True, missing_images: Collection[str] = ()
+    ) -> None:
         self._context = context
         self._nodes = context.cache.follow(NODES)
         self._fleet = Fleet(self._nodes, context.clock)
-        self._kubelets = Kubelets(context, self._fleet)
+        self._kubelets = Kubelets(context, self._fleet, missing_images)
         self._driver = FakeDriver(context)
         self._heartbeats = Heartbeats(context, self._fleet, leases=heartbeats)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from mooring.api.kinds import PODS
@@ -47,8 +48,9 @@ class Kubelets(Controller):
 
     name = "kubelet"
 
-    def __init__(self, context: Context, fleet: Fleet) -> None:
+    def __init__(self, context: Context, fleet: Fleet, missing_images: Collection[str] = ()) -> None:
         super().__init__(context)
+        self._missing_images = missing_images
         self._fleet = fleet
         self._guests: dict[str, Guest] = {}  # by uid
         self._addresses = Addresses(POD_NETWORK)
@@ -157,7 +159,7 @@ class Kubelets(Controller):
 
     async def _know(self, pod: Pod, guest: Guest) -> PodLife:
         """Read what the containers of a pod do."""
-        life = PodLife(pod, await self._programs.read(pod), guest.script)
+        life = PodLife(pod, await self._programs.read(pod), guest.script, self._missing_images)
         if pod.status.start_time is not None:
             life.recall()
         return life
@@ -168,6 +170,9 @@ class Kubelets(Controller):
             guest.script, _ = read_script(pod)
         if pod.metadata.generation != life.pod.metadata.generation and life.started:
             life.changed = True  # to be seen in observedGeneration
+            run = await self._programs.fetch(pod)
+            if run is not None:
+                life.attach(run)
         life.change(pod, guest.script)
 
     async def _begin(self, pod: Pod, guest: Guest, life: PodLife, now: float) -> float | None:

@@ -27,18 +27,19 @@ class Programs:
         owner, labels = pod.metadata.controller(), pod.metadata.labels
         template = next((labels[name] for name in HASHES if name in labels), "")
         if owner is None or not template:
-            return await self._fetch(pod)
+            return await self.fetch(pod)
         key = owner.uid, template
         run = self._known.get(key)
         if run is None:
-            run = await self._fetch(pod)
+            run = await self.fetch(pod)
             if run is not None:
                 if len(self._known) >= MOST:
                     self._known.clear()
                 self._known[key] = run
         return run
 
-    async def _fetch(self, pod: Pod) -> PodRun | None:
+    async def fetch(self, pod: Pod) -> PodRun | None:
+        """Return what the containers of this very pod do, ephemeral ones among them."""
         try:
             return await self._cluster.get(POD_RUNS, pod.name, pod.namespace)
         except ApiError as refusal:

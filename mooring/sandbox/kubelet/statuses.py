@@ -148,6 +148,8 @@ def _containers(pod: Pod, life: PodLife, now: float) -> Tree:
     statuses = {"containerStatuses": [_container(pod, life, one, now) for one in life.containers]}
     if life.inits:
         statuses["initContainerStatuses"] = [_container(pod, life, one, now) for one in life.inits]
+    if life.ephemerals:
+        statuses["ephemeralContainerStatuses"] = [_ephemeral(pod, life, one) for one in life.ephemerals]
     return statuses
 
 
@@ -169,6 +171,11 @@ def _container(pod: Pod, life: PodLife, one: ContainerLife, now: float) -> Tree:
         before = one.restarts if one.state == WAITING else one.restarts - 1
         status["lastState"] = _terminated(pod, one, before, one.last)
     return status
+
+
+def _ephemeral(pod: Pod, life: PodLife, one: ContainerLife) -> Tree:
+    """The status of an ephemeral container, which is never ready and never restarted."""
+    return {**_container(pod, life, one, one.started), "ready": False, "started": False}
 
 
 def _state(pod: Pod, life: PodLife, one: ContainerLife) -> Tree:

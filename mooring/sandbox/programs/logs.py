@@ -7,9 +7,9 @@ from typing import Final, NamedTuple
 
 from mooring.api.times import format_time, parse_time
 from mooring.sandbox.programs.program import run_program
-from mooring.sandbox.programs.specs import ContainerSpec, LoggedPod, RunStatus
+from mooring.sandbox.programs.specs import ContainerSpec, LoggedPod, RunStatus, Started
 
-NO_LOG: Final = "there are no logs: containers do not run in an embedded cluster\n"
+NO_LOG: Final = "there are no logs: containers do not run in a sandbox cluster\n"
 
 
 class LogOptions(NamedTuple):
@@ -27,7 +27,35 @@ class LogError(Exception):
     """There is no such log."""
 
 
-def read_container_log(pod: LoggedPod, options: LogOptions, now: float) -> str:
+class ContainerLog(NamedTuple):
+    """The log of one run of a container. Times are seconds since the epoch; `end` is None while it runs, and
+    `output` if it is not known what it prints."""
+
+    started_at: str
+    output: tuple[tuple[float, str], ...] | None
+    end: float | None
+
+    def read(self, options: LogOptions, until: float) -> str:
+        """Return what was printed by a time, in the format that the options ask for."""
+        if self.output is None:
+            return NO_LOG
+        return _format(self._between(0.0, until), options)
+
+    def read_more(self, options: LogOptions, after: float, until: float) -> str:
+        """Return what was printed between two times."""
+        more = options._replace(tail_lines=None, since=None)
+        return "" if self.output is None else _format(self._between(after, until), more)
+
+    def next_output(self, now: float) -> float | None:
+        """Return when the container prints again; None if that is not known."""
+        return next((at for at, _ in self.output or () if at > now), None)
+
+    def _between(self, after: float, until: float) -> list[tuple[float, str]]:
+        end = until if self.end is None else min(self.end, until)
+        return [(at, text) for at, text in self.output or () if after < at <= end]
+
+
+def find_container_log(pod: LoggedPod, options: LogOptions) -> ContainerLog:
     """Return the log of a container. Raises LogError, in the words of kubelet and API server."""
     spec = choose_container(pod, options.container)
     status = _find_status(pod, spec.name)
@@ -40,13 +68,24 @@ def read_container_log(pod: LoggedPod, options: LogOptions, now: float) -> str:
     if run is None:
         reason = state.waiting.reason if state.waiting is not None else "ContainerCreating"
         raise LogError(f'container "{spec.name}" in pod "{pod.name}" is waiting to start: {reason}')
+    return _container_log(pod, spec, run)
+
+
+def find_log_of_run(pod: LoggedPod, container: str, started_at: str) -> ContainerLog | None:
+    """Return the log of the run that started at a time; None if another has taken its place."""
+    spec = choose_container(pod, container)
+    status = _find_status(pod, spec.name)
+    runs = (status.state.running, status.state.terminated, status.last_state.terminated)
+    run = next((one for one in runs if one is not None and one.started_at == started_at), None)
+    return None if run is None else _container_log(pod, spec, run)
+
+
+def _container_log(pod: LoggedPod, spec: ContainerSpec, run: Started) -> ContainerLog:
     outcome = run_program(spec, pod.metadata, {})
-    if outcome is None:
-        return NO_LOG
-    started = parse_time(run.started_at) if run.started_at else now
-    until = parse_time(run.finished_at) + 1 if run.finished_at else now  # the status has whole seconds
-    printed = [(started + at, text) for at, text in outcome.output if started + at <= max(until, started)]
-    return _format(printed, options)
+    started = parse_time(run.started_at) if run.started_at else 0.0
+    end = max(parse_time(run.finished_at) + 1, started) if run.finished_at else None  # in whole seconds
+    output = None if outcome is None else tuple((started + at, text) for at, text in outcome.output)
+    return ContainerLog(run.started_at or "", output, end)
 
 
 def choose_container(pod: LoggedPod, name: str) -> ContainerSpec:
@@ -59,15 +98,16 @@ def choose_container(pod: LoggedPod, name: str) -> ContainerSpec:
         if inits:
             choice += f" or one of the init containers: [{' '.join(one.name for one in inits)}]"
         raise LogError(f"a container name must be specified for pod {pod.name}, {choice}")
-    for one in (*containers, *inits):
+    for one in (*containers, *inits, *pod.spec.ephemeral_containers):
         if one.name == name:
             return one
     raise LogError(f"container {name} is not valid for pod {pod.name}")
 
 
 def _find_status(pod: LoggedPod, name: str) -> RunStatus:
-    statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
-    return next((one for one in statuses if one.name == name), RunStatus())
+    status = pod.status
+    lists = (status.container_statuses, status.init_container_statuses, status.ephemeral_container_statuses)
+    return next((one for statuses in lists for one in statuses if one.name == name), RunStatus())
 
 
 def _format(printed: Iterable[tuple[float, str]], options: LogOptions) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
 from mooring.api.meta import ObjectMeta
@@ -65,10 +66,15 @@ def image_name(image: str) -> str:
     return image.partition("@")[0].rpartition("/")[2].partition(":")[0]
 
 
-def is_unpullable(image: str) -> bool:
-    """Whether pulling the image fails: by its tag, or because its registry begins with "invalid"."""
+def is_missing(image: str, patterns: Collection[str] = ()) -> bool:
+    """Whether pulling the image fails: by a shell pattern, by its tag, or because its registry begins with
+    "invalid"."""
     name = image.partition("@")[0]
-    return name.rpartition("/")[2].partition(":")[2] in MISSING_TAGS or name.startswith("invalid")
+    return (
+        name.rpartition("/")[2].partition(":")[2] in MISSING_TAGS
+        or name.startswith("invalid")
+        or any(fnmatchcase(image, pattern) for pattern in patterns)
+    )
 
 
 def read_environment(env: list[EnvVar], metadata: ObjectMeta) -> dict[str, str | None]:

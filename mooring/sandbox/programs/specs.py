@@ -63,6 +63,7 @@ class ContainerSpec(Struct):
     image: str = ""
     command: list[str] = []
     args: list[str] = []
+    stdin: bool = False
     env: list[EnvVar] = []
     env_from: list[EnvFrom] = []
     readiness_probe: Probe | None = None
@@ -105,6 +106,7 @@ class VolumeSpec(Struct):
 class RunSpec(Struct):
     containers: list[ContainerSpec] = []
     init_containers: list[ContainerSpec] = []
+    ephemeral_containers: list[ContainerSpec] = []
     volumes: list[VolumeSpec] = []
 
 
@@ -140,6 +142,7 @@ class RunStatus(Struct):
 class RunStatuses(Struct):
     container_statuses: list[RunStatus] = []
     init_container_statuses: list[RunStatus] = []
+    ephemeral_container_statuses: list[RunStatus] = []
 
 
 class LoggedPod(PodRun):

@@ -26,6 +26,7 @@ class Nodes(Stage):
 
     def __init__(self, server: EmbeddedServer, clock: Callable[[], float], heartbeats: bool) -> None:
         super().__init__(server.cluster, clock)
+        self.missing_images: list[str] = []
         self.server = server
         self._heartbeats = heartbeats
         self._tasks: list[asyncio.Task[None]] = []
@@ -39,7 +40,7 @@ class Nodes(Stage):
             self.cluster, "kubelet", host="test", now=lambda: round(self.now() * 1_000_000_000)
         )
         context = Context(self.cluster, cache, recorder, self.now)
-        self.fake = FakeNodes(context, heartbeats=self._heartbeats)
+        self.fake = FakeNodes(context, heartbeats=self._heartbeats, missing_images=self.missing_images)
         self.pods = cache.follow(PODS)
         runs = (cache.run(), recorder.run(), self.fake.run())
         self._tasks = [asyncio.create_task(run) for run in runs]

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
+from mooring.client.port import PatchType
+from mooring.sandbox.apiserver.dispatch import handle
+from mooring.sandbox.apiserver.verbs.request import Request, TextStreamAnswer
+from tests.sandbox.apiserver.kit import USER
+from tests.sandbox.controllers.kit import resource
 from tests.sandbox.kubelet.kit import Nodes, condition, play, pod
 
 Tree = dict[str, Any]
@@ -220,3 +226,86 @@ def test_pods_of_one_template_are_read_once() -> None:
             assert (await stage.status(f"p{at}"))["containerStatuses"][0]["restartCount"] == 1
 
     play(scene)
+
+
+def test_images_that_match_a_pattern_cannot_be_pulled() -> None:
+    async def scene(stage: Nodes) -> None:
+        stage.missing_images.append("registry.example.com/*")
+        await stage.run_pod("web", containers=[container(image="registry.example.com/shop/web:1")])
+        await stage.run_pod("db", containers=[container(image="registry.example.org/db:1")])
+        assert await waiting(stage) == "ErrImagePull"
+        await stage.advance(2)
+        assert await waiting(stage) == "ImagePullBackOff"
+        assert await stage.phase("db") == "Running"
+
+    async def waiting(stage: Nodes) -> str:
+        return str((await stage.status("web"))["containerStatuses"][0]["state"]["waiting"]["reason"])
+
+    play(scene)
+
+
+def test_ephemeral_containers_run_once_and_do_not_count_for_readiness() -> None:
+    async def scene(stage: Nodes) -> None:
+        await stage.run_pod(containers=[container(script="sleep infinity")])
+        ephemerals = [container("once", "sleep 5; exit 3"), container("shell", stdin=True), container("eof")]
+        await stage.cluster.patch(
+            resource("pods"),
+            "web",
+            {"spec": {"ephemeralContainers": ephemerals}},
+            "default",
+            subresource="ephemeralcontainers",
+            kind=PatchType.STRATEGIC,
+        )
+        await stage.rest()
+        first = (await stage.status())["ephemeralContainerStatuses"]
+        assert states(first) == ["running", "running", "terminated"]
+        await stage.advance(60)
+        status = await stage.status()
+        once, shell, _ = status["ephemeralContainerStatuses"]
+        assert (once["restartCount"], once["state"]["terminated"]["exitCode"]) == (0, 3)
+        assert "running" in shell["state"]
+        assert condition({"status": status}, "Ready")["status"] == "True"
+
+    play(scene)
+
+
+@pytest.mark.parametrize(
+    ("params", "texts"),
+    [
+        ({}, "one two three"),
+        ({"tailLines": "0"}, "two three"),
+        ({"limitBytes": "7"}, "one two"),
+        ({"sinceSeconds": "1"}, "two three"),
+    ],
+)
+def test_a_log_is_followed_until_the_run_ends(params: dict[str, str], texts: str) -> None:
+    async def scene(stage: Nodes) -> None:
+        await stage.run_pod(containers=[container(script="echo one; sleep 5; echo two; sleep 5; echo three")])
+        await stage.advance(3)
+        lines = follow(stage, params)
+        assert ("".join([text async for text in lines])).split() == texts.split()
+        if "limitBytes" not in params:
+            assert "terminated" in (await stage.status())["containerStatuses"][0]["lastState"]  # restarted
+
+    play(scene)
+
+
+def test_a_log_is_followed_until_the_pod_is_gone() -> None:
+    async def scene(stage: Nodes) -> None:
+        await stage.run_pod(containers=[container(script="echo one; sleep infinity")])
+        lines = follow(stage, {})
+        assert await anext(lines) == "one\n"
+        await stage.cluster.delete(resource("pods"), "web", "default", grace_period_seconds=0)
+        assert [text async for text in lines if text] == []
+
+    play(scene)
+
+
+def follow(stage: Nodes, params: dict[str, str]) -> AsyncIterator[str]:
+    api = stage.server.api
+    pods = api.registry.find("", "v1", "pods")
+    assert pods is not None
+    texts = {name: [text] for name, text in {"follow": "true", **params}.items()}
+    answer = handle(Request(api, "get", pods, "default", "web", USER, pods.subresources["log"], texts))
+    assert isinstance(answer, TextStreamAnswer)
+    return answer.texts

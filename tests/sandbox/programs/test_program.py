@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.meta import ObjectMeta
-from mooring.sandbox.programs.program import Outcome, is_unpullable, run_program
+from mooring.sandbox.programs.program import Outcome, is_missing, run_program
 from mooring.sandbox.programs.specs import ContainerSpec, EnvVar, EnvVarSource, FieldRef
 
 METADATA = ObjectMeta(name="web-0", namespace="shop", annotations={"index": "3"})
@@ -151,7 +151,7 @@ def test_images_of_servers_run_on(image: str, args: list[str], runs_on: bool) ->
     ],
 )  # fmt: skip
 def test_images_that_cannot_be_pulled(image: str, expected: bool) -> None:
-    assert is_unpullable(image) is expected
+    assert is_missing(image) is expected
 
 
 @given(st.text(alphabet="abf i=$(){}[];&|<>\"'`\\\n#01x-*!echosliptrudn", max_size=60))

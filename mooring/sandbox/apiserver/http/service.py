@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import accumulate
 
 from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.accounts import user_of
@@ -38,6 +40,7 @@ from mooring.sandbox.apiserver.verbs.request import (
     ObjectAnswer,
     Request,
     TextAnswer,
+    TextStreamAnswer,
     TreeAnswer,
     WatchAnswer,
 )
@@ -50,6 +53,8 @@ from mooring.serving.routing import find_handler
 LARGEST_BODY = 3 * 1024 * 1024
 MOST_WATCHES = 10_000
 DELETIONS_PER_TURN = 64
+MOST_WARNING_TEXT = 4096  # characters of all warnings of an answer
+LONGEST_WARNING = 256  # if they are more together
 _JSON: list[Header] = [(b"content-type", b"application/json"), (b"cache-control", b"no-cache, private")]
 _TEXT: list[Header] = [(b"content-type", TEXT.encode()), NO_SNIFFING]
 _DEPRECATED = {
@@ -203,25 +208,43 @@ class ApiService:
             await self._stream(exchange, answer, shown)
         elif isinstance(answer, TextAnswer):
             await _send_text(exchange, 200, answer.text)
+        elif isinstance(answer, TextStreamAnswer):
+            await self._stream_text(exchange, answer)
         return answer.code if isinstance(answer, ObjectAnswer | TreeAnswer) else 200
 
-    async def _stream(self, exchange: Exchange, answer: WatchAnswer, shown: Representation) -> None:
+    async def _stream_text(self, exchange: Exchange, answer: TextStreamAnswer) -> None:
+        with self._counted_stream(exchange) as gone:
+            await exchange.start(200, _TEXT)
+            async for text in answer.texts:
+                if gone.done():
+                    return
+                if text:
+                    await exchange.part(text.encode())
+            await exchange.end()
+
+    @contextmanager
+    def _counted_stream(self, exchange: Exchange) -> Iterator[asyncio.Future[None]]:
+        """Count a stream; the future is done when the client has disconnected."""
         if self._watches >= MOST_WATCHES:
             raise too_many_requests(f"more than {MOST_WATCHES} watches, please try again later", 1)
         self._watches += 1
         gone = asyncio.ensure_future(exchange.disconnected())
-        gone.add_done_callback(lambda _: answer.watching.close())
         try:
-            await exchange.start(200, _JSON)
-            async for batch in answer.watching.batches():
-                await exchange.part(_lines(answer, batch, shown))
-            await exchange.end()
-        except ApiError as error:
-            await exchange.part(encode_json({"type": "ERROR", "object": status_tree(error)}) + b"\n")
-            await exchange.end()
+            yield gone
         finally:
             self._watches -= 1
             gone.cancel()
+
+    async def _stream(self, exchange: Exchange, answer: WatchAnswer, shown: Representation) -> None:
+        with self._counted_stream(exchange) as gone:
+            gone.add_done_callback(lambda _: answer.watching.close())
+            try:
+                await exchange.start(200, _JSON)
+                async for batch in answer.watching.batches():
+                    await exchange.part(_lines(answer, batch, shown))
+            except ApiError as error:
+                await exchange.part(encode_json({"type": "ERROR", "object": status_tree(error)}) + b"\n")
+            await exchange.end()
 
 
 async def _handle(request: Request) -> ApiAnswer:
@@ -309,7 +332,12 @@ async def _send_chunks(exchange: Exchange, chunks: Iterable[bytes]) -> None:
 
 
 def _warnings(texts: Iterable[str]) -> list[Header]:
-    """Return warnings as headers. Those with control characters are left out, as by Kubernetes."""
-    sent = [text for text in texts if not _CONTROL.search(text)]
+    """Return warnings as headers, as Kubernetes sends them: each once, none with control characters, and long
+    ones cut short if they are too long together."""
+    sent = [text for text in dict.fromkeys(texts) if not _CONTROL.search(text)]
+    if sum(map(len, sent)) > MOST_WARNING_TEXT:
+        sent = [text[:LONGEST_WARNING] for text in sent]
+        lengths = accumulate(map(len, sent), initial=0)
+        sent = [text for text, before in zip(sent, lengths, strict=False) if before < MOST_WARNING_TEXT]
     quoted = [text.replace("\\", "\\\\").replace('"', '\\"') for text in sent]
     return [(b"warning", f'299 - "{text}"'.encode("utf-8", "replace")) for text in quoted]

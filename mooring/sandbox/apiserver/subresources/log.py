@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Final
+
 import msgspec
 
 from mooring.api.times import parse_time
 from mooring.sandbox.apiserver.errors import bad_request
 from mooring.sandbox.apiserver.verbs.options import boolean_param, integer_param, text_param
 from mooring.sandbox.apiserver.verbs.reading import get
-from mooring.sandbox.apiserver.verbs.request import Answer, Request, TextAnswer
-from mooring.sandbox.programs.logs import LogError, LogOptions, read_container_log
+from mooring.sandbox.apiserver.verbs.request import Answer, Request, TextAnswer, TextStreamAnswer
+from mooring.sandbox.programs.logs import (
+    ContainerLog,
+    LogError,
+    LogOptions,
+    find_container_log,
+    find_log_of_run,
+)
 from mooring.sandbox.programs.specs import LoggedPod
 
 _NODE_NAME = 0  # index into the selectable fields of pods
+POLL: Final = 0.5  # seconds until a container whose log is followed is looked at again
 _PODS: msgspec.json.Decoder[LoggedPod] = msgspec.json.Decoder(LoggedPod)
 
 
@@ -22,11 +33,37 @@ def read_log(request: Request) -> Answer:
     if not record.fields[_NODE_NAME]:
         return TextAnswer("")
     now = request.api.clock()
-    pod = _PODS.decode(record.body)
+    options = _log_options(request, now)
     try:
-        return TextAnswer(read_container_log(pod, _log_options(request, now), now))
+        log = find_container_log(_PODS.decode(record.body), options)
     except LogError as error:
         raise bad_request(str(error)) from None
+    if boolean_param(request.params, "follow"):
+        return TextStreamAnswer(_follow(request, options, log))
+    return TextAnswer(log.read(options, now))
+
+
+async def _follow(request: Request, options: LogOptions, log: ContainerLog) -> AsyncIterator[str]:
+    """Yield what a container prints until that run of it ends, and empty texts while it prints nothing."""
+    seen = request.api.clock()
+    text, left = log.read(options, seen), options.limit_bytes
+    while True:
+        if left is not None:
+            text = text.encode()[:left].decode(errors="ignore")
+            left -= len(text.encode())
+        yield text
+        if log.end is not None or left == 0:
+            return
+        due = log.next_output(seen)
+        await asyncio.sleep(POLL if due is None else max(0.0, min(due - request.api.clock(), POLL)))
+        record = request.api.record(request.resource.storage, request.name, request.namespace)
+        current = None
+        if record is not None:
+            current = find_log_of_run(_PODS.decode(record.body), options.container, log.started_at)
+        if current is None:
+            return
+        log, now = current, request.api.clock()
+        text, seen = log.read_more(options, seen, now), now
 
 
 def _log_options(request: Request, now: float) -> LogOptions:
@@ -58,5 +95,6 @@ def connect(request: Request) -> Answer:
     if not record.fields[_NODE_NAME]:
         raise bad_request(f"pod {request.name} does not have a host assigned")
     raise bad_request(
-        f"nothing to connect to in pod {request.name}: containers do not run in an embedded cluster"
+        f"nothing to connect to in pod {request.name}: containers do not run in a sandbox cluster; "
+        "kubectl logs shows what known commands print"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -100,4 +100,10 @@ class TextAnswer(NamedTuple):
     text: str
 
 
-Answer = ObjectAnswer | TreeAnswer | ListAnswer | WatchAnswer | TextAnswer
+class TextStreamAnswer(NamedTuple):
+    """Text that comes in the course of time. Empty ones show that there is nothing yet."""
+
+    texts: AsyncIterator[str]
+
+
+Answer = ObjectAnswer | TreeAnswer | ListAnswer | WatchAnswer | TextAnswer | TextStreamAnswer

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from mooring.sandbox.apiserver.http.service import _warnings
 from mooring.serving.messages import Answer, Request
 from tests.sandbox.apiserver.kit import Running, pod, running
 
@@ -154,6 +155,13 @@ def test_a_dry_run_has_no_version(server: Running) -> None:
 def test_warnings_stand_in_the_header(server: Running) -> None:
     reply = server.ask("POST", f"{PODS}?dryRun=All", pod("warned", foo=1))
     assert reply.headers["warning"] == r'299 - "unknown field \"spec.foo\""'
+
+
+def test_warnings_are_sent_once_and_not_without_limit() -> None:
+    assert len(_warnings(["again", "again", "control\n", "other"])) == 2
+    long = [f"{number} {'x' * 1000}" for number in range(100)]
+    assert [len(text) for _, text in _warnings(long[:4])] == [len('299 - "0 "') + 1000] * 4
+    assert [len(text) for _, text in _warnings(long)] == [len('299 - ""') + 256] * 16
 
 
 def test_partial_metadata(server: Running) -> None:

@@ -1,0 +1,413 @@
+"""Clients that others wrote, each used as its users do on a cluster like that of `mooring up`.
+
+They are in the dependency group `clients`; what is not installed is skipped. docs/clients.md has the results.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from http.client import HTTPSConnection
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+from mooring.testing.sandbox_cluster import SandboxCluster
+
+pytestmark = [
+    pytest.mark.slow,  # importing these clients takes seconds
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # some leave sockets open
+]
+
+WIDGETS = Path(__file__).parent / "data" / "widgets.yaml"
+PATIENCE = 30.0
+"""Seconds to wait for what takes a fraction of one."""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[SandboxCluster]:
+    with SandboxCluster(nodes=3, live=True) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def kubeconfig(cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Its path, which is also in the environment."""
+    monkeypatch.setenv("KUBECONFIG", cluster.kubeconfig)
+    return cluster.kubeconfig
+
+
+def use(module: str) -> Any:
+    """Import a client. The test is skipped if it is not installed."""
+    pytest.importorskip(module.partition(".")[0], reason="install the dependency group `clients`")
+    return import_module(module)
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, "timed out"
+        time.sleep(0.05)
+
+
+def deployment(name: str, replicas: int = 2) -> Any:
+    labels = {"app": name}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "main", "image": "nginx"}]},
+            },
+        },
+    }
+
+
+# ---- kubernetes_asyncio
+
+
+def test_kubernetes_asyncio(kubeconfig: str) -> None:
+    client, config = use("kubernetes_asyncio.client"), use("kubernetes_asyncio.config")
+    watch, dynamic = use("kubernetes_asyncio.watch"), use("kubernetes_asyncio.dynamic")
+
+    async def session() -> None:
+        await config.load_kube_config(config_file=kubeconfig)
+        async with client.ApiClient() as api:
+            apps, core = client.AppsV1Api(api), client.CoreV1Api(api)
+            await apps.create_namespaced_deployment("default", deployment("aio"))
+            ready = 0
+            async with watch.Watch().stream(apps.list_namespaced_deployment, "default") as events:
+                async for event in events:
+                    ready = event["object"].status.ready_replicas or 0
+                    if ready == 2:
+                        break
+            pods = (await core.list_namespaced_pod("default", label_selector="app=aio")).items
+            assert len({pod.spec.node_name for pod in pods}) == 2
+            with pytest.raises(client.ApiException) as refusal:
+                await core.read_namespaced_pod("missing", "default")
+            assert refusal.value.status == 404
+            found = await (await dynamic.DynamicClient(api)).resources.get(
+                api_version="apps/v1", kind="Deployment"
+            )
+            assert (await found.get(name="aio", namespace="default")).status.readyReplicas == 2
+            await found.delete(name="aio", namespace="default")
+
+    asyncio.run(asyncio.wait_for(session(), PATIENCE))
+
+
+# ---- kopf
+
+
+def test_kopf(cluster: SandboxCluster, kubeconfig: str) -> None:
+    """An operator with a finalizer, handlers of all changes, a timer, a daemon, an index and events."""
+    kopf = use("kopf")
+    registry = kopf.OperatorRegistry()
+    kopf.on.login(registry=registry)(kopf.login_with_kubeconfig)
+    notes: list[str] = []
+
+    def create(body: Any, spec: Any, **_: Any) -> Any:
+        child = deployment("widget", spec["size"])
+        kopf.adopt(child, owner=body)
+        cluster.apply(child)
+        kopf.info(body, reason="Made", message="deployment widget")
+        return {"size": spec["size"]}
+
+    def resize(old: int, new: int, **_: Any) -> None:
+        notes.append(f"{old} -> {new}")
+        cluster.scale("deployment/widget", new)
+
+    def delete(**_: Any) -> None:
+        notes.append("deleted")
+
+    def tick(status: Any, patch: Any, **_: Any) -> None:
+        patch.status["ticks"] = status.get("ticks", 0) + 1
+
+    async def run(stopped: Any, **_: Any) -> None:
+        await stopped.wait()
+        notes.append("stopped")
+
+    def pods(name: str, **_: Any) -> Any:
+        return name
+
+    kopf.on.create("widgets.example.com", id="create", registry=registry)(create)
+    kopf.on.field("widgets.example.com", field="spec.size", old=kopf.PRESENT, registry=registry)(resize)
+    kopf.on.delete("widgets.example.com", registry=registry)(delete)
+    kopf.timer("widgets.example.com", interval=0.1, registry=registry)(tick)
+    kopf.daemon("widgets.example.com", cancellation_timeout=1, registry=registry)(run)
+    kopf.index("pods", labels={"app": "widget"}, registry=registry)(pods)
+    cluster.apply(str(WIDGETS))
+    stop, ready = threading.Event(), threading.Event()
+    operator = kopf.operator(
+        registry=registry, clusterwide=True, standalone=True, stop_flag=stop, ready_flag=ready
+    )
+    thread = threading.Thread(target=asyncio.run, args=(operator,))
+    thread.start()
+
+    def widget() -> Any:
+        return cluster.get("widget.example.com/one")
+
+    try:
+        assert ready.wait(PATIENCE)
+        cluster.apply(
+            {
+                "apiVersion": "example.com/v1",
+                "kind": "Widget",
+                "metadata": {"name": "one"},
+                "spec": {"size": 1},
+            }
+        )
+        eventually(lambda: {"create", "ticks"} <= {*widget().get("status", {})})
+        assert widget()["status"]["create"] == {"size": 1}
+        assert widget()["metadata"]["finalizers"] == ["kopf.zalando.org/KopfFinalizerMarker"]
+        cluster.patch("widget.example.com/one", {"spec": {"size": 2}})
+        eventually(lambda: sum(pod.ready for pod in cluster.pods("app=widget")) == 2)
+        assert [event.reason for event in cluster.events("widget.example.com/one")] == ["Made"]
+        cluster.delete("widget.example.com/one")
+        eventually(lambda: not cluster.pods("app=widget"))  # garbage-collected with the Deployment
+    finally:
+        stop.set()
+        thread.join(PATIENCE)
+    assert notes == ["1 -> 2", "stopped", "deleted"]
+
+
+# ---- kr8s, pykube-ng, hikaru, cloudcoil
+
+
+@pytest.mark.filterwarnings("ignore:Kubernetes version")  # it knows the versions of its own release
+def test_kr8s(kubeconfig: str) -> None:
+    kr8s, objects = use("kr8s"), use("kr8s.objects")
+    api = kr8s.api(kubeconfig=kubeconfig)
+    script = "echo one; sleep 1; echo two; sleep 60"
+    containers = [{"name": "main", "image": "busybox", "command": ["sh", "-c", script]}]
+    pod = objects.Pod({"metadata": {"name": "kr8s"}, "spec": {"containers": containers}}, api=api)
+    pod.create()
+    pod.wait("condition=Ready", timeout=PATIENCE)
+    pod.label({"app": "kr8s"})
+    assert [each.name for each in kr8s.get("pods", label_selector="app=kr8s", api=api)] == ["kr8s"]
+    assert [next(lines) for lines in [pod.logs(follow=True)] for _ in range(2)] == ["one", "two"]
+    workload = objects.Deployment(deployment("kr8s"), api=api)
+    workload.create()
+    workload.wait("condition=Available", timeout=PATIENCE)
+    workload.scale(3)
+    assert len(workload.pods()) >= 2
+    workload.delete()
+    pod.delete(grace_period=0)
+    pod.wait("delete", timeout=PATIENCE)
+    assert not pod.exists()
+
+
+def test_pykube(kubeconfig: str) -> None:
+    pykube = use("pykube")
+    api = pykube.HTTPClient(pykube.KubeConfig.from_file(kubeconfig))
+    assert api.version == ("1", "36")
+    labels = {"app": "pykube"}
+    tree = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "pykube", "namespace": "default", "labels": labels},
+        "spec": {"containers": [{"name": "main", "image": "nginx"}]},
+    }
+    pod = pykube.Pod(api, tree)
+    pod.create()
+    for event in pykube.Pod.objects(api).filter(selector=labels).watch():
+        if event.object.ready:
+            break
+    pod.reload()
+    pod.annotations["note"] = "seen"
+    pod.update()
+    assert [each.annotations for each in pykube.Pod.objects(api).filter(selector=labels)] == [
+        {"note": "seen"}
+    ]
+    pod.delete()
+    with pytest.raises(pykube.exceptions.ObjectDoesNotExist):
+        pykube.Pod.objects(api).get_by_name("missing")
+
+
+def test_hikaru(kubeconfig: str) -> None:
+    """Its models are those of Kubernetes 1.28; fields that were added since are dropped on reading."""
+    config, models, watching = use("kubernetes.config"), use("hikaru.model.rel_1_28.v1"), use("hikaru.watch")
+    config.load_kube_config(kubeconfig)
+    spec = models.PodSpec(containers=[models.Container(name="main", image="nginx")])
+    pod = models.Pod(metadata=models.ObjectMeta(name="hikaru", namespace="default"), spec=spec)
+    pod.create()
+    eventually(lambda: pod.read().status.phase == "Running")
+    pod.metadata.labels = {"app": "hikaru"}
+    pod.update()
+    listed = models.PodList.listNamespacedPod("default", label_selector="app=hikaru").obj.items
+    assert [each.metadata.name for each in listed] == ["hikaru"]
+    watcher = watching.Watcher(models.Pod, label_selector="app=hikaru")
+    event = next(watcher.stream())
+    watcher.stop()
+    assert (event.etype, event.obj.spec.nodeName[:5]) == ("ADDED", "node-")
+    pod.delete()
+
+
+def test_cloudcoil(kubeconfig: str) -> None:
+    client, models = use("cloudcoil.client"), use("cloudcoil.models.kubernetes")
+    with client.Config(kubeconfig=kubeconfig):
+        entries = models.core.v1.ConfigMap(
+            metadata={"name": "coil", "namespace": "default"}, data={"a": "1"}
+        ).create()
+        entries.data["b"] = "2"
+        entries.update()
+        assert models.core.v1.ConfigMap.get("coil", "default").data == {"a": "1", "b": "2"}
+        workload = models.apps.v1.Deployment.model_validate(deployment("coil")).create()
+        workload.wait_for(lambda _, each: each.status.ready_replicas == 2, timeout=PATIENCE)
+        assert len(list(models.core.v1.Pod.list(namespace="default", label_selector="app=coil"))) == 2
+        models.apps.v1.Deployment.delete("coil", "default")
+
+
+# ---- dask-kubernetes and helm
+
+
+def test_dask_kubernetes_and_helm(cluster: SandboxCluster, kubeconfig: str, tmp_path: Path) -> None:
+    """Helm installs the chart of Dask's operator, the operator runs here and makes a Dask cluster's pods.
+
+    No Dask runs in them, so KubeCluster itself ends where it connects to the scheduler.
+    """
+    helm, package = find_helm(), use("dask_kubernetes.operator")
+    chart = tmp_path / "chart"
+    shutil.copytree(Path(package.__file__).parent / "deployment/helm/dask-kubernetes-operator", chart)
+    metadata = yaml.safe_load((chart / "Chart.yaml").read_text())
+    (chart / "Chart.yaml").write_text(yaml.safe_dump({**metadata, "version": "1.0.0"}))
+    helm("install", "dask", str(chart), "--wait")
+    helm("upgrade", "dask", str(chart), "--set", "replicaCount=2", "--wait")
+    helm("rollback", "dask", "1", "--wait")
+    statuses = [each["status"] for each in json.loads(helm("history", "dask", "-o", "json"))]
+    assert statuses == ["superseded", "superseded", "deployed"]
+
+    command = [sys.executable, "-m", "kopf", "run", "-m", "dask_kubernetes.operator.controller", "-A"]
+    with open(tmp_path / "log", "w") as log, subprocess.Popen(command, stdout=log, stderr=log) as operator:
+        try:
+            cluster.apply(package.make_cluster_spec("dask", n_workers=2))
+            workers = "dask.org/component=worker"
+            eventually(lambda: sum(pod.ready for pod in cluster.pods(workers)) == 2)
+            assert cluster.get("service/dask-scheduler")["spec"]["ports"][0]["port"] == 8786
+            cluster.patch("daskworkergroup/dask-default", {"spec": {"worker": {"replicas": 3}}})
+            eventually(lambda: sum(pod.ready for pod in cluster.pods(workers)) == 3)
+            cluster.delete("daskcluster/dask")
+            eventually(lambda: not cluster.pods("dask.org/cluster-name=dask"))
+        finally:
+            operator.terminate()
+    assert "error" not in (tmp_path / "log").read_text().lower()
+    helm("uninstall", "dask", "--wait")
+
+
+def find_helm() -> Callable[..., str]:
+    program = shutil.which(
+        "helm", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    )
+    if program is None:
+        pytest.skip("helm is not installed: install the dependency group `clients`")
+
+    def helm(*arguments: str) -> str:
+        done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return helm
+
+
+# ---- kubectl
+
+
+def find_kubectls() -> list[Path]:
+    """kubectl, and other versions of it in the same directory, as the Google Cloud SDK has them."""
+    program = shutil.which("kubectl")
+    return sorted(Path(program).resolve().parent.glob("kubectl*")) if program else []
+
+
+@pytest.mark.parametrize("program", find_kubectls(), ids=lambda path: path.name)
+def test_kubectl_of_several_versions(program: Path, kubeconfig: str) -> None:
+    def kubectl(*arguments: str, code: int = 0) -> str:
+        done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60)
+        assert done.returncode == code, done.stderr
+        return done.stdout + done.stderr
+
+    kubectl("create", "deployment", "web", "--image=nginx", "--replicas=2")
+    try:
+        kubectl("rollout", "status", "deployment/web", f"--timeout={PATIENCE}s")
+        assert kubectl("get", "deployment", "web", "-o", "jsonpath={.status.readyReplicas}") == "2"
+        assert "Replicas:               2 desired" in kubectl("describe", "deployment", "web")
+        assert "FIELD: replicas <integer>" in kubectl("explain", "deployment.spec.replicas")
+        assert "do not run" in kubectl("exec", "deployment/web", "--", "ls", code=1)
+        kubectl("set", "image", "deployment/web", "nginx=nginx:2")
+        kubectl("rollout", "undo", "deployment/web")
+        kubectl("wait", "--for=condition=Available", "deployment/web", f"--timeout={PATIENCE}s")
+        assert "web-" in kubectl("top", "pods")
+    finally:
+        kubectl("delete", "deployment", "web")
+
+
+# ---- list and watch of everything, as kube-state-metrics and client-go's reflectors do
+
+
+def test_watches_of_all_kinds(cluster: SandboxCluster, kubeconfig: str) -> None:
+    """Every kind that can be watched lists by resourceVersion=0, streams its list, and sends bookmarks."""
+    read = Reader(kubeconfig)
+    kinds = [
+        f"{root}/{each['name']}"
+        for root in read.roots()
+        for each in read(root)["resources"]
+        if {"list", "watch"} <= set(each["verbs"])
+    ]
+    assert len(kinds) > 50
+    for path in kinds:
+        listed = read(f"{path}?resourceVersion=0&limit=500")
+        version = int(listed["metadata"]["resourceVersion"])
+        assert version >= 1, path
+        names = [each["metadata"]["name"] for each in listed.get("items") or ()]
+        *added, bookmark = read.watch(
+            f"{path}?sendInitialEvents=true&resourceVersionMatch=NotOlderThan", len(names) + 1
+        )
+        assert [event["object"]["metadata"]["name"] for event in added] == names, path
+        assert bookmark["type"] == "BOOKMARK", path
+        assert bookmark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}, path
+
+
+class Reader:
+    """Reads from an API server with Python's own HTTP client."""
+
+    def __init__(self, kubeconfig: str) -> None:
+        tree = yaml.safe_load(Path(kubeconfig).read_text())
+        reached, user = tree["clusters"][0]["cluster"], tree["users"][0]["user"]
+        self._place = urlsplit(reached["server"]).netloc
+        self._headers = {"Authorization": f"Bearer {user['token']}"}
+        self._tls = ssl._create_unverified_context()
+
+    @contextmanager
+    def _open(self, path: str) -> Iterator[Any]:
+        with closing(HTTPSConnection(self._place, context=self._tls, timeout=PATIENCE)) as connection:
+            connection.request("GET", path, headers=self._headers)
+            with connection.getresponse() as answer:
+                assert answer.status == 200, path
+                yield answer
+
+    def __call__(self, path: str) -> Any:
+        with self._open(path) as answer:
+            return json.load(answer)
+
+    def roots(self) -> list[str]:
+        groups = [each["preferredVersion"]["groupVersion"] for each in self("/apis")["groups"]]
+        return ["/api/v1", *(f"/apis/{version}" for version in groups)]
+
+    def watch(self, path: str, count: int) -> list[Any]:
+        with self._open(f"{path}&watch=true&allowWatchBookmarks=true&timeoutSeconds=30") as answer:
+            return [json.loads(answer.readline()) for _ in range(count)]
