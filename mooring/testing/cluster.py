@@ -22,9 +22,12 @@ from mooring.api.objects import Pod
 from mooring.core.decision import Decision
 from mooring.core.scheduler import Scheduler
 from mooring.explain.explain import decisions as explain_pod
+from mooring.explain.group_report import report_group
+from mooring.explain.groups import explain_named_group
 from mooring.explain.log import DecisionLog
 from mooring.explain.report import report
 from mooring.framework.plugin import Plugin
+from mooring.testing.gangs import fail_bind, make_gang, require_gangs
 
 P = TypeVar("P", bound=Plugin)
 Manifest = str | Path | Mapping[str, Any] | KubeObject
@@ -92,6 +95,30 @@ class Cluster(ABC):
     def node_of(self, pod: Pod | str) -> str:
         """Return the node that a pod is bound to, or ""."""
         return self.pod(pod).spec.node_name
+
+    # ---- groups
+
+    def gang(self, name: str, size: int, *, min_count: int | None = None, **pod: Any) -> list[str]:
+        """Create a PodGroup and so many pods, "name-0" and so on, of which `min_count` (default: all) start
+        together or none. `pod` are arguments of make_pod. Return the names of the pods."""
+        require_gangs(self.scheduler)
+        group, pods = make_gang(name, size, size if min_count is None else min_count, **pod)
+        self.apply(group, *pods)
+        return [each.name for each in pods]
+
+    def fail_bind(self, pod: Pod | str, *, times: int = 1, error: Exception | None = None) -> list[float]:
+        """Have the next binding requests of a pod fail, as those of an API server that is unable to handle
+        them or with this error. Return a list to which the time of each request is added."""
+        return fail_bind(self.scheduler, pod_key(pod), times, error)
+
+    def explain_group(self, group: str) -> str:
+        """Return what `mooring explain podgroup/NAME` prints about "name" or "namespace/name"."""
+        explanation = explain_named_group(self.scheduler, *pod_key(group).split("/"))
+        return (
+            f"podgroup {group} does not exist"
+            if explanation is None
+            else "\n".join(report_group(explanation))
+        )
 
     # ---- time
 

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "mooring_cluster(nodes, plugins, args, config, seed, start, live): arguments of that fixture",
+        "mooring_cluster(nodes, plugins, args, config, feature_gates, seed, start, live): "
+        "arguments of that fixture",
     )
 
 

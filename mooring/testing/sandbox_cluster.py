@@ -44,7 +44,7 @@ from mooring.testing.cluster import (
     split_name,
 )
 from mooring.testing.loop_thread import LoopThread
-from mooring.testing.scheduler_cluster import Config, load_config
+from mooring.testing.scheduler_cluster import Config, load_config, with_gates
 from mooring.testing.selectors import label_selector
 
 T = TypeVar("T")
@@ -60,20 +60,22 @@ class SandboxCluster(Cluster):
         plugins: Iterable[type[Plugin]] = (),
         args: Mapping[str, PluginArgs] | None = None,
         config: Config | None = None,
+        feature_gates: Iterable[str] = (),
         seed: int = 0,
         start: float = START,
         live: bool = False,
     ) -> None:
         """Create so many nodes, or these. Plugins run in addition to the default ones, with `args` by plugin
-        name, or where a `config` enables them. The feature gates of the `config` are also those of the API
-        server and the controllers. A `live` cluster runs on a thread of its own, by the time of day, and
-        serves other clients by `kubeconfig`."""
+        name, or where a `config` enables them. `feature_gates` are switched on in addition to those of the
+        `config`; they are also those of the API server and the controllers. A `live` cluster runs on a thread
+        of its own, by the time of day, and serves other clients by `kubeconfig`."""
         plugins = list(plugins)
         if config is not None and args is not None:
             raise TypeError(
                 "SandboxCluster: config and args are mutually exclusive; set the config's pluginConfig"
             )
         setup = load_config(config_with(plugins, args) if config is None else config)
+        setup = with_gates(setup, feature_gates)
         trees = make_nodes(nodes) if isinstance(nodes, int) else [tree_of(node) for node in nodes]
         self.decisions = []
         self._loop = LoopThread() if live else VirtualTimeLoop(start)
@@ -224,6 +226,10 @@ class SandboxCluster(Cluster):
     def explain(self, pod: Pod | str) -> str:
         explain = super().explain
         return self._read(lambda: explain(pod))
+
+    def explain_group(self, group: str) -> str:
+        explain_group = super().explain_group
+        return self._read(lambda: explain_group(group))
 
     def _read(self, read: Callable[[], T]) -> T:
         """Read the cluster's objects, which change on the thread of a live cluster."""

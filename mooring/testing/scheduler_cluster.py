@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from weakref import finalize
 
@@ -45,6 +46,7 @@ def make_cluster(
     plugins: Iterable[type[Plugin]] = (),
     args: Mapping[str, PluginArgs] | None = None,
     config: Config | None = None,
+    feature_gates: Iterable[str] = (),
     seed: int = 0,
     clock: VirtualClock | None = None,
 ) -> SchedulerCluster:
@@ -52,7 +54,8 @@ def make_cluster(
 
     Without a `config`, the plugins run in addition to the default ones, with `args` by plugin name. A
     `config` is KubeSchedulerConfiguration as YAML text, as an object, or loaded; it enables the plugins, and
-    its extenders are called, but not to bind. `seed` decides among equally good nodes.
+    its extenders are called, but not to bind. `feature_gates` are switched on in addition to those of the
+    `config`. `seed` decides among equally good nodes.
     """
     plugins = list(plugins)
     if config is None:
@@ -61,7 +64,7 @@ def make_cluster(
         raise TypeError(
             "make_cluster: config and args are mutually exclusive; set pluginConfig in the config"
         )
-    settings = load_config(config)
+    settings = with_gates(load_config(config), feature_gates)
     clock = VirtualClock() if clock is None else clock
     extenders = make_extenders(settings, binds=False)
     scheduler = Scheduler(
@@ -86,6 +89,12 @@ def load_config(config: Config) -> LoadedConfig:
     if isinstance(config, Mapping):
         return from_object(config)
     return config if isinstance(config, LoadedConfig) else LoadedConfig(config)
+
+
+def with_gates(settings: LoadedConfig, feature_gates: Iterable[str]) -> LoadedConfig:
+    """Return the configuration with these feature gates switched on."""
+    gates = settings.config.feature_gates | dict.fromkeys(feature_gates, True)
+    return replace(settings, config=msgspec.structs.replace(settings.config, feature_gates=gates))
 
 
 class SchedulerCluster(Cluster):

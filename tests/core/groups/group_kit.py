@@ -10,7 +10,6 @@ import msgspec
 from mooring.api.groups import PodGroup
 from mooring.api.meta import Condition
 from mooring.core.effects import Effect, Evict
-from mooring.framework import PodInfo
 from mooring.testing import Cluster, make_cluster
 from mooring.testing.scheduler_cluster import SchedulerCluster
 
@@ -105,22 +104,6 @@ def message(cluster: Cluster, pod: str) -> str:
     """Why a pod is not scheduled."""
     found = next(each for each in cluster.pods() if each.name == pod)
     return next(c.message for c in found.status.conditions if c.type == "PodScheduled")
-
-
-def fail_bind(cluster: SchedulerCluster, pod: str, times: int) -> list[float]:
-    """Have binding requests of a pod fail; the times of all its requests are added to the list returned."""
-    client: Any = cluster.scheduler.client
-    bind, requests = client.bind, []
-
-    async def failing(info: PodInfo, node_name: str) -> None:
-        if info.name == pod:
-            requests.append(cluster.now())
-            if len(requests) <= times:
-                raise RuntimeError("the server is currently unable to handle the request")
-        await bind(info, node_name)
-
-    client.bind = failing
-    return requests
 
 
 def coscheduling_cluster(*nodes: dict[str, Any], gates: Sequence[str] = (), **args: Any) -> SchedulerCluster:

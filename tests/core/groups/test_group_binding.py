@@ -14,7 +14,6 @@ from tests.core.groups.group_kit import (
     bound,
     cluster_with,
     condition,
-    fail_bind,
     gang,
     gpu_node,
     gpu_nodes,
@@ -28,7 +27,7 @@ from tests.core.groups.group_kit import (
 @pytest.mark.parametrize("times", [1, 2, 10])
 def test_a_binding_request_is_repeated_while_the_member_keeps_its_room(times: int) -> None:
     cluster = cluster_with(*gpu_nodes(3))
-    requests = fail_bind(cluster, "train-1", times)
+    requests = cluster.fail_bind("train-1", times=times)
     cluster.apply(*gang("train", 3))
     cluster.schedule()
     assert sorted(bound(cluster)) == ["train-0", "train-2"]
@@ -44,7 +43,7 @@ def test_a_binding_request_is_repeated_while_the_member_keeps_its_room(times: in
 
 def test_a_member_that_lost_its_node_is_placed_before_anything_else() -> None:
     cluster = cluster_with(*gpu_nodes(3))
-    fail_bind(cluster, "train-1", 1)
+    cluster.fail_bind("train-1", times=1)
     cluster.apply(*gang("train", 3))
     cluster.schedule()
     free = {f"n{i}" for i in range(3)} - set(bound(cluster).values())
@@ -107,7 +106,7 @@ def test_a_gang_that_was_bound_in_part_is_completed_first_after_a_restart() -> N
 
 def test_a_member_that_is_deleted_while_it_is_bound_is_replaced() -> None:
     cluster = cluster_with(*gpu_nodes(3))
-    fail_bind(cluster, "train-1", 1)
+    cluster.fail_bind("train-1", times=1)
     cluster.apply(*gang("train", 3))
     cluster.schedule()
     cluster.delete("pod/train-1")
