@@ -29,7 +29,7 @@ from mooring.cli.output import echo
 from mooring.cli.plugins import plugin_option
 from mooring.cli.reloading import Sources
 from mooring.cli.setup import Setup
-from mooring.client.scaled_time import ScaledClock
+from mooring.client.clocks import ScaledClock, steady_clock
 from mooring.config import (
     ConfigError,
     FeatureGateError,
@@ -228,7 +228,7 @@ class _Up:
             port=options.port,
             features=FeatureGates(config.feature_gates).enabled(),
             coscheduling=config.enables("Coscheduling"),
-            clock=ScaledClock(),
+            clock=ScaledClock(steady_clock()),
             missing_images=options.missing_images,
         )
         self._view: View | None = None

@@ -15,9 +15,9 @@ from mooring.api.meta import ObjectReference
 from mooring.api.times import format_time
 from mooring.client.api_errors import ApiError, ClusterError
 from mooring.client.cache import Cache, Collection
+from mooring.client.clocks import real_seconds
 from mooring.client.event_recorder import EventRecorder
 from mooring.client.port import Cluster, Obj
-from mooring.client.scaled_time import real_seconds
 
 log = logging.getLogger("mooring.sandbox.controllers")
 

@@ -26,6 +26,7 @@ from mooring.api.kinds import LEASES
 from mooring.api.meta import ObjectMeta
 from mooring.api.times import format_time, go_duration
 from mooring.client.api_errors import ApiError
+from mooring.client.clocks import elapsed
 from mooring.client.event_recorder import EventRecorder
 from mooring.client.port import Cluster
 
@@ -37,17 +38,6 @@ TOLERANCE = 20.0  # seconds that a lease may be overdue before the health check 
 
 class LeadershipLostError(Exception):
     """Another candidate leads, or may soon."""
-
-
-def elapsed() -> float:
-    """Seconds since some moment, also those for which the machine was asleep."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
-
-
-def steady_clock() -> Callable[[], float]:
-    """Return a clock that begins with the system's time and ignores later adjustments of it."""
-    start = time.time() - elapsed()
-    return lambda: start + elapsed()
 
 
 def new_identity() -> str:

@@ -21,9 +21,9 @@ from mooring.api.kinds import PODS
 from mooring.api.meta import KubeObject
 from mooring.client.api_errors import ApiError, ClusterError
 from mooring.client.backoff import Backoff
+from mooring.client.clocks import real_seconds
 from mooring.client.event_recorder import EventRecorder
 from mooring.client.port import Cluster
-from mooring.client.scaled_time import real_seconds
 from mooring.core.binding import BindingCycle
 from mooring.core.decision import Decision
 from mooring.core.effects import Bind, Effect, EmitEvent, Evict, PatchPodStatus, Prepare, Write

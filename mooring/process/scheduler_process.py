@@ -14,12 +14,12 @@ import msgspec
 
 from mooring import __version__
 from mooring.client.api_server import ApiServer
+from mooring.client.clocks import steady_clock
 from mooring.client.credentials import load_credentials
 from mooring.client.leader_election import (
     LeaderElector,
     LeadershipLostError,
     new_identity,
-    steady_clock,
 )
 from mooring.client.tasks import Tasks
 from mooring.config import KubeSchedulerConfiguration, LoadedConfig

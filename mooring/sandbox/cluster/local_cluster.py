@@ -9,9 +9,9 @@ from pathlib import Path
 from mooring import __version__
 from mooring.api.kinds import COSCHEDULING_POD_GROUPS, CUSTOM_RESOURCE_DEFINITIONS
 from mooring.client.cache import Cache
+from mooring.client.clocks import ScaledClock
 from mooring.client.controller import Context, Controller
 from mooring.client.event_recorder import EventRecorder
-from mooring.client.scaled_time import ScaledClock
 from mooring.client.tasks import Tasks
 from mooring.config import LoadedConfig
 from mooring.core.decision import Decision

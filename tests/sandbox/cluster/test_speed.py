@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from mooring.api.kinds import NODES, PODS
-from mooring.client.scaled_time import ScaledClock, real_seconds
+from mooring.client.clocks import ScaledClock, real_seconds
 from mooring.config import LoadedConfig, default_config
 from mooring.core.build import registry_with
 from mooring.sandbox.apiserver.port import EmbeddedCluster

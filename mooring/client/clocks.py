@@ -1,7 +1,8 @@
-"""A clock whose speed can change: the time of a sandbox may run faster than the time of day.
+"""Clocks: one that ignores adjustments of the system's time, and one whose speed can change.
 
-Timers of the event loop run by real time. Code that waits for a moment of such a clock asks `real_seconds`
-how long that takes at the present speed, and sets its timers again when the speed changes.
+The time of a sandbox may run faster than the time of day, but timers of the event loop run by real time: code
+that waits for a moment of such a clock asks `real_seconds` how long that takes at the present speed, and sets
+its timers again when the speed changes.
 """
 
 from __future__ import annotations
@@ -10,10 +11,21 @@ import time
 from collections.abc import Callable
 
 
+def elapsed() -> float:
+    """Seconds since some moment, also those for which the machine was asleep."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+
+def steady_clock() -> Callable[[], float]:
+    """Return a clock that begins with the system's time and ignores later adjustments of it."""
+    start = time.time() - elapsed()
+    return lambda: start + elapsed()
+
+
 class ScaledClock:
     """Seconds since the epoch. It never goes back, so after a time at a higher speed it stays ahead."""
 
-    def __init__(self, real: Callable[[], float] = time.time) -> None:
+    def __init__(self, real: Callable[[], float]) -> None:
         self._real = real
         self._speed = 1.0
         self._from = (0.0, 0.0)  # a moment of the real clock, and of this one
