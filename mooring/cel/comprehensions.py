@@ -196,7 +196,6 @@ MACROS: dict[tuple[str, int], Macro] = {
     ("exists", 2): _quantifier(1, True),
     ("exists", 3): _quantifier(2, True),
     ("exists_one", 2): _exists_one(1),
-    ("existsOne", 2): _exists_one(1),
     ("exists_one", 3): _exists_one(2),
     ("existsOne", 3): _exists_one(2),
     ("filter", 2): _filter,

@@ -245,16 +245,6 @@ def _opt_value(scope: Scope, value: Any) -> Any:
     return value.value
 
 
-def _or(scope: Scope, value: Any, other: Any) -> Any:
-    return value if type(value) is not Optional or value.present else _optional(other)
-
-
-def _or_value(scope: Scope, value: Any, other: Any) -> Any:
-    if type(value) is not Optional:
-        return value
-    return value.value if value.present else other
-
-
 def _of_non_zero(scope: Scope, value: Any) -> Optional:
     zero = value is None or (type(value) in (bool, int, UInt, float, str, bytes, list) and not value)
     return NONE if zero or (isinstance(value, dict) and not value) else Optional(True, value)
@@ -331,8 +321,6 @@ METHODS: dict[str, Callable[..., Any]] = {
     "size": _size,
     "hasValue": lambda scope, value: _optional(value).present,
     "value": _opt_value,
-    "or": _or,
-    "orValue": _or_value,
     "unwrapOpt": _unwrap,
     "first": _end(0),
     "last": _end(-1),

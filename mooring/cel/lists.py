@@ -7,10 +7,12 @@ from functools import cmp_to_key, reduce
 from itertools import pairwise
 from typing import Any
 
-from mooring.cel.cel_errors import CelError, no_such_overload
+from mooring.cel.cel_errors import CelError, CostLimitExceededError, no_such_overload
 from mooring.cel.overloads import overloads
 from mooring.cel.syntax import UInt
 from mooring.cel.values import ORDERED, Duration, compare, contains, equal_or_false
+
+_MOST_ITEMS = 1_000_000  # each costs 1
 
 
 def _is_sorted(items: list[Any]) -> bool:
@@ -84,8 +86,8 @@ def _distinct(items: list[Any]) -> list[Any]:
 
 
 def _range(count: int) -> list[int]:
-    if count > 100_000:
-        raise CelError("operation cancelled: actual cost limit exceeded")
+    if count > _MOST_ITEMS:
+        raise CostLimitExceededError
     return list(range(count))
 
 

@@ -224,12 +224,23 @@ _SUBDOMAIN_PROBLEM = (
 )
 _1035_PROBLEM = "a DNS-1035 label must start with an alphabetic character"
 _1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?", re.ASCII)
+_NAMES = {
+    "dns1123Label": _shaped(_LABEL, 63, _LABEL_PROBLEM),
+    "dns1123Subdomain": _shaped(_SUBDOMAIN, 253, _SUBDOMAIN_PROBLEM),
+    "dns1035Label": _shaped(_1035, 63, _1035_PROBLEM),
+}
+
+
+def _prefix(check: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
+    """The check of a name that more will be appended to, so it may end with a dash."""
+    return lambda text: check(f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text)
+
+
 _FORMATS = {
     name: Format(name, check)
     for name, check in {
-        "dns1123Label": _shaped(_LABEL, 63, _LABEL_PROBLEM),
-        "dns1123Subdomain": _shaped(_SUBDOMAIN, 253, _SUBDOMAIN_PROBLEM),
-        "dns1035Label": _shaped(_1035, 63, _1035_PROBLEM),
+        **_NAMES,
+        **{f"{name}Prefix": _prefix(check) for name, check in _NAMES.items()},
         "qualifiedName": _qualified,
         "labelValue": _shaped(
             _VALUE, 63, "a valid label must be an empty string or consist of alphanumeric characters"

@@ -8,19 +8,13 @@ functions whose work grows with their arguments.
 from __future__ import annotations
 
 import inspect
-import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from mooring.cel import comprehensions, functions
-from mooring.cel.cel_errors import (
-    CelCompileError,
-    CelError,
-    CostLimitExceededError,
-    NoSuchOverloadError,
-    no_such_overload,
-)
-from mooring.cel.mismatches import naming, operator_mismatch
+from mooring.cel.cel_errors import CelCompileError, CelError, CostLimitExceededError, no_such_overload
+from mooring.cel.mismatches import naming
+from mooring.cel.operators import ARITHMETIC, COMPARISONS
 from mooring.cel.scope import Evaluate, Scope
 from mooring.cel.syntax import (
     Call,
@@ -35,16 +29,7 @@ from mooring.cel.syntax import (
     parse,
     qualified_name,
 )
-from mooring.cel.values import (
-    Optional,
-    StructValue,
-    compare,
-    contains,
-    equal,
-    has,
-    look_up,
-    look_up_optional,
-)
+from mooring.cel.values import Optional, StructValue, has, look_up, look_up_optional
 
 COST_LIMIT = 1_000_000
 
@@ -112,6 +97,7 @@ class Compiler:
             return self._map(node)
         if isinstance(node, StructNode):
             return self._struct(node)
+        assert isinstance(node, Call), node
         return self._call(node)
 
     def inside(self, *names: str, lazy: bool = False) -> Compiler:
@@ -223,9 +209,26 @@ class Compiler:
         return _applied(function, [self.compile(arg) for arg in args])
 
     def _method(self, name: str, target: Node, args: tuple[Node, ...]) -> Evaluate:
+        if name in ("or", "orValue") and len(args) == 1:
+            return self._alternative(name, target, args[0])
         args = (target, *args)
         function = naming(name, _declared(functions.METHODS, name, args), args)
         return _applied(function, [self.compile(arg) for arg in args])
+
+    def _alternative(self, name: str, target: Node, other: Node) -> Evaluate:
+        """The value of an optional; what is used instead is only evaluated if there is none."""
+        optional, instead = self.compile(target), self.compile(other)
+        unwrap = name == "orValue"
+
+        def evaluate(scope: Scope) -> Any:
+            value = optional(scope)
+            if type(value) is not Optional:
+                return value
+            if value.present:
+                return value.value if unwrap else value
+            return instead(scope)
+
+        return evaluate
 
 
 def _declared(
@@ -318,35 +321,9 @@ def _binary(apply: Callable[[Any, Any], Any]) -> Callable[[Compiler, tuple[Node,
     return build
 
 
-def _relation(
-    name: str, holds: Callable[[int, int], bool]
-) -> Callable[[Compiler, tuple[Node, ...]], Evaluate]:
-    def apply(a: Any, b: Any) -> bool:
-        try:
-            return holds(compare(a, b), 0)
-        except NoSuchOverloadError:
-            raise operator_mismatch(name, a) from None
-
-    return _binary(apply)
-
-
-def _differ(a: Any, b: Any) -> bool:
-    try:
-        return not equal(a, b)
-    except NoSuchOverloadError:  # values that cannot be compared are not equal
-        return True
-
-
 def _arithmetic(name: str) -> Callable[[Compiler, tuple[Node, ...]], Evaluate]:
-    compute = functions.ARITHMETIC[name]
-
-    def apply(scope: Scope, *values: Any) -> Any:
-        try:
-            return compute(scope, *values)
-        except NoSuchOverloadError:
-            raise operator_mismatch(name, values[0]) from None
-
-    return lambda compiler, args: _applied(apply, [compiler.compile(arg) for arg in args])
+    compute = ARITHMETIC[name]
+    return lambda compiler, args: _applied(compute, [compiler.compile(arg) for arg in args])
 
 
 def _has(compiler: Compiler, args: tuple[Node, ...]) -> Evaluate:
@@ -361,13 +338,7 @@ _SPECIAL: dict[str, Callable[[Compiler, tuple[Node, ...]], Evaluate]] = {
     "&&": _logical(False),
     "?:": _conditional,
     "!": _not,
-    "==": _binary(equal),
-    "!=": _binary(_differ),
-    "<": _relation("<", operator.lt),
-    "<=": _relation("<=", operator.le),
-    ">": _relation(">", operator.gt),
-    ">=": _relation(">=", operator.ge),
-    "in": _binary(lambda item, container: contains(container, item)),
+    **{name: _binary(apply) for name, apply in COMPARISONS.items()},
     "has": _has,
-    **{name: _arithmetic(name) for name in functions.ARITHMETIC},
+    **{name: _arithmetic(name) for name in ARITHMETIC},
 }

@@ -8,7 +8,7 @@ from math import isinf
 from typing import Any
 
 from mooring.api.go_regexp import PatternError, compile_pattern
-from mooring.cel.cel_errors import CelError, no_such_overload
+from mooring.cel.cel_errors import CelError, CostLimitExceededError, no_such_overload
 from mooring.cel.overloads import overloads
 from mooring.cel.values import Duration, Timestamp, TypeValue, show, type_name
 
@@ -88,7 +88,7 @@ def _last_index_of(text: str, part: str, offset: int | None = None) -> int:
 
 def _replace(text: str, old: str, new: str, count: int = -1) -> str:
     if len(new) * (len(text) + 1) > 10_000_000:
-        raise CelError("operation cancelled: actual cost limit exceeded")
+        raise CostLimitExceededError
     return text.replace(old, new, count if count >= 0 else -1)
 
 
@@ -125,7 +125,7 @@ def _quote(text: str) -> str:
     return '"' + "".join(escapes.get(c, c) for c in text) + '"'
 
 
-_CLAUSE = re.compile(r"%(?:%|(?:\.(\d+))?(.)|$)", re.DOTALL)
+CLAUSE = re.compile(r"%(?:%|(?:\.(\d+))?(.)|$)", re.DOTALL)
 
 
 def _format(template: str, args: list[Any]) -> str:
@@ -146,10 +146,10 @@ def _format(template: str, args: list[Any]) -> str:
         used += 1
         return _formatted(args[used - 1], verb, 6 if precision is None else int(precision[:3]))
 
-    return _CLAUSE.sub(clause, template)
+    return CLAUSE.sub(clause, template)
 
 
-_EXPECTED_BY_VERB = {
+EXPECTED_BY_VERB = {
     "s": "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, "
     "durations, and timestamps",
     "d": "decimal clause can only be used on integers",
@@ -181,7 +181,7 @@ def _formatted(value: Any, verb: str, precision: int) -> str:
 
 
 def _wrong_value(value: Any, verb: str) -> CelError:
-    return CelError(f"error during formatting: {_EXPECTED_BY_VERB[verb]}, was given {type_name(value)}")
+    return CelError(f"error during formatting: {EXPECTED_BY_VERB[verb]}, was given {type_name(value)}")
 
 
 def _fixed(value: float, precision: int) -> str:

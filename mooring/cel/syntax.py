@@ -58,7 +58,29 @@ class StructNode(NamedTuple):
     fields: tuple[tuple[str, Node, bool], ...]
 
 
-Node = Literal | Ident | Select | Index | Call | ListNode | MapNode | StructNode
+class Fold(NamedTuple):
+    """What a macro stands for: a loop over a range that computes `accumulator` step by step. `second` is the
+    second variable of macros that have one."""
+
+    range: Node
+    variable: str
+    second: str
+    accumulator: str
+    start: Node
+    condition: Node
+    step: Node
+    result: Node
+
+
+class Presence(NamedTuple):
+    """What `has(operand.field)` stands for."""
+
+    operand: Node
+    field: str
+
+
+Node = Literal | Ident | Select | Index | Call | ListNode | MapNode | StructNode | Fold | Presence
+"""What `parse` returns has no Fold and no Presence; `mooring.cel.expansion` replaces macros by them."""
 
 
 class UInt(int):
@@ -213,10 +235,13 @@ class _Parser:
 
     def _chain(self, operator: str, operand: Any) -> Node:
         """Operands joined by `&&` or `||`, as one call with all of them."""
-        operands = [operand()]
+        operands: list[Node] = [operand()]
+        offset = self._next.position
         while self._take(operator):
             operands.append(operand())
-        return operands[0] if len(operands) == 1 else Call(operator, None, tuple(operands))
+        if len(operands) == 1:
+            return operands[0]
+        return self._located(Call(operator, None, tuple(operands)), offset)
 
     def _relation(self) -> Node:
         node = self._sum()

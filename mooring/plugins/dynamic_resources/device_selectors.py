@@ -14,9 +14,14 @@ import msgspec
 
 from mooring.api.devices import Device, DeviceAttribute
 from mooring.cel import CelCompileError, CelError, DefaultMap, Program, Quantity, Semver, compile_expression
+from mooring.cel.counting import CountingProgram
+from mooring.cel.device_selector import COST_LIMIT, check_selector, estimate_selector
 from mooring.cel.semver import is_semver
 from mooring.cel.syntax import Call, Ident, Index, ListNode, Literal, MapNode, Node, Select, parse
 from mooring.cel.values import native_bool
+
+_CERTAIN = COST_LIMIT // 10
+"""Up to here an estimate is certainly not exceeded: some of cel-go's are a little low."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -151,11 +156,15 @@ class Selectors:
 class _Selector:
     """A compiled selector with its answers by what it reads."""
 
-    __slots__ = ("_known", "_paths", "_program")
+    __slots__ = ("_counting", "_known", "_paths", "_program")
     LIMIT = 65_536
 
     def __init__(self, expression: str) -> None:
+        checked = check_selector(expression)
         self._program: Program = compile_expression(expression, ["device"])
+        # An API server only accepts selectors that cannot exceed the limit, so cost is rarely counted.
+        counting = CountingProgram(checked)
+        self._counting = counting if estimate_selector(checked) > _CERTAIN else None
         self._paths = paths_read(parse(expression))
         self._known: dict[Hashable, Verdict] = {}
 
@@ -176,6 +185,8 @@ class _Selector:
         if isinstance(variables, str):
             return f"CEL runtime error: {variables}"
         try:
+            if self._counting is not None:
+                return native_bool(self._counting.evaluate(variables, COST_LIMIT)[0])
             return native_bool(self._program.evaluate(variables))
         except CelError as error:
             return f"CEL runtime error: {error}"
@@ -185,7 +196,9 @@ def _compiled(expression: str) -> _Selector | str:
     try:
         return _Selector(expression)
     except CelCompileError as error:
-        return f"compilation failed: {error}"
+        return str(error)
+    except CelError as error:  # of a constant
+        return f"program instantiation failed: {error}"
 
 
 # ---- what a selector reads

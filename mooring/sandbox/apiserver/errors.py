@@ -56,6 +56,10 @@ def forbidden_value(field: str, detail: str) -> Cause:
     return Cause("FieldValueForbidden", field, f"Forbidden: {detail}")
 
 
+def internal_value(field: str, detail: str) -> Cause:
+    return Cause("InternalError", field, f"Internal error: {detail}")
+
+
 def duplicate(field: str, value: object) -> Cause:
     return Cause("FieldValueDuplicate", field, f"Duplicate value: {show(value)}")
 

@@ -157,6 +157,7 @@ class Checker:
             return f"map({self._common(keys)}, {self._common(values)})"
         if isinstance(node, StructNode):
             return self._struct(node)
+        assert isinstance(node, Call), node
         return self._call(node)
 
     def _fail(self, node: Node, message: str) -> CelCompileError:

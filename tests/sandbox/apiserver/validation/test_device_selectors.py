@@ -15,6 +15,6 @@ def test_selectors_are_accepted_and_rejected_as_recorded() -> None:
     for expression, expected in json.loads(RECORDED.read_text()):
         causes = list(device_selector("selector", {"cel": {"expression": expression}}))
         message = causes[0].message if causes else ""
-        if not (message.endswith(f": {expected}") if expected else not message):
+        if not (f": {message}".endswith(f": {expected}") if expected else not message):
             differences.append((expression, expected, message))
     assert differences == []
