@@ -296,7 +296,7 @@ class _Up:
             source,
             self._cluster.clock,
             port=port,
-            actions={**controls.actions(), "what-if": WhatIf(source).answer},
+            actions={**controls.actions(), **WhatIf(source).actions()},
             state=controls.state,
             views={"sandbox": controls.overview},
         )

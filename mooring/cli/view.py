@@ -88,7 +88,7 @@ def _load(maker: SchedulerMaker, files: tuple[str, ...]) -> Scheduler:
 
 
 async def _serve(source: FixedSource | RunSource, port: int) -> None:
-    actions = {"what-if": WhatIf(source).answer}
+    actions = WhatIf(source).actions()
     if isinstance(source, RunSource):
         page = PageServer(
             source,

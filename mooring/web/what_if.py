@@ -1,7 +1,7 @@
 """What if: schedule a copy of the cluster with other objects, nodes or settings, and compare with now.
 
 The copy is made of the objects that the scheduler has, which are never changed in place. It is scheduled in
-memory, in a thread, by a scheduler of its own; extenders are not called.
+memory, in a thread, by a scheduler of its own, which is kept for the next question; extenders are not called.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from random import Random
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -21,18 +21,20 @@ from mooring.api.errors import ObjectError
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Node, Pod, Taint
 from mooring.config import ConfigError, LoadedConfig, from_object, to_object
-from mooring.core.memory import MemoryCluster, NeedsEventLoopError
+from mooring.core.memory import NeedsEventLoopError
 from mooring.core.scheduler import Scheduler
-from mooring.explain.log import DecisionLog
 from mooring.explain.outcomes import Attempts
 from mooring.runtime.runners import PluginError
 from mooring.sandbox.controllers.first_claims import with_first_claims
 from mooring.sandbox.controllers.first_pods import FirstPods, is_workload, workload_of
 from mooring.serving.messages import Answer, as_json, failure
 from mooring.web.records import Moved, WhatIfResult
+from mooring.web.service import Action
 from mooring.web.source import Source
+from mooring.web.twin import Twin
 
 MOST_SECONDS = 30.0
+KEPT_SECONDS = 60.0  # a copy costs as much memory as the scheduler's own state
 BATCH = 200  # attempts between two looks at the clock
 MOST_ADDED = 5000  # nodes
 MOST_LISTED = 1000  # pods in the answer; those that change first
@@ -76,11 +78,26 @@ class Changes(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 
 
 class WhatIf:
-    """Answers one question at a time."""
+    """Answers one question at a time. The copy of the cluster is kept for KEPT_SECONDS after the last one."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._busy = asyncio.Lock()
+        self._copying = asyncio.Lock()
+        self._twin: Twin | None = None
+        self._expiry: asyncio.TimerHandle | None = None
+
+    def actions(self) -> dict[str, Action]:
+        return {"what-if": self.answer, "what-if/prepare": self.prepare}
+
+    async def prepare(self, body: Any) -> Answer:
+        """Copy the cluster, so that the next question is answered sooner."""
+        core = self._source.core
+        if core is not None and not self._copying.locked():
+            objects = await self._source.ask(lambda: list(objects_of(core)))
+            async with self._kept_twin() as twin:
+                await asyncio.to_thread(twin.load, objects, core.clock())
+        return as_json({})
 
     async def answer(self, body: Any) -> Answer:
         core = self._source.core
@@ -93,11 +110,32 @@ class WhatIf:
                 changes = msgspec.convert(body, Changes)
                 objects = await self._source.ask(lambda: list(objects_of(core)))
                 trial = Trial(self._source, objects, changes, core.clock())
-                return as_json(await asyncio.to_thread(trial.run))
+                if trial.config is not self._source.config:
+                    twin = await asyncio.to_thread(Twin, trial.config, self._source.registry)
+                    return as_json(await asyncio.to_thread(trial.run, twin))
+                async with self._kept_twin() as twin:
+                    return as_json(await asyncio.to_thread(trial.run, twin))
             except (InvalidChangeError, msgspec.ValidationError) as invalid:
                 return failure(400, "BadRequest", str(invalid))
             except (ConfigError, ObjectError, PluginError, NeedsEventLoopError) as invalid:
                 return failure(422, "Invalid", str(invalid))
+
+    @asynccontextmanager
+    async def _kept_twin(self) -> AsyncIterator[Twin]:
+        """The copy of the cluster; one that an error may have left half changed is not kept."""
+        async with self._copying:
+            if self._expiry is not None:
+                self._expiry.cancel()
+            twin, self._twin = self._twin, None
+            source = self._source
+            if twin is None or twin.config is not source.config or twin.registry is not source.registry:
+                twin = await asyncio.to_thread(Twin, source.config, source.registry)
+            yield twin
+            self._twin = twin
+            self._expiry = asyncio.get_running_loop().call_later(KEPT_SECONDS, self._forget)
+
+    def _forget(self) -> None:
+        self._twin = None
 
 
 def objects_of(core: Scheduler) -> Iterator[KubeObject]:
@@ -115,8 +153,7 @@ class Trial:
     """One evaluation."""
 
     def __init__(self, source: Source, objects: list[KubeObject], changes: Changes, now: float) -> None:
-        self._config = changed_config(source.config, changes)
-        self._registry = source.registry
+        self.config = changed_config(source.config, changes)
         self._objects = objects
         self._changes = changes
         self._now = now
@@ -124,40 +161,37 @@ class Trial:
         if source.config.config.extenders:
             self._warnings.append("extenders are not called")
 
-    def run(self) -> WhatIfResult:
+    def run(self, cluster: Twin) -> WhatIfResult:
         began = time.perf_counter()
         before = {obj.uid: obj for obj in self._objects if isinstance(obj, Pod)}
         after = self._changed_objects()
-        scheduler = Scheduler(
-            self._config,
-            clock=lambda: self._now,
-            pick=Random(0).randrange,
-            registry=self._registry,
-            log=DecisionLog(pods=1),  # so that decisions say why
-        )
-        cluster = MemoryCluster(scheduler)
-        for obj in sorted(after, key=lambda obj: isinstance(obj, Pod)):
-            cluster.apply(obj)
+        cluster.load(after, self._now)
         attempts = Attempts()
         while cluster.run(attempts.add, BATCH) == BATCH:
             if time.perf_counter() - began > MOST_SECONDS:
                 self._warnings.append(f"stopped after {MOST_SECONDS:.0f} s; some pods were not tried")
                 break
         pods = [obj for obj in after if isinstance(obj, Pod)]
-        why = {each.pod: each.why for each in attempts.outcomes(pods, cluster.pods, {})}
+        concerned: list[Pod] = []
+        staying: list[Pod] = []
+        for pod in pods:
+            (staying if _stays(before, pod, cluster) else concerned).append(pod)
+        why = {each.pod: each.why for each in attempts.outcomes(concerned, cluster.pods, {})}
         moved = [
-            _moved(before.get(pod.uid), pod, cluster.pods.get(pod.uid), why.get(pod.key, "")) for pod in pods
+            _moved(before.get(pod.uid), pod, cluster.pods.get(pod.uid), why.get(pod.key, ""))
+            for pod in (*concerned, *staying[:MOST_LISTED])
         ]
-        counts = Counter(each.result for each in moved)
+        counts = Counter(each.result for each in moved[: len(concerned)])
+        counts["same"] += len(staying)
         moved.sort(key=lambda each: (_ORDER.index(each.result), each.pod))
-        if len(moved) > MOST_LISTED:
-            self._warnings.append(f"the first {MOST_LISTED} of {len(moved)} pods are listed")
+        if len(concerned) > MOST_LISTED:
+            self._warnings.append(f"the first {MOST_LISTED} of {len(concerned)} pods are listed")
         return WhatIfResult(
             changes=self._changes.count(),
             seconds=round(time.perf_counter() - began, 3),
-            nodes=len(scheduler.cluster.table),
+            nodes=len(cluster.scheduler.cluster.table),
             pods=moved[:MOST_LISTED],
-            counts=dict(counts),
+            counts={result: count for result, count in counts.items() if count},
             warnings=self._warnings,
         )
 
@@ -215,6 +249,11 @@ class Trial:
 
 
 _ORDER = ("new", "scheduled", "pending", "evicted", "moved", "same")
+
+
+def _stays(before: dict[str, Pod], pod: Pod, cluster: Twin) -> bool:
+    """Return whether a pod has a node and was not looked at."""
+    return bool(pod.spec.node_name) and before.get(pod.uid) is pod and cluster.pods.get(pod.uid) is pod
 
 
 def _moved(before: Pod | None, given: Pod, after: Pod | None, why: str) -> Moved:

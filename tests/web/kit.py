@@ -75,7 +75,7 @@ def serving(
         for obj in objects:
             core.apply(obj)
         source = FixedSource(core, config, registry, "test")
-        server = PageServer(source, lambda: NOW, actions={"what-if": WhatIf(source).answer})
+        server = PageServer(source, lambda: NOW, actions=WhatIf(source).actions())
         running = asyncio.create_task(server.run())
         try:
             await scenario(Page(server, core))

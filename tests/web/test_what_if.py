@@ -89,3 +89,46 @@ def test_invalid_changes_say_what_is_wrong() -> None:
     assert 'plugin "Nope" is not enabled' in message({"weights": {"Nope": 1}})
     assert "line 2" in message({"manifest": "kind: Pod\n  name: [x"})
     assert "scoringStrategy" in message({"args": {"NodeResourcesFit": {"scoringStrategy": 1}}}, 422)
+
+
+def test_a_kept_copy_answers_as_a_new_one_does() -> None:
+    """Each question is asked of a copy that others were asked of before, while the cluster changes."""
+    manifest = "apiVersion: v1\nkind: Pod\nmetadata: {name: extra}\nspec: {containers: [{name: c}]}"
+    questions: list[dict[str, Any]] = [
+        {"addNodes": [{"like": "n1", "count": 2}], "manifest": manifest},
+        {"removeNodes": ["n2"]},
+        {"taints": [{"node": "n1", "taint": "x=y:NoExecute"}], "reschedule": True},
+        {"manifest": manifest.replace("extra", "small").replace("spec: {", "spec: {priority: 9, ")},
+        {},
+    ]
+    objects: list[KubeObject] = [
+        *(make_node(f"n{i}", cpu="2") for i in (1, 2, 3)),
+        *(make_pod(f"on-{i}", requests={"cpu": "1"}, node_name=f"n{i}") for i in (1, 2, 3)),
+        make_pod("small", requests={"cpu": "1"}),
+        make_pod("urgent", requests={"cpu": "2"}, priority=10),
+        make_pod("large", requests={"cpu": "9"}),
+    ]
+    later = make_pod("later", requests={"cpu": "1"})
+
+    async def scenario(page: Page) -> None:
+        assert (await page.post("/v1/what-if/prepare", {})).status == 200
+        kept = [await ask(page, each) for each in questions]
+        page.core.apply(later)
+        page.core.delete(objects[0])
+        kept += [await ask(page, each) for each in (questions[1], {})]
+        assert kept == fresh
+
+    async def ask(page: Page, question: dict[str, Any]) -> Any:
+        return comparable((await page.post("/v1/what-if", question)).json)
+
+    def comparable(answer: Any) -> Any:
+        """Of equally good nodes and victims, others may be chosen."""
+        pending = [pod for pod, (_, then, _) in placements(answer).items() if not then]
+        return answer["counts"], answer["nodes"], len(pending)
+
+    changed = [each for each in objects[1:] if each.name != "on-1"]
+    orphan = make_pod("on-1", requests={"cpu": "1"}, node_name="n1")
+    fresh = [evaluate(objects, each) for each in questions]
+    fresh += [evaluate([*changed, orphan, later], each) for each in (questions[1], {})]
+    fresh = [comparable(each) for each in fresh]
+    serving(objects, scenario)

@@ -161,7 +161,7 @@ def served(
         for obj in objects:
             core.apply(obj)
         source = FixedSource(core, config, registry, "test")
-        server = PageServer(source, time.time, port=port, actions={"what-if": WhatIf(source).answer})
+        server = PageServer(source, time.time, port=port, actions=WhatIf(source).actions())
         running = asyncio.create_task(server.run())
         started.append((server, core, asyncio.get_running_loop(), running))
         ready.set()

@@ -127,5 +127,6 @@ export function show({ main, query, setQuery, meta }) {
   }
 
   prepare();
+  post("what-if/prepare", {}).catch(() => {});  // the server copies the cluster meanwhile
   return { title: t("nav.whatIf"), update() {}, stop() { stopped = true; } };
 }
