@@ -184,6 +184,7 @@ class GroupExplanation(_Part):
     min_count: int = 0
     condition: str = ""  # what the group's status says
     topology_key: str = ""  # the node label whose value the members must share
+    unlabelled_nodes: int = 0  # that do not have it, and so are in no placement
     pods: int = 0  # that exist
     scheduled: int = 0  # of these, have a node
     places: int = 0  # and would have one

@@ -35,7 +35,11 @@ def report_group(group: GroupExplanation) -> Iterator[str]:
 def _terms(group: GroupExplanation) -> str:
     terms = [f"gang of at least {group.min_count}" if group.policy == "gang" else group.policy]
     if group.topology_key:
-        terms.append(f"all in one {group.topology_key}")
+        outside = ""
+        if group.unlabelled_nodes:
+            verb = "does" if group.unlabelled_nodes == 1 else "do"
+            outside = f", which {words.count(group.unlabelled_nodes, 'node')} {verb} not have"
+        terms.append(f"all in one {group.topology_key}{outside}")
     terms.append(f"{words.count(group.pods, 'pod')}, {group.scheduled} on nodes")
     return "; ".join(term for term in terms if term)
 

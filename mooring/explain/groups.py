@@ -63,6 +63,11 @@ def explain_group(scheduler: Scheduler, key: GroupKey) -> GroupExplanation:
     )
     if stored is not None:
         _describe_object(explanation, stored)
+    if explanation.topology_key:
+        key_of_domain = explanation.topology_key
+        explanation.unlabelled_nodes = sum(
+            key_of_domain not in node.labels for node in scheduler.cluster.nodes
+        )
     rehearsal = GroupRehearsal(scheduler, key)
     if rehearsal.pods:
         refused_by = _rehearse(scheduler, key, rehearsal, explanation)
@@ -240,9 +245,9 @@ def _scheduled(group: GroupExplanation) -> str:
 
 
 def _partial(group: GroupExplanation) -> str:
-    return f"runs in part, {group.scheduled} of {group.min_count} members, and comes first in the queue; " + (
-        _who_lacks_what(group) if group.lacking else "the others would fit now"
-    )
+    members = f"{group.scheduled} of {group.min_count} members{_where(group)}"
+    others = _who_lacks_what(group) if group.lacking else "the others would fit now"
+    return f"runs in part, {members}, and comes first in the queue; {others}"
 
 
 def _preempting(group: GroupExplanation) -> str:
@@ -257,8 +262,11 @@ def _fits(group: GroupExplanation) -> str:
 def _pending(group: GroupExplanation) -> str:
     least = f", and the group needs {group.min_count}" if group.min_count not in (0, group.pods) else ""
     places = f"{group.places} of {words.count(group.pods, 'member')} have a place{least}"
-    where = f" in {group.topology_key}={group.placement}" if group.topology_key and group.placement else ""
-    return f"is pending: {places}{where}; {_who_lacks_what(group)}"
+    return f"is pending: {places}{_where(group)}; {_who_lacks_what(group)}"
+
+
+def _where(group: GroupExplanation) -> str:
+    return f" in {group.topology_key}={group.placement}" if group.topology_key and group.placement else ""
 
 
 _SUMMARIES = {

@@ -17,10 +17,15 @@ class PodGroupInfo(NamedTuple):
 
 
 class Placement(NamedTuple):
-    """Nodes that the whole group may be scheduled on; `node_names` None: all nodes."""
+    """Nodes that the whole group may be scheduled on; `node_names` None: all nodes.
+
+    Members are spread over as few of the `parts` as possible, in the order of their indexes. A group that
+    fits into one part is placed by the parts of that part.
+    """
 
     name: str
     node_names: frozenset[str] | None = None
+    parts: tuple[Placement, ...] = ()
 
 
 class Assignment(NamedTuple):

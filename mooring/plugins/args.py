@@ -363,12 +363,14 @@ class GroupArgs(Args):
     `partial_gang` is what becomes of a gang that runs in part and cannot be completed: Keep lets its pods
     run, Evict evicts them after `grace_seconds`. `group_preemption` and `preserve_gangs` are about
     WorkloadAwarePreemption: a gang among the fewest victims keeps minCount members, or leaves as a whole.
+    `planning_steps` bounds the search for places where members in order have none; 0: no search.
     """
 
     PREEMPTIONS: ClassVar = ("FewestVictims", "KubeScheduler")
 
     partial_gang: str = "Keep"
     grace_seconds: int = 60
+    planning_steps: int = 1000
     group_preemption: str = "FewestVictims"
     preserve_gangs: bool = True
 
@@ -377,6 +379,7 @@ class GroupArgs(Args):
         return self.group_preemption == "KubeScheduler"
 
     def problems(self) -> Iterator[Problem]:
+        yield from _outside("planningSteps", self.planning_steps, 0, None)
         yield from _unsupported("groupPreemption", self.group_preemption, self.PREEMPTIONS)
         if self.partial_gang not in ("Keep", "Evict"):
             yield Problem("partialGang", 'supported values: "Keep", "Evict"', self.partial_gang)
@@ -409,6 +412,16 @@ class CoschedulingArgs(GroupArgs):
             yield Problem("podGroupRejectPercentage", "must be in [0, 100]", self.pod_group_reject_percentage)
 
 
+class TopologyPlacementGeneratorArgs(Args):
+    """kube-scheduler's plugin takes no arguments; these are Mooring's.
+
+    `levels` are node labels from wide to narrow. A group that must stay in one domain of a level is placed in
+    as few domains of the levels after it as possible.
+    """
+
+    levels: list[str] = []
+
+
 IN_TREE_ARGS: dict[str, type[Args]] = {
     "Coscheduling": CoschedulingArgs,
     "DefaultPreemption": DefaultPreemptionArgs,
@@ -419,6 +432,7 @@ IN_TREE_ARGS: dict[str, type[Args]] = {
     "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocationArgs,
     "NodeResourcesFit": NodeResourcesFitArgs,
     "PodTopologySpread": PodTopologySpreadArgs,
+    "TopologyPlacementGenerator": TopologyPlacementGeneratorArgs,
     "VolumeBinding": VolumeBindingArgs,
 }
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from mooring.api.groups import PodGroup
-from mooring.framework.nodes import Nodes
+from mooring.framework.nodes import NodeInfo, Nodes
 from mooring.framework.placements import Placement, PodGroupInfo
 from mooring.framework.plugin import Plugin
 from mooring.framework.pod import SCHEDULING_GROUP, PodInfo
 from mooring.framework.status import Status, error
+from mooring.plugins.args import TopologyPlacementGeneratorArgs
+
+PREFERRED = "mooring/preferred-topology"  # annotation of a PodGroup: the label of the preferred domain
 
 
-class TopologyPlacementGenerator(Plugin):
-    """Offers the nodes of each value of the constraint's label; members that have a node fix the value."""
+class TopologyPlacementGenerator(Plugin[TopologyPlacementGeneratorArgs]):
+    """Offers the nodes of each value of the constraint's label; members that have a node fix the value.
+
+    Placements are divided by the labels of narrower domains, which are preferred.
+    """
 
     name = "TopologyPlacementGenerator"
 
@@ -24,21 +30,30 @@ class TopologyPlacementGenerator(Plugin):
         stored = self.handle.listers.get(PodGroup, name, namespace)
         if stored is None:
             return error(f'podgroup.scheduling.k8s.io "{name}" not found')
-        key = stored.topology_key
+        key, narrower = stored.topology_key, self._narrower(stored)
         if not key:
-            return [Placement("")]
+            return [Placement("", None, _divided(nodes, narrower))]
         required: str | None = None
         if group.scheduled:
             domain = self._domain(key, group.scheduled)
             if isinstance(domain, Status):
                 return domain
             required = domain
-        domains: dict[str, list[str]] = {}
-        for node in nodes:
-            value = node.labels.get(key)
-            if value is not None and (required is None or value == required):
-                domains.setdefault(value, []).append(node.name)
-        return [Placement(value, frozenset(domains[value])) for value in sorted(domains)]
+        domains = _by_label(nodes, key)
+        domains.pop(None, None)
+        return [
+            _placement(value, domains[value], narrower)
+            for value in sorted(domains, key=str)
+            if required is None or value == required
+        ]
+
+    def _narrower(self, group: PodGroup) -> Sequence[str]:
+        """The labels of the domains that are preferred within a placement, from wide to narrow."""
+        preferred = group.metadata.annotations.get(PREFERRED)
+        if preferred:
+            return [preferred]
+        levels = self.args.levels
+        return levels[levels.index(group.topology_key) + 1 :] if group.topology_key in levels else ()
 
     def _domain(self, key: str, pods: Sequence[PodInfo]) -> str | Status:
         """The only value of the label on the nodes of these pods."""
@@ -58,3 +73,22 @@ class TopologyPlacementGenerator(Plugin):
 
     def _unknown(self, why: str) -> Status:
         return error(f"cannot determine domain for already scheduled pods: {why}")
+
+
+def _by_label(nodes: Iterable[NodeInfo], key: str) -> dict[str | None, list[NodeInfo]]:
+    """The nodes by their value of a label; None are those that do not have it."""
+    domains: dict[str | None, list[NodeInfo]] = {}
+    for node in nodes:
+        domains.setdefault(node.labels.get(key), []).append(node)
+    return domains
+
+
+def _placement(value: str | None, nodes: Sequence[NodeInfo], narrower: Sequence[str]) -> Placement:
+    return Placement(value or "", frozenset(node.name for node in nodes), _divided(nodes, narrower))
+
+
+def _divided(nodes: Iterable[NodeInfo], keys: Sequence[str]) -> tuple[Placement, ...]:
+    if not keys:
+        return ()
+    domains = _by_label(nodes, keys[0])
+    return tuple(_placement(value, domains[value], keys[1:]) for value in sorted(domains, key=str))

@@ -162,3 +162,39 @@ def test_members_of_an_indexed_job_are_alike() -> None:
     )
     lines = list(report_group(explanation))
     assert "  for room for 2 members that request 8 nvidia.com/gpu each" in lines
+
+
+IN_ONE_RACK = {"topology": [{"key": "rack"}]}
+
+
+def test_a_member_that_comes_later_says_which_rack_holds_it_and_who_is_in_the_way() -> None:
+    racks = [gpu_node(f"{rack}-{i}", rack=rack) for rack, size in (("r1", 2), ("r2", 4)) for i in range(size)]
+    cluster = cluster_with(*racks, gates=ALL_GATES)
+    cluster.apply(pod_group("train", 2, schedulingConstraints=IN_ONE_RACK), *members("train", 2))
+    cluster.schedule()
+    left = bound(cluster)["train-1"]
+    cluster.delete("pod/train-1")
+    cluster.apply(gpu_pod("intruder", nodeName=left))
+    cluster.schedule()
+    cluster.apply(*members("train", 1, start=2))
+    cluster.schedule()
+    assert list(bound(cluster, "train")) == ["train-0"]
+    summary = about(cluster).summary
+    assert "in rack=r1" in summary
+    assert f"train-2 lacks 8 nvidia.com/gpu: {left} would do after default/intruder leaves" in summary
+    cluster.delete("pod/intruder")
+    cluster.schedule()
+    assert bound(cluster, "train")["train-2"] == left
+
+
+def test_nodes_without_the_label_are_counted() -> None:
+    racks = [gpu_node(f"{rack}-{i}", rack=rack) for rack in ("r1", "r2") for i in range(2)]
+    cluster = cluster_with(*racks, *gpu_nodes(3), gates=ALL_GATES)
+    cluster.apply(pod_group("train", 3, schedulingConstraints=IN_ONE_RACK), *members("train", 3))
+    cluster.schedule()
+    assert bound(cluster) == {}
+    explanation = about(cluster)
+    assert [(each.name, each.nodes) for each in explanation.placements] == [("r1", 2), ("r2", 2)]
+    assert "  gang of at least 3; all in one rack, which 3 nodes do not have; 3 pods, 0 on nodes" in list(
+        report_group(explanation)
+    )

@@ -61,7 +61,11 @@ class GroupReplay:
                     "pluginConfig": [
                         {
                             "name": "GangScheduling",
-                            "args": {"evictForUnschedulableGroups": True, "groupPreemption": "KubeScheduler"},
+                            "args": {
+                                "evictForUnschedulableGroups": True,
+                                "groupPreemption": "KubeScheduler",
+                                "planningSteps": 0,
+                            },
                         },
                         {"name": "DefaultPreemption", "args": {"minCandidateNodesPercentage": 100}},
                     ]

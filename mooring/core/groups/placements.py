@@ -6,14 +6,15 @@ rows. Then the placements are compared by these sums, and members are placed in 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from mooring.core.groups.parts import fewest_parts
 from mooring.core.groups.plan import Plan, Planner
-from mooring.core.groups.room import measure, same_shape
+from mooring.core.groups.room import alike, measure
 from mooring.core.queue import QueuedPodInfo
 from mooring.framework.nodes import BoolArray
 from mooring.framework.placements import Assignment, Placement, PlacementPlan, PodGroupInfo
@@ -41,15 +42,18 @@ class PlacementPlanner:
             return Plan([], placements)
         try:
             shortlist = self._shortlist(profile, group, placements, preempt)
-            plans = [self._planned(profile, placement, pods, preempt) for placement in shortlist]
-            broken = next((plan for plan in plans if plan.status.code is Code.ERROR), None)
+            trials = [self._planned(profile, group, placement, pods, preempt) for placement in shortlist]
+            broken = next((plan for plan, _ in trials if plan.status.code is Code.ERROR), None)
             if broken is not None:
                 return broken
-            fitting = [i for i, plan in enumerate(plans) if plan.status.ok or plan.waiting_on_preemption]
+            fitting = [
+                (PlacementPlan(placement, _assignments(plan)), len(parts), plan)
+                for placement, (plan, parts) in zip(shortlist, trials, strict=True)
+                if plan.status.ok or plan.waiting_on_preemption
+            ]
             if not fitting:
-                return _refused(plans[0], len(placements))
-            offers = [PlacementPlan(shortlist[i], _assignments(plans[i])) for i in fitting]
-            best = plans[fitting[self._best(profile, group, offers)]]
+                return _refused(trials[0][0], len(placements))
+            best = fitting[self._best(profile, group, [(offer, parts) for offer, parts, _ in fitting])][2]
         except PluginError as failure:
             return Plan([], Status(Code.ERROR, str(failure), plugin=failure.plugin))
         if best.status.ok:
@@ -67,18 +71,53 @@ class PlacementPlanner:
         return PodGroupInfo(key, [queued.pod for queued in pods], scheduled)
 
     def _planned(
-        self, profile: Profile, placement: Placement, pods: Sequence[QueuedPodInfo], preempt: bool
-    ) -> Plan:
-        plan = self._planner.plan(profile, pods, self.mask(placement), preempt=preempt)
+        self,
+        profile: Profile,
+        group: PodGroupInfo,
+        placement: Placement,
+        pods: Sequence[QueuedPodInfo],
+        preempt: bool,
+    ) -> tuple[Plan, list[BoolArray]]:
+        """The plan for a placement, taken back, and the parts of it that are filled."""
+        parts: list[BoolArray] = []
+        if placement.parts:
+            parts = self._parts(group, placement, self._counting(profile, group, pods))
+        plan = self._planner.plan(profile, pods, self.mask(placement), parts, preempt=preempt)
         self._planner.undo(plan)
-        return plan
+        return plan, parts
+
+    def _counting(
+        self, profile: Profile, group: PodGroupInfo, pods: Sequence[QueuedPodInfo]
+    ) -> Callable[[Placement], int]:
+        """A function that says how many members a part of a placement takes."""
+        room = measure(self._scheduler, profile, group.pods[0]) if alike(group.pods) else None
+        if room is not None:
+            capacities = room.capacities()
+            return lambda part: int(capacities[self._rows(part)].sum())
+
+        def places_in(part: Placement) -> int:
+            trial = self._planner.plan(profile, pods, self.mask(part), preempt=False)
+            self._planner.undo(trial)
+            return len(_assignments(trial))
+
+        return places_in
+
+    def _parts(
+        self, group: PodGroupInfo, placement: Placement, places_in: Callable[[Placement], int]
+    ) -> list[BoolArray]:
+        """The masks of the parts to fill one after another; none where a placement is not divided."""
+        if not placement.parts:
+            return []
+        occupied = {pod.node_name for pod in group.scheduled}
+        masks = map(self.mask, fewest_parts(placement, len(group.pods), places_in, occupied))
+        return [mask for mask in masks if mask is not None]
 
     def _shortlist(
         self, profile: Profile, group: PodGroupInfo, placements: Sequence[Placement], preempt: bool
     ) -> Sequence[Placement]:
         """The placements in which members must be placed to know the best, or why none fits."""
         first = group.pods[0]
-        if len(placements) == 1 or not same_shape(group.pods):
+        if len(placements) == 1 or not alike(group.pods):
             return placements
         if not self._planner.may_judge_beforehand(profile, first, preempt):
             return placements
@@ -86,26 +125,39 @@ class PlacementPlanner:
         if room is None:
             return placements
         capacities, enough = room.capacities(), max(self._planner.missing(profile, first), 1)
+
+        def places_in(part: Placement) -> int:
+            return int(capacities[self._rows(part)].sum())
+
         offers = []
         for placement in placements:
-            count = min(int(capacities[self._rows(placement)].sum()), len(group.pods))
+            count = min(places_in(placement), len(group.pods))
             if count >= enough:
                 members = [Assignment(pod, "") for pod in group.pods[:count]]
-                offers.append(PlacementPlan(placement, members))
+                parts = len(self._parts(group, placement, places_in))
+                offers.append((PlacementPlan(placement, members), parts))
         if not offers:
             return placements[:1]
         if not profile.placements.scored_by_members:
-            return [offer.placement for offer in offers]
-        return [offers[self._best(profile, group, offers)].placement]
+            return [offer.placement for offer, _ in offers]
+        return [offers[self._best(profile, group, offers)][0].placement]
 
-    def _best(self, profile: Profile, group: PodGroupInfo, offers: Sequence[PlacementPlan]) -> int:
-        """The offer with the highest score; among equals the one with the fewest nodes, then the first."""
+    def _best(
+        self, profile: Profile, group: PodGroupInfo, offers: Sequence[tuple[PlacementPlan, int]]
+    ) -> int:
+        """The offer with the highest score; among equals the one with the fewest nodes, then the first.
+
+        Where placements have parts, those with a place for most members, in the fewest parts, are preferred.
+        """
         if len(offers) == 1:
             return 0
-        scores = profile.placements.scores(group, offers)
-        most = max(scores)
-        best = [i for i, score in enumerate(scores) if score == most]
-        return min(best, key=lambda i: len(offers[i].placement.node_names or ()))
+        candidates = list(range(len(offers)))
+        if any(parts for _, parts in offers):
+            badness = [(-len(offer.assignments), parts) for offer, parts in offers]
+            candidates = [i for i in candidates if badness[i] == min(badness)]
+        scores = profile.placements.scores(group, [offers[i][0] for i in candidates])
+        best = [i for i, score in zip(candidates, scores, strict=True) if score == max(scores)]
+        return min(best, key=lambda i: len(offers[i][0].placement.node_names or ()))
 
     def _rows(self, placement: Placement) -> npt.NDArray[np.intp] | slice:
         row_of = self._scheduler.cluster.table.row_of

@@ -6,6 +6,7 @@ transaction: it stays in force when it is committed, and `undo` takes everything
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,8 @@ from mooring.core.binding import BindingCycle
 from mooring.core.decision import Decision
 from mooring.core.diagnosis import DiagnosedStatuses, Diagnosis
 from mooring.core.groups.dialects import DIALECTS, QUORUM_PLUGINS, AnyPodGroup, group_args
-from mooring.core.groups.room import measure, same_shape
+from mooring.core.groups.room import alike, measure
+from mooring.core.groups.search import search_for
 from mooring.core.queue import QueuedPodInfo
 from mooring.framework.nodes import BoolArray
 from mooring.framework.plugin import PostFilterResult
@@ -31,6 +33,8 @@ from mooring.runtime.runners import PluginError
 
 if TYPE_CHECKING:
     from mooring.core.scheduler import Scheduler
+
+logger = logging.getLogger("mooring.core")
 
 DEFAULT_PREEMPTION = "DefaultPreemption"
 GROUP_UNSCHEDULABLE = "pod group is unschedulable"
@@ -95,23 +99,65 @@ class Planner:
         profile: Profile,
         pods: Sequence[QueuedPodInfo],
         within: BoolArray | None = None,
+        parts: Sequence[BoolArray] = (),
         *,
         preempt: bool = True,
     ) -> Plan:
-        """Find a place for each pod and leave those that have one assumed there."""
-        scheduler = self._scheduler
-        total = len(scheduler.cluster.table.nodes)
-        plan = Plan([])
-        requires_preemption = False
-        self._in_full = scheduler.records_all()
+        """Find a place for each pod and leave those that have one assumed there.
+
+        Of the rows `within` which they are placed, members prefer the first of the `parts` that takes them.
+        """
+        self._in_full = self._scheduler.records_all()
         verdict = self._verdict(profile, pods, within, preempt)
         if verdict is not None:
             return verdict
+        plan = self._in_order(profile, pods, within, parts, preempt)
+        if plan.status.code is Code.UNSCHEDULABLE:
+            return self._searched(profile, pods, within, plan)
+        return plan
+
+    def _searched(
+        self, profile: Profile, pods: Sequence[QueuedPodInfo], within: BoolArray | None, plan: Plan
+    ) -> Plan:
+        """The plan with places that were searched for, where the members in order did not have enough."""
+        key = pods[0].pod.group
+        steps = 0 if key is None else group_args(profile, key).planning_steps
+        infos = [queued.pod for queued in pods]
+        self.undo(plan)
+        search = search_for(self._scheduler, profile, infos, within, steps)
+        places = None if search is None else search.find(infos)
+        if search is not None and places is not None:
+            rows = np.arange(len(self._scheduler.cluster.table))
+            only = {uid: rows == row for uid, row in places.items()}
+            searched = self._in_order(profile, pods, within, (), False, only)
+            if searched.status.ok:
+                logger.info("pod group %s: greedy failed, places found in %d steps", key, search.steps)
+                return searched
+            self.undo(searched)
+        self.redo(plan)
+        return plan
+
+    def _in_order(
+        self,
+        profile: Profile,
+        pods: Sequence[QueuedPodInfo],
+        within: BoolArray | None,
+        parts: Sequence[BoolArray],
+        preempt: bool,
+        only: Mapping[str, BoolArray] | None = None,
+    ) -> Plan:
+        """Try one member after another; `only` says on which row each of them goes."""
+        total = len(self._scheduler.cluster.table.nodes)
+        plan = Plan([])
+        requires_preemption = False
         try:
             for queued in pods:
                 member = Member(queued, records.start(queued.pod, queued.attempts, total))
                 plan.members.append(member)
-                self._try(profile, member, within, preempt)
+                part = self._part(profile, queued.pod, parts) if parts else None
+                if only is not None:
+                    part = only[queued.pod.uid]
+                self._try(profile, member, within if part is None else part, preempt)
                 if member.cycle is None:
                     if member.status.rejected:
                         continue
@@ -131,6 +177,14 @@ class Planner:
             raise
         return plan
 
+    def _part(self, profile: Profile, pod: PodInfo, parts: Sequence[BoolArray]) -> BoolArray | None:
+        """The first part that takes a pod."""
+        try:
+            feasible = self._scheduler.algorithm.filtered(profile, pod).feasible
+        except PluginError:
+            return None  # the attempt that follows reports it
+        return None if feasible is None else next((part for part in parts if (feasible & part).any()), None)
+
     def _verdict(
         self, profile: Profile, pods: Sequence[QueuedPodInfo], within: BoolArray | None, preempt: bool
     ) -> Plan | None:
@@ -144,7 +198,7 @@ class Planner:
         if not self.may_judge_beforehand(profile, first, preempt):
             return None
         missing = self.missing(profile, first)
-        if missing <= 1 or not same_shape([queued.pod for queued in pods]):
+        if missing <= 1 or not alike([queued.pod for queued in pods]):
             return None
         room = measure(self._scheduler, profile, first)
         if room is None:

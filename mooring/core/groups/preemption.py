@@ -12,7 +12,7 @@ from mooring.api.workloads import PodDisruptionBudget
 from mooring.core.groups.dialects import group_args
 from mooring.core.groups.placements import PlacementPlanner
 from mooring.core.groups.plan import DEFAULT_PREEMPTION, GROUP_UNSCHEDULABLE, Plan, Planner
-from mooring.core.groups.room import Room, measure, same_shape
+from mooring.core.groups.room import Room, alike, measure
 from mooring.core.groups.trials import CountedTrial, PlannedTrial
 from mooring.core.groups.units import Unit, units_of
 from mooring.core.groups.victims import Victims, VictimSearch
@@ -143,7 +143,7 @@ class GroupPreemption:
                 return generated
             placements = list(generated)
         room = None
-        if same_shape([queued.pod for queued in pods]):
+        if alike([queued.pod for queued in pods]):
             room = measure(self._scheduler, profile, pods[0].pod)
         best: Victims | None = None
         for placement in placements:

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from mooring.framework.nodes import BoolArray, IntArray
-from mooring.framework.pod import PodInfo
+from mooring.framework.pod import PodInfo, Shape
 from mooring.plugins.node_resources_fit.node_resources_fit import NodeResourcesFit
 from mooring.runtime.amounts import ALLOWED_PODS, pods_line
 from mooring.runtime.profile import Profile
@@ -30,7 +30,7 @@ class Room(msgspec.Struct, eq=False):
     """What the nodes have left of what pods of one shape request."""
 
     passing: BoolArray  # the rows that all filters but NodeResourcesFit let pass
-    lines: Sequence[int]  # of the table's amounts that count: what pods take of each requested resource
+    lines: list[int]  # of the table's amounts that count: what pods take of each requested resource
     requests: IntArray  # of one pod, by line
     free: IntArray  # by line and row
 
@@ -44,17 +44,48 @@ class Room(msgspec.Struct, eq=False):
         return scheduler.cluster.table.vector(pod.shape)[self.lines]
 
 
-def same_shape(pods: Sequence[PodInfo]) -> bool:
+def alike(pods: Sequence[PodInfo]) -> bool:
+    """Whether pods differ in their labels at most, as those of an indexed Job do. To the filters in question
+    these make no difference."""
     shape = pods[0].shape
-    return all(pod.shape is shape for pod in pods)
+    others = {pod.shape for pod in pods if pod.shape is not shape}
+    return not others or {_kind(other) for other in others} == {_kind(shape)}
+
+
+def _kind(shape: Shape) -> bytes:
+    kind: bytes | None = shape.derived.get(_kind)
+    if kind is None:
+        spec = shape.spec
+        kind = shape.derived[_kind] = msgspec.msgpack.encode(
+            (
+                sorted(shape.requests.items()),
+                sorted(shape.score_requests.items()),
+                shape.priority,
+                shape.host_ports,
+                spec.node_name,
+                spec.node_selector,
+                spec.affinity,
+                spec.tolerations,
+                spec.topology_spread_constraints,
+                spec.volumes,
+                spec.resource_claims,
+                spec.preemption_policy,
+                (spec.host_network, spec.host_users),
+                spec.scheduler_name,
+            )
+        )
+    return kind
 
 
 def measure(scheduler: Scheduler, profile: Profile, pod: PodInfo) -> Room | None:
     """The room for pods like this one; None where more than resources limits their number."""
     late = {name for point in ("reserve", "permit") for name in profile.points.get(point, ())}
     fit = profile.plugins.get(NodeResourcesFit.name)
-    if scheduler.extenders or late - _REFUSE_NONE or type(fit) is not NodeResourcesFit:
-        return None
+    own = all(
+        type(profile.plugins[r.name]).__module__.startswith("mooring.plugins.") for r in profile.filters
+    )
+    if scheduler.extenders or late - _REFUSE_NONE or type(fit) is not NodeResourcesFit or not own:
+        return None  # filters that are not ours may look at labels
     try:
         choice = scheduler.algorithm.filtered(profile, pod)
     except PluginError:

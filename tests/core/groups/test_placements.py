@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import pytest
 
 from mooring.framework import Plugin
 from mooring.framework.nodes import Nodes
@@ -100,3 +103,107 @@ def test_python_plugins_generate_and_score_placements() -> None:
     cluster.apply(*gpu_nodes(6), pod_group("train", 2), *members("train", 2))
     cluster.schedule()
     assert sorted(bound(cluster).values()) == ["n4", "n5"]
+
+
+# ---- several levels
+
+
+def blocks(**sizes: Sequence[int]) -> list[dict[str, object]]:
+    """Nodes of blocks that consist of racks of these sizes."""
+    return [
+        gpu_node(f"{block}-r{rack}-{i}", block=block, rack=f"{block}-r{rack}")
+        for block, racks in sizes.items()
+        for rack, size in enumerate(racks)
+        for i in range(size)
+    ]
+
+
+def in_one_block(count: int, min_count: int | None = None) -> list[dict[str, Any]]:
+    group = pod_group("train", min_count or count, schedulingConstraints={"topology": [{"key": "block"}]})
+    group["metadata"]["annotations"] = {"mooring/preferred-topology": "rack"}
+    return [group, *members("train", count)]
+
+
+def racks_of(cluster: SchedulerCluster, group: str = "") -> set[str]:
+    return {node.rpartition("-")[0] for node in bound(cluster, group).values()}
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+@pytest.mark.parametrize("same", [True, False])
+def test_a_preferred_rack_takes_the_gang_if_it_can_and_else_the_fewest_of_a_block(
+    recorded: bool, same: bool
+) -> None:
+    def placed(count: int) -> set[str]:
+        cluster = cluster_with(*blocks(b1=(2, 2, 2), b2=(3, 4, 1)), gates=TOPOLOGY)
+        cluster.scheduler.record = recorded
+        objects = in_one_block(count)
+        if not same:  # the members' room is not counted beforehand
+            objects[1]["spec"]["nodeSelector"] = {"kubernetes.io/os": "linux"}
+            cluster = cluster_with(*_on_linux(blocks(b1=(2, 2, 2), b2=(3, 4, 1))), gates=TOPOLOGY)
+        cluster.apply(*objects)
+        cluster.schedule()
+        assert len(bound(cluster)) in (0, count)
+        return racks_of(cluster)
+
+    assert placed(2) in ({"b1-r0"}, {"b1-r1"}, {"b1-r2"})
+    assert placed(3) == {"b2-r0"}
+    assert placed(4) == {"b2-r1"}
+    assert placed(5) == {"b2-r1", "b2-r2"}
+    assert placed(6) == {"b2-r0", "b2-r1"}
+    assert placed(8) == {"b2-r0", "b2-r1", "b2-r2"}
+    assert placed(9) == set()
+
+
+def _on_linux(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    for node in nodes:
+        node["metadata"]["labels"]["kubernetes.io/os"] = "linux"
+    return nodes
+
+
+def test_levels_in_the_arguments_prefer_narrower_domains() -> None:
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "featureGates": dict.fromkeys(TOPOLOGY, True),
+        "profiles": [
+            {"pluginConfig": [{"name": "TopologyPlacementGenerator", "args": {"levels": ["block", "rack"]}}]}
+        ],
+    }
+    cluster = make_cluster(config=config)
+    cluster.apply(*blocks(b1=(2, 2), b2=(3, 1)))
+    group, *pods = in_one_block(3)
+    del group["metadata"]["annotations"]
+    cluster.apply(group, *pods)
+    cluster.schedule()
+    assert racks_of(cluster) == {"b2-r0"}
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_indexes_are_contiguous_in_each_rack(recorded: bool) -> None:
+    cluster = cluster_with(*blocks(b1=(8, 8)), gates=TOPOLOGY)
+    cluster.scheduler.record = recorded
+    group, *pods = in_one_block(16)
+    for i, pod in enumerate(pods):
+        pod["metadata"]["labels"] = {"batch.kubernetes.io/job-completion-index": str(i)}
+    cluster.apply(group, *reversed(pods))
+    cluster.schedule()
+    by_rack: dict[str, list[int]] = {}
+    for name, node in bound(cluster).items():
+        by_rack.setdefault(node.rpartition("-")[0], []).append(int(name.removeprefix("train-")))
+    assert {rack: sorted(indexes) for rack, indexes in by_rack.items()} == {
+        "b1-r0": list(range(8)),
+        "b1-r1": list(range(8, 16)),
+    }
+
+
+def test_a_later_member_joins_the_rack_of_the_others_if_it_can() -> None:
+    cluster = cluster_with(*blocks(b1=(4, 2)), gates=TOPOLOGY)
+    cluster.apply(*in_one_block(3))
+    cluster.schedule()
+    assert racks_of(cluster) == {"b1-r0"}
+    cluster.apply(*members("train", 1, start=3))
+    cluster.schedule()
+    assert racks_of(cluster) == {"b1-r0"}
+    cluster.apply(*members("train", 1, start=4))
+    cluster.schedule()
+    assert racks_of(cluster) == {"b1-r0", "b1-r1"}
