@@ -142,7 +142,7 @@ class Scheduler:
         first, observer = next(iter(self.profiles.values())), self.observer
         sort_key = sort_key_of(first.at("queueSort")[0])
         if self.cluster.group_of is not None:
-            sort_key = self.members.broken_first(sort_key)
+            sort_key = self.members.ordered(sort_key)
         return SchedulingQueue(
             sort_key,
             clock=self.clock,

@@ -8,7 +8,6 @@ from mooring.api.coscheduling import POD_GROUP_LABEL, PodGroup
 from mooring.api.kinds import COSCHEDULING_POD_GROUPS
 from mooring.api.quantity import to_milli, to_value
 from mooring.api.resources import CPU
-from mooring.api.times import parse_time
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
 from mooring.framework.nodes import Nodes
@@ -44,12 +43,9 @@ class Coscheduling(Plugin[CoschedulingArgs]):
         return self.sort_key(a) < self.sort_key(b)
 
     def sort_key(self, queued: QueuedPod) -> tuple[int, float, str]:
-        """Higher priority first, then older groups, by their last failure if there was one, then by name."""
-        pod, since = queued.pod, queued.timestamp
-        group = self._group(pod)
-        if group is not None and not queued.attempts and group.metadata.creation_timestamp:
-            since = parse_time(group.metadata.creation_timestamp)
-        return -pod.priority, since, pod.key
+        """Higher priority first, then older groups, which is what their pods have for a timestamp, then by
+        name."""
+        return -queued.pod.priority, queued.timestamp, queued.pod.key
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
         key = pod.group
@@ -148,7 +144,13 @@ class Coscheduling(Plugin[CoschedulingArgs]):
     def _after_pod_added(self, pod: PodInfo, old: PodInfo | None, new: PodInfo) -> Hint:
         if pod.group is None or new.group != pod.group:
             return Hint.SKIP
+        if new.node_name and self._has_quorum(pod.group):  # one more that runs helps no other
+            return Hint.SKIP
         return Hint.SKIP if self.pre_enqueue(pod) is not None else Hint.QUEUE
+
+    def _has_quorum(self, key: GroupKey) -> bool:
+        group = self.handle.listers.get(PodGroup, key.name, key.namespace)
+        return group is not None and self.handle.groups.scheduled(key) >= group.min_count
 
     def _after_group_changed(self, pod: PodInfo, old: PodGroup | None, new: PodGroup) -> Hint:
         """A new group, or one whose spec changed: a change of the status helps no pod."""

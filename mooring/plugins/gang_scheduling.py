@@ -59,8 +59,14 @@ class GangScheduling(Plugin[GangSchedulingArgs]):
     def _after_pod_added(self, pod: PodInfo, old: PodInfo | None, new: PodInfo) -> Hint:
         if pod.group is None or new.group != pod.group:
             return Hint.SKIP
+        if new.node_name and self._has_quorum(pod.group):  # one more that runs helps no other
+            return Hint.SKIP
         # As long as members are missing, pre_enqueue would refuse each of the others after each new one.
         return Hint.SKIP if self.pre_enqueue(pod) is not None else Hint.QUEUE
+
+    def _has_quorum(self, key: GroupKey) -> bool:
+        group = self.handle.listers.get(PodGroup, key.name, key.namespace)
+        return group is not None and self.handle.groups.scheduled(key) >= (group.min_count or 0)
 
     def _after_group_changed(self, pod: PodInfo, old: PodGroup | None, new: PodGroup) -> Hint:
         """A new group, or one whose spec changed: its status is written by this scheduler."""

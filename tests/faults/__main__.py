@@ -28,6 +28,7 @@ def main() -> int:
     parser.add_argument(
         "--workers", type=int, default=os.cpu_count(), help="Processes (default: one per core)"
     )
+    parser.add_argument("--gangs", action="store_true", help="Let users create gangs, too")
     parser.add_argument("--mutations", action="store_true", help="Check that planted bugs are found")
     parser.add_argument("--real", action="store_true", help="Run rounds on etcd and kube-apiserver")
     parser.add_argument("--churn", action="store_true", help="Check that memory does not grow with pods")
@@ -47,14 +48,15 @@ def main() -> int:
 
         return check_mutations(args.steps, args.seeds, args.workers)
     if args.seed is not None:
-        return replay(args.seed, args.steps, args.lines, not args.no_shrink)
-    return run_seeds(range(args.first, args.first + args.seeds), args.steps, args.workers, args.lines)
+        return replay(args.seed, args.steps, args.lines, not args.no_shrink, args.gangs)
+    seeds = range(args.first, args.first + args.seeds)
+    return run_seeds(seeds, args.steps, args.workers, args.lines, args.gangs)
 
 
-def run_seeds(seeds: range, steps: int, workers: int, lines: int) -> int:
+def run_seeds(seeds: range, steps: int, workers: int, lines: int, gangs: bool) -> int:
     """Run seeds in parallel; return the exit code."""
     began, requests, bound, failing = time.monotonic(), 0, 0, []
-    for count, result in enumerate(results(seeds, steps, workers), 1):
+    for count, result in enumerate(results(seeds, steps, workers, gangs), 1):
         requests += result.requests
         bound += result.bound
         if result.violations:
@@ -70,28 +72,31 @@ def run_seeds(seeds: range, steps: int, workers: int, lines: int) -> int:
         f"({requests / seconds:.0f} steps/s): {len(failing)} failing seeds"
     )
     if failing:
-        print(f"the story of the first, also with --seed {failing[0]} --steps {steps}:")
-        replay(failing[0], steps, lines, shrinking=True)
+        more = " --gangs" if gangs else ""
+        print(f"the story of the first, also with --seed {failing[0]} --steps {steps}{more}:")
+        replay(failing[0], steps, lines, True, gangs)
     return 1 if failing else 0
 
 
-def results(seeds: range, steps: int, workers: int) -> Iterator[Result]:
+def results(seeds: range, steps: int, workers: int, gangs: bool = False) -> Iterator[Result]:
     """Yield the result of each seed as it is there."""
     with multiprocessing.get_context("spawn").Pool(workers, maxtasksperchild=50) as pool:
-        yield from pool.imap_unordered(partial(run_seed, steps=steps), seeds)
+        yield from pool.imap_unordered(partial(run_seed, steps=steps, gangs=gangs), seeds)
 
 
-def replay(seed: int, steps: int, lines: int, shrinking: bool) -> int:
+def replay(seed: int, steps: int, lines: int, shrinking: bool, gangs: bool) -> int:
     """Run one seed and print its story; return the exit code."""
-    result = run_seed(seed, steps, story=True)
+    result = run_seed(seed, steps, story=True, gangs=gangs)
     if result.violations and shrinking:
         invariant = result.violations[0].invariant
 
         def fails(faults: list[int]) -> bool:
-            return any(v.invariant == invariant for v in run_seed(seed, steps, faults).violations)
+            return any(
+                v.invariant == invariant for v in run_seed(seed, steps, faults, gangs=gangs).violations
+            )
 
         kept = shrink(result.faults, fails)
-        smaller = run_seed(seed, steps, kept, story=True)
+        smaller = run_seed(seed, steps, kept, story=True, gangs=gangs)
         result = smaller if smaller.violations else result
     for line in story(result, steps, lines):
         print(line)

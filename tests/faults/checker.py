@@ -15,6 +15,7 @@ import msgspec
 from mooring.api.objects import Pod as ApiPod
 from mooring.client.port import Change
 from tests.faults.attachments import Attachments
+from tests.faults.gangs import TABLE, Gangs
 from tests.faults.history import Entry, History
 from tests.faults.pods import FINISHED, Pod, amount
 from tests.faults.quotas import Quotas
@@ -44,6 +45,7 @@ class Checker:
         self.nodes: dict[str, Tree] = {}
         self.budgets: dict[str, Tree] = {}
         self.quotas = Quotas()
+        self.gangs = Gangs()
         self._attachments = Attachments()
         self.leader = ""
         self.bound = 0
@@ -62,6 +64,7 @@ class Checker:
             "leases.coordination.k8s.io": self._lease,
             "poddisruptionbudgets.policy": self._budget,
             "resourcequotas": self.quotas.changed,
+            TABLE: self.gangs.changed,
             **dict.fromkeys(self._attachments.tables, self._attachments.changed),
         }
 
@@ -100,6 +103,8 @@ class Checker:
         before = self.pods.get(entry.key)
         if before is not None and not before.terminating and _is_deletion(tree):
             self._deleted(entry, before)
+        if before is not None and before.node and (tree is None or Pod(tree).is_over):
+            self.gangs.left(before)
         if tree is None:
             del self.pods[entry.key]
             return

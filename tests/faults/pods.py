@@ -56,3 +56,7 @@ class Pod:
         self.ready = self.phase == "Running" and self.conditions.get("Ready", {}).get("status") == "True"
         self.requests = requests(spec)
         self.ports = host_ports(spec)
+
+    @property
+    def is_over(self) -> bool:
+        return self.finished or self.terminating

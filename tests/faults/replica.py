@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mooring.client.leader_election import LeaderElector, LeadershipLostError
@@ -30,11 +30,18 @@ class Replica:
         wall_clock: Callable[[], float],
         seed: int,
         extenders: list[dict[str, Any]],
+        features: Sequence[str] = (),
     ) -> None:
         self._process = process
         self.live = LiveScheduler(
             port,
-            from_object({**config_with([Unreliable]), "extenders": extenders}),
+            from_object(
+                {
+                    **config_with([Unreliable]),
+                    "extenders": extenders,
+                    "featureGates": dict.fromkeys(features, True),
+                }
+            ),
             registry_with([Unreliable]),
             clock=clock,
             wall_clock=wall_clock,

@@ -28,14 +28,17 @@ class Result(NamedTuple):
     log: list[str]
 
 
-def run_seed(seed: int, steps: int, faults: list[int] | None = None, *, story: bool = False) -> Result:
-    """Run a seed in a loop of its own; `faults` are the numbers of those to keep, by default all."""
+def run_seed(
+    seed: int, steps: int, faults: list[int] | None = None, *, story: bool = False, gangs: bool = False
+) -> Result:
+    """Run a seed in a loop of its own; `faults` are the numbers of those to keep, by default all. With
+    `gangs`, users also create gangs."""
     loop = VirtualTimeLoop()
     loop.set_task_factory(task_factory)
     began, start = time.process_time(), loop.time()
     logging.disable(logging.CRITICAL)
     try:
-        return loop.run_until_complete(_run(loop, seed, steps, faults, story, start, began))
+        return loop.run_until_complete(_run(loop, seed, steps, faults, story, gangs, start, began))
     finally:
         logging.disable(logging.NOTSET)
         loop.close()
@@ -47,10 +50,11 @@ async def _run(
     steps: int,
     faults: list[int] | None,
     story: bool,
+    gangs: bool,
     start: float,
     began: float,
 ) -> Result:
-    world = World(seed, steps, faults)
+    world = World(seed, steps, faults, gangs=gangs)
     loop.set_exception_handler(lambda _, context: _unexpected(world, context))
     if story:
         world.history.log = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.faults.checker import Checker
+from tests.faults.gangs import group_of
 from tests.faults.pods import Pod, amount
 
 Tree = dict[str, Any]
@@ -14,18 +15,45 @@ DEPENDENT = ("volumes", "resourceClaims", "affinity", "topologySpreadConstraints
 
 def schedulable_pods(checker: Checker) -> list[Pod]:
     """Return the pending pods that fit on a node, perhaps after preemption. Pods with volumes, claims,
-    affinity or spread constraints are left out: their nodes depend on more than the nodes."""
+    affinity or spread constraints are left out: their nodes depend on more than the nodes. So are pods of
+    gangs that have not started."""
     return [
         pod
         for pod in checker.pods.values()
         if not (pod.node or pod.gated or pod.terminating or pod.finished)
         and pod.spec.get("schedulerName") == "default-scheduler"
         and not any(pod.spec.get(part) for part in DEPENDENT)
+        and not checker.gangs.is_waiting(checker, pod)
         and any(_fits(checker, node, pod) for node in checker.nodes.values())
     ]
 
 
-def _fits(checker: Checker, node: Tree, pod: Pod) -> bool:
+def startable_gangs(checker: Checker) -> list[str]:
+    """Return the gangs none of whose pods is bound although so many fit as they need, perhaps after
+    preemption. Their pods are alike."""
+    startable = []
+    for key, minimum in checker.gangs.minimums().items():
+        pods = [pod for pod in checker.gangs.pods(checker, key) if not pod.gated]
+        if len(pods) < minimum or any(pod.node for pod in pods):
+            continue
+        if any(pods[0].spec.get(part) for part in DEPENDENT):
+            continue
+        room = sum(_room(checker, node, pods[0], minimum) for node in checker.nodes.values())
+        if room >= minimum:
+            startable.append(key)
+    return startable
+
+
+def _room(checker: Checker, node: Tree, pod: Pod, enough: int) -> int:
+    """Return how many pods like this one fit on the node."""
+    room = 0
+    while room < enough and _fits(checker, node, pod, room):
+        room += 1
+    return room
+
+
+def _fits(checker: Checker, node: Tree, pod: Pod, alike: int = 0) -> bool:
+    """Whether the pod fits on the node, in addition to so many that are like it."""
     labels = node["metadata"].get("labels") or {}
     selector = pod.spec.get("nodeSelector") or {}
     if any(labels.get(key) != value for key, value in selector.items()):
@@ -36,7 +64,7 @@ def _fits(checker: Checker, node: Tree, pod: Pod) -> bool:
     if (spec.get("unschedulable") or taints) and not tolerant:
         return False
     stay = [other for other in checker.on(node["metadata"]["name"]) if other.priority >= pod.priority]
-    if any(other.ports & pod.ports for other in stay):
+    if any(other.ports & pod.ports for other in stay) or (alike and pod.ports):
         return False
     nominated = [
         other
@@ -45,6 +73,7 @@ def _fits(checker: Checker, node: Tree, pod: Pod) -> bool:
         and other is not pod
         and not other.terminating
         and other.priority >= pod.priority
+        and (not group_of(pod) or group_of(other) != group_of(pod))
         and (other.tree.get("status") or {}).get("nominatedNodeName") == node["metadata"]["name"]
     ]
     if _anti_affine(stay, pod):
@@ -53,7 +82,8 @@ def _fits(checker: Checker, node: Tree, pod: Pod) -> bool:
         taken = sum(other.requests.get(resource, 0.0) for other in (*stay, *nominated))
         if (
             request
-            and taken + request > amount(node["status"].get("allocatable", {}).get(resource, 0)) + 1e-6
+            and taken + request * (1 + alike)
+            > amount(node["status"].get("allocatable", {}).get(resource, 0)) + 1e-6
         ):
             return False
     return True

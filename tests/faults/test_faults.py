@@ -42,3 +42,13 @@ def test_fixed_bugs_stay_fixed(seed: int, bug: str) -> None:
 
 def test_the_fault_list_is_shrunk_to_what_matters() -> None:
     assert shrink(range(40), lambda faults: {3, 17} <= set(faults)) == [3, 17]
+
+
+def test_gangs_are_whole_whenever_nothing_happens() -> None:
+    assert run_seed(3, 400, gangs=True).violations == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_gangs_survive_faults(seed: int) -> None:
+    assert run_seed(seed, 500, gangs=True).violations == []

@@ -16,6 +16,7 @@ from mooring.api.kinds import (
     NAMESPACES,
     NODES,
     POD_DISRUPTION_BUDGETS,
+    POD_GROUPS,
     PODS,
     PRIORITY_CLASSES,
     RESOURCE_CLAIM_TEMPLATES,
@@ -41,7 +42,9 @@ GPU = "gpu.example.com"  # a driver, its class and the template of claims
 class Users:
     """Create, change and delete objects. `chance` decides; requests meet no faults."""
 
-    def __init__(self, cluster: Cluster, seed: int, on_eviction: Callable[[str], None]) -> None:
+    def __init__(
+        self, cluster: Cluster, seed: int, on_eviction: Callable[[str], None], *, gangs: bool = False
+    ) -> None:
         self.cluster = cluster
         self._on_eviction = on_eviction
         self._random = random.Random(f"{seed} users")
@@ -65,12 +68,15 @@ class Users:
             (2, self._create_limited_pods),
             (3, self._create_gpu_deployment),
         ]
+        if gangs:
+            self._actions += [(12, self._create_gang), (3, self._delete_gang)]
         weights = [weight for weight, _ in self._actions]
         favoured = self._random.sample(range(len(weights)), k=4)
         self._weights = [weight * (4 if at in favoured else 1) for at, weight in enumerate(weights)]
         self.every = self._random.choice((1.0, 3.0, 10.0))
         self._actions_only = [action for _, action in self._actions]
         self._gated: list[str] = []
+        self._gangs: list[str] = []
 
     async def prepare(self) -> None:
         for name, value in PRIORITIES.items():
@@ -259,6 +265,49 @@ class Users:
         counts = {"completions": count, "parallelism": count, "ttlSecondsAfterFinished": 10}
         spec = {**counts, "template": template}
         return await self._create(JOBS, "Job", name, spec, 0)
+
+    async def _create_gang(self) -> str:
+        """Create a PodGroup and its pods, by themselves or as an indexed Job, sometimes the pods first."""
+        if await self._is_full():
+            return await self._delete_gang()
+        name, count = self._name("gang"), self._random.randint(2, 6)
+        minimum = self._random.randint(2, count)
+        policy = {"gang": {"minCount": minimum}}
+        group = _object("scheduling.k8s.io/v1alpha2", "PodGroup", name, spec={"schedulingPolicy": policy})
+        early = self._random.random() < 0.7
+        if early:
+            await self.cluster.create(POD_GROUPS, group, "default")
+        self._gangs.append(name)
+        template = self._template(name, schedulingGroup={"podGroupName": name})
+        if self._random.random() < 0.5:
+            template["spec"]["restartPolicy"] = "Never"
+            seconds = self._random.choice((20, 600, 36000))
+            template["metadata"]["annotations"] = {"mooring/run-time": f"{seconds}s"}
+            counts = {"completions": count, "parallelism": count, "backoffLimit": 1000}
+            spec = {**counts, "completionMode": "Indexed", "template": template}
+            await self.cluster.create(JOBS, _object("batch/v1", "Job", name, spec=spec), "default")
+            self._owners[name] = JOBS, 0
+        else:
+            for i in range(count):
+                body = _object("v1", "Pod", f"{name}-{i}", spec=template["spec"])
+                body["metadata"]["labels"] = {"app": name}
+                await self.cluster.create(PODS, body, "default")
+        if not early:
+            await self.cluster.create(POD_GROUPS, group, "default")
+        return f"created gang {name} of {count}, at least {minimum}"
+
+    async def _delete_gang(self) -> str:
+        if not self._gangs:
+            return "no gangs to delete"
+        name = self._gangs.pop(self._random.randrange(len(self._gangs)))
+        if self._owners.pop(name, None) is not None:
+            await self.cluster.delete(JOBS, name, "default", propagation_policy="Background")
+        for pod in await self._pods():
+            if pod.metadata.labels.get("app") == name:
+                with suppress(ApiError):
+                    await self.cluster.delete(PODS, pod.name, pod.namespace)
+        await self.cluster.delete(POD_GROUPS, name, "default")
+        return f"deleted gang {name}"
 
     async def _create_daemon_set(self) -> str:
         name = self._name("agent")

@@ -27,12 +27,13 @@ from mooring.sandbox.kubelet.machines import FAILED
 from tests.faults.checker import Checker
 from tests.faults.extender import configuration
 from tests.faults.faults import OF_LEADERS, OF_THE_DISK, THEMES, Fault, Kind, draw_faults
+from tests.faults.gangs import FEATURES
 from tests.faults.history import CLIENT, History
 from tests.faults.memory import differences
 from tests.faults.network import Link, Port
 from tests.faults.processes import Process
 from tests.faults.replica import Replica
-from tests.faults.schedulable import schedulable_pods
+from tests.faults.schedulable import schedulable_pods, startable_gangs
 from tests.faults.workloads import GPU, Users
 
 MANAGER = "manager"
@@ -105,12 +106,16 @@ class Disk(SqliteJournal):
 
 
 class World:
-    """One run of a seed. `faults` replaces the faults that the seed gives."""
+    """One run of a seed. `faults` replaces the faults that the seed gives; with `gangs`, users also create
+    gangs."""
 
-    def __init__(self, seed: int, steps: int, faults: list[int] | None = None) -> None:
+    def __init__(
+        self, seed: int, steps: int, faults: list[int] | None = None, *, gangs: bool = False
+    ) -> None:
         self.seed = seed
         self.steps = steps
         self.shape = Shape(seed)
+        self._features = FEATURES if gangs else ()
         self._loop = asyncio.get_running_loop()
         names = [f"scheduler-{i}" for i in range(self.shape.replicas)]
         self.checker = Checker(self._loop.time, names)
@@ -152,7 +157,7 @@ class World:
         self._open_server()
         CLIENT.set("users")
         await self._direct.create(STORAGE_CLASSES, STANDARD)
-        self._users = Users(self._direct, self.seed, self._evicting)
+        self._users = Users(self._direct, self.seed, self._evicting, gangs=bool(self._features))
         await self._users.prepare()
         await self._start_manager()
         nodes = make_nodes(self.shape.nodes)
@@ -465,7 +470,10 @@ class World:
     def _open_server(self) -> None:
         CLIENT.set("server")
         self._server = EmbeddedServer(
-            clock=self._loop.time, seed=self.seed + len(self.history.entries), window=self.shape.window
+            clock=self._loop.time,
+            seed=self.seed + len(self.history.entries),
+            window=self.shape.window,
+            features=self._features,
         )
         if self._directory is not None:
             self.history.inner = Disk(Path(self._directory.name))
@@ -496,7 +504,7 @@ class World:
         recorder = EventRecorder(port, "mooring", now=lambda: round(self._loop.time() * 1_000_000_000))
         context = Context(port, cache, recorder, self._loop.time)
         self.nodes = FakeNodes(context, heartbeats=False)
-        for controller in controllers(context, self.nodes):
+        for controller in controllers(context, self.nodes, features=self._features):
             process.start(controller.name, controller.run())
         process.start("kubelets", self.nodes.run())
         process.start("informers", cache.run())
@@ -517,7 +525,7 @@ class World:
         port = self._connect(name, identity)
         extenders = [configuration(ignorable) for ignorable in self.shape.extenders]
         replica = self.replicas[name] = Replica(
-            port, identity, process, clock, wall_clock, 10 * self.seed + at, extenders
+            port, identity, process, clock, wall_clock, 10 * self.seed + at, extenders, self._features
         )
         scheduling = replica.start()
         self._later(self._watch_over(name, process, scheduling))
@@ -579,6 +587,8 @@ class World:
     def _problems(self) -> list[str]:
         problems = [f"pod {pod.key} is schedulable, but pending" for pod in schedulable_pods(self.checker)]
         problems += self.checker.quotas.miscounted(list(self.checker.pods.values()))
+        problems += self.checker.gangs.broken(self.checker)
+        problems += [f"gang {key} fits, but is pending" for key in startable_gangs(self.checker)]
         leader = next((r for r in self.replicas.values() if r.elector.identity == self.checker.leader), None)
         if leader is None:
             return [*problems, "no replica leads"]

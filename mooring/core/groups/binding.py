@@ -59,6 +59,9 @@ class GroupBindings:
             return
         self.left(cycle)
         self._scheduler.bindings.fail(cycle, self._gone(cycle) if status.ok else status)
+        if status.ok and cycle.pod.group is not None:  # the plan was overtaken, so another is made at once
+            pods = self._scheduler.members.pods(cycle.pod.group)
+            self._scheduler.queue.activate(pod for pod in pods if not pod.node_name)
 
     def _open(self, binding: GroupBinding) -> None:
         binding.is_open = True

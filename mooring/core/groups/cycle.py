@@ -256,7 +256,8 @@ class _Waiting:
         self._refusing = frozenset(
             p for d in diagnoses for p in (*d.unschedulable_plugins, *d.pending_plugins)
         )
-        self._shapes = {id(member.queued.pod.shape): member for member in reversed(plan.members)}
+        waiting = [member for member in plan.members if not plan.status.ok or member.cycle is None]
+        self._shapes = {id(member.queued.pod.shape): member for member in reversed(waiting)}
 
     def plugins(self, member: Member) -> frozenset[str]:
         stands_for_shape = self._shapes[id(member.queued.pod.shape)] is member

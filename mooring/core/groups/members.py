@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
+from mooring.api.times import parse_time
 from mooring.core.groups.dialects import DIALECTS, AnyPodGroup
 from mooring.core.queue.sorting import SortKey
+from mooring.framework.plugin import QueuedPod
 from mooring.framework.pod import GroupKey, PodInfo
 from mooring.state.cluster import ClusterState
 from mooring.state.store import ObjectStore
 
 NO_PODS: Mapping[str, PodInfo] = {}
+
+
+class _Aged(NamedTuple):
+    """A queued pod with the age of its group."""
+
+    pod: PodInfo
+    timestamp: float
+    attempts: int
 
 
 class GroupWait(msgspec.Struct):
@@ -71,9 +82,20 @@ class GroupMembers:
         (self.broken.add if is_broken else self.broken.discard)(group)
         return True
 
-    def broken_first(self, sort_key: SortKey) -> SortKey:
-        """An order of the queue in which members of gangs that run in part come before all others."""
-        return lambda queued: (queued.pod.group not in self.broken, sort_key(queued))
+    def ordered(self, sort_key: SortKey) -> SortKey:
+        """An order of the queue in which members of gangs that run in part come before all others, and those
+        of other groups are as old as their groups."""
+
+        def key(queued: QueuedPod) -> tuple[bool, Any, GroupKey | tuple[()]]:
+            group = queued.pod.group
+            if group is None:
+                return True, sort_key(queued), ()
+            stored = self.group(group)
+            if stored is not None and stored.metadata.creation_timestamp:
+                queued = _Aged(queued.pod, parse_time(stored.metadata.creation_timestamp), queued.attempts)
+            return group not in self.broken, sort_key(queued), group
+
+        return key
 
     def pods(self, group: GroupKey) -> Iterable[PodInfo]:
         return self._pods.get(group, NO_PODS).values()

@@ -261,6 +261,8 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
 
     def _after_pod_event(self, pod: PodInfo, old: PodInfo, new: PodInfo | None) -> Hint:
         if new is None:
+            if pod.group is not None and old.node_name and not self._makes_room(pod, old.node_name):
+                return Hint.SKIP
             return Hint.QUEUE if old.node_name or old.status.nominated_node_name else Hint.SKIP
         if new.uid == pod.uid:
             return Hint.QUEUE
@@ -268,6 +270,19 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         requested = [name for name, amount in pod.shape.used.items() if amount and is_tracked(name)]
         released = bool(new.node_name) and any(before[name] > after[name] for name in requested)
         return Hint.QUEUE if released else Hint.SKIP
+
+    def _makes_room(self, pod: PodInfo, node_name: str) -> bool:
+        """Whether a member of a group finds enough on a node that a pod has left, or could preempt for it.
+
+        kube-scheduler retries groups by backoff, and pods of their own after any pod that leaves.
+        """
+        node = self.handle.snapshot.node(node_name)
+        if node is None or self.handle.snapshot.has_pods_below(pod.priority):
+            return True
+        free, requests = node.free, pod.shape.requests
+        names = [name for name in requests if is_tracked(name) and not self._ignored(name)]
+        backed = self._devices.backed(names)
+        return all(name in backed or free[name] >= requests[name] for name in names)
 
     def _after_class_change(self, pod: PodInfo, old: DeviceClass | None, new: DeviceClass) -> Hint:
         """A class may stand behind a resource that the pod requests."""

@@ -1,0 +1,76 @@
+"""Gangs in the history: how many of their pods are bound, and whether the others could be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.faults.history import Entry
+from tests.faults.pods import Pod
+
+if TYPE_CHECKING:
+    from tests.faults.checker import Checker
+
+Tree = dict[str, Any]
+
+FEATURES = ("GenericWorkload", "GangScheduling")
+TABLE = "podgroups.scheduling.k8s.io"
+
+
+def group_of(pod: Pod) -> str:
+    """The key of a pod's group, or ""."""
+    name = (pod.spec.get("schedulingGroup") or {}).get("podGroupName")
+    return f"{pod.key.split('/')[0]}/{name}" if name else ""
+
+
+class Gangs:
+    """PodGroups by key, and those that lost a pod after it was bound."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, Tree] = {}
+        self._lost: set[str] = set()
+
+    def changed(self, entry: Entry, tree: Tree | None) -> None:
+        if tree is None:
+            self._groups.pop(entry.key, None)
+            self._lost.discard(entry.key)
+        else:
+            self._groups[entry.key] = tree
+
+    def left(self, pod: Pod) -> None:
+        """A bound pod was deleted, or has ended."""
+        self._lost.add(group_of(pod))
+
+    def minimums(self) -> dict[str, int]:
+        """How many pods of each gang start together."""
+        return {key: minimum for key in self._groups if (minimum := self.minimum(key))}
+
+    def minimum(self, key: str) -> int:
+        tree = self._groups.get(key)
+        if tree is None or "deletionTimestamp" in tree["metadata"]:
+            return 0
+        policy: Tree = tree["spec"]["schedulingPolicy"]
+        return int((policy.get("gang") or {}).get("minCount", 0))
+
+    def pods(self, checker: Checker, key: str) -> list[Pod]:
+        pods = checker.pods.values()
+        return [pod for pod in pods if group_of(pod) == key and not (pod.finished or pod.terminating)]
+
+    def broken(self, checker: Checker) -> list[str]:
+        """What is wrong with gangs while nothing happens: they run in part although none of their pods
+        left."""
+        problems = []
+        for key in self._groups:
+            bound = sum(bool(pod.node) for pod in self.pods(checker, key))
+            if 0 < bound < self.minimum(key) and key not in self._lost:
+                problems.append(f"{bound} of at least {self.minimum(key)} pods of gang {key} are bound")
+        return problems
+
+    def is_waiting(self, checker: Checker, pod: Pod) -> bool:
+        """Whether a pod waits for others of its gang rather than for a node of its own."""
+        key = group_of(pod)
+        if not key:
+            return False
+        pods, minimum = self.pods(checker, key), self.minimum(key)
+        if not minimum:
+            return True  # its group is gone
+        return len(pods) < minimum or (minimum > 1 and not any(other.node for other in pods))
