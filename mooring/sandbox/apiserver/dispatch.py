@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 
 import msgspec
 
@@ -147,7 +147,7 @@ def _deleted_status(request: Request, deleted: Deleted) -> Tree:
     }
 
 
-def begin_deletion(request: Request) -> tuple[ListAnswer, Iterator[None]]:
+def begin_deletion(request: Request) -> tuple[ListAnswer, Generator[None, None, None]]:
     """Return the objects that deletecollection deletes, and the deletions, one per step. Raises ApiError."""
     options = delete_options(request.params, _delete_body(request))
     write = request.write("DELETE", WriteOptions(dry_run=options.dry_run))

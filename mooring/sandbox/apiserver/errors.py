@@ -231,8 +231,9 @@ def status_tree(error: ApiError) -> dict[str, Any]:
         "metadata": {"continue": error.continue_token} if isinstance(error, ContinueExpiredError) else {},
         "status": "Failure",
         "message": error.message,
-        "reason": error.reason,
     }
+    if error.reason:
+        tree["reason"] = error.reason
     if error.details or error.code in (404, 405):
         tree["details"] = error.details
     tree["code"] = error.code

@@ -12,12 +12,12 @@ from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject
 from mooring.client.decoding import Reader, reader_of
 from mooring.client.port import Change, Page, PatchType, ServedKind
+from mooring.sandbox.apiserver.answering import answer_request
 from mooring.sandbox.apiserver.authorization.users import IN_PROCESS, User
 from mooring.sandbox.apiserver.context.api import Api
 from mooring.sandbox.apiserver.context.options import WriteOptions
 from mooring.sandbox.apiserver.context.resource import Resource
 from mooring.sandbox.apiserver.discovery import version_priority
-from mooring.sandbox.apiserver.dispatch import handle
 from mooring.sandbox.apiserver.errors import internal, no_such_resource
 from mooring.sandbox.apiserver.fields.managers import manager_name
 from mooring.sandbox.apiserver.http.negotiation import PLAIN
@@ -259,7 +259,7 @@ class EmbeddedCluster:
             patch, body = msgspec.to_builtins(body), None
         elif patch_type is PatchType.APPLY:
             options = msgspec.structs.replace(options, force=True)
-        answer = handle(
+        answer = await answer_request(
             Request(
                 self._api,
                 verb,

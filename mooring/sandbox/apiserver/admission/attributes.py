@@ -8,7 +8,7 @@ from typing import Final
 
 from mooring.sandbox.apiserver.context.resource import GroupVersionKind, Resource
 from mooring.sandbox.apiserver.context.write import Write
-from mooring.sandbox.apiserver.objects import Tree
+from mooring.sandbox.apiserver.objects import Tree, dig
 
 _OPTIONS: Final = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
 
@@ -50,6 +50,8 @@ class Attributes:
         if tree is None:
             return None
         kind = self.kind_in(resource)
+        if self.write.part == "scale":
+            return _scale(resource, tree)
         if kind != resource.gvk:  # the body of a subresource, which has one version
             return {**tree, "kind": kind.kind, "apiVersion": kind.api_version}
         if resource.conversion is not None:
@@ -94,3 +96,16 @@ def _kind(kind: GroupVersionKind) -> Tree:
 
 def _resource(resource: Resource) -> Tree:
     return {"group": resource.group, "version": resource.version, "resource": resource.plural}
+
+
+def _scale(resource: Resource, tree: Tree) -> Tree:
+    """Return the Scale that is written where only the replicas of an object are."""
+    paths = resource.strategy.traits.scale
+    shared = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {name: tree["metadata"][name] for name in shared if name in tree["metadata"]},
+        "spec": {"replicas": dig(tree, *paths.replicas) or 0},
+        "status": {"replicas": dig(tree, *paths.status_replicas) or 0},
+    }

@@ -47,7 +47,7 @@ class MutatingAdmissionPolicy(AdmissionPlugin):
         self._policies = Policies("mutatingadmission")
 
     def admit(self, write: Write, obj: Tree, old: Tree | None) -> None:
-        if not self._policies.get(write.api.store):
+        if write.part or not self._policies.get(write.api.store):
             return
         if write.reinvocation is None:
             write.reinvocation = Reinvocation()

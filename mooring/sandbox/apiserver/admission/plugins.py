@@ -19,6 +19,7 @@ from mooring.sandbox.apiserver.admission.service_account import ServiceAccount
 from mooring.sandbox.apiserver.admission.storage_object_in_use_protection import StorageObjectInUseProtection
 from mooring.sandbox.apiserver.admission.taint_nodes_by_condition import TaintNodesByCondition
 from mooring.sandbox.apiserver.admission.validating_policy import ValidatingAdmissionPolicy
+from mooring.sandbox.apiserver.admission.webhooks import MutatingAdmissionWebhook, ValidatingAdmissionWebhook
 from mooring.sandbox.apiserver.context.admission import Admission, AdmissionPlugin
 
 PLUGINS: tuple[type[AdmissionPlugin], ...] = (
@@ -35,8 +36,10 @@ PLUGINS: tuple[type[AdmissionPlugin], ...] = (
     RuntimeClass,
     PodTopologyLabels,
     MutatingAdmissionPolicy,
+    MutatingAdmissionWebhook,
     Escalation,
     ValidatingAdmissionPolicy,
+    ValidatingAdmissionWebhook,
     ResourceQuotas,  # last, so that objects that other plugins reject are not counted
 )
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import secrets
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 
 from mooring.api.times import format_time
 from mooring.sandbox.apiserver.authorization.rbac import Rbac
 from mooring.sandbox.apiserver.context.admission import Admission
+from mooring.sandbox.apiserver.context.calls import Calls
 from mooring.sandbox.apiserver.context.resource import Registry, Resource
 from mooring.sandbox.apiserver.objects import Tree, decode_record, read_all
 from mooring.sandbox.apiserver.store.record import Record, key_of
 from mooring.sandbox.apiserver.store.store import Store
 from mooring.sandbox.apiserver.store.table import Table
+
+_MOST_CALLS = 64
+"""Calls to webhooks at the same time."""
 
 
 class Api:
@@ -39,14 +45,33 @@ class Api:
         """The alpha features that are enabled, by the names of their gates."""
         self.token = token or secrets.token_urlsafe(32)
         """Authenticates the administrator, and signs the tokens of service accounts."""
+        self.calls: Calls | None = None
+        """The calls to webhooks of the request that is handled now; without any, webhooks are not called."""
+        self.webhook_slots = asyncio.Semaphore(_MOST_CALLS)
         self._random = random.Random(seed)
         self._second, self._now = -1, ""
 
     def table(self, resource: Resource) -> Table:
         return self.store.table(resource.storage)
 
+    def new_calls(self) -> Calls:
+        """Return the calls of a new request."""
+        return Calls(self._random.getrandbits(64), self.now())
+
+    @contextmanager
+    def attempt(self, calls: Calls) -> Iterator[None]:
+        """Handle a request, perhaps again: with the same names, uids and time as before."""
+        kept, self._random = self._random, random.Random(calls.seed)
+        self.calls = calls
+        try:
+            yield
+        finally:
+            self._random, self.calls = kept, None
+
     def now(self) -> str:
         """Return the current time in whole seconds, as objects carry it; the text is shared by writes."""
+        if self.calls is not None:
+            return self.calls.now
         second = int(self.clock())
         if second != self._second:
             self._second, self._now = second, format_time(second)

@@ -1,4 +1,4 @@
-"""Admission webhooks and policies. They are stored and not called, but defaulted as on a real server."""
+"""Admission webhooks and policies."""
 
 from __future__ import annotations
 

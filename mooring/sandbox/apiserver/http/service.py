@@ -11,10 +11,10 @@ from itertools import accumulate
 
 from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.accounts import user_of
+from mooring.sandbox.apiserver.answering import answer_request
 from mooring.sandbox.apiserver.authorization.users import User
 from mooring.sandbox.apiserver.context.api import Api
 from mooring.sandbox.apiserver.discovery import Discovery
-from mooring.sandbox.apiserver.dispatch import begin_deletion, handle
 from mooring.sandbox.apiserver.errors import (
     bad_request,
     internal,
@@ -34,7 +34,6 @@ from mooring.sandbox.apiserver.kinds import protobuf
 from mooring.sandbox.apiserver.objects import encode_json
 from mooring.sandbox.apiserver.openapi.documents import OpenAPI
 from mooring.sandbox.apiserver.store.store import StoreFailedError
-from mooring.sandbox.apiserver.verbs.request import Answer as ApiAnswer
 from mooring.sandbox.apiserver.verbs.request import (
     ListAnswer,
     ObjectAnswer,
@@ -52,7 +51,6 @@ from mooring.serving.routing import find_handler
 
 LARGEST_BODY = 3 * 1024 * 1024
 MOST_WATCHES = 10_000
-DELETIONS_PER_TURN = 64
 MOST_WARNING_TEXT = 4096  # characters of all warnings of an answer
 LONGEST_WARNING = 256  # if they are more together
 _JSON: list[Header] = [(b"content-type", b"application/json"), (b"cache-control", b"no-cache, private")]
@@ -195,7 +193,7 @@ class ApiService:
     async def _answer_request(self, exchange: Exchange, request: Request) -> int:
         """Answer a request and return the status code."""
         shown = representation(exchange.header(b"accept"), request.params, self._api.clock)
-        answer = await _handle(request)
+        answer = await answer_request(request)
         await self._api.store.settled()
         if isinstance(answer, ObjectAnswer):
             body = shown.single(answer.resource, answer.record)
@@ -245,17 +243,6 @@ class ApiService:
             except ApiError as error:
                 await exchange.part(encode_json({"type": "ERROR", "object": status_tree(error)}) + b"\n")
             await exchange.end()
-
-
-async def _handle(request: Request) -> ApiAnswer:
-    """Handle a request in one turn of the loop, or one that deletes many objects in several."""
-    if request.verb != "deletecollection" or request.verb not in request.resource.verbs:
-        return handle(request)
-    answer, deletions = begin_deletion(request)
-    for count, _ in enumerate(deletions, 1):
-        if count % DELETIONS_PER_TURN == 0:
-            await asyncio.sleep(0)
-    return answer
 
 
 def _names_objects(path: str) -> bool:

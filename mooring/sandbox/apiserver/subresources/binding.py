@@ -60,6 +60,7 @@ def bind(write: Write, binding: Tree) -> None:
     if causes:
         raise invalid("", "Binding", write.name, causes)
     write.api.admission.admit(write, binding, None)
+    write.api.admission.validate(write, binding, None)
     pod = write.api.read("pods", write.name, write.namespace)
     if pod is None:
         raise not_found("", "pods", write.name)

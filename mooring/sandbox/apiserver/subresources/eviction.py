@@ -48,6 +48,8 @@ def evict(request: Request) -> Answer:
     pod = request.api.read("pods", request.name, request.namespace)
     if pod is None:
         raise not_found("", "pods", request.name)
+    request.api.admission.admit(write, eviction, None)
+    request.api.admission.validate(write, eviction, None)
     verdict = _ask_budgets(write, pod)
     if verdict is not None and verdict.counted:
         _count(write, verdict.budget)
@@ -145,7 +147,7 @@ def _evict(write: Write, pod: Tree, options: DeleteOptions) -> None:
         WriteOptions(dry_run=write.options.dry_run),
         "DELETE",
     )
-    delete(deletion, options)
+    delete(deletion, options, admitted=True)
 
 
 def _resource(write: Write, group: str, plural: str) -> Resource:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import NamedTuple
 
 from mooring.api.times import format_time, parse_time
@@ -26,8 +26,9 @@ class Deleted(NamedTuple):
     gone: bool
 
 
-def delete(write: Write, options: DeleteOptions) -> Deleted:
-    """Delete an object, or mark it as deleted if finalizers or a grace period hold it."""
+def delete(write: Write, options: DeleteOptions, *, admitted: bool = False) -> Deleted:
+    """Delete an object, or mark it as deleted if finalizers or a grace period hold it. `admitted` says that
+    admission has seen the request."""
     resource = write.resource
     key = key_of(write.namespace, write.name)
     record = write.api.table(resource).get(key)
@@ -37,7 +38,8 @@ def delete(write: Write, options: DeleteOptions) -> Deleted:
     metadata = obj["metadata"]
     uid: str = metadata["uid"]
     _check_preconditions(write, metadata, options)
-    write.api.admission.validate(write, obj, None)
+    if not admitted:
+        write.api.admission.validate(write, obj, None)
     graceful = _begin(write, obj, options)
     if graceful is None:  # being deleted already, and the grace period gets no shorter
         return Deleted(record, uid, False)
@@ -131,7 +133,7 @@ def _finalizers(write: Write, metadata: Tree, options: DeleteOptions) -> list[st
     return kept + added
 
 
-def delete_each(write: Write, options: DeleteOptions, listing: Listing) -> Iterator[None]:
+def delete_each(write: Write, options: DeleteOptions, listing: Listing) -> Generator[None, None, None]:
     """Delete the objects of a list, one per step; those that others deleted meanwhile are skipped."""
     for record in listing.records:
         one = Write(
