@@ -45,6 +45,62 @@ def test_other_hosts_and_origins_are_rejected() -> None:
     serving(list(NODES), scenario)
 
 
+def test_every_answer_of_the_api_needs_the_token_and_is_not_stored(caplog: pytest.LogCaptureFixture) -> None:
+    """DNS rebinding and other local programs get nothing: neither data, nor streams, nor actions."""
+    caplog.set_level(logging.DEBUG)
+
+    async def scenario(page: Page) -> None:
+        paths = ("meta", "cluster", "queue", "pods?q=a", "decisions", "config", "events", "nodes/n1", "none")
+        for path in paths:
+            reply = await page.get(f"/v1/{path}", authorization="Bearer expired")
+            assert (reply.status, reply.headers["cache-control"]) == (401, "no-store")
+            assert "the link that was printed" in reply.json["message"]
+            in_address = await page.get(f"/v1/{path}", authorization="", cookie=f"token={page.token}")
+            assert in_address.status == 401
+        assert (await page.get(f"/v1/meta?token={page.token}", authorization="")).status == 401
+        assert (await page.post("/v1/what-if", {}, authorization="Bearer expired")).status == 401
+        for host in ("rebound.example:80", f"127.0.0.1.nip.example:{page.host.rpartition(':')[2]}", ""):
+            assert (await page.get("/v1/meta", host=host)).status in (400, 421)
+        assert (await page.get("/v1/meta", authorization=f"Bearer {page.token}x")).status == 401
+        assert (await page.get("/v1/meta", authorization="Bearer \xff")).status == 401
+        assert page.token not in caplog.text
+
+    serving(list(NODES), scenario)
+
+
+def test_odd_requests_get_a_message() -> None:
+    async def scenario(page: Page) -> None:
+        bodies = (
+            b"",
+            b"[" * 100_000,
+            b"\xff\xfe",
+            b"null",
+            b"[]",
+            b'{"manifest": 1}',
+            b'{"addNodes": [{"like": "n1", "count": 1e99}]}',
+        )
+        for body in bodies:
+            reply = await page.post("/v1/what-if", body)
+            assert (reply.status, reply.json["kind"]) == (400, "Status"), body[:20]
+        bombs = ("a: &a [x]\nb: &b [*a, *a]\nc: &c [*b, *b]\n" * 3, "[" * 50_000, "\0", "kind: [")
+        for manifest in bombs:
+            reply = await page.post("/v1/what-if", {"manifest": manifest})
+            assert reply.status in (400, 422), manifest[:20]
+            assert "manifest" in reply.json["message"]
+        for path in (
+            "nodes/%00",
+            "nodes/" + "x" * 5000,
+            "pods/a/b/c/d",
+            "decisions/-1",
+            "decisions?before=-1",
+        ):
+            reply = await page.get(f"/v1/{path}")
+            assert reply.status in (400, 404, 410), path
+        assert (await page.get("/v1/meta")).status == 200
+
+    serving(list(NODES), scenario)
+
+
 def test_requests_are_bounded_and_checked() -> None:
     async def scenario(page: Page) -> None:
         huge = b'{"manifest": "' + b"x" * (MOST_BYTES + 1) + b'"}'

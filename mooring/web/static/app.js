@@ -101,7 +101,7 @@ function header() {
     h("a", { href: `#/${view.path}`, "data-path": view.path }, t(view.title), view.badge && badge));
   const search = searchBox();
   replace(top,
-    h("a", { class: "brand", href: "#/cluster" }, h("img", { src: "icon.svg", alt: "" }), h("span", {}, "Mooring")),
+    h("a", { class: "brand", href: "#/cluster", "aria-label": "Mooring" }, h("img", { src: "icon.svg", alt: "" }), h("span", {}, "Mooring")),
     h("nav", { "aria-label": t("nav.label") }, links), h("span", { class: "grow" }), controls, search, liveText,
     h("button", { class: "plain", onclick: toggleTheme, "aria-label": t("theme"), title: t("theme") }, "◐"),
     h("button", { class: "plain", lang: language() === "zh" ? "en" : "zh-CN", onclick: () => { setLanguage(language() === "zh" ? "en" : "zh"); header(); restart(); } }, language() === "zh" ? "EN" : "中文"),
@@ -144,7 +144,7 @@ function showBanner() {
     replace(banner, t("disconnected", { age: duration(Date.now() - lastWord) }), h("button", { onclick: () => connection.retry() }, t("retry")));
   } else if (store.state.status && (meta.mode === "scheduler" || meta.mode === "run")) {
     banner.dataset.kind = "note";
-    replace(banner, store.state.status);
+    replace(banner, meta.mode === "run" && language() === "zh" ? t("run.banner", { run: store.state.run, at: duration(1000 * (store.state.at ?? 0)) }) : store.state.status);
   } else replace(banner);
 }
 

@@ -16,6 +16,9 @@ export function setLanguage(value) {
   document.documentElement.lang = value === "zh" ? "zh-CN" : "en";
 }
 
+/** Whether the current language has a text of its own. */
+export const has = (key) => key in LANGUAGES[current];
+
 /** The text of a key, with {name} replaced by its value. */
 export function t(key, values) {
   const text = LANGUAGES[current][key] ?? en[key];

@@ -1,8 +1,8 @@
 // A table of which only the visible rows are in the document.
 
-import { h } from "./dom.js";
+import { h, narrow } from "./dom.js";
 
-const ROW = 32, AROUND = 12;
+const LINE = 32, CARD = 104, AROUND = 12;  // pixels; on a phone each row is a card
 
 /** Make a table: `columns` is [{title, key, num, cell(item), sort(item)}]. `show(items)` sets the rows. */
 export function virtualTable({ columns, label, caption, sortBy, onsort, rowClass }) {
@@ -13,23 +13,25 @@ export function virtualTable({ columns, label, caption, sortBy, onsort, rowClass
       : column.title;
     return h("th", { scope: "col", class: `${column.num ? "num " : ""}${column.class ?? ""}` }, title);
   });
-  const table = h("table", { "aria-label": label }, caption && h("caption", { class: "hidden" }, caption), h("thead", {}, h("tr", {}, heads)), body);
-  const box = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, table);
+  const table = h("table", { role: "table", "aria-label": label }, caption && h("caption", { class: "hidden" }, caption), h("thead", {}, h("tr", {}, heads)), body);
+  const box = h("div", { class: "scroll virtual", tabindex: "0", role: "region", "aria-label": label }, table);
   let items = [];
 
   function paint() {
+    const ROW = narrow.matches ? CARD : LINE;
     const height = box.clientHeight || 600;
     const from = Math.max(0, Math.floor(box.scrollTop / ROW) - AROUND);
     const to = Math.min(items.length, from + Math.ceil(height / ROW) + 2 * AROUND);
     const rows = items.slice(from, to).map((item) =>
-      h("tr", { class: rowClass?.(item), style: { height: `${ROW}px` } }, columns.map((column) =>
-        h("td", { class: `${column.num ? "num " : ""}${column.class ?? ""}` }, column.cell(item)))));
-    body.replaceChildren(spacer(from), ...rows, spacer(items.length - to));
+      h("tr", { role: "row", class: rowClass?.(item), style: { height: `${ROW}px` } }, columns.map((column) =>
+        h("td", { role: "cell", "data-label": column.title, class: `${column.num ? "num " : ""}${column.class ?? ""}` }, column.cell(item)))));
+    body.replaceChildren(spacer(from * ROW), ...rows, spacer((items.length - to) * ROW));
   }
 
-  const spacer = (count) => h("tr", { "aria-hidden": "true", class: "space", style: { height: `${count * ROW}px`, display: count ? "table-row" : "none" } },
+  const spacer = (height) => h("tr", { "aria-hidden": "true", class: "space", hidden: !height, style: { height: `${height}px` } },
     h("td", { colspan: columns.length, style: { padding: "0", border: "0" } }));
 
+  narrow.addEventListener("change", paint);
   box.addEventListener("scroll", () => requestAnimationFrame(paint), { passive: true });
   return {
     element: box,

@@ -226,5 +226,16 @@ def test_the_keyboard_reaches_everything_in_chinese_on_a_phone(new_tab: Callable
     page.get_by_role("link", name="default/db-0").focus()
     page.keyboard.press("Enter")
     page.get_by_text("以下任一更改即可调度").wait_for()
+    answer = page.locator("#answer").inner_text()
+    assert answer.startswith(
+        "default/db-0 待调度：12 个节点都不合适；可行的更改（12 个节点）：为节点 node-"
+    ), answer
+    page.get_by_role("list", name="每个节点与每个插件").get_by_role("listitem").first.wait_for()
+    own = page.evaluate("""async () => {
+      const [{ en }, { zh }] = await Promise.all([import('./en.js'), import('./zh.js')]);
+      return [Object.keys(en).filter((key) => !(key in zh)), Object.keys(zh).filter((key) => !(key in en))];
+    }""")
+    assert own[0] == []  # English alone; the other way, only what the server says in English
+    assert {key.partition(".")[0] for key in own[1]} <= {"say", "advice", "awaited", "group", "run"}
     wide: Any = page.evaluate("() => document.documentElement.scrollWidth")
     assert wide <= 390

@@ -103,9 +103,9 @@ export function show({ main, query, setQuery, meta }) {
       field(t("cluster.state"), "state", [["", t("cluster.anyState")], ...Object.keys(STATES).map((name) => [name, t(`state.${name}`)])], ""),
       h("input", { type: "search", class: "optional", placeholder: t("cluster.filter"), "aria-label": t("cluster.filter"), value: value("q", ""), oninput: (event) => { change({ q: event.target.value }); arrange(); } }),
       h("span", { class: "grow" }), scope,
-      !asTable && h("button", { class: "plain", onclick: () => map.zoom(-1), "aria-label": t("cluster.smaller") }, "−"),
-      !asTable && h("button", { class: "plain", onclick: () => { change({ tile: "" }); map.resize(); } }, t("cluster.fit")),
-      !asTable && h("button", { class: "plain", onclick: () => map.zoom(1), "aria-label": t("cluster.larger") }, "+"),
+      !asTable && h("span", { class: "nowrap" }, h("button", { class: "plain", onclick: () => map.zoom(-1), "aria-label": t("cluster.smaller") }, "−"),
+        h("button", { class: "plain", onclick: () => { change({ tile: "" }); map.resize(); } }, t("cluster.fit")),
+        h("button", { class: "plain", onclick: () => map.zoom(1), "aria-label": t("cluster.larger") }, "+")),
       h("button", { "aria-pressed": String(asTable), onclick: toggle }, t("cluster.table")));
   }
 

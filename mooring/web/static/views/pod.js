@@ -1,10 +1,11 @@
 // One pod: the answer in a sentence, what would help, and the evidence.
 
-import { h, replace, throttled } from "../dom.js";
+import { h, narrow, replace, throttled } from "../dom.js";
 import { get } from "../net.js";
 import { listen, store } from "../store.js";
 import { clock, nodeLink, number, podLink, since, until } from "../format.js";
 import { t } from "../i18n.js";
+import { advice, awaited, groupLine, headline } from "../sentences.js";
 import { victims } from "./decisions.js";
 
 const BADGES = { scheduled: "ok", pending: "error", gated: "warning", waiting: "warning", binding: "ok", finished: "", gone: "", terminating: "warning" };
@@ -56,8 +57,8 @@ export function show({ main, parts, query, setQuery, meta, failed }) {
           waiting?.since && [t("pod.waiting"), " ", h("span", { "data-since": waiting.since }, since(waiting.since))],
           waiting?.until && [t("pod.next"), " ", h("span", { "data-until": waiting.until }, until(waiting.until))],
         ].filter(Boolean).flatMap((each, i) => (i ? [" · ", each] : [each])))),
-      h("p", { class: "lead", id: "answer" }, explanation.summary),
-      explanation.group && h("p", { class: "muted" }, h("a", { class: "name", href: `#/queue?open=${encodeURIComponent(explanation.group.group)}` }, t("queue.group")), ": ", explanation.group.summary),
+      h("p", { class: "lead", id: "answer", title: explanation.summary }, headline(explanation)),
+      explanation.group && h("p", { class: "muted" }, h("a", { class: "name", href: `#/queue?open=${encodeURIComponent(explanation.group.group)}` }, t("queue.group")), ": ", groupLine(explanation.group)),
       explanation.node && h("p", {}, t("pod.on"), " ", h("a", { class: "name", href: nodeLink(explanation.node) }, explanation.node)),
       now?.changes?.length ? h("section", { "aria-label": t("pod.changes") }, h("h2", {}, t("pod.changes")), h("div", { class: "cards" }, now.changes.map(card))) : null,
       !now?.changes?.length && now?.closest?.length ? h("section", {}, h("h2", {}, t("pod.closest")), h("ul", {}, now.closest.map((each) => h("li", {}, `${(each.examples ?? []).join(", ")} (${number(each.nodes)}): `, each.refusedBy.map((by) => `${by.plugin}: ${by.reasons.join("; ")}`).join(", "))))) : null,
@@ -65,7 +66,7 @@ export function show({ main, parts, query, setQuery, meta, failed }) {
   }
 
   function card(change) {
-    return h("div", { class: "card" }, h("div", {}, change.text),
+    return h("div", { class: "card" }, h("div", { title: change.text }, advice(change)),
       NEW_NODES.includes(change.kind) ? null : h("div", { class: "muted" }, t("pod.opens", { count: number(change.nodes) }), change.examples?.length ? `: ${change.examples.join(", ")}` : ""),
       change.command ? h("code", {}, change.command) : null,
       h("div", { class: "bar" },
@@ -74,7 +75,7 @@ export function show({ main, parts, query, setQuery, meta, failed }) {
   }
 
   function tryIt(change) {
-    const draft = { note: change.text, load: "" };
+    const draft = { note: advice(change), load: "" };
     if (change.kind === "newNode") draft.addNodes = [{ like: change.examples?.[0] ?? table?.nodes?.[0] ?? "", count: 1 }];
     else draft.load = new URLSearchParams({ kind: change.kind, field: change.field ?? "" }).toString();
     sessionStorage.setItem("mooring.draft", JSON.stringify(draft));
@@ -143,6 +144,12 @@ export function show({ main, parts, query, setQuery, meta, failed }) {
       return element;
     }
 
+    const verdicts = (row) => filters.filter((column) => column.codes[row.i]).map((column) => h("div", {}, h("span", { class: "error" }, "✗ "), h("b", {}, column.plugin), `: ${column.reasons[column.codes[row.i] - 1]}`));
+    const points = (row) => scores.filter((column) => column.weighted[row.i]).map((column) => `${column.plugin} ${number(column.weighted[row.i])}`).join(" · ");
+    const chosenCell = (params.get("cell") ?? "").split(",")[0];
+    const card = (row) => h("div", { class: `card${row.node === chosenCell ? " selected" : ""}`, role: "listitem" },
+      h("div", {}, h("a", { class: "name", href: nodeLink(row.node) }, row.node), " ", row.node === table.chosen ? h("span", { class: "badge ok" }, t("pod.here")) : null, row.count > 1 ? h("span", { class: "muted" }, ` ${t("pod.alike", { count: number(row.count - 1) })}`) : null),
+      row.total === null ? verdicts(row) : h("div", {}, h("span", { class: "ok" }, "✓ "), `${t("pod.total")} ${number(row.total)}`, h("div", { class: "muted" }, points(row))));
     const grid = h("table", { class: "matrix", role: "grid", "aria-label": t("pod.table") },
       h("thead", {}, h("tr", {}, sortable("node", t("fact.node")), sortable("total", t("pod.total"), true),
         filters.map((column, i) => h("th", { scope: "col", class: i === 0 ? "split" : "" }, column.plugin)), scores.map((column, i) => sortable(column.plugin, `${column.plugin} ×${column.weight}`, true, i === 0 ? "split" : "")))), body);
@@ -161,7 +168,7 @@ export function show({ main, parts, query, setQuery, meta, failed }) {
         params.get("by") ? h("button", { class: "chip", onclick: () => choose({ by: "" }) }, `${params.get("by")} ✕`) : null,
         h("button", { "aria-pressed": String(collapsed), onclick: () => choose({ rows: collapsed ? "all" : "alike" }) }, t("pod.group")),
         h("button", { "aria-pressed": String(all), onclick: () => choose({ columns: all ? "" : "all" }) }, t("pod.allColumns")), h("button", { onclick: load }, t("pod.again"))),
-      h("div", { class: "scroll", tabindex: "-1" }, grid), rows.length > MOST_ROWS ? h("p", { class: "muted" }, t("queue.scope", { count: number(MOST_ROWS), total: number(rows.length) })) : null, detail);
+      narrow.matches ? h("div", { class: "cards", role: "list", "aria-label": t("pod.table") }, rows.slice(0, MOST_ROWS).map(card)) : h("div", { class: "scroll", tabindex: "-1" }, grid), rows.length > MOST_ROWS ? h("p", { class: "muted" }, t("queue.scope", { count: number(MOST_ROWS), total: number(rows.length) })) : null, narrow.matches ? null : detail);
   }
 
   // ---- the rest
@@ -185,7 +192,7 @@ export function show({ main, parts, query, setQuery, meta, failed }) {
       preempts.length ? h("section", {}, h("h2", {}, t("pod.evicted")), h("ul", {}, preempts.map((row) => h("li", {}, clock(row.at), " ", victims(row))))) : null,
       preemption ? h("section", {}, h("h2", {}, t("pod.preemption")), h("p", {}, preemption.helps ? t("pod.preempts", { node: preemption.node }) : preemption.message), (preemption.victims ?? []).length ? h("ul", {}, preemption.victims.map((each) => h("li", {}, h("a", { class: "name", href: podLink(each) }, each)))) : null) : null,
       waiting?.victims?.length ? h("section", {}, h("h2", {}, t("pod.victims", { node: waiting.nominatedNode ?? "" })), h("ul", {}, waiting.victims.map((each) => h("li", {}, h("a", { class: "name", href: podLink(each) }, each))))) : null,
-      waiting?.events?.length ? h("section", {}, h("h2", {}, t("pod.waitsFor")), h("ul", {}, waiting.events.map((each) => h("li", {}, each.text, h("span", { class: "muted" }, ` · ${each.plugins.join(", ")}`))))) : null,
+      waiting?.events?.length ? h("section", {}, h("h2", {}, t("pod.waitsFor")), h("ul", {}, waiting.events.map((each) => h("li", {}, awaited(each), h("span", { class: "muted" }, ` · ${each.plugins.join(", ")}`))))) : null,
       waiting?.heldBy?.length ? h("section", {}, h("h2", {}, t("pod.held")), h("ul", {}, waiting.heldBy.map((each) => h("li", {}, `${each.plugin}${each.message ? `: ${each.message}` : ""}`)))) : null,
       explanation.condition ? h("section", {}, h("h2", {}, t("pod.condition")), h("p", { class: "wrap" }, explanation.condition)) : null);
   }
@@ -213,10 +220,11 @@ export function show({ main, parts, query, setQuery, meta, failed }) {
     } catch { /* the next change tries again */ }
   });
   const stop = listen((what) => { if (explanation && (what.decisions || what.counts) && !["finished", "gone"].includes(explanation.state)) refreshHead(); });
+  narrow.addEventListener("change", fillTable);
   load();
   return {
     title: key,
     update(next) { params = next; fillTable(); },
-    stop() { stop(); clearInterval(timer); refreshHead.cancel(); abort.abort(); },
+    stop() { stop(); narrow.removeEventListener("change", fillTable); clearInterval(timer); refreshHead.cancel(); abort.abort(); },
   };
 }

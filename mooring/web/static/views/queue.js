@@ -5,6 +5,7 @@ import { get } from "../net.js";
 import { listen, store } from "../store.js";
 import { number, podLink, since, until } from "../format.js";
 import { t } from "../i18n.js";
+import { awaited, groupLine } from "../sentences.js";
 
 const STATES = ["active", "backoff", "unschedulable", "gated", "permit"];
 const BADGES = { active: "ok", backoff: "warning", unschedulable: "error", gated: "", permit: "warning" };
@@ -64,7 +65,7 @@ export function show({ main, query, setQuery, meta, failed }) {
   /** What an attempt of a group would come to now, once it is opened. */
   function explained(group) {
     const place = h("div", { class: "muted" });
-    get(`podgroups/${group.group.split("/").map(encodeURIComponent).join("/")}`, abort?.signal).then((record) => replace(place, record.summary)).catch(() => {});
+    get(`podgroups/${group.group.split("/").map(encodeURIComponent).join("/")}`, abort?.signal).then((record) => replace(place, groupLine(record))).catch(() => {});
     return place;
   }
 
@@ -97,7 +98,7 @@ export function show({ main, query, setQuery, meta, failed }) {
     return waits.heldBy?.length ? waits.heldBy.map((hold) => `${hold.plugin}${hold.message ? `: ${hold.message}` : ""}`).join("; ")
       : waits.gatedBy ? `${waits.gatedBy}: ${waits.gate ?? ""}`
       : waits.victims?.length ? t("queue.victims", { pods: waits.victims.join(", "), node: waits.nominatedNode ?? "" })
-      : (waits.events ?? []).map((event) => event.text).join("; ");
+      : (waits.events ?? []).map(awaited).join("; ");
   }
 
   const timer = setInterval(() => {
