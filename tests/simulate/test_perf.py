@@ -206,6 +206,29 @@ def test_claims_from_templates_and_allocated_without_pods(tmp_path: Path) -> Non
     assert sorted(bool(pod.spec.node_name) for pod in pods) == [False, True]
 
 
+@pytest.mark.parametrize("enabled", [True, False])
+def test_feature_gates_are_set_as_far_as_they_can_be(tmp_path: Path, enabled: bool) -> None:
+    (tmp_path / "class.yaml").write_text(
+        "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: c}\n"
+        "spec: {extendedResourceName: d.io/gpu}\n"
+    )
+    (tmp_path / "rule.yaml").write_text(
+        "apiVersion: resource.k8s.io/v1alpha3\nkind: DeviceTaintRule\nmetadata: {name: all}\n"
+        "spec: {deviceSelector: {}, taint: {key: d.io/a, effect: NoSchedule}}\n"
+    )
+    (tmp_path / "gpu.yaml").write_text(POD.replace("cpu: CPU", "d.io/gpu: 1}, limits: {d.io/gpu: 1"))
+    operations: list[dict[str, Any]] = [
+        {"opcode": "createNodes", "count": 1},
+        {"opcode": "createResourceDriver", "driverName": "d.io", "nodes": "node-0-*", "maxClaimsPerNode": 1},
+        {"opcode": "createAny", "templatePath": "class.yaml"},
+        {"opcode": "createAny", "templatePath": "rule.yaml"},
+        {"opcode": "createPods", "count": 1, "podTemplatePath": "gpu.yaml", "collectMetrics": True},
+    ]
+    gates = {"DRAExtendedResource": enabled, "SchedulerQueueingHints": False, "OfAnotherVersion": True}
+    outcome, _ = run(tmp_path, operations, featureGates=gates)
+    assert outcome.scheduled == int(enabled)
+
+
 def test_pods_that_never_fit_fail_the_workload(tmp_path: Path) -> None:
     outcome, _ = run(
         tmp_path,

@@ -22,8 +22,11 @@ _NOT_YET = frozenset(  # stable since 1.37 only
         "storageversionmigrations",
     }
 )  # fmt: skip
-_ADDED = {"GenericWorkload": "scheduling_v1alpha2"}
-"""Versions that are served if a feature gate is on."""
+_ADDED = {
+    "GenericWorkload": ("scheduling_v1alpha2", ("podgroups", "workloads")),
+    "DRADeviceTaintRules": ("resource_v1beta2", ("devicetaintrules",)),
+}
+"""What is served if a feature gate is on: kinds of a version."""
 _CONNECTIONS = {
     "attach": "PodAttachOptions",
     "exec": "PodExecOptions",
@@ -35,8 +38,18 @@ _VERBS = {"post": "create", "put": "update", "global_list": "list", "global_watc
 
 def builtin_registry(features: Collection[str] = ()) -> Registry:
     """Build a registry of everything that kube-apiserver serves by default, and of what features add."""
-    added = [module for feature, module in _ADDED.items() if feature in features]
-    return Registry(resource for name in [*resource_modules(), *added] for resource in _resources(name))
+    return Registry([*_stable_resources(), *_added_resources(features)])
+
+
+def _stable_resources() -> Iterator[Resource]:
+    for module in resource_modules():
+        yield from (resource for resource in _resources(module) if resource.plural not in _NOT_YET)
+
+
+def _added_resources(features: Collection[str]) -> Iterator[Resource]:
+    for feature, (module, plurals) in _ADDED.items():
+        if feature in features:
+            yield from (resource for resource in _resources(module) if resource.plural in plurals)
 
 
 def resource_modules() -> list[str]:
@@ -58,7 +71,7 @@ def _resources(module: str) -> Iterator[Resource]:
             parts.setdefault(info.parent, []).append(sub)
     for member in members:
         info = vars(member)["_api_info"]
-        if info.parent is None and info.plural not in _NOT_YET:
+        if info.parent is None:
             yield _resource(member, info, parts.get(info.resource, []))
 
 

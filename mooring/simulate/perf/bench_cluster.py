@@ -23,7 +23,7 @@ from mooring.client.event_recorder import EventRecorder
 from mooring.client.port import Cluster
 from mooring.client.tasks import Tasks
 from mooring.client.virtual_time import VirtualTimeLoop
-from mooring.config import LoadedConfig
+from mooring.config import FeatureGates, LoadedConfig
 from mooring.metrics import SchedulerMetrics
 from mooring.process.live_scheduler import LiveScheduler
 from mooring.runtime.registry import Registry
@@ -35,6 +35,7 @@ from mooring.simulate.perf.volumes import PreboundVolumes
 
 DISABLED_ADMISSION = ("ServiceAccount", "TaintNodesByCondition", "Priority")
 """So that `priority` in a template needs no PriorityClass and nodes need no kubelet."""
+_SERVED = frozenset({"DRADeviceTaintRules"})  # upstream's API server has all versions of resource.k8s.io
 QPS = 5000  # requests per second of a client, as upstream
 LAST_WORDS = 2.0  # seconds for events that are not posted yet
 USER_AGENT = f"mooring-perf/{__version__}"
@@ -98,7 +99,10 @@ class BenchCluster:
     async def _connect(self) -> tuple[Cluster, Cluster]:
         if not self._kubeconfig:
             self._server = EmbeddedServer(
-                clock=self.clock, seed=self._seed, disable_admission_plugins=DISABLED_ADMISSION
+                clock=self.clock,
+                seed=self._seed,
+                disable_admission_plugins=DISABLED_ADMISSION,
+                features=FeatureGates(self._config.config.feature_gates).enabled() | _SERVED,
             )
             self._server.open()
             port = EmbeddedCluster(self._server.api, user_agent=USER_AGENT, tracked=False)

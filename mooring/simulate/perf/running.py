@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -12,6 +12,7 @@ import msgspec
 from mooring.api.objects import Pod
 from mooring.client.virtual_time import VirtualTimeLoop
 from mooring.config import LoadedConfig, default_config, load
+from mooring.config.feature_gates import known_gates
 from mooring.core.build import registry_with
 from mooring.simulate.perf.bench_cluster import BenchCluster
 from mooring.simulate.perf.measuring import DataItem, Progress
@@ -64,9 +65,19 @@ def run_workload(
 
 
 def _load(run: Run, config: str) -> LoadedConfig:
-    if config:
-        return load(config)
-    return load(run.folder / run.scheduler_config) if run.scheduler_config else LoadedConfig(default_config())
+    path = config or (run.folder / run.scheduler_config if run.scheduler_config else "")
+    loaded = load(path) if path else LoadedConfig(default_config())
+    loaded.config.feature_gates = _settable(run.feature_gates) | loaded.config.feature_gates
+    return loaded
+
+
+def _settable(gates: Mapping[str, bool]) -> dict[str, bool]:
+    """The gates of a workload that v1.36 lets one set: suites also have those of versions before."""
+    return {
+        name: value
+        for name, value in gates.items()
+        if (gate := known_gates().get(name)) is not None and (not gate.locked or value == gate.default)
+    }
 
 
 async def _work(

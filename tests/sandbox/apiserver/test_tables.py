@@ -68,7 +68,7 @@ def test_kinds_that_nobody_thought_of_show_when_they_were_created() -> None:
 
 
 def test_every_printer_is_of_a_kind_that_is_served() -> None:
-    served = builtin_registry({"GenericWorkload"})
+    served = builtin_registry({"GenericWorkload", "DRADeviceTaintRules"})
     assert PRINTERS.keys() <= {resource.storage for resource in served}
 
 

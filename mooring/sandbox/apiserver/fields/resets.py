@@ -33,6 +33,7 @@ _WITHOUT: Final[dict[tuple[str, str], Fields]] = {
         "f:status": {"f:conditions": LEAF},
     },
     ("deployments.apps", "status"): {"f:spec": LEAF, "f:metadata": {"f:labels": LEAF}},
+    ("devicetaintrules.resource.k8s.io", "status"): _SPEC_AND_METADATA,
     ("flowschemas.flowcontrol.apiserver.k8s.io", "status"): _SPEC_AND_METADATA,
     ("namespaces", "finalize"): _STATUS,
     ("podgroups.scheduling.k8s.io", "status"): _SPEC_AND_METADATA,

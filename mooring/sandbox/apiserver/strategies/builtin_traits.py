@@ -11,7 +11,8 @@ from mooring.sandbox.apiserver.validation.names import dns_label, dns_subdomain,
 _GENERATION: Final = frozenset(
     {
         "cronjobs.batch", "customresourcedefinitions.apiextensions.k8s.io", "daemonsets.apps",
-        "deployments.apps", "deviceclasses.resource.k8s.io", "endpointslices.discovery.k8s.io",
+        "deployments.apps", "deviceclasses.resource.k8s.io", "devicetaintrules.resource.k8s.io",
+        "endpointslices.discovery.k8s.io",
         "flowschemas.flowcontrol.apiserver.k8s.io", "ingressclasses.networking.k8s.io",
         "ingresses.networking.k8s.io", "jobs.batch", "mutatingadmissionpolicies.admissionregistration.k8s.io",
         "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
@@ -27,6 +28,7 @@ _GENERATION: Final = frozenset(
 _METADATA: Final = ("labels", "annotations", "finalizers", "ownerReferences")
 _STATUS_KEEPS: Final[dict[str, tuple[str, ...]]] = {
     "deployments.apps": ("labels",),
+    "devicetaintrules.resource.k8s.io": _METADATA,
     "flowschemas.flowcontrol.apiserver.k8s.io": _METADATA,
     "podgroups.scheduling.k8s.io": _METADATA,
     "pods": ("ownerReferences",),
@@ -58,7 +60,8 @@ _NEEDS_VERSION: Final = frozenset(
 )  # fmt: skip
 _RETURN_DELETED: Final = frozenset(
     {
-        "csidrivers.storage.k8s.io", "csinodes.storage.k8s.io", "deviceclasses.resource.k8s.io", "namespaces",
+        "csidrivers.storage.k8s.io", "csinodes.storage.k8s.io", "deviceclasses.resource.k8s.io",
+        "devicetaintrules.resource.k8s.io", "namespaces",
         "persistentvolumeclaims", "persistentvolumes", "pods", "podtemplates",
         "resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io", "resourcequotas",
         "resourceslices.resource.k8s.io", "serviceaccounts", "services", "storageclasses.storage.k8s.io",

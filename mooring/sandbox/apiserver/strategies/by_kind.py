@@ -21,6 +21,7 @@ from mooring.sandbox.apiserver.strategies.cluster_strategies import (
     PriorityClassStrategy,
 )
 from mooring.sandbox.apiserver.strategies.device_strategies import (
+    DeviceTaintRuleStrategy,
     ResourceClaimStrategy,
     ResourceClaimTemplateStrategy,
     ResourceSliceStrategy,
@@ -39,6 +40,7 @@ from mooring.sandbox.apiserver.validation.rules import RULES
 STRATEGIES: dict[str, type[Strategy]] = {
     "daemonsets.apps": DaemonSetStrategy,
     "deployments.apps": DeploymentStrategy,
+    "devicetaintrules.resource.k8s.io": DeviceTaintRuleStrategy,
     "events": EventStrategy,
     "jobs.batch": JobStrategy,
     "namespaces": NamespaceStrategy,

@@ -1,4 +1,4 @@
-"""Strategies of ResourceClaims, ResourceClaimTemplates and ResourceSlices."""
+"""Strategies of ResourceClaims, ResourceClaimTemplates, ResourceSlices and DeviceTaintRules."""
 
 from __future__ import annotations
 
@@ -37,6 +37,21 @@ class ResourceClaimTemplateStrategy(Strategy):
     def prepare_create(self, write: Write, obj: Tree) -> None:
         super().prepare_create(write, obj)
         _check_requests(write, obj, dig(obj, "spec", "spec", "devices", "requests") or ())
+
+
+class DeviceTaintRuleStrategy(Strategy):
+    """The taint records since when it has its effect."""
+
+    def prepare_create(self, write: Write, obj: Tree) -> None:
+        super().prepare_create(write, obj)
+        obj["spec"].setdefault("taint", {}).setdefault("timeAdded", write.api.now())
+
+    def prepare_update(self, write: Write, obj: Tree, old: Tree) -> None:
+        taint, before = obj["spec"].setdefault("taint", {}), old["spec"].get("taint") or {}
+        changed = taint.get("effect") != before.get("effect")
+        if "timeAdded" not in taint or (changed and taint["timeAdded"] == before.get("timeAdded")):
+            taint["timeAdded"] = write.api.now()
+        super().prepare_update(write, obj, old)
 
 
 class ResourceSliceStrategy(Strategy):

@@ -6,7 +6,7 @@ A rule returns the problems of a text, none if it is valid.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -90,12 +90,17 @@ def qualified_name(text: str) -> Sequence[str]:
         return (LABEL_KEY,)
     problems = []
     if slash:
-        problems = [f"prefix part {why}" for why in dns_subdomain(prefix)] if prefix else [_empty("prefix")]
+        problems = list(_prefix_problems(prefix)) if prefix else [_empty("prefix")]
     if not name:
         problems.append(_empty("name"))
     elif len(name) > 63:
         problems.append("name part must be no more than 63 bytes")
     return (*problems, *(() if _QUALIFIED.fullmatch(name) else (QUALIFIED_NAME,)))
+
+
+def _prefix_problems(prefix: str) -> Iterator[str]:
+    for why in dns_subdomain(prefix):
+        yield f"prefix part {why}".replace("253 characters", "253 bytes")
 
 
 def _empty(part: str) -> str:

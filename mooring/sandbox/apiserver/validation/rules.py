@@ -16,6 +16,7 @@ from mooring.sandbox.apiserver.validation import (
     cluster,
     configuration,
     device_claims,
+    device_taint_rules,
     events,
     groups,
     jobs,
@@ -53,6 +54,9 @@ RULES: dict[str, Rules] = {
     "daemonsets.apps": Rules(workloads.daemon_set, workloads.daemon_set_update, workloads.daemon_set_status),
     "deployments.apps": Rules(workloads.deployment, workloads.deployment_update, workloads.deployment_status),
     "deviceclasses.resource.k8s.io": _always(device_claims.device_class),
+    "devicetaintrules.resource.k8s.io": _always(device_taint_rules.device_taint_rule)._replace(
+        status=device_taint_rules.device_taint_rule_status
+    ),
     "events": Rules(events.event, events.event_update),
     "horizontalpodautoscalers.autoscaling": _always(autoscaling.horizontal_pod_autoscaler),
     "jobs.batch": Rules(jobs.job, jobs.job_update),
