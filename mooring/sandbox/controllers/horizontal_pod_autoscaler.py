@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -14,14 +13,10 @@ from mooring.api.selector_text import parse_selector
 from mooring.api.selectors import from_requirements, requirement
 from mooring.client.api_errors import ApiError
 from mooring.client.controller import Context, Controller
-from mooring.sandbox.controllers.replica_proposals import MetricError, Proposal, propose
+from mooring.sandbox.controllers.replica_proposals import MetricError, Proposal, Tolerances, propose
+from mooring.sandbox.controllers.scaling_limits import Behavior, ScalingHistory, limit_without_behavior
 
 PERIOD = 15.0
-STABLE_FOR = 300  # seconds for which the highest proposal stands before replicas are removed
-FASTEST, FASTEST_FROM = 2, 4
-"""Without a behavior, replicas at most double at a time, or become this many."""
-
-_STABILIZED = "recent recommendations were {} than current one, applying the {} recent recommendation"
 
 
 class TargetReference(Struct):
@@ -35,12 +30,13 @@ class AutoscalerSpec(Struct):
     min_replicas: int = 1
     max_replicas: int = 0
     metrics: list[Tree] = []
-    behavior: Tree | None = None
+    behavior: Behavior | None = None
 
-    def window(self, direction: str, usual: int) -> int:
-        """Return the stabilization window of "scaleUp" or "scaleDown" in seconds."""
-        seconds: int | None = ((self.behavior or {}).get(direction) or {}).get("stabilizationWindowSeconds")
-        return usual if seconds is None else seconds
+    @property
+    def tolerances(self) -> Tolerances:
+        if self.behavior is None:
+            return Tolerances()
+        return Tolerances(self.behavior.scale_down.tolerated, self.behavior.scale_up.tolerated)
 
 
 class HorizontalPodAutoscaler(KubeObject):
@@ -63,13 +59,6 @@ class Scale(KubeObject):
 
 
 AUTOSCALERS = ApiResource("autoscaling", "v2", "horizontalpodautoscalers", True, HorizontalPodAutoscaler)
-
-
-class _Past(NamedTuple):
-    """A proposal, which counts while it is within the stabilization window."""
-
-    time: float
-    replicas: int
 
 
 class _Status:
@@ -100,14 +89,14 @@ class HorizontalPodAutoscalerController(Controller):
         super().__init__(context)
         self._autoscalers = self.cache.follow(AUTOSCALERS)
         self._pods = self.cache.follow(PODS)
-        self._past: dict[str, list[_Past]] = {}
+        self._histories: dict[str, ScalingHistory] = {}
         self._autoscalers.subscribe(self._changed)
 
     def _changed(self, old: HorizontalPodAutoscaler | None, new: HorizontalPodAutoscaler | None) -> None:
         if new is not None:
             self.enqueue(new.key, PERIOD)
         elif old is not None:
-            self._past.pop(old.key, None)
+            self._histories.pop(old.key, None)
 
     async def sync(self, key: str) -> None:
         hpa = self._autoscalers.get(key)
@@ -136,8 +125,9 @@ class HorizontalPodAutoscalerController(Controller):
         status.set("AbleToScale", True, "SucceededGetScale", why)
         current = scale.spec.replicas
         status.tree["currentReplicas"] = scale.status.replicas
-        self._past.setdefault(hpa.key, [_Past(self.context.clock(), current)])
-        desired, reason = self._desired(hpa, scale, status)
+        now = self.context.clock()
+        history = self._histories.setdefault(hpa.key, ScalingHistory(current, now))
+        desired, reason = self._desired(hpa, scale, status, history)
         if desired is None:
             status.tree["desiredReplicas"] = status.tree.get("desiredReplicas", 0)
             return
@@ -147,6 +137,7 @@ class HorizontalPodAutoscalerController(Controller):
         await self.cluster.patch(
             target, scale.name, {"spec": {"replicas": desired}}, hpa.namespace, subresource="scale"
         )
+        history.record(current, desired, hpa.spec.behavior, now)
         why = f"the HPA controller was able to update the target scale to {desired}"
         status.set("AbleToScale", True, "SucceededRescale", why)
         status.tree["lastScaleTime"] = self.context.now()
@@ -167,7 +158,9 @@ class HorizontalPodAutoscalerController(Controller):
 
     # ---- the number of replicas
 
-    def _desired(self, hpa: HorizontalPodAutoscaler, scale: Scale, status: _Status) -> tuple[int | None, str]:
+    def _desired(
+        self, hpa: HorizontalPodAutoscaler, scale: Scale, status: _Status, history: ScalingHistory
+    ) -> tuple[int | None, str]:
         """Return the number of replicas and the reason for it; None where it is unknown."""
         current, spec = scale.spec.replicas, hpa.spec
         if current == 0:
@@ -186,16 +179,25 @@ class HorizontalPodAutoscalerController(Controller):
         best = self._propose(hpa, scale, status)
         if best is None:
             return None, ""
-        desired = self._limited(hpa, current, self._stabilized(hpa, current, best.replicas, status), status)
+        now, behavior = self.context.clock(), spec.behavior
+        stable = history.stabilize(current, best.replicas, behavior, now)
+        status.set("AbleToScale", True, stable.reason, stable.message)
+        bounds = spec.min_replicas, spec.max_replicas
+        if behavior is None:
+            limited = limit_without_behavior(current, stable.replicas, *bounds)
+        else:
+            limited = history.limit_by(behavior, current, stable.replicas, *bounds, now)
+        is_limited = limited.replicas != stable.replicas
+        status.set("ScalingLimited", is_limited, limited.reason, limited.message)
         above = best.replicas > current
-        return desired, f"{best.metric} above target" if above else "All metrics below target"
+        return limited.replicas, f"{best.metric} above target" if above else "All metrics below target"
 
     def _propose(self, hpa: HorizontalPodAutoscaler, scale: Scale, status: _Status) -> Proposal | None:
         """Return the highest proposal of all metrics. If one fails, the others may still add replicas."""
         pods, proposals, statuses, failures = self._selected(hpa, scale), list[Proposal](), list[Tree](), []
         for metric in hpa.spec.metrics:
             try:
-                proposal = self._measure(metric, pods, scale.spec.replicas)
+                proposal = self._measure(metric, pods, scale.spec.replicas, hpa.spec.tolerances)
             except MetricError as error:
                 self.event(self._autoscalers, hpa, "Warning", "FailedGetResourceMetric", str(error))
                 failures.append(str(error))
@@ -222,45 +224,10 @@ class HorizontalPodAutoscalerController(Controller):
         pods = self._pods.in_namespace(hpa.namespace)
         return [pod for pod in pods if selector.matches(pod.metadata.labels)]
 
-    def _measure(self, metric: Tree, pods: Sequence[Pod], replicas: int) -> Proposal:
+    def _measure(self, metric: Tree, pods: Sequence[Pod], replicas: int, tolerances: Tolerances) -> Proposal:
         if metric["type"] != "Resource":
             raise MetricError(f"metrics of type {metric['type']} are not supported by the sandbox")
         source = metric["resource"]
         if source["name"] not in ("cpu", "memory"):
             raise MetricError(f"unable to get metrics for resource {source['name']}: no metrics returned")
-        return propose(pods, source["name"], source["target"], replicas, self.context.clock())
-
-    def _stabilized(self, hpa: HorizontalPodAutoscaler, current: int, proposed: int, status: _Status) -> int:
-        """Return the proposal, unless recent ones would remove or add fewer replicas."""
-        now, past = self.context.clock(), self._past[hpa.key]
-        down, up = hpa.spec.window("scaleDown", STABLE_FOR), hpa.spec.window("scaleUp", 0)
-        most = max([proposed, *(one.replicas for one in past if now - one.time < down)])
-        least = min([proposed, *(one.replicas for one in past if now - one.time < up)])
-        self._past[hpa.key] = [one for one in past if now - one.time < max(down, up)]
-        self._past[hpa.key].append(_Past(now, proposed))
-        stable = min(max(current, least), most)
-        if stable == proposed:
-            status.set("AbleToScale", True, "ReadyForNewScale", "recommended size matches current size")
-        elif stable > proposed:
-            status.set("AbleToScale", True, "ScaleDownStabilized", _STABILIZED.format("higher", "highest"))
-        else:
-            status.set("AbleToScale", True, "ScaleUpStabilized", _STABILIZED.format("lower", "lowest"))
-        return stable
-
-    def _limited(self, hpa: HorizontalPodAutoscaler, current: int, replicas: int, status: _Status) -> int:
-        """Return the replicas within the bounds of the autoscaler, and no sudden multiple of the present."""
-        least, most = hpa.spec.min_replicas, hpa.spec.max_replicas
-        fastest = max(FASTEST * current, FASTEST_FROM)
-        if replicas < least:
-            why = "the desired replica count is less than the minimum replica count"
-            status.set("ScalingLimited", True, "TooFewReplicas", why)
-        elif replicas > fastest and most > fastest:
-            why = "the desired replica count is increasing faster than the maximum scale rate"
-            status.set("ScalingLimited", True, "ScaleUpLimit", why)
-        elif replicas > most:
-            why = "the desired replica count is more than the maximum replica count"
-            status.set("ScalingLimited", True, "TooManyReplicas", why)
-        else:
-            why = "the desired count is within the acceptable range"
-            status.set("ScalingLimited", False, "DesiredWithinRange", why)
-        return max(least, min(replicas, most, fastest))
+        return propose(pods, source["name"], source["target"], replicas, tolerances, self.context.clock())

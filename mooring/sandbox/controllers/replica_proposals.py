@@ -11,9 +11,9 @@ from mooring.api.objects import Pod
 from mooring.api.quantity import NANO, parse
 from mooring.api.quantity_texts import written
 from mooring.api.times import parse_time
+from mooring.sandbox.controllers.scaling_limits import TOLERANCE
 from mooring.sandbox.programs.usage import container_usage, request_of
 
-TOLERANCE = 0.1
 STARTING_FOR = 300.0  # seconds in which the CPU usage of a pod counts only once it has been ready for a while
 FIRST_READY_WITHIN = 30.0
 WINDOW = 15.0  # seconds that one sample of usage covers
@@ -34,6 +34,16 @@ class Proposal(NamedTuple):
     """The current value, as in the status of autoscalers."""
 
 
+class Tolerances(NamedTuple):
+    """How far the ratio of usage to target may be from 1 without consequences."""
+
+    down: float = TOLERANCE
+    up: float = TOLERANCE
+
+    def include(self, ratio: float) -> bool:
+        return 1 - self.down <= ratio <= 1 + self.up
+
+
 class _Samples(NamedTuple):
     usage: Usage
     """Of pods that count."""
@@ -41,12 +51,14 @@ class _Samples(NamedTuple):
     missing: Sequence[str]
 
 
-def propose(pods: Sequence[Pod], resource: str, target: Tree, replicas: int, now: float) -> Proposal:
+def propose(
+    pods: Sequence[Pod], resource: str, target: Tree, replicas: int, tolerances: Tolerances, now: float
+) -> Proposal:
     """Return the replicas that bring a resource to its target. Raises MetricError."""
     if "averageValue" in target:
-        return _propose_average(pods, resource, target["averageValue"], replicas, now)
+        return _propose_average(pods, resource, target["averageValue"], replicas, tolerances, now)
     if "averageUtilization" in target:
-        return _propose_utilization(pods, resource, target["averageUtilization"], replicas, now)
+        return _propose_utilization(pods, resource, target["averageUtilization"], replicas, tolerances, now)
     raise MetricError(
         "invalid resource metric source: neither an average utilization target "
         "nor an average value (usage) target was set"
@@ -54,7 +66,7 @@ def propose(pods: Sequence[Pod], resource: str, target: Tree, replicas: int, now
 
 
 def _propose_utilization(
-    pods: Sequence[Pod], resource: str, target: int, replicas: int, now: float
+    pods: Sequence[Pod], resource: str, target: int, replicas: int, tolerances: Tolerances, now: float
 ) -> Proposal:
     failed = f"failed to get {resource} utilization"
     samples = _samples(pods, resource, now, failed)
@@ -67,12 +79,14 @@ def _propose_utilization(
             raise MetricError(f"{failed}: no metrics returned matched known pods")
         return sum(usage.values()) * 100 // requested
 
-    proposed = _replicas(samples, replicas, lambda usage: percent(usage) / target, fallbacks)
+    proposed = _replicas(samples, replicas, lambda usage: percent(usage) / target, fallbacks, tolerances)
     current = {"averageUtilization": percent(samples.usage), "averageValue": _mean(samples.usage, resource)}
     return Proposal(proposed, f"{resource} resource utilization (percentage of request)", current)
 
 
-def _propose_average(pods: Sequence[Pod], resource: str, target: str, replicas: int, now: float) -> Proposal:
+def _propose_average(
+    pods: Sequence[Pod], resource: str, target: str, replicas: int, tolerances: Tolerances, now: float
+) -> Proposal:
     samples = _samples(pods, resource, now, f"failed to get {resource} usage")
     bound = parse(target)
     fallbacks = dict.fromkeys(samples.missing, bound)
@@ -80,23 +94,29 @@ def _propose_average(pods: Sequence[Pod], resource: str, target: str, replicas: 
     def ratio(usage: Usage) -> float:
         return sum(usage.values()) / len(usage) / bound
 
-    proposed = _replicas(samples, replicas, ratio, fallbacks)
+    proposed = _replicas(samples, replicas, ratio, fallbacks, tolerances)
     return Proposal(proposed, f"{resource} resource", {"averageValue": _mean(samples.usage, resource)})
 
 
 def _replicas(
-    samples: _Samples, replicas: int, ratio_of: Callable[[Usage], float], fallbacks: Mapping[str, int]
+    samples: _Samples,
+    replicas: int,
+    ratio_of: Callable[[Usage], float],
+    fallbacks: Mapping[str, int],
+    tolerances: Tolerances,
 ) -> int:
     """Return the replicas by the ratio of usage to target. Pods without a sample count such that they dampen
     the change, and never turn it around."""
     ratio = ratio_of(samples.usage)
+    if not samples.missing and not (samples.unready and ratio > 1):
+        return replicas if tolerances.include(ratio) else math.ceil(ratio * len(samples.usage))
     usage = dict(samples.usage)
     if ratio < 1:
         usage.update(fallbacks)
     elif ratio > 1:
         usage.update(dict.fromkeys((*samples.missing, *samples.unready), 0))
     dampened = ratio_of(usage)
-    if abs(dampened - 1) <= TOLERANCE or (ratio < 1) != (dampened < 1):
+    if tolerances.include(dampened) or (ratio < 1) != (dampened < 1):
         return replicas
     proposed = math.ceil(dampened * len(usage))
     return replicas if (dampened < 1) == (proposed > replicas) else proposed

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 from mooring.testing.sandbox_cluster import SandboxCluster
+from tests.sandbox.controllers.autoscaling_scenes import (
+    PERIOD,
+    SAMPLED_AT,
+    SAMPLES,
+    SCENES,
+    manifests,
+    sample,
+)
 
 WEB = """
 apiVersion: apps/v1
@@ -109,3 +121,36 @@ def test_without_requests_or_a_target_nothing_is_scaled(mooring_cluster: Sandbox
     able = condition(mooring_cluster, "AbleToScale")
     assert (able["status"], able["reason"]) == ("False", "FailedGetScale")
     assert able["message"].endswith('deployments.apps "web" not found')
+
+
+STEP = 5  # seconds
+
+
+@pytest.mark.slow  # nine Deployments for five minutes of virtual time
+def test_behaviors_limit_the_replicas_as_in_kube_controller_manager(mooring_cluster: SandboxCluster) -> None:
+    recorded = json.loads((Path(__file__).parent / "data" / "autoscaling.json").read_text())
+    for name, scene in SCENES.items():
+        mooring_cluster.apply(manifests(name, scene)[0])
+    mooring_cluster.advance(5)
+    for name, scene in SCENES.items():
+        mooring_cluster.apply(manifests(name, scene)[1])
+    samples: dict[str, list[Any]] = {name: [] for name in SCENES}
+    for second in range(0, SAMPLES * PERIOD + SAMPLED_AT + 1, STEP):
+        for name, scene in SCENES.items():
+            put_load(mooring_cluster, name, scene.load(second))
+        if second > PERIOD and second % PERIOD == SAMPLED_AT:
+            for name, seen in samples.items():
+                seen.append(sample(mooring_cluster.get(f"deploy/{name}"), mooring_cluster.get(f"hpa/{name}")))
+        mooring_cluster.advance(STEP)
+    for name in SCENES:
+        assert samples[name] == recorded[name], name
+
+
+def put_load(cluster: SandboxCluster, app: str, mebibytes: int) -> None:
+    """Divide a load among the pods of a Deployment."""
+    pods = cluster.pods(f"app={app}")
+    for pod in pods:
+        usage = str(mebibytes * 1024 * 1024 // len(pods))
+        if pod.metadata.annotations.get("mooring/memory-usage") != usage:
+            patch = {"metadata": {"annotations": {"mooring/memory-usage": usage}}}
+            cluster.patch(f"pod/{pod.name}", patch)
