@@ -35,6 +35,8 @@ def read_philly(path: Path) -> Arrivals:
     except ValueError as error:
         hint = "the file may be truncated, or a Git LFS pointer: download it again"
         raise TraceError(path, f"not valid JSON: {error}", hint=hint) from None
+    except RecursionError:
+        raise TraceError(path, "nested too deeply", hint="expected a list of jobs") from None
     arrival_rows = ArrivalRows()
     for index, job in enumerate(jobs if isinstance(jobs, list) else []):
         try:
