@@ -53,6 +53,7 @@ class MemoryCluster:
         scheduler.client = MemoryClient(self)
         self.pods: dict[str, Pod] = {}  # by uid, as an API server would hold them
         self.events: list[EmitEvent] = []
+        self.evictions: list[Evict] = []
 
     def apply(self, obj: KubeObject) -> None:
         """Add or change an object."""
@@ -103,6 +104,7 @@ class MemoryCluster:
             elif isinstance(effect, Evict):
                 victim = self.pods.get(effect.victim.uid)
                 if victim is not None:
+                    self.evictions.append(effect)
                     self.delete(victim)
             elif isinstance(effect, Write) and self.scheduler.client is not None:
                 run_now(effect.work(self.scheduler.client))

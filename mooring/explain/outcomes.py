@@ -8,6 +8,9 @@ import msgspec
 
 from mooring.api.objects import Pod
 from mooring.core.decision import Decision
+from mooring.core.effects import Evict
+from mooring.core.scheduler import Scheduler
+from mooring.explain.groups import explain_group, summary
 from mooring.explain.text import why
 
 SCHEDULED, PENDING, EVICTED = "scheduled", "pending", "evicted"
@@ -22,12 +25,30 @@ class Outcome(msgspec.Struct, rename="camel", omit_defaults=True):
     node: str | None = None
 
 
+class GroupOutcome(msgspec.Struct, rename="camel", omit_defaults=True):
+    """One group in the end: how many of its pods have a node, and which others had to go for it."""
+
+    group: str
+    state: str
+    scheduled: int
+    pods: int
+    why: str
+    evicted: list[str] = []
+
+
 class Attempts:
     """The decisions of a run, by pod."""
 
     def __init__(self) -> None:
         self._by_pod: dict[str, list[Decision]] = {}
         self._evicted_for: dict[str, Decision] = {}
+        self._evicted_for_group: dict[str, Evict] = {}
+
+    def add_evictions(self, evictions: Iterable[Evict]) -> None:
+        """Note which pods had to go for a group as a whole; those for single pods are in the decisions."""
+        self._evicted_for_group |= {
+            each.victim.key: each for each in evictions if each.preemptor.group is not None
+        }
 
     def add(self, decision: Decision) -> None:
         self._by_pod.setdefault(decision.pod, []).append(decision)
@@ -56,7 +77,33 @@ class Attempts:
                 results.append(self._tried(pod, now.spec.node_name, untried))
         return results
 
+    def groups(self, scheduler: Scheduler) -> list[GroupOutcome]:
+        """What became of the groups that had pods to be scheduled."""
+        results = []
+        for key in sorted(scheduler.members.keys()):
+            if not any(pod.key in self._by_pod or not pod.node_name for pod in scheduler.members.pods(key)):
+                continue
+            explanation = explain_group(scheduler, key)
+            evicted = [
+                victim for victim, each in self._evicted_for_group.items() if each.preemptor.group == key
+            ]
+            results.append(
+                GroupOutcome(
+                    str(key),
+                    SCHEDULED if explanation.state == "scheduled" else PENDING,
+                    explanation.scheduled,
+                    explanation.pods,
+                    summary(explanation).removeprefix(f"is {explanation.state}: "),
+                    evicted,
+                )
+            )
+        return results
+
     def _evicted(self, pod: Pod) -> Outcome:
+        evicted = self._evicted_for_group.get(pod.key)
+        if evicted is not None:
+            node, group = evicted.victim.node_name, evicted.preemptor.group
+            return Outcome(pod.key, EVICTED, f"from {node}, to make room for podgroup {group}")
         cause = self._evicted_for.get(pod.key)
         if cause is None or cause.post_filter is None:
             return Outcome(pod.key, EVICTED, "deleted")

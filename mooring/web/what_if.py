@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from mooring.api.copies import copies_of
 from mooring.api.decode import load_trees, read_trees
 from mooring.api.errors import ObjectError
 from mooring.api.meta import KubeObject
@@ -226,7 +227,7 @@ class Trial:
                 raise InvalidChangeError(f'addNodes: node "{addition.like}" not found')
             if not 0 < addition.count <= MOST_ADDED:
                 raise InvalidChangeError(f"addNodes: count: expected a number from 1 to {MOST_ADDED}")
-            for node in _copies(model, addition.count, nodes):
+            for node in list(copies_of(model, addition.count, nodes)):
                 nodes[node.name] = node
 
     def _manifest_objects(self, existing: Iterable[KubeObject]) -> list[KubeObject]:
@@ -332,13 +333,3 @@ def _tainted(node: Node, change: TaintChange) -> Node:
     others = [each for each in node.spec.taints if (each.key, each.effect) != (key, effect)]
     taints = others if change.remove else [*others, Taint(key=key, value=value, effect=effect)]
     return replace(node, spec=replace(node.spec, taints=taints))
-
-
-def _copies(model: Node, count: int, taken: dict[str, Node]) -> Iterator[Node]:
-    numbers = range(1, len(taken) + count + 1)
-    names = (name for at in numbers if (name := f"{model.name}-copy-{at}") not in taken)
-    for _ in range(count):
-        name = next(names)
-        labels = {**model.metadata.labels, "kubernetes.io/hostname": name}
-        metadata = replace(model.metadata, name=name, uid=f"what-if/{name}", labels=labels)
-        yield replace(model, metadata=metadata)
