@@ -35,7 +35,7 @@ _SECONDS: Final = 10
 
 
 class Webhook(NamedTuple):
-    """A webhook of a configuration; `key` tells it from others with the same name."""
+    """A webhook of a configuration; `key` is unique, its name need not be."""
 
     key: str
     tree: Tree
