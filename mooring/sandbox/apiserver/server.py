@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from mooring.sandbox.apiserver.admission.plugins import default_admission
+from mooring.sandbox.apiserver.admission.policy_types import type_warnings
 from mooring.sandbox.apiserver.bootstrap import bootstrap, bootstrap_roles, publish_address
 from mooring.sandbox.apiserver.builtin import builtin_registry
 from mooring.sandbox.apiserver.context.api import Api
@@ -28,6 +29,7 @@ from mooring.sandbox.apiserver.http.identity import (
 from mooring.sandbox.apiserver.http.kubeconfig import write_kubeconfig
 from mooring.sandbox.apiserver.http.limits import api_limits
 from mooring.sandbox.apiserver.http.service import ApiService
+from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.port import EmbeddedCluster
 from mooring.sandbox.apiserver.store.sqlite import SqliteJournal
 from mooring.sandbox.apiserver.store.store import WINDOW, Journal, Store
@@ -135,6 +137,10 @@ class EmbeddedServer:
             with contextlib.suppress(OSError):
                 return listen(self._host, last_port(directory))
         return listen(self._host, self._port)
+
+    def check_policy_types(self, policy: Tree) -> list[Tree]:
+        """Return what the types of a ValidatingAdmissionPolicy's expressions are wrong about."""
+        return type_warnings(self.api.registry, policy)
 
     @property
     def cluster(self) -> EmbeddedCluster:

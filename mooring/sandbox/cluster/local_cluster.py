@@ -124,7 +124,12 @@ class LocalCluster:
         context = self.context = Context(writes, self.cache, recorder, self.clock)
         self.nodes = FakeNodes(context, heartbeats=self._heartbeats, missing_images=self._missing_images)
         for controller in controllers(
-            context, self.nodes, self.server.authority, self._features, self._coscheduling
+            context,
+            self.nodes,
+            self.server.authority,
+            self._features,
+            self._coscheduling,
+            self.server.check_policy_types,
         ):
             self.begin(controller)
         self._tasks.start("fake nodes", self.nodes.run())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from mooring.client.controller import Context, Controller
+from mooring.sandbox.controllers.admission_policy_status import AdmissionPolicyStatus, CheckTypes
 from mooring.sandbox.controllers.cron_job import CronJobController
 from mooring.sandbox.controllers.daemon_set import DaemonSetController
 from mooring.sandbox.controllers.deployment import DeploymentController
@@ -40,11 +41,12 @@ def controllers(
     authority: bytes = b"",
     features: Collection[str] = (),
     coscheduling: bool = False,
+    check_types: CheckTypes | None = None,
 ) -> list[Controller]:
     """Return one controller of each kind. `simulated` knows the state of nodes without their leases;
     `authority` is the CA bundle of the API server in PEM, for pods, if it has a certificate;
     `features` are the alpha features that are enabled; with `coscheduling`, PodGroups of scheduler-plugins
-    get their status."""
+    get their status; `check_types` finds mistakes in admission policies, for their status."""
     return [
         DeploymentController(context),
         ReplicaSetController(context),
@@ -75,5 +77,6 @@ def controllers(
         HorizontalPodAutoscalerController(context),
         *([PodGroupProtection(context)] if "GenericWorkload" in features else []),
         *([PodGroupPhase(context)] if coscheduling else []),
+        *([AdmissionPolicyStatus(context, check_types)] if check_types is not None else []),
         *([RootCertificates(context, authority.decode())] if authority else []),
     ]

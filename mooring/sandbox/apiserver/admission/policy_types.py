@@ -1,0 +1,154 @@
+"""Types of a ValidatingAdmissionPolicy's expressions, checked against the kinds that it matches.
+
+Policies may be about any kind, so mistakes are warnings in the status of a policy, not errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from mooring.sandbox.apiserver.context.resource import Registry, Resource
+from mooring.sandbox.apiserver.kinds.types import ListOf, MapOf, ObjectType, Scalar, Type, object_type
+from mooring.sandbox.apiserver.objects import Tree, dig
+from mooring.sandbox.apiserver.validation.admission_expressions import declarations
+from mooring.sandbox.apiserver.validation.expression_check import Declarations, check_expression
+from mooring.sandbox.apiserver.validation.expression_types import (
+    BOOL,
+    DURATION,
+    DYNAMIC,
+    INT,
+    TEXT,
+    TIMESTAMP,
+)
+
+_MOST_KINDS: Final = 10
+_SCALARS: Final = {
+    Scalar.STRING: TEXT,
+    Scalar.INTEGER: INT,
+    Scalar.LONG: INT,
+    Scalar.NUMBER: "double",
+    Scalar.BOOLEAN: BOOL,
+    Scalar.BYTES: "bytes",
+    Scalar.QUANTITY: TEXT,
+    Scalar.TIME: TIMESTAMP,
+    Scalar.MICRO_TIME: TIMESTAMP,
+}
+_FORMATS: Final = {"date-time": TIMESTAMP, "date": TIMESTAMP, "duration": DURATION, "byte": "bytes"}
+_SCHEMA_TYPES: Final = {"string": TEXT, "integer": INT, "number": "double", "boolean": BOOL}
+
+Fields = dict[str, Mapping[str, str]]
+
+
+def type_warnings(registry: Registry, policy: Tree) -> list[Tree]:
+    """Return what is wrong with the types of a policy's expressions, as its status has it."""
+    spec = policy.get("spec") or {}
+    environments = [(kind, environment(registry, spec, kind)) for kind in _kinds(registry, spec)]
+    warnings = []
+    for index, validation in enumerate(spec.get("validations") or ()):
+        for member in ("expression", "messageExpression"):
+            expression = validation.get(member)
+            problems = [
+                f"{kind.group}/{kind.version}, Kind={kind.kind}: {problem}\n"
+                for kind, declared in environments
+                if expression and (problem := check_expression(expression, declared).problem)
+            ]
+            if problems:
+                where = f"spec.validations[{index}].{member}"
+                warnings.append({"fieldRef": where, "warning": "\n".join(problems)})
+    return warnings
+
+
+def _kinds(registry: Registry, spec: Tree) -> list[Resource]:
+    """Return the kinds that the rules name, without wildcards, in order."""
+    found: dict[tuple[str, str, str], Resource] = {}
+    for rule in dig(spec, "matchConstraints", "resourceRules") or ():
+        names = [rule.get(member) or [] for member in ("apiGroups", "apiVersions", "resources")]
+        if any("*" in values for values in names):
+            continue
+        for group, version, plural in _product(*names):
+            resource = registry.find(group, version, plural)
+            if resource is not None and len(found) < _MOST_KINDS:
+                found[resource.group, resource.version, resource.kind] = resource
+    return [found[key] for key in sorted(found)]
+
+
+def _product(groups: list[str], versions: list[str], plurals: list[str]) -> Iterator[tuple[str, str, str]]:
+    for group in sorted(groups):
+        for version in sorted(versions):
+            for plural in sorted(plurals):
+                if "/" not in plural:
+                    yield group, version, plural
+
+
+def environment(registry: Registry, spec: Tree, resource: Resource) -> Declarations:
+    """Return what a policy's expressions may refer to, for objects of one kind."""
+    fields: Fields = {}
+    own = _of_resource(resource, fields)
+    types = {"object": own, "oldObject": own}
+    param = spec.get("paramKind")
+    if param:
+        params = registry.of_kind(param.get("apiVersion", ""), param.get("kind", ""))
+        types["params"] = DYNAMIC if params is None else _of_resource(params, fields)
+    variables: dict[str, str] = {}
+    for variable in spec.get("variables") or ():
+        visible = declarations(params=bool(param), variables=dict(variables), types=types, fields=fields)
+        variables[variable["name"]] = check_expression(variable["expression"], visible).type
+    return declarations(params=bool(param), variables=variables, types=types, fields=fields)
+
+
+def _of_resource(resource: Resource, fields: Fields) -> str:
+    if resource.type is not None:
+        return _of_type(resource.type, fields)
+    if resource.schema is None:
+        return DYNAMIC
+    root = f"custom.{resource.kind}"
+    _add_schema(root, resource.schema, fields)
+    metadata = _of_type(object_type("meta_v1", "ObjectMeta"), fields)
+    fields[root] = {**fields.get(root, {}), "apiVersion": TEXT, "kind": TEXT, "metadata": metadata}
+    return root
+
+
+def _of_type(type: Type, fields: Fields) -> str:
+    """Return the type of a built-in field, adding the fields of what it is made of."""
+    if isinstance(type, ListOf):
+        return f"list({_of_type(type.item, fields)})"
+    if isinstance(type, MapOf):
+        return f"map(string, {_of_type(type.value, fields)})"
+    if not isinstance(type, ObjectType):
+        return _SCALARS.get(type, DYNAMIC)
+    name = f"io.k8s.{type}"
+    if name not in fields:
+        members: dict[str, str] = {}
+        fields[name] = members  # before its members: some types hold themselves
+        for field in type.fields.values():
+            members[field.name] = _of_type(field.type, fields)
+    return name
+
+
+def _add_schema(name: str, schema: Mapping[str, Any], fields: Fields) -> None:
+    members = {
+        member: _of_schema(f"{name}.{member}", inner, fields)
+        for member, inner in (schema.get("properties") or {}).items()
+    }
+    fields[name] = members
+
+
+def _of_schema(name: str, schema: Mapping[str, Any], fields: Fields) -> str:
+    """Return the type of a custom field."""
+    if schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields"):
+        return DYNAMIC
+    kind = schema.get("type")
+    if kind == "array":
+        return f"list({_of_schema(f'{name}.@idx', schema.get('items') or {}, fields)})"
+    if kind == "object":
+        if schema.get("properties"):
+            _add_schema(name, schema, fields)
+            return name
+        values = schema.get("additionalProperties")
+        if isinstance(values, dict):
+            return f"map(string, {_of_schema(f'{name}.@elem', values, fields)})"
+        return DYNAMIC
+    if kind == "string":
+        return _FORMATS.get(schema.get("format", ""), TEXT)
+    return _SCHEMA_TYPES.get(kind or "", DYNAMIC)
