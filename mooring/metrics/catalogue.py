@@ -179,6 +179,27 @@ BINDING_CONDITIONS_WAIT = Definition(
     exponential(0.1, 2, 14),
 )
 
+POD_GROUP_ATTEMPTS = Definition(
+    "podgroup_schedule_attempts_total",
+    "ALPHA",
+    "Attempts at pod groups by result: 'unschedulable' without a place for them, 'error' after a failure.",
+    ("result", "profile"),
+)
+POD_GROUP_ATTEMPT_DURATION = Definition(
+    "podgroup_scheduling_attempt_duration_seconds",
+    "ALPHA",
+    "Time from the start of an attempt at a pod group until its members are handed over to be bound.",
+    ("result", "profile"),
+    _ATTEMPT,
+)
+POD_GROUP_ALGORITHM_DURATION = Definition(
+    "podgroup_scheduling_algorithm_duration_seconds",
+    "ALPHA",
+    "Time to plan a pod group.",
+    (),
+    _ATTEMPT,
+)
+
 NEVER_OBSERVED = (
     Definition(
         "batch_attempts_total",

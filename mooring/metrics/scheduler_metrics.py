@@ -45,6 +45,15 @@ class SchedulerMetrics(Observer):
         self.claim_creates = Counters(catalogue.RESOURCE_CLAIM_CREATES)
         self.device_allocations = Counters(catalogue.BINDING_CONDITIONS_ALLOCATIONS)
         self.device_waits = Histograms(catalogue.BINDING_CONDITIONS_WAIT)
+        self.group_attempts = Counters(catalogue.POD_GROUP_ATTEMPTS)
+        self.group_attempt_duration = Histograms(catalogue.POD_GROUP_ATTEMPT_DURATION)
+        self.group_algorithm_duration = Histograms(catalogue.POD_GROUP_ALGORITHM_DURATION)
+        self._of_groups = (
+            self.group_attempts,
+            self.group_attempt_duration,
+            self.group_algorithm_duration,
+        )
+        self._has_groups = False
         self._families = [each for each in vars(self).values() if isinstance(each, Counters | Histograms)]
         self.evaluations = Evaluations()
         self._pending: list[ScheduledPods] = []
@@ -64,7 +73,8 @@ class SchedulerMetrics(Observer):
         for pending in self._pending:
             pending.count()
         for family in self._families:
-            yield family.collect()
+            if self._has_groups or family not in self._of_groups:
+                yield family.collect()
 
     # ---- asked at start-up
 
@@ -140,6 +150,17 @@ class SchedulerMetrics(Observer):
     def preemption_ended(self, result: str, seconds: float) -> None:
         self.preemption_duration.of(result).observe(seconds)
         self.preemption_execution.add(1, result)
+
+    def groups_enabled(self) -> None:
+        self._has_groups = True
+        self.group_algorithm_duration.of()
+
+    def group_planned(self, seconds: float) -> None:
+        self.group_algorithm_duration.of().observe(seconds)
+
+    def group_attempted(self, profile: str, result: str, seconds: float) -> None:
+        self.group_attempts.add(1, result, profile)
+        self.group_attempt_duration.of(result, profile).observe(seconds)
 
     def claim_created(self, result: str) -> None:
         self.claim_creates.add(1, result)

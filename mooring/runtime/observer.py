@@ -96,6 +96,16 @@ class Observer:
     def preemption_ended(self, result: str, seconds: float) -> None:
         """All victims are gone or going ("success"), or one of them could not be evicted ("error")."""
 
+    def groups_enabled(self) -> None:
+        """Pods are scheduled in groups. Called once, before all others."""
+
+    def group_planned(self, seconds: float) -> None:
+        """It was found out whether a pod group has a place, and where."""
+
+    def group_attempted(self, profile: str, result: str, seconds: float) -> None:
+        """An attempt at a pod group ended: "scheduled", "unschedulable", "waiting_on_preemption" or
+        "error"."""
+
     def claim_created(self, result: str) -> None:
         """A ResourceClaim for extended resources was created ("success"), or could not be ("failure")."""
 

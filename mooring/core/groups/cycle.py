@@ -45,6 +45,8 @@ class GroupCycle:
         self._preemption = GroupPreemption(scheduler, self._planner, self._placements)
         self._by_placement = scheduler.feature_gates.is_enabled("TopologyAwareWorkloadScheduling")
         self._as_units = scheduler.feature_gates.is_enabled("WorkloadAwarePreemption")
+        if scheduler.observer is not None and scheduler.cluster.group_of is not None:
+            scheduler.observer.groups_enabled()
 
     def attempt(self, first: QueuedPodInfo, key: GroupKey) -> list[Decision]:
         """Try the group of a popped pod; the decision about each of its members."""
@@ -90,7 +92,11 @@ class GroupCycle:
         nominations = {queued.pod.uid: nominator.node_of(queued.pod.uid) for queued in pods}
         for queued in pods:  # members are not in each other's way
             nominator.delete(queued.pod.uid)
+        observer = self._scheduler.observer
+        began = 0.0 if observer is None else observer.timer()
         plan = self._plan(profile, key, pods)
+        if observer is not None:
+            observer.group_planned(observer.timer() - began)
         units = self._as_units and key.api_group == SCHEDULING_GROUP
         if units and plan.status.code is Code.UNSCHEDULABLE:
             plan = self._make_room(profile, key, pods, plan)
@@ -103,6 +109,8 @@ class GroupCycle:
         else:
             self._scheduler.group_waits.failed(profile, key)
             self._patch_condition(key, plan.status)
+        if observer is not None:
+            observer.group_attempted(profile.scheduler_name, plan.result, observer.timer() - began)
         return decisions
 
     # ---- planning

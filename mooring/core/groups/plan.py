@@ -80,6 +80,15 @@ class Plan(msgspec.Struct, eq=False):
     nodes: Mapping[str, str] | None = None  # by uid: those kept for members until victims have left
 
     @property
+    def result(self) -> str:
+        """As kube-scheduler's metrics name it."""
+        if self.status.ok:
+            return "scheduled"
+        if not self.status.rejected:
+            return "error"
+        return "waiting_on_preemption" if self.waiting_on_preemption else "unschedulable"
+
+    @property
     def misfit(self) -> PodInfo | None:
         """The first member that has no place."""
         return next((member.queued.pod for member in self.members if not member.has_place), None)
