@@ -363,7 +363,8 @@ class GroupArgs(Args):
     `partial_gang` is what becomes of a gang that runs in part and cannot be completed: Keep lets its pods
     run, Evict evicts them after `grace_seconds`. `group_preemption` and `preserve_gangs` are about
     WorkloadAwarePreemption: a gang among the fewest victims keeps minCount members, or leaves as a whole.
-    `planning_steps` bounds the search for places where members in order have none; 0: no search.
+    `planning_steps` bounds the search for places where members in order have none; 0: no search. After
+    `reserve_after_seconds` without room, nodes are kept for a gang as they become free.
     """
 
     PREEMPTIONS: ClassVar = ("FewestVictims", "KubeScheduler")
@@ -373,6 +374,7 @@ class GroupArgs(Args):
     planning_steps: int = 1000
     group_preemption: str = "FewestVictims"
     preserve_gangs: bool = True
+    reserve_after_seconds: int | None = None
 
     @property
     def preempts_as_kube_scheduler(self) -> bool:
@@ -383,8 +385,9 @@ class GroupArgs(Args):
         yield from _unsupported("groupPreemption", self.group_preemption, self.PREEMPTIONS)
         if self.partial_gang not in ("Keep", "Evict"):
             yield Problem("partialGang", 'supported values: "Keep", "Evict"', self.partial_gang)
-        if self.grace_seconds < 0:
-            yield Problem("graceSeconds", "must be greater than or equal to 0", self.grace_seconds)
+        yield from _outside("graceSeconds", self.grace_seconds, 0, None)
+        if self.reserve_after_seconds is not None:
+            yield from _outside("reserveAfterSeconds", self.reserve_after_seconds, 0, None)
 
 
 class GangSchedulingArgs(GroupArgs):

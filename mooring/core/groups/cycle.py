@@ -19,6 +19,7 @@ from mooring.core.groups.dialects import DIALECTS, QUORUM_PLUGINS
 from mooring.core.groups.placements import PlacementPlanner
 from mooring.core.groups.plan import Member, Plan, Planner, not_started
 from mooring.core.groups.preemption import GroupPreemption
+from mooring.core.groups.reservations import Reservations
 from mooring.core.queue import QueuedPodInfo
 from mooring.framework.handle import Client
 from mooring.framework.pod import SCHEDULING_GROUP, GroupKey
@@ -42,6 +43,7 @@ class GroupCycle:
         self._scheduler = scheduler
         self._planner = Planner(scheduler)
         self._placements = PlacementPlanner(scheduler, self._planner)
+        self._reservations = Reservations(scheduler, self._planner)
         self._preemption = GroupPreemption(scheduler, self._planner, self._placements)
         self._by_placement = scheduler.feature_gates.is_enabled("TopologyAwareWorkloadScheduling")
         self._as_units = scheduler.feature_gates.is_enabled("WorkloadAwarePreemption")
@@ -100,6 +102,9 @@ class GroupCycle:
         units = self._as_units and key.api_group == SCHEDULING_GROUP
         if units and plan.status.code is Code.UNSCHEDULABLE:
             plan = self._make_room(profile, key, pods, plan)
+        waits_for_room = plan.status.rejected and not plan.waiting_on_preemption
+        if waits_for_room and self._scheduler.group_waits.has_starved(profile, key):
+            plan.nodes = self._reservations.choose(profile, pods, nominations)
         for queued, member in zip(pods, plan.members, strict=False):
             if member.nominate is None and nominations[queued.pod.uid]:
                 nominator.add(queued.pod, nominations[queued.pod.uid])

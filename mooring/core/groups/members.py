@@ -33,6 +33,7 @@ class GroupWait(msgspec.Struct):
     since: float
     last_failure: float
     reported: bool = False  # whether it has been reported that it takes too long
+    reserves: bool = False  # whether nodes are kept for it
 
 
 class GroupMembers:

@@ -35,13 +35,15 @@ class GroupWaits:
     def failed(self, profile: Profile, key: GroupKey) -> None:
         """An attempt at a group failed."""
         now = self._scheduler.clock()
+        args = group_args(profile, key)
         wait = self._members.waits.get(key)
         if wait is None:
             wait = self._members.waits[key] = GroupWait(now, now)
             timeout = self._timeout(profile, key)
             if timeout is not None:
                 heapq.heappush(self._times, (now + timeout, key))
-        args = group_args(profile, key)
+            if args.reserve_after_seconds is not None:
+                heapq.heappush(self._times, (now + args.reserve_after_seconds, key))
         backoff = args.pod_group_backoff_seconds if isinstance(args, CoschedulingArgs) else 0
         if now >= wait.last_failure + backoff:  # otherwise it was refused because it failed recently
             wait.last_failure = now
@@ -61,6 +63,14 @@ class GroupWaits:
                 profile = self._scheduler.profiles[pods[0].scheduler_name]
                 self._check_timeout(profile, key, now)
                 self._check_incomplete(profile, key, now)
+                if self.has_starved(profile, key) and not self._members.waits[key].reserves:
+                    self._members.waits[key].reserves = True  # by the attempt that follows
+                    self._scheduler.queue.activate(pod for pod in pods if not pod.node_name)
+
+    def has_starved(self, profile: Profile, key: GroupKey) -> bool:
+        """Whether a group has waited for so long that nodes are kept for it."""
+        after, wait = group_args(profile, key).reserve_after_seconds, self._members.waits.get(key)
+        return wait is not None and after is not None and self._scheduler.clock() >= wait.since + after
 
     def next_time(self) -> float | None:
         return self._times[0][0] if self._times else None
