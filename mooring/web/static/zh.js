@@ -44,5 +44,5 @@ export const zh = {
   "advice.nomination": "等待已获提名的 Pod，或删除它们", "advice.podSlots": "删除节点上的一个 Pod：其 Pod 数量已达上限", "advice.existingAntiAffinity": "删除对此 Pod 有反亲和性的 Pod", "advice.schedulingGate": "移除调度门控", "advice.devices": "更改对设备的请求，或腾出设备", "advice.priority": "提高优先级，以驱逐优先级较低的 Pod",
   "awaited.Pod": "有 Pod 增加、删除或变化", "awaited.AssignedPod": "节点上的 Pod 增加、删除或变化", "awaited.UnschedulablePod": "此 Pod 或其他待调度 Pod 变化", "awaited.Node": "有节点增加或变化", "awaited.*": "集群发生任何变化", "awaited.other": "有 {kind} 增加、删除或变化",
   "group.missing": "PodGroup {group} 不存在", "group.gated": "{group} 的 Pod 数量不足", "group.pending": "{group} 没有足够的空间", "group.partial": "{group} 只有一部分在运行", "group.preempting": "{group} 正在等待被驱逐的 Pod 离开",
-  "run.banner": "模拟 {run}，时刻 {at}。模拟结果只保存请求的资源：解释不考虑选择器、亲和性、污点和存储卷。",
+  "run.banner": "模拟 {run}，时刻 {at}。模拟结果只保存请求的资源和优先级：解释不考虑选择器、亲和性、污点和存储卷。",
 };

@@ -74,6 +74,27 @@ def test_a_rollout_is_seen_while_it_happens(tab: Tab, up: Up) -> None:
     page.get_by_role("heading", name="Best nodes").wait_for()
 
 
+def test_why_a_pod_is_here_and_not_there(tab: Tab, up: Up) -> None:
+    pod = up.scheduled("pod=web")[0]
+    tab.open(up.link)
+    page = tab.page
+    page.goto(f"{up.base}/#/pods/{pod['pod']}")
+    answer = page.locator("#answer", has_text=f"is on {pod['node']}").inner_text()
+    assert re.search(r"(best|score|only one)", answer), answer
+    page.get_by_text("as if the pod had no node").wait_for()
+    rows = page.get_by_role("grid").locator("tbody tr")
+    texts = rows.locator("td:nth-child(2)").all_inner_texts()
+    totals = [int(text) for text in texts if text != "–"]  # a node that does not fit has no score
+    assert texts == [*map(str, sorted(totals, reverse=True)), *["–"] * (12 - len(totals))]
+    assert totals
+    rows.filter(has_text="here").get_by_role("link", name=pod["node"]).wait_for()
+    score = rows.first.get_by_role("gridcell").last
+    score.focus()
+    page.get_by_text("raw score").wait_for()
+    page.keyboard.press("ArrowDown")
+    assert "cell=" in page.url
+
+
 def test_a_node_fails_at_sixty_times_the_speed_and_its_pods_leave(tab: Tab, up: Up) -> None:
     tab.open(up.link)
     page = tab.page
@@ -183,6 +204,9 @@ def test_the_scheduler_is_paused_and_stepped(tab: Tab, up: Up) -> None:
     )
     page.get_by_role("button", name="Apply the manifest").click()
     page.get_by_text("pod/step-2 created").wait_for()
+    page.goto(f"{up.base}/#/queue?state=active")
+    page.get_by_role("link", name="default/step-2").wait_for()  # the queue grows
+    page.goto(f"{up.base}/#/sandbox")
     before = up.get("decisions?pod=step-")["decisions"]
     assert before == []
     page.get_by_role("button", name="One attempt").click()
