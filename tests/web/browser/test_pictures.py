@@ -31,7 +31,7 @@ LARGEST = 90_000  # bytes
 def test_pictures_are_taken_and_small(tab: Tab, up: Up, tmp_path: Path) -> None:
     folder = Path(os.environ.get("MOORING_PICTURES", tmp_path))
     folder.mkdir(parents=True, exist_ok=True)
-    tab.page.set_viewport_size({"width": 1080, "height": 560})
+    tab.page.set_viewport_size({"width": 1120, "height": 570})
     tab.open(up.link)
     page = tab.page
     page.goto(f"{up.base}/#/sandbox")
@@ -49,5 +49,6 @@ def test_pictures_are_taken_and_small(tab: Tab, up: Up, tmp_path: Path) -> None:
         "(count) => Number(document.querySelectorAll('.facts b')[1]?.textContent) >= count", arg=placed
     )
     page.locator(".panel table").wait_for()
+    page.locator(".legend", has_text="Deployment/index").wait_for()
     picture = page.screenshot(path=folder / "cluster.png")
     assert len(picture) < LARGEST

@@ -26,7 +26,8 @@ Serve = Callable[..., tuple[str, Scheduler]]
 
 def test_markup_in_names_and_labels_is_shown_as_text(tab: Tab, serve: Serve) -> None:
     markup = "<img src=x onerror=document.title='broken'>"
-    node = make_node("n1", labels={"zone": markup}, annotations={"note": markup}, taints=[f"{markup}:NoSchedule"])
+    texts = {"zone": markup}
+    node = make_node("n1", labels=texts, annotations=texts, taints=[f"{markup}:NoSchedule"])
     link, _ = serve([node, make_pod(markup, namespace="ns", node_selector={"a": markup})])
     tab.open(link)
     page = tab.page

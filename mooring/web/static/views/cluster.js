@@ -227,7 +227,9 @@ export function show({ main, query, setQuery, meta }) {
 
   const refresh = throttled(140, () => {
     showFacts();
+    const before = [...slots.keys()].join("\n");
     assign();
+    if (before !== [...slots.keys()].join("\n")) showLegend();
     if (membership !== store.membership) { buildForm(); arrange(); } else if (table) fillTable(); else map.refresh();
   });
   const stop = listen((what) => {
