@@ -65,8 +65,8 @@ class RunSource:
         record, end = self._record, format_span(self._tables.end)
         return (
             f"{record.scenario}, policy {record.policy}, seed {record.seed}, at {format_span(self._at)} of "
-            f"{end}. A run keeps requests and priorities: explanations ignore selectors, affinity, taints and "
-            "volumes."
+            f"{end}. A run keeps requests and priorities: explanations ignore selectors, affinity, taints "
+            "and volumes."
         )
 
     async def ask(self, question: Callable[[], Any]) -> Any:

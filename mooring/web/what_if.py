@@ -208,8 +208,10 @@ class Trial:
             return [*nodes.values(), *others]
         uids = {obj.key: obj.uid for obj in others if isinstance(obj, Pod)}
         added = [_as_known(obj, uids) for obj in self._manifest_objects([*nodes.values(), *others])]
-        replaced = {(type(obj), obj.key) for obj in added}
-        kept = [obj for obj in (*nodes.values(), *others) if (type(obj), obj.key) not in replaced]
+        replaced: dict[type[KubeObject], set[str]] = {}
+        for obj in added:
+            replaced.setdefault(type(obj), set()).add(obj.key)
+        kept = [obj for obj in (*nodes.values(), *others) if obj.key not in replaced.get(type(obj), ())]
         return [*kept, *added]
 
     def _change_nodes(self, nodes: dict[str, Node]) -> None:
@@ -233,16 +235,16 @@ class Trial:
     def _manifest_objects(self, existing: Iterable[KubeObject]) -> list[KubeObject]:
         """Read the manifest; workloads become the pods that their controllers would create."""
         trees = list(read_trees([(self._changes.manifest, MANIFEST)]))
-        first = FirstPods(existing)
+        workloads = [(tree, at) for tree, at in trees if isinstance(tree, dict) and is_workload(tree)]
         made: list[tuple[Any, str]] = []
-        for tree, source in trees:
-            if isinstance(tree, dict) and is_workload(tree):
-                made += [(body, source) for body in first.of(workload_of(tree))]
+        if workloads:
+            first = FirstPods(existing)
+            made = [(body, at) for tree, at in workloads for body in first.of(workload_of(tree))]
         manifests = load_trees([*trees, *made])
         if manifests.problems:
             raise InvalidChangeError("\n".join(map(str, manifests.problems)))
-        workloads = {tree["kind"] for tree, _ in trees if isinstance(tree, dict) and is_workload(tree)}
-        self._warnings += [f"ignored: {each}" for each in manifests.ignored if each.kind not in workloads]
+        kinds = {tree["kind"] for tree, _ in workloads}
+        self._warnings += [f"ignored: {each}" for each in manifests.ignored if each.kind not in kinds]
         objects = with_first_claims(manifests.objects)
         if not objects:
             raise InvalidChangeError(f"{MANIFEST}: no object that the scheduler reads")
