@@ -25,6 +25,7 @@ EFFECTIVE = frozenset(
         "GenericWorkload",
         "TopologyAwareWorkloadScheduling",
         "WorkloadAwarePreemption",
+        "WorkloadWithJob",
     }
 )
 _ALL_OF_STAGE = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}

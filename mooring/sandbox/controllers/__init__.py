@@ -70,7 +70,7 @@ def controllers(
         GarbageCollector(context),
         StatefulSetController(context),
         DaemonSetController(context),
-        JobController(context),
+        JobController(context, with_groups="WorkloadWithJob" in features),
         OrphanedJobPods(context),
         TTLAfterFinishedController(context),
         CronJobController(context),

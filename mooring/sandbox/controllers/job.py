@@ -6,6 +6,7 @@ import asyncio
 
 import msgspec
 
+from mooring.api.groups import PodGroup
 from mooring.api.jobs import Job, JobStatus, UncountedTerminatedPods
 from mooring.api.kinds import JOBS, PODS
 from mooring.api.meta import Condition
@@ -15,6 +16,7 @@ from mooring.client.api_errors import ApiError, ClusterError
 from mooring.client.controller import Context, Controller
 from mooring.client.port import PatchType
 from mooring.sandbox.controllers.deletion_order import pods_to_delete
+from mooring.sandbox.controllers.job_groups import JobGroups, join
 from mooring.sandbox.controllers.job_indexes import format_indexes
 from mooring.sandbox.controllers.job_pods import (
     FINALIZER,
@@ -40,10 +42,11 @@ TURN = 32  # pods before others on the event loop have their turn
 class JobController(PodController[Job]):
     name = "job-controller"
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, *, with_groups: bool = False) -> None:
         self._backoffs: dict[str, Backoff] = {}
         self._released: set[str] = set()  # uids of pods that we let go, until the cache shows it
         super().__init__(context, JOBS)
+        self._groups = JobGroups(self) if with_groups else None
 
     def selector_of(self, owner: Job) -> Selector:
         return compile_selector(owner.spec.selector)
@@ -77,6 +80,9 @@ class JobController(PodController[Job]):
             return
         await _Adopting(self, self.owners, job, self.selector_of(job), self.pods).claim()
         tally = self._tally(job)
+        group = None
+        if self._groups is not None:
+            group = await self._groups.group_for(job, self.pods.controlled_by(job.uid))
         status = msgspec.structs.replace(job.status, conditions=list(job.status.conditions))
         failure: ClusterError | None = None
         finish, dropped = finish_of(tally), set[str]()
@@ -85,7 +91,7 @@ class JobController(PodController[Job]):
             await self._delete_all(job, tally.active)
         elif job.metadata.deletion_timestamp is None:
             try:
-                await self._manage(tally, self._backoff(tally))
+                await self._manage(tally, self._backoff(tally), group)
             except ClusterError as refusal:
                 failure = refusal
         tally = self._tally(job)
@@ -134,7 +140,7 @@ class JobController(PodController[Job]):
 
     # ---- pods
 
-    async def _manage(self, tally: Tally, backoff: Backoff) -> None:
+    async def _manage(self, tally: Tally, backoff: Backoff, group: PodGroup | None) -> None:
         """As many pods as there are to be: fewer at once, more after a pause for every failure."""
         job, active = tally.job, len(tally.active)
         desired = _wanted(tally)
@@ -160,6 +166,8 @@ class JobController(PodController[Job]):
                 indexes = self._due_indexes(tally, indexes)
             bodies = [moulds.body_of(index, tally.delayed.get(index)) for index in indexes]
         for number, body in enumerate(bodies, 1):
+            if group is not None:
+                join(body, group)
             try:
                 await self.create_pod(job, body)
             except ApiError as refusal:

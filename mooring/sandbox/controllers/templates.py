@@ -20,14 +20,14 @@ def hash_of(content: object, collision_count: int | None = None) -> str:
     data = _canonical(content)
     if collision_count is not None:
         data += struct.pack("<Q", collision_count)
-    return safe_encode(str(_fnv32a(data)))
+    return safe_encode(str(fnv32a(data)))
 
 
 def safe_encode(text: str) -> str:
     return "".join(_LETTERS[ord(letter) % len(_LETTERS)] for letter in text)
 
 
-def _fnv32a(data: bytes) -> int:
+def fnv32a(data: bytes) -> int:
     value = 0x811C9DC5
     for byte in data:
         value = (value ^ byte) * 0x01000193 & 0xFFFFFFFF

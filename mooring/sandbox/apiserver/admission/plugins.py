@@ -7,6 +7,7 @@ from collections.abc import Collection
 from mooring.sandbox.apiserver.admission.default_storage_class import DefaultStorageClass
 from mooring.sandbox.apiserver.admission.default_toleration_seconds import DefaultTolerationSeconds
 from mooring.sandbox.apiserver.admission.escalation import Escalation
+from mooring.sandbox.apiserver.admission.job_validation import JobValidation
 from mooring.sandbox.apiserver.admission.limit_ranger import LimitRanger
 from mooring.sandbox.apiserver.admission.mutating_policy import MutatingAdmissionPolicy
 from mooring.sandbox.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
@@ -33,6 +34,7 @@ PLUGINS: tuple[type[AdmissionPlugin], ...] = (
     StorageObjectInUseProtection,
     PodGroupProtection,
     PodGroupWorkloadExists,
+    JobValidation,
     RuntimeClass,
     PodTopologyLabels,
     MutatingAdmissionPolicy,
