@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from itertools import pairwise
 
 import pytest
 
-from mooring.framework import CycleState, Plugin, PodInfo, Status, error
+from mooring.framework import CycleState, Plugin, PodInfo, Status, error, wait
 from mooring.testing import make_cluster
+from mooring.testing.sandbox_cluster import SandboxCluster
 from mooring.testing.scheduler_cluster import SchedulerCluster
 from tests.core.groups.group_kit import (
     GATES,
@@ -116,3 +118,57 @@ def test_a_member_that_is_deleted_while_it_is_bound_is_replaced() -> None:
     cluster.apply(gpu_pod("train-9", "train"))
     cluster.schedule()
     assert bound(cluster) == {**kept, "train-9": bound(cluster)["train-9"]}
+
+
+class Hold(Plugin):
+    """Has the pod `train-2` wait in permit."""
+
+    name = "Hold"
+
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        return wait(60, "not yet") if pod.name == "train-2" else None
+
+
+def test_a_permit_plugin_holds_its_pod_and_not_the_gang() -> None:
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "featureGates": dict.fromkeys(GATES, True),
+        "profiles": [{"plugins": {"permit": {"enabled": [{"name": "Hold"}]}}}],
+    }
+    cluster = make_cluster(config=config, plugins=[Hold])
+    assert isinstance(cluster, SchedulerCluster)
+    cluster.apply(*gpu_nodes(3), *gang("train", 3, min_count=2))
+    cluster.schedule()
+    assert sorted(bound(cluster)) == ["train-0", "train-1"]
+    (held,) = cluster.scheduler.waiting
+    held.allow("Hold")
+    cluster.schedule()
+    assert len(bound(cluster)) == 3
+
+
+class TakesTime(Plugin):
+    """Takes 30 seconds for pre_bind of `train-2`."""
+
+    name = "TakesTime"
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        if pod.name == "train-2":
+            await asyncio.sleep(30)
+        return None
+
+
+def test_no_member_is_bound_while_pre_bind_of_another_takes_its_time() -> None:
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "featureGates": dict.fromkeys(GATES, True),
+        "profiles": [{"plugins": {"preBind": {"enabled": [{"name": "TakesTime"}]}}}],
+    }
+    cluster = SandboxCluster(3, config=config, plugins=[TakesTime])
+    cluster.gang("train", 3, requests={"cpu": "3"})
+    cluster.advance(29)
+    assert all(not pod.spec.node_name for pod in cluster.pods())
+    cluster.advance(3)
+    assert all(pod.spec.node_name for pod in cluster.pods())
+    cluster.close()
