@@ -26,6 +26,8 @@ def syntax_issue(error: CelCompileError) -> Issue:
         message = f"Syntax error: mismatched input '{token}' expecting {error.expected or _EXPECTED}"
         if error.expected == ")":
             message = f"Syntax error: missing ')' at '{token}'"
+        if error.expected == ".":
+            message = "Syntax error: no viable alternative at input '.'"
     return Issue(error.offset or 0, message)
 
 

@@ -136,6 +136,10 @@ _SIMPLE = {
     "\\": "\\", "'": "'", '"': '"', "`": "`", "?": "?",
 }  # fmt: skip
 _MOST_DIGITS = 400  # Go ignores leading zeros, Python has a limit on conversions
+_ARGUMENT_OR_END = (
+    "{'[', '{', '(', ')', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, "
+    "BYTES, IDENTIFIER}"
+)
 _RELATIONS = ("==", "!=", "<", "<=", ">", ">=")
 
 
@@ -306,13 +310,15 @@ class _Parser:
     def _field(self) -> str:
         token = self._next
         if token.kind not in ("ident", "quoted"):
-            self._fail()
+            self._fail("." if token.kind == "end" else "")
         self._at += 1
         return token.text.strip("`")
 
     def _arguments(self, end: str) -> tuple[Node, ...]:
         args: list[Node] = []
         if not self._take(end):
+            if self._next.kind == "end":
+                self._fail(_ARGUMENT_OR_END)
             args.append(self._expression())
             while self._more(end):
                 args.append(self._expression())

@@ -254,6 +254,59 @@ def test_a_selector_that_does_not_compile_fails_the_pod_and_nothing_else() -> No
     cluster.run(limit=1)
 
 
+def message_of(cluster: MemoryCluster, pod: str) -> str:
+    return cluster.pods[pod].status.conditions[0].message
+
+
+def test_a_class_that_is_deleted_in_between_stops_pods_until_it_is_back() -> None:
+    cluster = cluster_of(
+        make_node("a"), device_class(), resource_slice("a", 2), claim("x"), claiming("p", "x")
+    )
+    cluster.run(limit=1)
+    assert node_of(cluster, "p") == "a"
+    cluster.delete(device_class())
+    cluster.apply(claim("y"))
+    cluster.apply(claiming("q", "y"))
+    cluster.run(limit=1)
+    assert message_of(cluster, "q") == (
+        "0/1 nodes are available: request gpu: device class gpu does not exist. no new claims to deallocate, "
+        "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+    )
+    cluster.apply(device_class())
+    cluster.run(limit=1)
+    assert held(cluster, "y") == [("a", "gpu-1")]
+
+
+def test_a_slice_with_duplicated_devices_makes_its_pool_unusable() -> None:
+    device = {"name": "gpu-0"}
+    pool = {"name": "a", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": "gpu.example.com", "nodeName": "a", "pool": pool, "devices": [device, device]}
+    duplicated = _object("ResourceSlice", {"name": "a-gpu"}, spec)
+    cluster = cluster_of(make_node("a"), device_class(), duplicated, claim(), claiming("p"))
+    cluster.run(limit=1)
+    assert message_of(cluster, "p") == (
+        "0/1 nodes are available: 1 invalid resource pools were encountered. still not schedulable, "
+        "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+    )
+    cluster.apply(make_node("b"))
+    cluster.apply(resource_slice("b"))
+    cluster.run(limit=1)
+    assert node_of(cluster, "p") == "b"
+
+
+def test_a_claim_that_was_made_for_another_pod_gates_the_pod() -> None:
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "other", "uid": "other", "controller": True}
+    pod = make_pod(resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "template"}])
+    status = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "gpu"}]}
+    pod = msgspec.structs.replace(pod, status=msgspec.convert(status, type(pod.status)))
+    others = claim(ownerReferences=[owner])
+    cluster = cluster_of(make_node("a"), device_class(), resource_slice("a"), others, pod)
+    assert cluster.run() == 0
+    (queued,) = cluster.scheduler.queue
+    assert queued.place is Place.UNSCHEDULABLE
+    assert queued.gated
+
+
 @given(st.lists(st.tuples(st.integers(1, 3), st.sampled_from(["add", "free"])), max_size=12))
 def test_no_device_is_ever_held_twice(steps: list[tuple[int, str]]) -> None:
     cluster = cluster_of(make_node("a"), make_node("b"), device_class())

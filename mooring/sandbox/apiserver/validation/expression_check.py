@@ -123,6 +123,8 @@ def _located(expression: str, error: CelCompileError) -> str:
         message = f"Syntax error: mismatched input '{token}' expecting {error.expected or _EXPECTED}"
         if error.expected == ")":
             message = f"Syntax error: missing ')' at '{token}'"
+        if error.expected == ".":
+            message = "Syntax error: no viable alternative at input '.'"
     line = expression.count("\n", 0, offset) + 1
     start = expression.rfind("\n", 0, offset) + 1
     column = offset - start
