@@ -55,6 +55,7 @@ INVALID_INPUT = (ConfigError, FeatureGateError, RegistrationError, PluginError)
 REPEAT_AFTER = 30.0  # seconds before the same message is shown again
 MAX_REMEMBERED = 1000
 INVALID = 2
+STOP_TIME = 0.5  # seconds that containers take to stop: deleted pods are seen terminating
 EXAMPLES = {
     "tour": ("tour", "workload.yaml"),
     "quickstart": ("quickstart", "pods.yaml"),
@@ -230,6 +231,7 @@ class _Up:
             coscheduling=config.enables("Coscheduling"),
             clock=ScaledClock(steady_clock()),
             missing_images=options.missing_images,
+            stop_time=STOP_TIME,
         )
         self._view: View | None = None
         self._early: list[Decision] = []  # before there is a view

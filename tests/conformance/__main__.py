@@ -55,10 +55,11 @@ def run(
 ) -> int:
     """Run tests, print each result, and return the exit code."""
     print(f"{len(names)} tests on {shards} clusters, logs in {logs}", file=sys.stderr)
-    passing = set(verdicts.passing)
+    passing, waiting = set(verdicts.passing), set(names)
     passed = regressions = 0
     for result in run_tests(binary, kubectl, names, shards, logs, timeout):
         passed += result.passed
+        waiting.discard(result.name)
         listed = result.name in passing
         regressions += listed and not result.passed
         word = "pass" if result.passed else "FAIL"
@@ -66,6 +67,9 @@ def run(
         print(f"{word} {result.seconds:4.0f}s {result.name}{note}", flush=True)
         if not result.passed:
             print(f"      {result.message}", flush=True)
+    for name in sorted(waiting):  # a shard ended early
+        regressions += 1
+        print(f"FAIL       {name}\n      not run")
     print(f"{passed} of {len(names)} passed, {regressions} regressions")
     return 1 if regressions else 0
 

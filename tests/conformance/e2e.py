@@ -11,12 +11,23 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 BATCH = 8
 """Tests per process of e2e.test: it takes seconds to start, and reports at its end."""
+
+
+_GATE = re.compile(r"\[FeatureGate:(\w+)\]")
+_OFF = "[Feature:OffByDefault]"
+
+
+class Batch(NamedTuple):
+    """Tests that run one after another, on a cluster with feature gates that are off by default."""
+
+    names: list[str]
+    gates: tuple[str, ...] = ()
 
 
 class Result(NamedTuple):
@@ -40,9 +51,9 @@ def run_tests(
 ) -> Iterator[Result]:
     """Run tests and yield each result. Every shard has its own cluster, so serial tests need no special
     treatment."""
-    batches: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
-    for start in range(0, len(names), BATCH):
-        batches.put(names[start : start + BATCH])
+    batches: queue.SimpleQueue[Batch] = queue.SimpleQueue()
+    for batch in make_batches(names):
+        batches.put(batch)
     results: queue.SimpleQueue[Result | None] = queue.SimpleQueue()
     processes: set[subprocess.Popen[str]] = set()
 
@@ -52,8 +63,13 @@ def run_tests(
                 log = logs / f"e2e-{shard}.log"
                 while True:
                     batch = batches.get_nowait()
-                    for result in run_batch(binary, kubectl, kubeconfig, batch, log, timeout, processes):
-                        results.put(result)
+                    with ExitStack() as stack:
+                        own = kubeconfig
+                        if batch.gates:
+                            gated = cluster(logs / f"gates-{shard}.log", processes, batch.gates)
+                            own = stack.enter_context(gated)
+                        for result in run_batch(binary, kubectl, own, batch.names, log, timeout, processes):
+                            results.put(result)
         except queue.Empty:
             pass
         finally:
@@ -75,12 +91,25 @@ def run_tests(
             process.terminate()
 
 
+def make_batches(names: list[str]) -> Iterator[Batch]:
+    """Yield tests by the gates that they need, at most `BATCH` together."""
+    by_gates: dict[tuple[str, ...], list[str]] = {}
+    for name in names:
+        gates = tuple(sorted(_GATE.findall(name))) if _OFF in name else ()
+        by_gates.setdefault(gates, []).append(name)
+    for gates, chosen in by_gates.items():
+        for start in range(0, len(chosen), BATCH):
+            yield Batch(chosen[start : start + BATCH], gates)
+
+
 @contextmanager
-def cluster(log: Path, processes: set[subprocess.Popen[str]]) -> Iterator[Path]:
+def cluster(log: Path, processes: set[subprocess.Popen[str]], gates: tuple[str, ...] = ()) -> Iterator[Path]:
     """Start `mooring up` and yield the path of its kubeconfig."""
     with tempfile.TemporaryDirectory() as directory, log.open("w") as output:
         kubeconfig = Path(directory) / "kubeconfig"
         command = [sys.executable, "-m", "mooring.cli", "up", "--nodes", "3", "--kubeconfig", str(kubeconfig)]
+        if gates:
+            command.append(f"--feature-gates={','.join(f'{gate}=true' for gate in gates)}")
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=output, text=True)
         assert process.stdout is not None
         processes.add(process)

@@ -51,6 +51,7 @@ class LocalCluster:
     API server and the controllers that are on; the scheduler has those of its configuration. With
     `coscheduling`, the PodGroups of scheduler-plugins are served.
     Images that match one of the shell patterns in `missing_images` cannot be pulled.
+    Containers take `stop_time` seconds to stop, unless an annotation of their pod says otherwise.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class LocalCluster:
         features: Collection[str] = (),
         coscheduling: bool = False,
         missing_images: Collection[str] = (),
+        stop_time: float = 0.0,
     ) -> None:
         self.server = EmbeddedServer(
             data_dir,
@@ -83,6 +85,7 @@ class LocalCluster:
         self._serve = serve
         self._heartbeats = heartbeats
         self._missing_images = missing_images
+        self._stop_time = stop_time
         self._keep_events = keep_events
         self._seed = seed
         self._features = features
@@ -122,7 +125,12 @@ class LocalCluster:
             keep=self._keep_events,
         )
         context = self.context = Context(writes, self.cache, recorder, self.clock)
-        self.nodes = FakeNodes(context, heartbeats=self._heartbeats, missing_images=self._missing_images)
+        self.nodes = FakeNodes(
+            context,
+            heartbeats=self._heartbeats,
+            missing_images=self._missing_images,
+            stop_time=self._stop_time,
+        )
         for controller in controllers(
             context,
             self.nodes,

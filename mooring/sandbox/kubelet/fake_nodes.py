@@ -24,16 +24,22 @@ class FakeNodes:
 
     With `heartbeats`, leases are renewed as time passes. On virtual time that would cost more than all the
     rest; without them, `pulse` reports when a node was last healthy. Images that match one of the shell
-    patterns in `missing_images` cannot be pulled.
+    patterns in `missing_images` cannot be pulled. Containers take `stop_time` seconds to stop, unless an
+    annotation of their pod says otherwise.
     """
 
     def __init__(
-        self, context: Context, *, heartbeats: bool = True, missing_images: Collection[str] = ()
+        self,
+        context: Context,
+        *,
+        heartbeats: bool = True,
+        missing_images: Collection[str] = (),
+        stop_time: float = 0.0,
     ) -> None:
         self._context = context
         self._nodes = context.cache.follow(NODES)
         self._fleet = Fleet(self._nodes, context.clock)
-        self._kubelets = Kubelets(context, self._fleet, missing_images)
+        self._kubelets = Kubelets(context, self._fleet, missing_images, stop_time)
         self._driver = FakeDriver(context)
         self._heartbeats = Heartbeats(context, self._fleet, leases=heartbeats)
 

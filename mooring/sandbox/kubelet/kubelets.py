@@ -48,8 +48,15 @@ class Kubelets(Controller):
 
     name = "kubelet"
 
-    def __init__(self, context: Context, fleet: Fleet, missing_images: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        context: Context,
+        fleet: Fleet,
+        missing_images: Collection[str] = (),
+        stop_time: float = 0.0,
+    ) -> None:
         super().__init__(context)
+        self._stop_time = stop_time
         self._missing_images = missing_images
         self._fleet = fleet
         self._guests: dict[str, Guest] = {}  # by uid
@@ -253,7 +260,7 @@ class Kubelets(Controller):
         """Return when the containers of a deleted pod have stopped; the first call stops them."""
         if guest.stops is None:
             hooks = 0.0 if guest.life is None else guest.life.stop_delay
-            guest.stops = now + hooks + guest.script.stop_time
+            guest.stops = now + hooks + (guest.script.stop_time or self._stop_time)
             if self._budget.try_take(len(pod.spec.containers)):
                 for container in pod.spec.containers:
                     self.event(self._pods, pod, "Normal", "Killing", f"Stopping container {container.name}")
