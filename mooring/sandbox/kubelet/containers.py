@@ -280,13 +280,17 @@ class PodLife:
 
     def _outcome(self, one: ContainerLife) -> Outcome:
         if one.is_init:
-            outcome = None if one.spec is None else run_program(one.spec, self.pod.metadata, self._files)
+            outcome = (
+                None
+                if one.spec is None
+                else run_program(one.spec, self.pod.metadata, self._files, one.started)
+            )
             return outcome or (_FOREVER if one.is_sidecar else _AT_ONCE)
         if one in self.ephemerals and one.spec is not None:
-            outcome = run_program(one.spec, self.pod.metadata, self._files)
+            outcome = run_program(one.spec, self.pod.metadata, self._files, one.started)
             return outcome or (_FOREVER if one.spec.stdin else _AT_ONCE)  # a shell ends without input
         if one.spec is not None and not self.script.annotated:
-            outcome = run_program(one.spec, self.pod.metadata, self._files)
+            outcome = run_program(one.spec, self.pod.metadata, self._files, one.started)
             if outcome is not None:
                 run_time = outcome.run_time
                 return outcome._replace(run_time=None if run_time is None else max(run_time, SHORTEST))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from mooring.sandbox.programs.shell import Arithmetic, ExitError, ForeverError, Shell, UnknownProgramError
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 _FOLDERS: Final = frozenset(("", "/bin", "/usr/bin", "/usr/local/bin"))
 _UNITS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _SPAN: Final = re.compile(r"(\d{1,12}(?:\.\d{0,9})?|\.\d{1,9})([smhd]?)")
+_DATE: Final = "%a %b %e %H:%M:%S UTC %Y"
+_DIRECTIVE: Final = re.compile("%(.?)")
+_DIRECTIVES: Final = frozenset("aAbBdeFHIjklmMnpsSTuyYZ%")
 _ESCAPE: Final = re.compile(r"\\([ntr\\])")
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
 
@@ -65,6 +69,19 @@ def _printf(shell: Shell, words: list[str]) -> int:
 
 def _unescape(text: str) -> str:
     return _ESCAPE.sub(lambda match: _ESCAPES[match.group(1)], text)
+
+
+def _date(shell: Shell, words: list[str]) -> int:
+    words = [word for word in words if word != "-u"]
+    shown = words[0][1:] if words and words[0].startswith("+") else _DATE
+    if shell.started is None or len(words) > 1 or (words and not words[0].startswith("+")):
+        raise UnknownProgramError("date")
+    if set(_DIRECTIVE.findall(shown)) - _DIRECTIVES:
+        raise UnknownProgramError("date")
+    now = shell.started + shell.seconds
+    text = shown.replace("%s", str(int(now)))
+    shell.print(datetime.fromtimestamp(now, UTC).strftime(text) + "\n")
+    return 0
 
 
 def _exit(shell: Shell, words: list[str]) -> int:
@@ -189,6 +206,6 @@ def _export(shell: Shell, words: list[str]) -> int:
 COMMANDS: Final[dict[str, Command]] = {
     ":": _true, "true": _true, "false": _false, "exit": _exit, "exec": _exec, "export": _export,
     "sleep": _sleep, "echo": _echo, "printf": _printf, "test": _test, "[": _bracket, "[[": _bracket,
-    "expr": _expr, "touch": _touch, "cat": _cat, "tail": _tail, "seq": _seq,
+    "expr": _expr, "date": _date, "touch": _touch, "cat": _cat, "tail": _tail, "seq": _seq,
     "sh": _sh, "bash": _sh, "ash": _sh, "dash": _sh,
 }  # fmt: skip

@@ -81,8 +81,8 @@ def find_log_of_run(pod: LoggedPod, container: str, started_at: str) -> Containe
 
 
 def _container_log(pod: LoggedPod, spec: ContainerSpec, run: Started) -> ContainerLog:
-    outcome = run_program(spec, pod.metadata, {})
     started = parse_time(run.started_at) if run.started_at else 0.0
+    outcome = run_program(spec, pod.metadata, {}, started)
     end = max(parse_time(run.finished_at) + 1, started) if run.finished_at else None  # in whole seconds
     output = None if outcome is None else tuple((started + at, text) for at, text in outcome.output)
     return ContainerLog(run.started_at or "", output, end)

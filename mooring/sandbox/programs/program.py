@@ -33,9 +33,11 @@ class Outcome(NamedTuple):
     message: str = ""
 
 
-def run_program(spec: ContainerSpec, metadata: ObjectMeta, files: dict[str, str]) -> Outcome | None:
+def run_program(
+    spec: ContainerSpec, metadata: ObjectMeta, files: dict[str, str], started: float | None = None
+) -> Outcome | None:
     """Return what the container does, or None where that is not known. `files` holds what the containers of
-    the pod have written; this run may add to it."""
+    the pod have written; this run may add to it. `started` is when the run began."""
     words = [*spec.command, *spec.args]
     if not words:
         return Outcome(None) if image_name(spec.image) in SERVERS else None
@@ -43,7 +45,7 @@ def run_program(spec: ContainerSpec, metadata: ObjectMeta, files: dict[str, str]
         return Outcome(None) if words[0] == "pause" else None
     variables = read_environment(spec.env, metadata)
     files.pop(spec.termination_message_path, None)
-    shell = Shell(variables, files)
+    shell = Shell(variables, files, started)
     run_time: float | None
     try:
         code = shell.command([substitute(word, variables) for word in words])
@@ -82,7 +84,10 @@ def read_environment(env: list[EnvVar], metadata: ObjectMeta) -> dict[str, str |
     variables: dict[str, str | None] = {"HOSTNAME": metadata.name, "RANDOM": None}
     for one in env:
         if one.value_from is None:
-            variables[one.name] = substitute(one.value, variables)
+            try:
+                variables[one.name] = substitute(one.value, variables)
+            except UnknownProgramError:
+                variables[one.name] = None
         elif one.value_from.field_ref is not None:
             variables[one.name] = _field(one.value_from.field_ref.field_path, metadata)
         else:
@@ -106,12 +111,15 @@ def _field(path: str, metadata: ObjectMeta) -> str | None:
 
 
 def substitute(text: str, variables: Mapping[str, str | None]) -> str:
-    """Replace `$(NAME)` by the variable, as the kubelet does before it starts a container."""
+    """Replace `$(NAME)` by the variable, as the kubelet does before it starts a container. Raises
+    UnknownProgramError for a variable whose value is not known."""
 
     def value(match: re.Match[str]) -> str:
         if match.group(1) == "$":
             return "$"
-        value = variables.get(match.group(2))
-        return match.group() if value is None else value
+        value = variables.get(match.group(2), match.group())
+        if value is None:
+            raise UnknownProgramError(match.group())
+        return value
 
     return _REFERENCE.sub(value, text) if "$" in text else text

@@ -177,9 +177,13 @@ def _closing(text: str, at: int) -> int:
 
 
 class Shell:
-    """One run of a script. `seconds` is the time that it has taken, `output` what it printed when."""
+    """One run of a script. `seconds` is the time that it has taken, `output` what it printed when; `started`
+    is in seconds since the epoch, None if it is not known."""
 
-    def __init__(self, variables: Mapping[str, str | None], files: dict[str, str]) -> None:
+    def __init__(
+        self, variables: Mapping[str, str | None], files: dict[str, str], started: float | None = None
+    ) -> None:
+        self.started = started
         self.variables = dict(variables)
         self.files = files
         self.seconds = 0.0

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mooring.api.meta import ObjectMeta
 from mooring.sandbox.programs.program import Outcome, is_missing, run_program
-from mooring.sandbox.programs.specs import ContainerSpec, EnvVar, EnvVarSource, FieldRef
+from mooring.sandbox.programs.specs import ContainerSpec, EnvVar, EnvVarSource, FieldRef, KeyRef
 
 METADATA = ObjectMeta(name="web-0", namespace="shop", annotations={"index": "3"})
 
@@ -157,3 +157,32 @@ def test_images_that_cannot_be_pulled(image: str, expected: bool) -> None:
 @given(st.text(alphabet="abf i=$(){}[];&|<>\"'`\\\n#01x-*!echosliptrudn", max_size=60))
 def test_any_text_is_run_or_not_understood(text: str) -> None:
     run("sh", "-c", text)
+
+
+def test_the_date_passes_with_the_script() -> None:
+    script = 'i=0; while true; do echo "$i: $(date)"; i=$((i+1)); sleep 1; done'
+    spec = ContainerSpec(command=["sh", "-c", script])
+    outcome = run_program(spec, METADATA, {}, 1_000_000_000.0)
+    assert outcome is not None
+    assert outcome.run_time is None
+    assert [text for _, text in outcome.output[:2]] == [
+        "0: Sun Sep  9 01:46:40 UTC 2001\n",
+        "1: Sun Sep  9 01:46:41 UTC 2001\n",
+    ]
+    spec = ContainerSpec(command=["date", "-u", "+%s %F"])
+    outcome = run_program(spec, METADATA, {}, 1_000_000_000.0)
+    assert outcome is not None
+    assert outcome.output == ((0.0, "1000000000 2001-09-09\n"),)
+    assert run_program(ContainerSpec(command=["date", "-d", "tomorrow"]), METADATA, {}, 1.0) is None
+
+
+def test_a_command_with_an_unknown_value_is_not_known() -> None:
+    """The value of a Secret is not printed as its reference."""
+    secret = EnvVar(name="LEVEL", value_from=EnvVarSource(secret_key_ref=KeyRef(name="s", key="k")))
+    dependent = EnvVar(name="TEXT", value="level $(LEVEL)")
+    env = [secret, dependent]
+    for word in ("$(LEVEL)", "$(TEXT)"):
+        assert run_program(ContainerSpec(command=["echo", word], env=env), METADATA, {}) is None
+    outcome = run_program(ContainerSpec(command=["echo", "$(OTHER)"], env=env), METADATA, {})
+    assert outcome is not None
+    assert outcome.output == ((0.0, "$(OTHER)\n"),)
