@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ class _WatchEvent(msgspec.Struct):
 
 
 @contextmanager
-def control_plane(folder: Path) -> Iterator[Path]:
+def control_plane(folder: Path, api_server_flags: Sequence[str] = ()) -> Iterator[Path]:
     """A control plane of our own, with nothing on it; its kubeconfig."""
     binaries = assets()
     if binaries is None:
@@ -48,7 +48,7 @@ def control_plane(folder: Path) -> Iterator[Path]:
             "(`setup-envtest use 1.36.x` fetches one), or give --kubeconfig FILE"
         )
     folder.mkdir(parents=True)
-    plane = ControlPlane(binaries, folder)
+    plane = ControlPlane(binaries, folder, api_server_flags)
     try:
         plane.start()
         yield plane.kubeconfig()

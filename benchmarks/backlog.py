@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks import workloads
+from benchmarks import pod_groups, workloads
 from benchmarks.api_server import LABELS, NAMESPACE
 
 ROWS: dict[str, Callable[[int], dict[str, Any]]] = {
@@ -17,6 +17,7 @@ ROWS: dict[str, Callable[[int], dict[str, Any]]] = {
     "preferred-affinity": workloads.affinity("podAffinity", "kubernetes.io/hostname", preferred=True),
     "claim-template": workloads.claiming,
     "claim-selectors": workloads.claiming,
+    **{row: pod_groups.in_gangs_of(members) for row, members in pod_groups.MEMBERS.items()},
 }
 
 

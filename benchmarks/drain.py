@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks import claims, latency
+from benchmarks import claims, latency, pod_groups
 from benchmarks.api_server import NODES, PODS, Api, connect, control_plane
 from benchmarks.backlog import ROWS, backlog_size, node, pod
 from benchmarks.scheduler_process import COMMANDS, SchedulerProcess, at_hand, running
@@ -56,10 +56,11 @@ class Options(argparse.Namespace):
 
 
 @contextmanager
-def api_server(options: Options, folder: Path) -> Iterator[Path]:
+def api_server(options: Options, folder: Path, row: str = "") -> Iterator[Path]:
     """The kubeconfig of an API server without nodes or pods of ours, before and after."""
     if options.kubeconfig is None:
-        with control_plane(folder) as kubeconfig:
+        flags = pod_groups.API_SERVER_FLAGS if row in pod_groups.MEMBERS else ()
+        with control_plane(folder, flags) as kubeconfig:
             yield kubeconfig
         return
     folder.mkdir(parents=True)
@@ -79,11 +80,14 @@ async def drain(kubeconfig: Path, folder: Path, result: Drain) -> None:
     async with connect(kubeconfig) as api:
         await api.prepare()
         await api.create_all(NODES, (node(i) for i in range(result.nodes)))
+        if result.row in pod_groups.MEMBERS:
+            await pod_groups.make_groups(api, result.row, result.pods)
         await api.create_all(PODS, (pod(result.row, result.scheduler, i) for i in range(result.pods)))
         if result.row in claims.ROWS:
             await claims.publish_devices(api, result.nodes)
             await claims.make_claims(api, result.row)
-        with running(result.scheduler, kubeconfig, folder) as process:
+        gates = pod_groups.GATES if result.row in pod_groups.MEMBERS else ""
+        with running(result.scheduler, kubeconfig, folder, gates) as process:
             await _watch(api, process, result)
 
 
@@ -120,7 +124,7 @@ def run_drains(options: Options) -> list[Drain]:
         for scheduler in options.schedulers:
             result = Drain(row, scheduler, options.nodes, backlog_size(row, options.nodes, options.pods))
             folder = options.folder / f"{row}-{scheduler}"
-            with api_server(options, folder) as kubeconfig:
+            with api_server(options, folder, row) as kubeconfig:
                 asyncio.run(drain(kubeconfig, folder, result))
             print(json.dumps(msgspec.to_builtins(result)), file=sys.stderr, flush=True)
             results.append(result)

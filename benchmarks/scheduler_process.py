@@ -101,10 +101,13 @@ class SchedulerProcess:
 
 
 @contextmanager
-def running(scheduler: str, kubeconfig: Path, folder: Path) -> Iterator[SchedulerProcess]:
-    """Run one of COMMANDS for the pods that name it; log and configuration go to the folder."""
+def running(scheduler: str, kubeconfig: Path, folder: Path, gates: str = "") -> Iterator[SchedulerProcess]:
+    """Run one of COMMANDS, with feature gates, for the pods that name it; log and configuration go to the
+    folder."""
     log = folder / f"{scheduler}.log"
     command = COMMANDS[scheduler](kubeconfig, folder)
+    if gates and scheduler != "bind-only":
+        command.append(f"--feature-gates={gates}")
     # An installed scheduler is not compiled anew at each start.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with log.open("wb") as output:
