@@ -20,7 +20,7 @@ from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_
 from mooring.framework.nodes import IntArray, NodeInfo, Nodes, Verdicts
 from mooring.framework.placements import PlacementPlan, PodGroupInfo
 from mooring.framework.plugin import Plugin
-from mooring.framework.pod import PodInfo
+from mooring.framework.pod import PodInfo, Resources
 from mooring.framework.status import Status, unresolvable, unschedulable
 from mooring.plugins.args import NodeResourcesFitArgs, ScoringStrategy
 from mooring.plugins.dynamic_resources.device_counts import DeviceCounts
@@ -166,6 +166,9 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         self._fullness = Strategy(ScoringStrategy(type=MOST_ALLOCATED))
         # Per instance: they follow from its arguments.
         self._requests_key = StateKey[Requests](f"{self.name}/requests")
+        self._left: tuple[tuple[int, ...], Resources] | None = (
+            None  # amounts of the last event's node, and free
+        )
         self._scored_key = StateKey[ScoredResources](f"{self.name}/scored")
 
     # ---- filter
@@ -279,10 +282,17 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         node = self.handle.snapshot.node(node_name)
         if node is None or self.handle.snapshot.has_pods_below(pod.priority):
             return True
-        free, requests = node.free, pod.shape.requests
-        names = [name for name in requests if is_tracked(name) and not self._ignored(name)]
-        backed = self._devices.backed(names)
-        return all(name in backed or free[name] >= requests[name] for name in names)
+        # An event is compared with every group that waits, so neither side is worked out for each of them.
+        requests = pod.shape.derived.get(self._requests_key)
+        if requests is None:
+            tracked = {n: a for n, a in pod.shape.requests.items() if is_tracked(n) and not self._ignored(n)}
+            requests = pod.shape.derived[self._requests_key] = tracked
+        amounts = engine_node(node).amounts
+        if self._left is None or self._left[0] is not amounts:
+            self._left = amounts, node.free
+        free = self._left[1]
+        lacking = [name for name, amount in requests.items() if free[name] < amount]
+        return not lacking or len(self._devices.backed(lacking)) == len(lacking)
 
     def _after_class_change(self, pod: PodInfo, old: DeviceClass | None, new: DeviceClass) -> Hint:
         """A class may stand behind a resource that the pod requests."""
