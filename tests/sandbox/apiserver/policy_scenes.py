@@ -397,10 +397,28 @@ def _matching(scene: Scene) -> None:
         },
         validations=_validates("false", message="never reached"),
     )
+    scene.policy(
+        name=f"{scene.namespace}-whole",
+        rules=[{**_DEPLOYMENTS, "operations": ["UPDATE"]}],
+        validations=_validates("false", message="not the whole"),
+    )
+    scene.policy(
+        name=f"{scene.namespace}-scale",
+        rules=[{**_DEPLOYMENTS, "resources": ["deployments/scale"], "operations": ["UPDATE"]}],
+        validations=_validates(
+            "object.spec.replicas < 5",
+            messageExpression="request.kind.kind + ' ' + request.subResource + ' '"
+            " + string(object.spec.replicas) + ' from ' + string(oldObject.spec.replicas)",
+        ),
+    )
     scene.pause().config_map("x", labels={"case": "all"}).config_map("spared", labels={"case": "ex"})
     scene.deployment("d", labels={"case": "all"}).deployment("e")
     path = f"/apis/apps/v1/namespaces/{scene.namespace}/deployments/e/status"
     scene.ask("merge", path, {"status": {"replicas": 1}})
+    scale = path.replace("/status", "/scale")
+    for replicas in (3, 7):
+        scene.ask("merge", scale, {"spec": {"replicas": replicas}})
+    scene.ask("merge", path.removesuffix("/status"), {"spec": {"replicas": 4}})
     hpa = {
         "metadata": {"name": "h"},
         "spec": {

@@ -90,9 +90,7 @@ def _lists(values: Iterable[str] | None, value: str) -> bool:
 
 def _names(pattern: str, plural: str, subresource: str) -> bool:
     resource, _, part = pattern.partition("/")
-    return resource in (_ALL, plural) and part in (
-        (_ALL, subresource) if "/" in pattern else ("", subresource)
-    )
+    return resource in (_ALL, plural) and part in (_ALL, subresource)
 
 
 # ---- selectors ------------------------------------------------------------------------------------
