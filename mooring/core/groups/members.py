@@ -66,6 +66,8 @@ class GroupMembers:
     def _count_gated(self, pod: PodInfo | None, change: int) -> None:
         if pod is not None and pod.group is not None and pod.spec.scheduling_gates:
             self._gated[pod.group] += change
+            if not self._gated[pod.group]:
+                del self._gated[pod.group]
 
     def group(self, key: GroupKey) -> AnyPodGroup | None:
         """The PodGroup object, if it exists."""
