@@ -19,7 +19,7 @@ from mooring.api import times
 from mooring.api.meta import KubeObject, ObjectMeta
 from mooring.api.objects import Node, Pod, PodStatus
 from mooring.core.decision import Decision
-from mooring.core.effects import Bind, Effect, Evict, PatchPodStatus
+from mooring.core.effects import Bind, Effect, Evict, PatchPodStatus, Prepare
 from mooring.core.memory import AHEAD, MemoryCluster, run_now
 from mooring.core.scheduler import Scheduler
 from mooring.framework.pod import PodInfo
@@ -463,6 +463,9 @@ class _Cluster(MemoryCluster):
             if kind is Bind:
                 cycle = effect.cycle  # type: ignore[union-attr]
                 self.scheduler.bindings.finished(cycle, run_now(cycle.run()))
+            elif kind is Prepare:
+                cycle = effect.cycle  # type: ignore[union-attr]
+                self.scheduler.bindings.groups.prepared(cycle, run_now(cycle.prepare()))
             elif kind is PatchPodStatus:
                 nominated: Any = effect.nominated_node  # type: ignore[union-attr]
                 if nominated is not None:

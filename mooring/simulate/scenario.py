@@ -34,6 +34,14 @@ class TraceSpec(Spec):
     options: dict[str, Any] = {}
 
 
+class GangSpec(Spec):
+    """Each arrival is a gang of `size` pods (a number or a distribution), which start together."""
+
+    size: Any
+    min_count: int | None = None  # that must start together; all by default
+    topology: str = ""  # the node label whose value all of them share
+
+
 class GenerateSpec(Spec):
     """Objects made of a template."""
 
@@ -45,6 +53,7 @@ class GenerateSpec(Spec):
     start_delay: Any = None
     for_: Any = msgspec.field(default=None, name="for")
     from_: Any = msgspec.field(default=None, name="from")
+    gang: GangSpec | None = None
     name: str = ""
 
 

@@ -19,6 +19,7 @@ from mooring.api.objects import Node, Pod
 from mooring.api.resources import allocatable, pod_requests
 from mooring.simulate.arrivals import FOREVER, Arrivals, FloatArray, Numbered, Template
 from mooring.simulate.distributions import Draw, fixed, parse_distribution
+from mooring.simulate.gangs import Gangs
 from mooring.simulate.processes import MOST_ARRIVALS, Process, parse_process
 from mooring.simulate.random_streams import stream
 from mooring.simulate.scenario import GenerateSpec, TraceSpec
@@ -235,9 +236,19 @@ class GeneratedArrivals:
         if spec.start_delay is not None:
             self._delay = _at("startDelay", lambda: parse_distribution(spec.start_delay, folder))
         self._templates, self._others = self._mould.pods(0)
+        self._gangs: Gangs | None = None
+        if spec.gang is not None:
+            gang = spec.gang
+            self._gangs = _at("gang", lambda: Gangs(self._name, gang, folder))
+            if self._mould.varies or self._others or len(self._templates) != 1:
+                raise ValueError("gang: expected a template with one Pod")
 
     def arrivals(self, seed: int, cluster: Sequence[KubeObject]) -> tuple[Arrivals, list[KubeObject]]:
         times = self._times(seed)
+        if self._gangs is not None:
+            first = np.zeros(len(times), np.int32)
+            lives = self._lives(seed, first, self._templates)
+            return self._gangs.make(self._templates[0], times, lives, seed)
         each = len(self._templates)
         count = len(times) * each
         if self._mould.varies or self._others:
