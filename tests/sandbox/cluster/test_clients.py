@@ -33,8 +33,8 @@ pytestmark = [
 ]
 
 WIDGETS = Path(__file__).parent / "data" / "widgets.yaml"
-PATIENCE = 30.0
-"""Seconds to wait for what takes a fraction of one."""
+PATIENCE = 120.0
+"""Seconds to wait for what takes a fraction of one, on a machine that has nothing else to do."""
 
 
 @pytest.fixture(scope="module")
@@ -178,13 +178,13 @@ def test_kopf(cluster: SandboxCluster, kubeconfig: str) -> None:
         assert widget()["metadata"]["finalizers"] == ["kopf.zalando.org/KopfFinalizerMarker"]
         cluster.patch("widget.example.com/one", {"spec": {"size": 2}})
         eventually(lambda: sum(pod.ready for pod in cluster.pods("app=widget")) == 2)
-        assert [event.reason for event in cluster.events("widget.example.com/one")] == ["Made"]
+        eventually(lambda: [one.reason for one in cluster.events("widget.example.com/one")] == ["Made"])
         cluster.delete("widget.example.com/one")
         eventually(lambda: not cluster.pods("app=widget"))  # garbage-collected with the Deployment
     finally:
         stop.set()
         thread.join(PATIENCE)
-    assert notes == ["1 -> 2", "stopped", "deleted"]
+    assert sorted(notes) == ["1 -> 2", "deleted", "stopped"]
 
 
 # ---- kr8s, pykube-ng, hikaru, cloudcoil
@@ -318,7 +318,7 @@ def find_helm() -> Callable[..., str]:
         pytest.skip("helm is not installed: install the dependency group `clients`")
 
     def helm(*arguments: str) -> str:
-        done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=PATIENCE)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -337,7 +337,7 @@ def find_kubectls() -> list[Path]:
 @pytest.mark.parametrize("program", find_kubectls(), ids=lambda path: path.name)
 def test_kubectl_of_several_versions(program: Path, kubeconfig: str) -> None:
     def kubectl(*arguments: str, code: int = 0) -> str:
-        done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=PATIENCE)
         assert done.returncode == code, done.stderr
         return done.stdout + done.stderr
 
