@@ -185,7 +185,7 @@ class GroupCycle:
                 status = plan.status
                 nominate = "" if member.cycle is None else member.cycle.node_name
             elif not plan.waiting_on_preemption:
-                status = Status(Code.UNSCHEDULABLE, not_started(member, plan.misfit))
+                status = Status(Code.UNSCHEDULABLE, not_started(member, waiting.misfit))
                 diagnosis, nominate = None, ""
         if plan.nodes is not None:
             nominate = plan.nodes.get(member.queued.pod.uid, "")
@@ -264,6 +264,7 @@ class _Waiting:
     """
 
     def __init__(self, quorum_plugin: str, plan: Plan) -> None:
+        self.misfit = plan.misfit
         self._gang = frozenset({quorum_plugin}) if quorum_plugin else frozenset()
         diagnoses = [member.diagnosis for member in plan.members if member.diagnosis is not None]
         self._refusing = frozenset(
