@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from http.client import HTTPSConnection
 from importlib import import_module
 from pathlib import Path
@@ -370,16 +371,7 @@ def test_watches_of_all_kinds(cluster: SandboxCluster, kubeconfig: str) -> None:
     ]
     assert len(kinds) > 50
     for path in kinds:
-        listed = read(f"{path}?resourceVersion=0&limit=500")
-        version = int(listed["metadata"]["resourceVersion"])
-        assert version >= 1, path
-        names = [each["metadata"]["name"] for each in listed.get("items") or ()]
-        *added, bookmark = read.watch(
-            f"{path}?sendInitialEvents=true&resourceVersionMatch=NotOlderThan", len(names) + 1
-        )
-        assert [event["object"]["metadata"]["name"] for event in added] == names, path
-        assert bookmark["type"] == "BOOKMARK", path
-        assert bookmark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}, path
+        eventually(partial(read.agrees, path))
 
 
 class Reader:
@@ -408,6 +400,26 @@ class Reader:
         groups = [each["preferredVersion"]["groupVersion"] for each in self("/apis")["groups"]]
         return ["/api/v1", *(f"/apis/{version}" for version in groups)]
 
-    def watch(self, path: str, count: int) -> list[Any]:
-        with self._open(f"{path}&watch=true&allowWatchBookmarks=true&timeoutSeconds=30") as answer:
-            return [json.loads(answer.readline()) for _ in range(count)]
+    def agrees(self, path: str) -> bool:
+        """Whether a list and a streamed list have the same objects, which may change in between."""
+        return self.streamed_names(path) == self.listed_names(path)
+
+    def listed_names(self, path: str) -> list[str]:
+        """Return the names of a list that may be as old as the server likes."""
+        listed = self(f"{path}?resourceVersion=0")
+        assert int(listed["metadata"]["resourceVersion"]) >= 1, path
+        return [each["metadata"]["name"] for each in listed.get("items") or ()]
+
+    def streamed_names(self, path: str) -> list[str]:
+        """Return the names of a list that is streamed by a watch, up to the bookmark at its end."""
+        query = "watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+        names: list[str] = []
+        with self._open(f"{path}?{query}&timeoutSeconds=30") as answer:
+            while True:
+                event = json.loads(answer.readline())
+                metadata = event["object"]["metadata"]
+                if event["type"] == "BOOKMARK":
+                    assert metadata["annotations"] == {"k8s.io/initial-events-end": "true"}, path
+                    return names
+                assert event["type"] == "ADDED", path
+                names.append(metadata["name"])
