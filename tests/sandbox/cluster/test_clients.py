@@ -6,6 +6,7 @@ They are in the dependency group `clients`; what is not installed is skipped. do
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import shutil
@@ -32,6 +33,14 @@ pytestmark = [
     pytest.mark.slow,  # importing these clients takes seconds
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # some leave sockets open
 ]
+
+
+@pytest.fixture(autouse=True)
+def sockets_left_open() -> Iterator[None]:
+    """Collect the sockets of a client with its test, not with a later one that would be blamed for them."""
+    yield
+    gc.collect()
+
 
 WIDGETS = Path(__file__).parent / "data" / "widgets.yaml"
 PATIENCE = 120.0
