@@ -143,6 +143,7 @@ def test_pods_nobody_tries_say_why() -> None:
     assert 'no profile has schedulerName "other"' in result.stdout
 
 
+@pytest.mark.slow
 def test_the_seed_decides_among_equals() -> None:
     objects = manifests(*(node(f"n{i}") for i in range(8)), pod("p"))
     places = {

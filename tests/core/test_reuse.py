@@ -41,7 +41,13 @@ def agree(mine: Sequence[Decision], theirs: Sequence[Decision]) -> None:
             assert told[0] == told[1]
 
 
-@pytest.mark.parametrize("theme", THEMES)
+QUICK = ("anything", "nodes", "spread")
+
+
+@pytest.mark.parametrize(
+    "theme",
+    [each if each in QUICK else pytest.param(each, marks=pytest.mark.slow) for each in THEMES],
+)
 @given(data=st.data())
 @examples(90)
 def test_a_scheduler_that_remembers_decides_like_one_that_does_not(theme: str, data: st.DataObject) -> None:

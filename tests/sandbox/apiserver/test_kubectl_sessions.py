@@ -11,7 +11,7 @@ from tests.sandbox.apiserver.sessions import play, recording, sessions
 pytestmark = needs_kubectl
 
 SESSIONS, RECORDING = sessions(), recording()
-LONG = ("permissions", "nodes", "rollouts")
+LONG = ("permissions", "nodes", "rollouts", "waiting")
 
 
 @pytest.fixture(scope="module")
