@@ -26,6 +26,7 @@ from mooring.cel.syntax import (
     StructNode,
     UInt,
     parse_located,
+    parts,
     qualified_name,
 )
 from mooring.cel.types import (
@@ -393,22 +394,3 @@ def walk(node: Node, in_format: bool = False) -> Iterator[tuple[Node, bool]]:
     in_format = in_format or (isinstance(node, Call) and node.function == "format")
     for part in parts(node):
         yield from walk(part, in_format)
-
-
-def parts(node: Node) -> Iterator[Node]:
-    """Return the nodes that a node is made of."""
-    if isinstance(node, Select | Presence):
-        yield node.operand
-    elif isinstance(node, Index):
-        yield node.operand
-        yield node.key
-    elif isinstance(node, Call):
-        yield from node.args if node.target is None else (node.target, *node.args)
-    elif isinstance(node, ListNode):
-        yield from (item for item, _ in node.items)
-    elif isinstance(node, MapNode):
-        for key, value, _ in node.entries:
-            yield key
-            yield value
-    elif isinstance(node, Fold):
-        yield from (node.range, node.start, node.condition, node.step, node.result)

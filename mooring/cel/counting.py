@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from mooring.cel import functions
 from mooring.cel.call_costs import call_cost
 from mooring.cel.cel_errors import CelError, CostLimitExceededError, no_such_overload
-from mooring.cel.checker import Checked, parts
+from mooring.cel.checker import Checked
 from mooring.cel.declarations import OPERATORS, declarations
 from mooring.cel.estimate import LIST_COST, MAP_COST, is_bind
 from mooring.cel.expansion import RESULT
@@ -31,6 +31,7 @@ from mooring.cel.syntax import (
     Node,
     Presence,
     Select,
+    parts,
     qualified_name,
 )
 from mooring.cel.values import (
@@ -263,13 +264,9 @@ class _Run:
         failure: CelError | None = None
         for item, optional in node.items:
             value = self.evaluate(item, frame)
-            if optional and not isinstance(value, CelError):
-                if not isinstance(value, Optional):
-                    value = no_such_overload()
-                elif not value.present:
-                    continue
-                else:
-                    value = value.value
+            value = _entry(value) if optional else value
+            if value is _MISSING:
+                continue
             if isinstance(value, CelError):
                 failure = value
                 break
@@ -283,13 +280,9 @@ class _Run:
         for key_node, value_node, optional in node.entries:
             key = self.evaluate(key_node, frame)
             value = key if isinstance(key, CelError) else self.evaluate(value_node, frame)
-            if optional and not isinstance(value, CelError):
-                if not isinstance(value, Optional):
-                    value = no_such_overload()
-                elif not value.present:
-                    continue
-                else:
-                    value = value.value
+            value = _entry(value) if optional else value
+            if value is _MISSING:
+                continue
             if isinstance(value, CelError):
                 failure = value
                 break
@@ -377,6 +370,15 @@ class _Run:
             if value is not (not decisive):
                 failure = failure or (value if isinstance(value, CelError) else no_such_overload())
         return failure or (not decisive)
+
+
+def _entry(value: Any) -> Any:
+    """The value of an entry with `?`, _MISSING where there is none, or the failure."""
+    if isinstance(value, CelError):
+        return value
+    if not isinstance(value, Optional):
+        return no_such_overload()
+    return value.value if value.present else _MISSING
 
 
 def _is_conditional(node: Node) -> bool:

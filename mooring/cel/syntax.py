@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from mooring.cel.cel_errors import CelCompileError
@@ -81,6 +81,25 @@ class Presence(NamedTuple):
 
 Node = Literal | Ident | Select | Index | Call | ListNode | MapNode | StructNode | Fold | Presence
 """What `parse` returns has no Fold and no Presence; `mooring.cel.expansion` replaces macros by them."""
+
+
+def parts(node: Node) -> Iterator[Node]:
+    """Return the nodes that a node is made of."""
+    if isinstance(node, Select | Presence):
+        yield node.operand
+    elif isinstance(node, Index):
+        yield node.operand
+        yield node.key
+    elif isinstance(node, Call):
+        yield from node.args if node.target is None else (node.target, *node.args)
+    elif isinstance(node, ListNode):
+        yield from (item for item, _ in node.items)
+    elif isinstance(node, MapNode):
+        for key, value, _ in node.entries:
+            yield key
+            yield value
+    elif isinstance(node, Fold):
+        yield from (node.range, node.start, node.condition, node.step, node.result)
 
 
 class UInt(int):

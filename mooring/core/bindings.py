@@ -129,9 +129,9 @@ class Bindings:
         queued, laps = cycle.queued, cycle.laps
         first = queued.initial_attempt_timestamp
         since_first = 0.0 if first is None else self._scheduler.clock() - first
-        tell = stopwatch.scheduled.get(len(laps))
-        if tell is not None:
-            tell(laps, queued.began, queued.attempts, since_first, cycle.state)
+        observe = stopwatch.scheduled.get(len(laps))
+        if observe is not None:
+            observe(laps, queued.began, queued.attempts, since_first, cycle.state)
         if queued.was_flushed:
             stopwatch.observer.scheduled_after_flush()
 

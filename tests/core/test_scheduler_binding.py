@@ -123,9 +123,9 @@ class TestBinding:
         assert world.nodes_of("p") == ["n0"]
         assert calls == ["reserve p", "permit p", "pre_bind p", "post_bind p"]
         (event,) = world.cluster.events
-        told = (event.regarding.name, event.type, event.reason, event.action, event.note)
+        reported = (event.regarding.name, event.type, event.reason, event.action, event.note)
         note = "Successfully assigned default/p to n0"
-        assert told == ("p", "Normal", "Scheduled", "Binding", note)
+        assert reported == ("p", "Normal", "Scheduled", "Binding", note)
         assert condition(world) is None  # PodScheduled=True is the API server's to write
         assert world.scheduler.cluster.assumed_count() == 0
 

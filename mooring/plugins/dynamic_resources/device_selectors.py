@@ -6,7 +6,7 @@ serial numbers do), share the answer.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -17,7 +17,7 @@ from mooring.cel import CelCompileError, CelError, DefaultMap, Program, Quantity
 from mooring.cel.counting import CountingProgram
 from mooring.cel.device_selector import COST_LIMIT, check_selector, estimate_selector
 from mooring.cel.semver import is_semver
-from mooring.cel.syntax import Call, Ident, Index, ListNode, Literal, MapNode, Node, Select, parse
+from mooring.cel.syntax import Ident, Index, Literal, Node, Select, parse, parts
 from mooring.cel.values import native_bool
 
 _CERTAIN = COST_LIMIT // 10
@@ -220,23 +220,7 @@ def _collect(node: Node, paths: dict[Path, None]) -> bool:
         return node.name != "device"
     if isinstance(node, Literal):
         return True
-    return all(_collect(part, paths) for part in _parts(node))
-
-
-def _parts(node: Node) -> Iterator[Node]:
-    if isinstance(node, Select):
-        yield node.operand
-    elif isinstance(node, Index):
-        yield node.operand
-        yield node.key
-    elif isinstance(node, Call):
-        yield from node.args if node.target is None else (node.target, *node.args)
-    elif isinstance(node, ListNode):
-        yield from (item for item, _ in node.items)
-    elif isinstance(node, MapNode):
-        for key, value, _ in node.entries:
-            yield key
-            yield value
+    return all(_collect(part, paths) for part in parts(node))
 
 
 def _path(node: Node) -> Path | None:
