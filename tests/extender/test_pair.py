@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import runpy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +70,12 @@ class Story:
         return found.spec.node_name
 
 
-def story(served: Asked, verb: str) -> Story:
+def story(served: Asked, verb: str, labels: Mapping[str, str] | None = None) -> Story:
+    """Apply the Deployment once the nodes have their labels: one label is enough to schedule its pod."""
     kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     told = Story(SandboxCluster(2, config={**kind, "extenders": [asking(served, verb)]}))
+    for node, value in (labels or {}).items():
+        told.label(node, value)
     told.cluster.apply(DEPLOYMENT)
     told.cluster.advance(5)
     return told
@@ -90,11 +93,8 @@ def test_pending_until_a_node_is_labelled(priority: Asked) -> None:
 
 
 def test_the_only_one_that_is_returned_decides(priority: Asked) -> None:
-    told = story(priority, "filter_onlyone")
+    told = story(priority, "filter_onlyone", {"node-1": "10", "node-2": "20"})
     with told.cluster:
-        told.label("node-1", "10")
-        told.label("node-2", "20")
-        told.cluster.advance(60)
         assert told.where() == "node-2"
         told.label("node-1", "30")
         assert told.restart() == "node-1"
