@@ -1,4 +1,4 @@
-"""Events about objects, of the API group events.k8s.io."""
+"""Events about objects, as the API group events.k8s.io and the core group have them."""
 
 from __future__ import annotations
 
@@ -36,6 +36,24 @@ class Event(KubeObject, kw_only=True):
             observed,
         )
         return max((parse_time(time) for time in times if time), default=0.0)
+
+
+class EventSource(Value, frozen=True):
+    component: str = ""
+    host: str = ""
+
+
+class CoreEvent(KubeObject, kw_only=True):
+    involved_object: ObjectReference = ObjectReference()
+    reason: str = ""
+    message: str = ""
+    source: EventSource = EventSource()
+    first_timestamp: str | None = None
+    last_timestamp: str | None = None
+    count: int = 0
+    type: str = ""
+    reporting_component: str = ""
+    reporting_instance: str = ""
 
 
 def truncate_note(note: str) -> str:

@@ -6,6 +6,9 @@ import msgspec
 
 from mooring.api.meta import Condition, KubeObject, Struct, Value
 
+ALL_OR_NOTHING = "mooring/all-or-nothing"
+"""The annotation of a Workload whose groups start together; its value is "workload"."""
+
 
 class GangSchedulingPolicy(Value, frozen=True):
     min_count: int = 1
@@ -85,6 +88,12 @@ class PodGroup(KubeObject):
         return None if gang is None else gang.min_count
 
     @property
+    def template(self) -> WorkloadPodGroupTemplateReference | None:
+        """The template of a Workload that the group was made from."""
+        reference = self.spec.pod_group_template_ref
+        return None if reference is None else reference.workload
+
+    @property
     def topology_key(self) -> str:
         """The node label whose value all members must share, or ""."""
         constraints = self.spec.scheduling_constraints
@@ -111,6 +120,11 @@ class WorkloadSpec(Struct):
 
 
 class Workload(KubeObject):
-    """Templates of pod groups. The scheduler does not read it."""
+    """Templates of pod groups. Of these, the scheduler reads which groups start together."""
 
     spec: WorkloadSpec = msgspec.field(default_factory=WorkloadSpec)
+
+    @property
+    def starts_as_one(self) -> bool:
+        """Whether all groups of these templates start, or none."""
+        return self.metadata.annotations.get(ALL_OR_NOTHING) == "workload"

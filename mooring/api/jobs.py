@@ -84,11 +84,15 @@ class Job(KubeObject):
 
     def condition(self, type: str) -> Condition | None:
         """The condition of a type, where it holds."""
-        return next((c for c in self.status.conditions if c.type == type and c.status == "True"), None)
+        for condition in self.status.conditions:  # asked many times a Job: a loop is the quickest
+            if condition.type == type and condition.status == "True":
+                return condition
+        return None
 
     @property
     def finished(self) -> Condition | None:
-        return self.condition("Complete") or self.condition("Failed")
+        conditions = self.status.conditions
+        return (self.condition("Complete") or self.condition("Failed")) if conditions else None
 
     @property
     def indexed(self) -> bool:

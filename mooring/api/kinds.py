@@ -10,7 +10,7 @@ import msgspec
 from mooring.api import coscheduling
 from mooring.api.coordination import Lease
 from mooring.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
-from mooring.api.events import Event
+from mooring.api.events import CoreEvent, Event
 from mooring.api.groups import PodGroup, Workload
 from mooring.api.jobs import CronJob, Job
 from mooring.api.meta import KubeObject
@@ -45,7 +45,8 @@ Keep = Callable[[KubeObject, bytes], None]
 class ApiResource(msgspec.Struct, Generic[Obj], frozen=True):
     """A kind as an API server serves it; `model` is the struct that its objects are decoded into.
 
-    `keep` receives the JSON of every listed or watched object, of which the struct holds a part.
+    `keep` receives the JSON of every listed or watched object, of which the struct holds a part. Without the
+    permission to list a `dispensable` kind, the scheduler works as if there were no objects of it.
     """
 
     group: str
@@ -54,6 +55,7 @@ class ApiResource(msgspec.Struct, Generic[Obj], frozen=True):
     namespaced: bool
     model: type[Obj]
     keep: Keep | None = None
+    dispensable: bool = False
 
     @property
     def api_version(self) -> str:
@@ -102,7 +104,9 @@ POD_GROUPS = ApiResource("scheduling.k8s.io", "v1alpha2", "podgroups", True, Pod
 COSCHEDULING_POD_GROUPS = ApiResource(
     "scheduling.x-k8s.io", "v1alpha1", "podgroups", True, coscheduling.PodGroup
 )
-WORKLOADS = ApiResource("scheduling.k8s.io", "v1alpha2", "workloads", True, Workload)
+WORKLOADS = ApiResource(
+    "scheduling.k8s.io", "v1alpha2", "workloads", True, Workload, dispensable=True
+)  # kube-scheduler's role does not allow to list them
 STORAGE_CLASSES = ApiResource("storage.k8s.io", "v1", "storageclasses", False, StorageClass)
 CSI_NODES = ApiResource("storage.k8s.io", "v1", "csinodes", False, CSINode)
 CSI_DRIVERS = ApiResource("storage.k8s.io", "v1", "csidrivers", False, CSIDriver)
@@ -116,6 +120,7 @@ RESOURCE_SLICES = ApiResource("resource.k8s.io", "v1", "resourceslices", False, 
 DEVICE_CLASSES = ApiResource("resource.k8s.io", "v1", "deviceclasses", False, DeviceClass)
 LEASES = ApiResource("coordination.k8s.io", "v1", "leases", True, Lease)
 EVENTS = ApiResource("events.k8s.io", "v1", "events", True, Event)
+CORE_EVENTS = ApiResource("", "v1", "events", True, CoreEvent)
 CUSTOM_RESOURCE_DEFINITIONS = ApiResource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", False, KubeObject
 )

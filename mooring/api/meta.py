@@ -64,6 +64,7 @@ class ObjectReference(Value, frozen=True):
     name: str = ""
     uid: str = ""
     resource_version: str = ""
+    field_path: str = ""
 
 
 class LabelSelectorRequirement(Value, frozen=True):

@@ -13,6 +13,8 @@ def merge_patch(target: Any, patch: Any) -> Any:
     for key, value in patch.items():
         if value is None:
             merged.pop(key, None)
-        else:
+        elif type(value) is dict:
             merged[key] = merge_patch(merged.get(key), value)
+        else:
+            merged[key] = value
     return merged

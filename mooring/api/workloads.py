@@ -38,6 +38,7 @@ class ServiceSpec(Struct):
     publish_not_ready_addresses: bool = False
     ports: list[ServicePort] = []
     allocate_load_balancer_node_ports: bool | None = None
+    traffic_distribution: str | None = None
 
 
 class Service(KubeObject):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from mooring.api.go_regexp import PatternError, compile_pattern
@@ -69,6 +69,11 @@ class Environment(NamedTuple):
 
     variables: Mapping[str, Type]
     fields: Mapping[str, Mapping[str, Type]]
+    binds: bool = False
+    """Whether there is the macro cel.bind."""
+    structs: Collection[str] = ()
+    """Types whose values an expression may write, which stand for all types below them, too. Those without
+    declared fields have any."""
 
 
 class Checked(NamedTuple):
@@ -88,7 +93,7 @@ def check_expression(source: str, environment: Environment) -> Checked:
     """Parse an expression and check its types; a CelCompileError has all problems, as cel-go shows them."""
     try:
         parsed, offsets = parse_located(source)
-        expansion = Expansion(offsets)
+        expansion = Expansion(offsets, binds=environment.binds)
         node = expansion.expand(parsed)
         checker = _Checker(environment, expansion.offsets)
         checker.check(node)
@@ -111,6 +116,7 @@ class _Checker:
     def __init__(self, environment: Environment, offsets: Mapping[int, int]) -> None:
         self._variables = dict(environment.variables)
         self._fields = environment.fields
+        self._structs = environment.structs
         self._offsets = offsets
         self._known: Substitutions = {}
         self._fresh = 0
@@ -146,7 +152,7 @@ class _Checker:
         if isinstance(node, MapNode):
             return self._map(node)
         if isinstance(node, StructNode):
-            return self._undeclared(node, node.name)
+            return self._struct(node)
         return self._fold(node) if isinstance(node, Fold) else self._call(node)
 
     # ---- helpers
@@ -204,12 +210,34 @@ class _Checker:
             result = self._field_of_message(node, target, field)
         return optional_of(result) if optional or is_optional else substitute(self._known, result)
 
+    def _is_open(self, name: str) -> bool:
+        """Whether a type that expressions may write has any fields."""
+        return name not in self._fields and name.partition(".")[0] in self._structs
+
+    def _struct(self, node: StructNode) -> Type:
+        if node.name.partition(".")[0] not in self._structs:
+            return self._undeclared(node, node.name)
+        declared = self._fields.get(node.name, {})
+        for entry in node.fields:
+            name, value, optional = entry
+            found = self._type_of(value)
+            expected = DYN if self._is_open(node.name) else declared.get(name)
+            if optional:
+                found = unwrap_optional(found)[0]
+            if expected is None or not self._assign([expected], [found]):
+                shown = "" if expected is None else expected
+                why = f"expected type of field '{name}' is '{shown}' but provided type is '{found}'"
+                self.issues.append(Issue(self._offsets.get(id(entry), 0), why))
+        return Type(node.name)
+
     def _field_of_message(self, node: Node, target: Type, field: str) -> Type:
         if target.name in self._fields:
             found = self._fields[target.name].get(field)
             if found is None:
                 self._issue(node, f"undefined field '{field}'")
             return found or ERROR
+        if self._is_open(target.name):
+            return DYN
         if target.name.startswith("kubernetes."):
             self._issue(node, f"unexpected failed resolution of '{target}'")
             return ERROR
@@ -285,9 +313,14 @@ class _Checker:
         if target is None:
             return self._resolve(node, function, types, is_method=False)
         prefix = qualified_name(target)
-        if prefix and f"{prefix}.{function}" in declarations():
+        if prefix and self._is_declared(f"{prefix}.{function}"):
             return self._resolve(node, f"{prefix}.{function}", types, is_method=False)
         return self._resolve(node, function, [self._type_of(target), *types], is_method=True)
+
+    def _is_declared(self, function: str) -> bool:
+        """Whether there is a function; those for patches are only where patches can be written."""
+        is_for_patches = function.startswith("jsonpatch.")
+        return function in declarations() and ("JSONPatch" in self._structs or not is_for_patches)
 
     def _logical(self, node: Call, function: str, types: Sequence[Type]) -> Type:
         result = BOOL

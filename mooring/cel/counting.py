@@ -66,13 +66,20 @@ class CountingProgram:
 
     def evaluate(self, variables: Mapping[str, Any], cost_limit: int) -> tuple[Any, int]:
         """Return the value and what it cost; CelError where there is no value, or it costs too much."""
+        value, cost = self.run(variables, cost_limit)
+        if isinstance(value, CelError):
+            raise value
+        return value, cost
+
+    def run(self, variables: Mapping[str, Any], cost_limit: int) -> tuple[Any, int]:
+        """Return the value, or the CelError that is instead of it, and what it cost."""
         run = _Run(self._checked, self._constants, cost_limit)
         try:
             value = run.evaluate(self._checked.node, dict(variables))
         except RecursionError:
-            raise CelError("expression is nested too deeply") from None
-        if isinstance(value, CelError):
-            raise value
+            value = CelError("expression is nested too deeply")
+        except CelError as error:
+            value = error
         return value, run.cost
 
     def _fold_constants(self, node: Node) -> None:

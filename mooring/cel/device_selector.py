@@ -23,6 +23,7 @@ _ENVIRONMENT: Final = Environment(
             "allowMultipleAllocations": BOOL,
         }
     },
+    binds=True,
 )
 
 

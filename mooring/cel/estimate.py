@@ -26,7 +26,7 @@ from mooring.cel.syntax import (
     Select,
     qualified_name,
 )
-from mooring.cel.types import SCALARS, Type, unwrap_optional
+from mooring.cel.types import SCALARS, Type, is_message, unwrap_optional
 
 UNLIMITED: Final = 2**64 - 1
 TRAVERSAL: Final = 0.1  # of a string, for each character
@@ -195,7 +195,7 @@ class _Estimator:
             return _ONE  # the name of a type
         cost = self.cost(node.operand)
         of = self._types[id(node.operand)]
-        if of.name == "map" or of.name.startswith("kubernetes."):
+        if of.name == "map" or is_message(of):
             cost = cost.plus(_ONE)
         self._paths[id(node)] = (*self._path(node.operand), node.field)
         return cost

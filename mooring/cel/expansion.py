@@ -9,7 +9,19 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from mooring.cel.cel_errors import CelCompileError
-from mooring.cel.syntax import Call, Fold, Ident, Index, ListNode, Literal, MapNode, Node, Presence, Select
+from mooring.cel.syntax import (
+    Call,
+    Fold,
+    Ident,
+    Index,
+    ListNode,
+    Literal,
+    MapNode,
+    Node,
+    Presence,
+    Select,
+    StructNode,
+)
 
 RESULT: Final = "@result"
 _SORTED: Final = "@__sortBy_input__"
@@ -22,8 +34,9 @@ Macro = Callable[["Expansion", Node, tuple[Node, ...]], Node]
 class Expansion:
     """Expands the macros of one expression. New nodes are located where their macro is."""
 
-    def __init__(self, offsets: Mapping[int, int]) -> None:
+    def __init__(self, offsets: Mapping[int, int], *, binds: bool = True) -> None:
         self.offsets = dict(offsets)
+        self._binds = binds
         self._at = 0
 
     def expand(self, node: Node) -> Node:
@@ -38,6 +51,13 @@ class Expansion:
         if isinstance(node, MapNode):
             entries = tuple((self.expand(k), self.expand(v), optional) for k, v, optional in node.entries)
             return self._copy(node, MapNode(entries))
+        if isinstance(node, StructNode):
+            fields = []
+            for entry in node.fields:
+                name, value, optional = entry
+                fields.append((name, self.expand(value), optional))
+                self.offsets[id(fields[-1])] = self.offsets.get(id(entry), 0)
+            return self._copy(node, StructNode(node.name, tuple(fields)))
         return self._call(node) if isinstance(node, Call) else node
 
     def new(self, node: Node) -> Node:
@@ -84,7 +104,7 @@ class Expansion:
             if node.function == "has" and len(args) == 1:
                 return self._presence(node, args[0])
             return self._copy(node, Call(node.function, None, args))
-        is_bind = node.function == "bind" and len(args) == 3 and node.target == Ident("cel")
+        is_bind = self._binds and node.function == "bind" and len(args) == 3 and node.target == Ident("cel")
         macro = _bind if is_bind else MACROS.get((node.function, len(args)))
         target = self.expand(node.target)
         if macro is None:

@@ -15,7 +15,7 @@ from mooring.cel.cel_errors import CelError, no_such_overload
 from mooring.cel.overloads import overloads
 from mooring.cel.scope import Scope
 from mooring.cel.syntax import UInt
-from mooring.cel.values import NONE, Duration, Optional, Timestamp, TypeValue, show, type_name
+from mooring.cel.values import NONE, Duration, Optional, Timestamp, TypedList, TypeValue, show, type_name
 
 INT_MIN, INT_MAX, UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 
@@ -58,6 +58,9 @@ def _add(scope: Scope, a: Any, b: Any) -> Any:
         if kind in (str, bytes, list):
             scope.spend((len(a) + len(b)) // 10)
             return a + b
+    if isinstance(a, list) and isinstance(b, list):
+        scope.spend((len(a) + len(b)) // 10)
+        return a.plus(b) if isinstance(a, TypedList) else [*a, *b]
     return times.add(a, b)
 
 
@@ -225,7 +228,7 @@ def _to_bool(scope: Scope, value: Any) -> bool:
 
 
 def _size(scope: Scope, value: Any) -> int:
-    if type(value) in (str, bytes, list) or isinstance(value, dict):
+    if type(value) in (str, bytes) or isinstance(value, list | dict):
         return len(value)
     raise no_such_overload()
 
@@ -246,19 +249,19 @@ def _opt_value(scope: Scope, value: Any) -> Any:
 
 
 def _of_non_zero(scope: Scope, value: Any) -> Optional:
-    zero = value is None or (type(value) in (bool, int, UInt, float, str, bytes, list) and not value)
-    return NONE if zero or (isinstance(value, dict) and not value) else Optional(True, value)
+    zero = value is None or (type(value) in (bool, int, UInt, float, str, bytes) and not value)
+    return NONE if zero or (isinstance(value, list | dict) and not value) else Optional(True, value)
 
 
 def _unwrap(scope: Scope, values: Any) -> list[Any]:
-    if type(values) is not list:
+    if not isinstance(values, list):
         raise no_such_overload()
     return [value.value for value in values if _optional(value).present]
 
 
 def _end(position: int) -> Callable[[Scope, Any], Optional]:
     def evaluate(scope: Scope, values: Any) -> Optional:
-        if type(values) is not list:
+        if not isinstance(values, list):
             raise no_such_overload()
         return Optional(True, values[position]) if values else NONE
 
@@ -348,7 +351,9 @@ _FOR_TEXT_AND_LISTS = ("indexOf", "lastIndexOf")
 
 def _for_text_or_list(for_text: Callable[..., Any], for_list: Callable[..., Any]) -> Callable[..., Any]:
     """A method that both strings and lists have."""
-    return lambda scope, target, *args: (for_list if type(target) is list else for_text)(scope, target, *args)
+    return lambda scope, target, *args: (for_list if isinstance(target, list) else for_text)(
+        scope, target, *args
+    )
 
 
 METHODS |= {

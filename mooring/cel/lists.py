@@ -67,7 +67,7 @@ def _flatten(items: list[Any], depth: int = 1) -> list[Any]:
         raise CelError("level must be non-negative")
     flat: list[Any] = []
     for item in items:
-        flat += _flatten(item, depth - 1) if type(item) is list and depth > 0 else [item]
+        flat += _flatten(item, depth - 1) if isinstance(item, list) and depth > 0 else [item]
     return flat
 
 

@@ -18,7 +18,8 @@ def overloads(*choices: tuple[tuple[type, ...], Function]) -> Function:
     def evaluate(scope: Scope, *args: Any) -> Any:
         for types, function in choices:
             if len(types) == len(args) and all(
-                t is object or type(a) is t for t, a in zip(types, args, strict=True)
+                t is object or type(a) is t or (t is list and isinstance(a, list))
+                for t, a in zip(types, args, strict=True)
             ):
                 scope.spend(1 + sum(len(arg) for arg in args if type(arg) is str) // 10)
                 result = function(*args)

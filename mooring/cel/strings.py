@@ -192,7 +192,7 @@ def _fixed(value: float, precision: int) -> str:
 
 
 def _plain(value: Any) -> str:
-    if type(value) is list:
+    if isinstance(value, list):
         return f"[{', '.join(map(_nested, value))}]"
     if isinstance(value, dict):
         return "{" + ", ".join(sorted(f"{_nested(k)}:{_nested(v)}" for k, v in value.items())) + "}"

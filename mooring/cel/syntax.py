@@ -98,6 +98,8 @@ def parts(node: Node) -> Iterator[Node]:
         for key, value, _ in node.entries:
             yield key
             yield value
+    elif isinstance(node, StructNode):
+        yield from (value for _, value, _ in node.fields)
     elif isinstance(node, Fold):
         yield from (node.range, node.start, node.condition, node.step, node.result)
 

@@ -31,6 +31,7 @@ UINT: Final = Type("uint")
 
 _SIMPLE = frozenset({"bool", "bytes", "double", "int", "string", "uint"})
 _WITH_PARAMETERS = frozenset({"list", "map", "type"})
+_NOT_MESSAGES = frozenset({"any", "dyn", "null", "duration", "timestamp", "optional_type", "!error!"})
 SCALARS: Final = frozenset({"bool", "double", "duration", "int", "timestamp", "uint"})
 
 _FULL_NAMES: Final = {
@@ -77,6 +78,11 @@ def is_variable(of: Type) -> bool:
 def is_nullable(of: Type) -> bool:
     """Whether null is a value of the type: of messages and what the extensions add."""
     return not (of.name in _SIMPLE or of.name in _WITH_PARAMETERS) or of.name in ("any", "null")
+
+
+def is_message(of: Type) -> bool:
+    """Whether values of the type have fields."""
+    return not (of.name in _SIMPLE | _WITH_PARAMETERS | _NOT_MESSAGES or is_variable(of))
 
 
 def parse_type(text: str) -> Type:

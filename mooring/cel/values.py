@@ -73,7 +73,7 @@ class StructValue(dict[str, Any]):
 
 
 class Extension:
-    """Base of the values that Kubernetes adds to the language."""
+    """Base of the values that Kubernetes adds to the language, or that are compared in a way of their own."""
 
     __slots__ = ()
     type_name = ""
@@ -81,6 +81,17 @@ class Extension:
 
     def equals(self, other: Any) -> bool:
         """CEL's ==; `no such overload` for another type."""
+        raise NotImplementedError
+
+
+class TypedList(Extension, list[Any]):
+    """Base of lists that are compared and added in a way of their own."""
+
+    __slots__ = ()
+    type_name = "list"
+
+    def plus(self, other: list[Any]) -> list[Any]:
+        """CEL's +."""
         raise NotImplementedError
 
 
@@ -162,7 +173,7 @@ def equal(a: Any, b: Any) -> bool:
     if isinstance(a, Extension):
         return a.equals(b)
     if kind is list:
-        return other is list and len(a) == len(b) and all(map(_not_unequal, a, b))
+        return isinstance(b, list) and len(a) == len(b) and all(map(_not_unequal, a, b))
     if isinstance(a, dict):
         if (kind is StructValue or other is StructValue) and type_name(a) != type_name(b):
             return False
@@ -200,7 +211,7 @@ def compare(a: Any, b: Any) -> int:
 
 def contains(container: Any, item: Any) -> bool:
     """CEL's `in`."""
-    if type(container) is list:
+    if isinstance(container, list):
         return any(equal_or_false(item, each) for each in container)
     if isinstance(container, dict):
         return find(container, item, default=False)[0]
@@ -239,7 +250,7 @@ def look_up(operand: Any, key: Any) -> Any:
         is_present, value = find(operand, key)
         if is_present:
             return value
-    elif type(operand) is list:
+    elif isinstance(operand, list):
         index = list_index(key)
         if 0 <= index < len(operand):
             return operand[index]
@@ -256,7 +267,7 @@ def look_up_optional(operand: Any, key: Any) -> Optional:
     if isinstance(operand, dict):
         is_present, value = find(operand, key)
         return Optional(True, value) if is_present else NONE
-    if type(operand) is list:
+    if isinstance(operand, list):
         index = list_index(key)
         return Optional(True, operand[index]) if 0 <= index < len(operand) else NONE
     return NONE
@@ -266,7 +277,7 @@ def has(operand: Any, field: str) -> bool:
     """The macro `has(operand.field)`."""
     if type(operand) is Optional:
         return look_up_optional(operand, field).present
-    if type(operand) is list:
+    if isinstance(operand, list):
         list_index(field)
     return isinstance(operand, dict) and find(operand, field)[0]
 
@@ -284,7 +295,7 @@ def list_index(key: Any) -> int:
 
 def elements(collection: Any) -> Sequence[Any]:
     """What a comprehension goes through: items, or keys."""
-    if type(collection) is list:
+    if isinstance(collection, list):
         return collection
     if isinstance(collection, dict):
         return list(collection)
@@ -295,7 +306,7 @@ def pairs(collection: Any) -> Iterable[tuple[Any, Any]]:
     """What a comprehension of two variables goes through: index and item, or key and value."""
     if isinstance(collection, dict):
         return list(collection.items())
-    if type(collection) is not list:
+    if not isinstance(collection, list):
         raise CelError(f"unsupported comprehension range type: {_go_type(collection)}")
     return enumerate(collection)
 
