@@ -53,6 +53,14 @@ class ApiError(ClusterError):
         return self.code == 410
 
     @property
+    def namespace_terminating(self) -> bool:
+        """Whether an object could not be created because its namespace is being deleted."""
+        causes = self.details.get("causes")
+        return isinstance(causes, list) and any(
+            isinstance(cause, dict) and cause.get("reason") == "NamespaceTerminating" for cause in causes
+        )
+
+    @property
     def transient(self) -> bool:
         """Whether a retry may succeed."""
         return self.code in (408, 425, 429) or self.code >= 500

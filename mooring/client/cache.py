@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Generic, Literal, cast
+from typing import Any, Generic, Literal
 
 import msgspec
 
@@ -102,16 +102,18 @@ class Collection(Generic[Obj]):
         current = self._objects.get(obj.key)
         if current is not None and current.uid == obj.uid and current.metadata.deletion_timestamp is None:
             metadata = msgspec.structs.replace(current.metadata, deletion_timestamp=now)
-            self._put(current, msgspec.structs.replace(current, metadata=metadata))
+            self._put(current.key, current, msgspec.structs.replace(current, metadata=metadata))
 
     # ---- the sink of an informer
 
     def apply(self, obj: KubeObject) -> None:
-        new = cast("Obj", obj)
-        old = self._objects.get(new.key)
-        # else `wrote` delivered it before
+        new: Any = obj
+        key = new.key
+        old = self._objects.get(key)
+        if new is old:  # `wrote` delivered it before
+            return
         if old is None or old.metadata.uid != new.metadata.uid or _is_older(old, new):
-            self._put(old, new)
+            self._put(key, old, new)
 
     def delete(self, obj: KubeObject) -> None:
         """Remove a deleted object; called by the component that notices first."""
@@ -123,8 +125,7 @@ class Collection(Generic[Obj]):
                 del self._gone[next(iter(self._gone))]
             self._notify(old.key, old, None)
 
-    def _put(self, old: Obj | None, new: Obj) -> None:
-        key = new.key
+    def _put(self, key: str, old: Obj | None, new: Obj) -> None:
         self._objects[key] = new
         self._notify(key, old, new)
 
@@ -217,20 +218,30 @@ class Cache:
 
     def follow(self, resource: ApiResource[Obj]) -> Collection[Obj]:
         """Return the collection of a kind and start watching it. The first caller determines the model that
-        its objects are decoded into."""
+        its objects are decoded into; one that reads only metadata leaves that to others while there are no
+        objects."""
         collection = self._collections.get(resource.name)
         if collection is None:
             collection = self._collections[resource.name] = Collection(resource)
-            informer = Informer(self._cluster, resource, collection, optional=True, troubles=self._troubles)
-            self._informers[resource.name] = informer
-            if self._group is not None:
-                self._begin(self._group, informer)
+            self._watch(resource, collection)
         elif collection.resource.model is not resource.model:
-            raise TypeError(
-                f"{resource.name} are already read as {collection.resource.model.__name__}, "
-                f"not as {resource.model.__name__}"
-            )
+            if collection.resource.model is not KubeObject or len(collection):
+                raise TypeError(
+                    f"{resource.name} are already read as {collection.resource.model.__name__}, "
+                    f"not as {resource.model.__name__}"
+                )
+            task = self._tasks.pop(resource.name, None)
+            if task is not None:
+                task.cancel()
+            collection.resource, collection.kind = resource, resource.kind
+            self._watch(resource, collection)
         return collection
+
+    def _watch(self, resource: ApiResource[Obj], collection: Collection[Obj]) -> None:
+        informer = Informer(self._cluster, resource, collection, optional=True, troubles=self._troubles)
+        self._informers[resource.name] = informer
+        if self._group is not None:
+            self._begin(self._group, informer)
 
     def informer(self, resource: ApiResource[Obj]) -> Informer[Obj]:
         """Who follows a kind for this cache, to be shared."""

@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 
-from mooring.api.meta import ObjectReference
+from mooring.api.events import EventSource
+from mooring.api.meta import KubeObject, ObjectReference, Tree
 from mooring.api.times import format_time
 from mooring.client.api_errors import ApiError, ClusterError
 from mooring.client.cache import Cache, Collection
 from mooring.client.clocks import real_seconds
-from mooring.client.event_recorder import EventRecorder
+from mooring.client.counting_recorder import CountingRecorder
 from mooring.client.port import Cluster, Obj
+from mooring.client.virtual_time import VirtualTimeLoop
+from mooring.client.wake import Wake
 
 log = logging.getLogger("mooring.sandbox.controllers")
 
 FIRST_RETRY = 0.005  # seconds; doubles with every failure of the same object, as client-go's queues do
 LAST_RETRY = 60.0
 TURN = 128  # objects before others on the event loop have their turn
-MOST_SIMILAR = 9  # events of one object and reason that are recorded one by one
-SIMILAR_FOR = 600.0  # seconds without such events until the count restarts
-MOST_REMEMBERED = 10_000
+LONGEST_TURN = 0.01  # seconds
 
 
 class Context(msgspec.Struct, frozen=True):
@@ -34,7 +37,7 @@ class Context(msgspec.Struct, frozen=True):
 
     cluster: Cluster
     cache: Cache
-    recorder: EventRecorder
+    recorder: CountingRecorder
     clock: Callable[[], float]
     """Seconds since the epoch; on the event loop's own time where that is virtual."""
 
@@ -62,8 +65,8 @@ class Controller(ABC):
         self._queued: set[str] = set()  # the same, to be found in
         self._failures: dict[str, int] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._wake = asyncio.Event()
-        self._similar = _Similar()
+        self._wake = Wake()
+        self._own: KubeObject | None = None  # what we wrote, while handlers see it
 
     @abstractmethod
     async def sync(self, key: str) -> None:
@@ -103,17 +106,16 @@ class Controller(ABC):
     async def run(self) -> None:
         """Look after objects until cancelled."""
         await self.cache.synced.wait()
-        count = 0
+        turn = _Turn()
         try:
             while True:
                 while self._due:
                     key = self._due.popleft()
                     self._queued.discard(key)
                     await self._try(key)
-                    count += 1
-                    if count % TURN == 0:
+                    if turn.is_over():
                         await asyncio.sleep(0)
-                self._wake.clear()
+                        turn = _Turn()
                 await self._wake.wait()
         finally:
             for timer in self._timers.values():
@@ -143,8 +145,26 @@ class Controller(ABC):
     async def create(self, collection: Collection[Obj], body: object, namespace: str = "") -> Obj:
         """Create an object that the cache knows of from now on."""
         obj = await self.cluster.create(collection.resource, body, namespace)
-        collection.wrote(obj)
+        self._wrote(collection, obj, own=True)
         return obj
+
+    async def write_status(self, collection: Collection[Obj], obj: Obj, status: Any, changes: Tree) -> Obj:
+        """Write the changes that lead to a status."""
+        resource = collection.resource
+        patch = {"status": changes}
+        written = await self.cluster.patch(resource, obj.name, patch, obj.namespace, subresource="status")
+        self._wrote(collection, written, own=_is_changed_by(obj, written, status))
+        return written
+
+    def _wrote(self, collection: Collection[Obj], obj: Obj, *, own: bool) -> None:
+        self._own = obj if own else None
+        collection.wrote(obj)
+        self._own = None
+
+    def is_own(self, obj: KubeObject | None) -> bool:
+        """For handlers: whether this change is what the controller itself has just written, and no other
+        client changed the object meanwhile. Then there is nothing more to do about it."""
+        return obj is not None and obj is self._own
 
     async def delete(self, collection: Collection[Obj], obj: Obj) -> None:
         """Delete the object with this UID; no-op if it is already deleted."""
@@ -157,36 +177,49 @@ class Controller(ABC):
         else:
             collection.deleting(obj, self.context.now())
 
-    def event(self, collection: Collection[Obj], obj: Obj, type: str, reason: str, note: str) -> None:
+    def event(
+        self,
+        collection: Collection[Obj],
+        obj: Obj,
+        type: str,
+        reason: str,
+        message: str,
+        *,
+        host: str = "",
+        field_path: str = "",
+    ) -> None:
         """Record an event about an object, for `kubectl describe` and `kubectl events`."""
+        recorder = self.context.recorder
+        if not recorder.keep:
+            return
         regarding = ObjectReference(
             kind=collection.kind,
             api_version=collection.resource.api_version,
             namespace=obj.namespace,
             name=obj.name,
             uid=obj.uid,
+            resource_version=obj.metadata.resource_version,
+            field_path=field_path,
         )
-        apart = self._similar.apart(obj.uid, reason, note, self.context.clock())
-        if not apart:
-            note = f"(combined from similar events): {note}"
-        self.context.recorder.emit(regarding, type, reason, reason, note, self.name, apart=apart)
+        recorder.emit(regarding, type, reason, message, EventSource(self.name, host))
 
 
-class _Similar:
-    """Decides which events are emitted one by one: the first few of those that differ only in their notes,
-    as in client-go's recorders. The rest are aggregated."""
+class _Turn:
+    """What a controller does before others on the event loop have their turn. On virtual time it is counted
+    only: its length must not decide the order of events."""
 
     def __init__(self) -> None:
-        self._notes: dict[tuple[str, str], tuple[float, set[str]]] = {}  # the longest quiet ones first
+        is_virtual = isinstance(asyncio.get_running_loop(), VirtualTimeLoop)
+        self._end = math.inf if is_virtual else time.monotonic() + LONGEST_TURN
+        self._count = 0
 
-    def apart(self, uid: str, reason: str, note: str, now: float) -> str:
-        """What sets this event apart from similar ones; empty where nothing is to."""
-        last, notes = self._notes.pop((uid, reason), (now, set[str]()))
-        if last < now - SIMILAR_FOR:
-            notes = set()
-        if len(notes) < MOST_SIMILAR:
-            notes.add(note)
-        self._notes[uid, reason] = now, notes
-        if len(self._notes) > MOST_REMEMBERED:
-            del self._notes[next(iter(self._notes))]
-        return note if note in notes else ""
+    def is_over(self) -> bool:
+        self._count += 1
+        return self._count >= TURN or time.monotonic() > self._end
+
+
+def _is_changed_by(old: Any, new: Any, status: Any) -> bool:
+    """Whether an object changed by this status only."""
+    version = new.metadata.resource_version
+    same = msgspec.structs.replace(old.metadata, resource_version=version) == new.metadata
+    return same and bool(new.status == status and new.spec == old.spec)

@@ -8,62 +8,39 @@ are about is meant with its resource version: once the object has changed, a new
 
 from __future__ import annotations
 
-import asyncio
-import itertools
-import logging
 import socket
 import time
-import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 import msgspec
 
 from mooring.api.events import Event, EventSeries, truncate_note
 from mooring.api.kinds import EVENTS
-from mooring.api.meta import ObjectMeta, ObjectReference
+from mooring.api.meta import ObjectReference
 from mooring.api.times import format_time
-from mooring.client.api_errors import ApiError, Unreachable
-from mooring.client.backoff import Backoff
-from mooring.client.port import Cluster, PatchType
+from mooring.client.event_queue import SECOND, EventQueue, Repeated, event_metadata
+from mooring.client.port import Cluster
 
-log = logging.getLogger("mooring.events")
-
-SECOND = 1_000_000_000  # times are whole nanoseconds
 FINISHED_AFTER = 360 * SECOND  # of quiet
 REFRESH_AFTER = 1800 * SECOND  # so that a series outlives the API server's patience with events (an hour)
-WORKERS = 16  # posts under way at a time
-MOST_QUEUED = 10_000
-TURN = 64  # posts before others on the event loop have their turn, where answers need not be waited for
-MOST_REMEMBERED = 10_000  # for series; only the oldest are forgotten, so a burst costs repeats, not memory
-TRIES = 8  # over about two minutes, as client-go
-LONGEST_RETRY_AFTER = 60.0
-LONGEST_NAME = 253
 LONGEST_INSTANCE = 128
 
 
-_Key = tuple[ObjectReference, str, str, str, str, str]
+class _Series(Repeated):
+    """An event of events.k8s.io; `sent_at` is when it was last written."""
 
+    __slots__ = ("event", "sent_at")
 
-class _Series:
-    """An event and its repeats. `sent` is how many of them the API server knows of."""
-
-    __slots__ = ("count", "event", "key", "last", "sent", "sent_at", "waiting")
-
-    def __init__(self, key: _Key, event: Event, now: int) -> None:
-        self.key = key
+    def __init__(self, key: Hashable, event: Event, now: int) -> None:
+        super().__init__(key, event.regarding, event.reason, now)
         self.event = event
-        self.count = 1
-        self.last = now
-        self.sent = 0
         self.sent_at = 0
-        self.waiting = False  # queued, or being posted
 
 
-class EventRecorder:
-    """Queues events; `run` posts them. All methods must be called on the event loop.
+class EventRecorder(EventQueue[_Series]):
+    """Records events of the group events.k8s.io. `controller` is the default reporting controller."""
 
-    `controller` is the default reporting controller. Without `keep`, events are dropped.
-    """
+    over_after = FINISHED_AFTER
 
     def __init__(
         self,
@@ -74,19 +51,9 @@ class EventRecorder:
         now: Callable[[], int] = time.time_ns,
         keep: bool = True,
     ) -> None:
-        self.dropped = 0  # events that were given up, for metrics
-        self._cluster = cluster
+        super().__init__(cluster, now=now, keep=keep)
         self._controller = controller
         self._host = socket.gethostname() if host is None else host
-        self._now = now
-        self._keep = keep
-        self._stamp = 0
-        self._series: dict[_Key, _Series] = {}  # the longest quiet ones first
-        self._queue: asyncio.Queue[_Series] = asyncio.Queue()
-        self._closed = asyncio.Event()
-        self._overflowing = False
-        self._unreachable = False
-        self._rejected: set[tuple[int, str, str]] = set()
 
     def emit(
         self,
@@ -96,30 +63,24 @@ class EventRecorder:
         action: str,
         note: str,
         controller: str = "",
-        *,
-        apart: str = "",
     ) -> None:
-        """Record an event about an object. Events with different `apart` never form a series."""
-        if not self._keep:
+        """Record an event about an object."""
+        if not self.keep:
             return
         controller = controller or self._controller
-        now = self._stamp = max(self._now(), self._stamp + 1)  # names are made of it: never the same twice
-        key = (regarding, type, reason, action, controller, apart)
-        series = self._series.pop(key, None)
-        if series is None or series.last < now - FINISHED_AFTER:
-            if series is not None:
-                self._finish(series)
+        now = self._stamped()
+        key = (regarding, type, reason, action, controller)
+        series = self._take(key, now)
+        if series is None:
             event = self._event(regarding, type, reason, action, note, controller, now)
             series = _Series(key, event, now)
-            if len(self._series) >= MOST_REMEMBERED:
-                self._finish(self._series.pop(next(iter(self._series))))
             self._put(series)
         else:
             series.count += 1
             series.last = now
             if series.sent == 1 or now - series.sent_at >= REFRESH_AFTER:
                 self._put(series)
-        self._series[key] = series
+        self._remember(series)
 
     def _event(
         self,
@@ -131,13 +92,10 @@ class EventRecorder:
         controller: str,
         now: int,
     ) -> Event:
-        name = f"{regarding.name}.{now:x}"
-        if len(name) > LONGEST_NAME:
-            name = str(uuid.uuid4())
         return Event(
             api_version=EVENTS.api_version,
             kind="Event",
-            metadata=ObjectMeta(name=name, namespace=regarding.namespace or "default"),
+            metadata=event_metadata(regarding, now),
             event_time=_micro_time(now),
             reporting_controller=controller,
             reporting_instance=f"{controller}-{self._host}"[:LONGEST_INSTANCE],
@@ -148,148 +106,17 @@ class EventRecorder:
             type=type,
         )
 
-    # ---- the queue
-
-    def _put(self, series: _Series) -> None:
-        if series.waiting:
-            return
-        if self._closed.is_set():
-            self.dropped += 1
-            return
-        if self._queue.qsize() >= MOST_QUEUED:
-            self._drop_oldest()
-        series.waiting = True
-        self._queue.put_nowait(series)
-
-    def _drop_oldest(self) -> None:
-        oldest = self._queue.get_nowait()
-        self._queue.task_done()
-        self._forget(oldest)
-        if not self._overflowing:
-            self._overflowing = True
-            log.warning("the API server is too slow for the events; dropping the oldest of %d", MOST_QUEUED)
-
-    def _forget(self, series: _Series) -> None:
-        """Drop an event; the next of its kind starts a new series."""
-        self.dropped += 1
-        series.waiting = False
-        if self._series.get(series.key) is series:
-            del self._series[series.key]
-
-    def _finish(self, series: _Series) -> None:
-        """A series is over: the API server is to know how many they were."""
-        if series.count > max(series.sent, 1):
-            self._put(series)
-
-    # ---- posting
-
-    async def run(self) -> None:
-        """Post what is recorded, until closed."""
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._work()) for _ in range(WORKERS if self._keep else 0)]
-            if self._keep:
-                tasks.append(group.create_task(self._finish_quiet()))
-            await self._closed.wait()
-            for task in tasks:
-                task.cancel()
-
-    async def close(self, timeout: float) -> None:
-        """Post what is left, for so many seconds at most, and end `run`."""
-        for series in self._series.values():
+    def _posted(self, series: _Series) -> None:
+        series.sent_at = self._now()
+        if series.sent == 1 < series.count or self._known.get(series.key) is not series:
             self._finish(series)
-        try:
-            async with asyncio.timeout(timeout):
-                await self._queue.join()
-        except TimeoutError:
-            log.warning("events not posted within %g s of shutdown: %d", timeout, self._queue.qsize())
-        self._closed.set()
-
-    async def _finish_quiet(self) -> None:
-        while True:
-            await asyncio.sleep(60)
-            quiet_since = self._now() - FINISHED_AFTER
-            while self._series:
-                key, series = next(iter(self._series.items()))
-                if series.last > quiet_since:
-                    break
-                del self._series[key]
-                self._finish(series)
-
-    async def _work(self) -> None:
-        for count in itertools.count(1):
-            if count % TURN == 0:
-                await asyncio.sleep(0)
-            series = await self._queue.get()
-            if self._overflowing and self._queue.empty():
-                self._overflowing = False
-            try:
-                await self._post(series)
-            except Exception as error:  # a bug; later events may be luckier
-                log.error("cannot post an event about %s", series.event.regarding.name, exc_info=error)
-                self._forget(series)
-            finally:
-                self._queue.task_done()
-
-    async def _post(self, series: _Series) -> None:
-        """Bring the API server up to date about a series, with as many tries as are worth it."""
-        count = series.count
-        backoff: Backoff | None = None
-        for left in reversed(range(TRIES)):
-            try:
-                await self._write(series)
-            except Unreachable as failure:
-                retry_after = 0.0
-                self._report_unreachable(failure)
-            except ApiError as refusal:
-                if not refusal.transient:
-                    self._report_rejected(series.event, refusal)
-                    break
-                retry_after = min(refusal.retry_after or 0.0, LONGEST_RETRY_AFTER)
-                self._report_unreachable(refusal)
-            else:
-                self._unreachable = False
-                series.sent, series.sent_at, series.waiting = count, self._now(), False
-                if count == 1 < series.count or self._series.get(series.key) is not series:
-                    self._finish(series)
-                return
-            if left:
-                backoff = backoff or Backoff()
-                await asyncio.sleep(max(backoff.wait(), retry_after))
-        self._forget(series)
 
     async def _write(self, series: _Series) -> None:
-        event, namespace = series.event, series.event.metadata.namespace
+        event = series.event
         if series.count > 1:
             series_now = EventSeries(count=series.count, last_observed_time=_micro_time(series.last))
             event = msgspec.structs.replace(event, series=series_now)
-        if series.sent:
-            try:
-                patch = {"series": event.series}
-                await self._cluster.patch(EVENTS, event.name, patch, namespace, kind=PatchType.STRATEGIC)
-                return
-            except ApiError as refusal:
-                if not refusal.not_found:  # else it expired: create it again
-                    raise
-        try:
-            await self._cluster.post(EVENTS, "", "", event, namespace)
-        except ApiError as refusal:
-            if not refusal.conflict:  # else an earlier try got through, of which we had no answer
-                raise
-
-    def _report_unreachable(self, failure: Exception) -> None:
-        if not self._unreachable:
-            self._unreachable = True
-            log.warning("cannot post events: %s; retrying", failure)
-
-    def _report_rejected(self, event: Event, refusal: ApiError) -> None:
-        """Once for each namespace and cause; there may be many events."""
-        case = (refusal.code, refusal.reason, event.namespace)
-        if case not in self._rejected and len(self._rejected) < 1000:
-            self._rejected.add(case)
-            log.warning(
-                'event "%s" about %s %s/%s rejected, and others like it: %s',
-                event.reason, event.regarding.kind, event.namespace, event.regarding.name, refusal,
-            )  # fmt: skip
+        await self._save(EVENTS, event, {"series": event.series} if series.sent else None)
 
 
 def _micro_time(nanoseconds: int) -> str:

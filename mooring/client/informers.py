@@ -15,7 +15,6 @@ import asyncio
 import logging
 import random
 from collections.abc import AsyncGenerator, Iterable
-from math import inf
 from typing import Any, Generic, Protocol
 
 from mooring.api.errors import ObjectError
@@ -23,7 +22,7 @@ from mooring.api.kinds import NODES, PODS, WATCHED, ApiResource
 from mooring.api.meta import KubeObject
 from mooring.client.api_errors import ApiError, Unreachable
 from mooring.client.backoff import Backoff
-from mooring.client.port import Change, Cluster, Obj, Page
+from mooring.client.port import Change, Cluster, Delivering, Obj, Page
 from mooring.client.troubles import Troubles, explain_refusal
 
 log = logging.getLogger("mooring.informers")
@@ -82,8 +81,6 @@ class Informer(Generic[Obj]):
         self._sinks = [sink]
         self._field_selector = field_selector
         self._page_size = page_size
-        # A server in this process cannot fall silent, so its watches need neither timers nor restarts.
-        self._lasting = bool(getattr(cluster, "lasting_watches", False))
         self._stall_after = stall_after
         self._after = after
         self._optional = optional
@@ -191,7 +188,8 @@ class Informer(Generic[Obj]):
             try:
                 page = await self._page(token, limit)
             except ApiError as refusal:
-                if refusal.not_found and self._optional:
+                absent = refusal.not_found and self._optional
+                if absent or (refusal.code == 403 and self.resource.dispensable):
                     await self._delete_others(seen)
                     self.synced.set()
                 if not (refusal.gone and limit):
@@ -249,16 +247,19 @@ class Informer(Generic[Obj]):
 
     async def _watch(self) -> None:
         """Deliver changes until the watch ends or is silent for too long."""
+        if isinstance(self._cluster, Delivering):
+            await self._listen(self._cluster)
+            return
         clock = asyncio.get_running_loop().time
         stream = self._cluster.watch(
             self.resource,
             self._version,
             field_selector=self._field_selector,
-            timeout_seconds=0 if self._lasting else random.randint(*WATCH_FOR),
+            timeout_seconds=random.randint(*WATCH_FOR),
         )
-        count, listen_until = 0, inf if self._lasting else 0.0
+        count, listen_until = 0, 0.0
         try:
-            async with asyncio.timeout(None if self._lasting else self._stall_after) as patience:
+            async with asyncio.timeout(self._stall_after) as patience:
                 self._patience = patience
                 async for change in stream:
                     self._take(change)
@@ -279,6 +280,16 @@ class Informer(Generic[Obj]):
             self._patience = None
             if isinstance(stream, AsyncGenerator):
                 await stream.aclose()
+
+    async def _listen(self, cluster: Delivering) -> None:
+        """Have changes delivered until a refresh: such a watch needs neither timers nor restarts."""
+        try:
+            async with asyncio.timeout(None) as self._patience:
+                await cluster.deliver(self.resource, self._version, self._take, self._field_selector)
+        except TimeoutError:
+            log.debug("watch of %s ends for a list", self.resource.name)
+        finally:
+            self._patience = None
 
     def _take(self, change: Change[Obj]) -> None:
         obj = change.object

@@ -7,9 +7,9 @@ are plain JSON-like trees or structs.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from enum import StrEnum
-from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -82,8 +82,7 @@ class Cluster(Protocol):
         field_selector: str = "",
         timeout_seconds: int = 0,
     ) -> AsyncIterator[Change[Obj]]:
-        """Changes since a resource version, with bookmarks, until the server ends the watch. A port with
-        `lasting_watches` sends no bookmarks and never ends a watch that has no timeout.
+        """Changes since a resource version, with bookmarks, until the server ends the watch.
 
         Raises ApiError with code 410 where the version is too old; ending the iteration ends the request.
         """
@@ -138,3 +137,19 @@ class Cluster(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class Delivering(Protocol):
+    """A port to a server in this process, which cannot fall silent."""
+
+    async def deliver(
+        self,
+        resource: ApiResource[Obj],
+        resource_version: str,
+        listener: Callable[[Change[Obj]], None],
+        field_selector: str = "",
+    ) -> None:
+        """Call a function with every change since a resource version, as soon as it is visible to watches,
+        until this is cancelled or the server stops. Raises like `Cluster.watch`."""
+        ...

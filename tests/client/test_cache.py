@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mooring.api.kinds import ApiResource
+from mooring.api.kinds import PODS, ApiResource
 from mooring.api.meta import KubeObject, ObjectMeta, OwnerReference
-from mooring.client.cache import MOST_GONE, Collection
+from mooring.api.objects import Pod
+from mooring.client.cache import MOST_GONE, Cache, Collection
+from mooring.sandbox.apiserver.server import EmbeddedServer
 
 MAPS = ApiResource("", "v1", "configmaps", True, KubeObject)
 
@@ -126,3 +130,31 @@ def test_indexes_find_what_a_look_at_every_object_finds(steps: Iterable[tuple[st
             for key in ("x", "y", "a", "b", "m1", "m2", "n1", "n2"):
                 found = {one.uid for one in maps.by(index, key)}
                 assert found == {one.uid for one in maps if key in keys(one)}, (index, key)
+
+
+def test_metadata_alone_leaves_the_model_to_others_while_there_is_nothing() -> None:
+    """As the garbage collector does, which may see a new kind before its controller starts."""
+    generic = ApiResource("", "v1", "pods", True, KubeObject)
+
+    async def scene() -> None:
+        async with EmbeddedServer() as server:
+            cache = Cache(server.cluster)
+            running = asyncio.create_task(cache.run())
+            first = cache.follow(generic)
+            await cache.caught_up()
+            assert cache.follow(PODS) is first
+            assert first.kind == "Pod", "events name it"
+            await server.cluster.create(
+                PODS,
+                {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+                "default",
+            )
+            await cache.caught_up()
+            while not len(first):
+                await asyncio.sleep(0.01)
+            assert [type(one) for one in first] == [Pod]
+            with pytest.raises(TypeError, match="pods are already read as Pod, not as KubeObject"):
+                cache.follow(generic)
+            running.cancel()
+
+    asyncio.run(scene())

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from mooring.api.meta import KubeObject, ObjectMeta, ObjectReference
-from mooring.client import event_recorder as events
+from mooring.client import event_queue as events
 from mooring.client.api_errors import ApiError, Unreachable
 from mooring.client.event_recorder import EventRecorder
 from tests.client import virtual_time
@@ -309,14 +309,28 @@ def test_an_event_whose_answer_was_lost_is_not_taken_for_refused() -> None:
 
 def test_events_that_are_refused_are_dropped_with_one_line(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(cluster: FakeCluster, recorder: EventRecorder) -> None:
-        cluster.refusals["create", "events"] = ApiError(403, "Forbidden", "the namespace is being terminated")
+        cluster.refusals["create", "events"] = ApiError(403, "Forbidden", "events are forbidden")
         for name in "abc":
             recorder.emit(*failed(name))
         await asyncio.sleep(MINUTE)
         assert len(cluster.asked("create")) == 3
         assert recorder.dropped == 3
-        assert caplog.text.count("the namespace is being terminated") == 1
+        assert caplog.text.count("events are forbidden") == 1
         assert 'event "FailedScheduling" about Pod default/a' in caplog.text
+
+    recording(scenario)
+
+
+def test_events_of_a_namespace_that_is_being_deleted_are_dropped_silently(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(cluster: FakeCluster, recorder: EventRecorder) -> None:
+        details = {"causes": [{"reason": "NamespaceTerminating"}]}
+        cluster.refusals["create", "events"] = ApiError(403, "Forbidden", "is forbidden", details=details)
+        recorder.emit(*failed("a"))
+        await asyncio.sleep(MINUTE)
+        assert recorder.dropped == 1
+        assert not caplog.text
 
     recording(scenario)
 

@@ -8,7 +8,7 @@ import pytest
 
 from mooring.client.api_errors import Unreachable
 from mooring.client.http.client import HttpClient
-from mooring.client.http.connection import LARGEST_HEAD, Response
+from mooring.client.http.connection import LARGEST_FRAMING, LARGEST_HEAD, Response
 from mooring.client.http.route import Route
 from tests.client.api_kit import run
 from tests.client.loopback import Loopback, Reply, Request, serving
@@ -368,6 +368,26 @@ def test_what_is_not_http_is_told_as_such() -> None:
         async with serving(answer) as server:
             client = client_of(server)
             with pytest.raises(Unreachable, match="the answer is not HTTP"):
+                await ask(client)
+            await client.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("first", "rest"),
+    [(b"", b"1\r\na\r\n" * 1000), (b"0\r\nX: ", b"y" * 1000), (b"0\r\n", b"X: yyyyy\r\n" * 100)],
+)
+def test_trailers_and_tiny_chunks_without_end_are_cut_off(first: bytes, rest: bytes) -> None:
+    async def answer(request: Request, reply: Reply) -> None:
+        await reply.raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + first)
+        for _ in range(10 * LARGEST_FRAMING // 1000):
+            await reply.raw(rest)
+
+    async def main() -> None:
+        async with serving(answer) as server:
+            client = client_of(server)
+            with pytest.raises(Unreachable, match="bytes of the answer are not its content"):
                 await ask(client)
             await client.close()
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mooring.api.errors import MalformedObject
-from mooring.api.kinds import NODES, PERSISTENT_VOLUMES, PODS, WATCHED, ApiResource
+from mooring.api.kinds import NODES, PERSISTENT_VOLUMES, PODS, WATCHED, WORKLOADS, ApiResource
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Pod
 from mooring.client.api_errors import ApiError, Unreachable
@@ -167,13 +167,34 @@ def test_a_custom_kind_may_come_and_go(caplog: pytest.LogCaptureFixture) -> None
             assert caplog.text.count("widgets.example.com are not served") == 1
             del cluster.refusals["list", "widgets"]
             cluster.put(widgets, pod("w1"))
-            await asyncio.sleep(10)  # somebody made its definition
+            await asyncio.sleep(10)  # its definition exists by now
             assert sink.keys == ["default/w1"]
             cluster.refusals["list", "widgets"] = cluster.refusals["watch", "widgets"] = missing
             for watch in cluster.watches:
                 watch.end()
-            await asyncio.sleep(10)
+            await asyncio.sleep(MINUTE)  # a watch that ends at once is a reason to wait, too
             assert sink.keys == []
+
+    virtual_time.run(main())
+
+
+def test_a_kind_that_may_not_be_listed_is_empty_if_it_is_dispensable(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    workloads: ApiResource[Any] = WORKLOADS
+
+    async def main() -> None:
+        cluster, sink = FakeCluster(), Recorded()
+        cluster.refusals["list", "workloads"] = ApiError(403, "Forbidden", "User cannot do that")
+        cluster.put(workloads, pod("w1"))
+        informers = Informers(cluster, sink, custom=[workloads])
+        async with running(informers):
+            await asyncio.sleep(MINUTE)
+            assert informers.synced.is_set()
+            assert caplog.text.count("not allowed to list workloads.scheduling.k8s.io") == 1
+            cluster.refusals.clear()
+            await asyncio.sleep(10)
+            assert sink.keys == ["default/w1"]
 
     virtual_time.run(main())
 

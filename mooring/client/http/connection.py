@@ -11,6 +11,7 @@ import msgspec
 
 LARGEST_HEAD = 256 * 1024
 LARGEST_BODY = 1024**3  # a list of 100,000 pods in one page still fits
+LARGEST_FRAMING = 256 * 1024  # trailers, and sizes of chunks that are out of proportion to what they hold
 
 Header = tuple[bytes, bytes]
 
@@ -42,6 +43,7 @@ class Connection(asyncio.Protocol):
         self._chunks: list[bytes] = []
         self._size = 0
         self._head_size = 0
+        self._framing = 0
         self._in_head = False
         self.status = 0
         self.headers: list[Header] = []
@@ -58,7 +60,7 @@ class Connection(asyncio.Protocol):
         self._waiter = waiter = self._loop.create_future()
         self._chunks = []
         self.headers = []
-        self._size = self._head_size = 0
+        self._size = self._head_size = self._framing = 0
         self._in_head = self.has_request = True
         self.answered = self.usable = False
         self.deadline = deadline
@@ -108,11 +110,16 @@ class Connection(asyncio.Protocol):
                 self.fail(ValueError(f"the headers of the answer are longer than {LARGEST_HEAD} bytes"))
                 return
             self._head_size += len(data)
+        else:
+            self._framing += len(data)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             ours = isinstance(error, httptools.HttpParserCallbackError)  # raised by a method below
             self.fail(ValueError(str(error.__context__) if ours else f"the answer is not HTTP: {error}"))
+            return
+        if self._framing > LARGEST_FRAMING:
+            self.fail(ValueError(f"more than {LARGEST_FRAMING} bytes of the answer are not its content"))
 
     def eof_received(self) -> None:
         self.usable = False  # it is about to be lost: nothing more is to be sent on it
@@ -139,13 +146,19 @@ class Connection(asyncio.Protocol):
             raise ValueError("an unexpected response")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self.headers.append((name, value))
+        if self._in_head:  # trailers are not read
+            self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         self.status = self._parser.get_status_code()
         self._in_head = False
 
+    def _take_content(self, chunk: bytes) -> None:
+        """Take content out of the count, and allow as many bytes that are not content."""
+        self._framing = max(0, self._framing - 2 * len(chunk))
+
     def on_body(self, chunk: bytes) -> None:
+        self._take_content(chunk)
         self._size += len(chunk)
         if self._size > LARGEST_BODY:
             raise ValueError(f"response body exceeds {LARGEST_BODY} bytes")

@@ -51,6 +51,7 @@ class LineConnection(Connection):
         if not self.streaming:
             super().on_body(chunk)
             return
+        self._take_content(chunk)
         first, *rest = chunk.split(b"\n")
         if first:
             self._partial.append(first)
