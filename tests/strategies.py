@@ -6,6 +6,7 @@ ports collide, claims are shared. `HYPOTHESIS_PROFILE=long` multiplies the numbe
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -26,13 +27,16 @@ CLAIMS = ["c0", "c1", "c2"]
 VOLUMES = ["v0", "v1", "v2"]
 IMAGES = {"app:1": 600 << 20, "base:latest": 300 << 20}
 
-_FACTOR = {"long": 200, "thorough": 10}.get(os.environ.get("HYPOTHESIS_PROFILE", ""), 1)
+_PROFILES = {"long": 200.0, "thorough": 10.0, "repeated": 0.3}
+_FACTOR = _PROFILES.get(os.environ.get("HYPOTHESIS_PROFILE", ""), 1.0)
 
 
 def examples(count: int) -> settings:
     """So many examples in a usual run, many more in a long one."""
     slow = [HealthCheck.too_slow, HealthCheck.data_too_large]
-    return settings(max_examples=count * _FACTOR, deadline=None, suppress_health_check=slow, print_blob=True)
+    return settings(
+        max_examples=math.ceil(count * _FACTOR), deadline=None, suppress_health_check=slow, print_blob=True
+    )
 
 
 def sometimes(strategy: st.SearchStrategy[Any], otherwise: Any = None) -> st.SearchStrategy[Any]:

@@ -97,6 +97,8 @@ def read_manifests(
     for ignored in manifests.ignored:
         if (ignored.source, ignored.kind, ignored.key) not in workloads:
             echo(f"ignored: {ignored}", err=True)
+            if ignored.kind == "PodGroup":
+                echo("hint: enable the plugin Coscheduling in --config", err=True)
     origins = {origin for _, origin in made}
     problems = [*failures, *problems]
     objects += with_first_claims(manifests.objects)

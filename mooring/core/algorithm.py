@@ -77,12 +77,14 @@ class Algorithm:
         pick: Callable[[int], int],
         percentage_of_nodes_to_score: int,
         extenders: Extenders,
+        clock: Callable[[], float],
     ) -> None:
         self._cluster = cluster
         self._nominator = nominator
         self._pick = pick
         self._percentage = percentage_of_nodes_to_score
         self._extenders = extenders
+        self._clock = clock
         self._next_start = 0
         self.prefer: Callable[[PodInfo], str] | None = None
 
@@ -299,7 +301,17 @@ class Algorithm:
             state.discard_cached(CROWDING)
             return NO_REFUSALS
         crowding = state.cached(CROWDING, Crowding)
-        return crowding.refresh(profile, pod, nodes, state, self._nominator, changes)
+        refusals = crowding.refresh(profile, pod, nodes, state, self._nominator, changes)
+        seconds = pod.spec.active_deadline_seconds
+        if seconds is None or not refusals:
+            return refusals
+        end = self._clock() + seconds
+        if not self._nominator.backfills(end):
+            return refusals
+        earlier = self._nominator.starting_before
+        return refusals_with(
+            profile, pod, nodes, state, [(row, earlier(nodes.names[row], end)) for row in refusals]
+        )
 
     def _candidates(
         self, profile: Profile, nodes: EngineNodes, cache: ShapeCache, choice: Choice

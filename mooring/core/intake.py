@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mooring.api.devices import DeviceClass
+from mooring.api.groups import PodGroup
 from mooring.api.kinds import (
     CSI_DRIVERS,
     CSI_NODES,
@@ -33,6 +34,7 @@ from mooring.core.event_map import (
     node_update_events,
     pod_update_events,
 )
+from mooring.core.groups.dialects import DIALECTS
 from mooring.framework.events import Action, ClusterEvent
 from mooring.framework.pod import GroupKey, PodInfo
 
@@ -91,8 +93,10 @@ class Intake:
         return self._pods.get(uid)
 
     def pod_named(self, group: GroupKey, key: str) -> PodInfo | None:
-        """A member of a group by its "namespace/name"."""
-        return next((pod for pod in self._scheduler.members.pods(group) if pod.key == key), None)
+        """A member of a group, or of one that starts with it, by its "namespace/name"."""
+        members = self._scheduler.members
+        pods = (pod for each in members.together(group) for pod in members.pods(each))
+        return next((pod for pod in pods if pod.key == key), None)
 
     def pods(self) -> Iterator[PodInfo]:
         """Every live pod that is ours or on a node."""
@@ -104,8 +108,7 @@ class Intake:
         if isinstance(obj, Node):
             return self._apply_node(obj)
         old = self._scheduler.store.put(obj)
-        if isinstance(obj, DeviceClass):
-            self._scheduler.forget_shapes()
+        self._note_change(old, obj)
         return self._object_event(obj, Action.ADD if old is None else Action.UPDATE, old, obj)
 
     def delete(self, obj: KubeObject) -> Events:
@@ -119,9 +122,17 @@ class Intake:
             self._cluster.remove_node(obj.name)
             return _NODE_DELETED
         old = self._scheduler.store.remove(type(obj), obj.key)
+        self._note_change(old, None)
+        return _NO_EVENTS if old is None else self._object_event(obj, Action.DELETE, old, None)
+
+    def _note_change(self, old: KubeObject | None, new: KubeObject | None) -> None:
+        """Update what is derived from an object."""
+        obj = old if new is None else new
         if isinstance(obj, DeviceClass):
             self._scheduler.forget_shapes()
-        return _NO_EVENTS if old is None else self._object_event(obj, Action.DELETE, old, None)
+        elif isinstance(obj, PodGroup):
+            assert old is None or isinstance(old, PodGroup)
+            self._scheduler.members.sets.replace(old, None if new is None else obj)
 
     def _publish(
         self,
@@ -181,6 +192,8 @@ class Intake:
             events = _POD_ADDED
             if self._announces_pods:
                 self._publish(UNSCHEDULABLE_POD_ADD, None, info)
+            if info.group is not None:
+                self._scheduler.group_waits.joined(info.group)
         else:
             self._update_pending(old, info)
             events = _POD_UPDATED
@@ -192,11 +205,14 @@ class Intake:
 
     def check_group(self, group: GroupKey) -> None:
         """Have a gang that runs in part repaired before anything else is scheduled."""
-        members = self._scheduler.members
-        if members.check(group):
-            self._queue.reorder(members.pods(group))
-            if group not in members.broken:
-                self._scheduler.group_waits.completed(group)
+        members, plugin = self._scheduler.members, DIALECTS[group.api_group].plugin
+        if not any(plugin in profile.plugins for profile in self._scheduler.profiles.values()):
+            return  # without the plugin its minCount means nothing
+        for each in members.together(group):
+            if members.check(each):
+                self._queue.reorder(members.pods(each))
+                if each not in members.broken:
+                    self._scheduler.group_waits.completed(each)
 
     def _apply_assigned(self, old: PodInfo | None, info: PodInfo) -> Events:
         was_assigned = old is not None and bool(old.node_name)
@@ -241,7 +257,9 @@ class Intake:
             return _ASSIGNED_POD_DELETED
         self._queue.delete(old)
         if old.group is not None:  # its siblings have one pod less to find room for
-            self._queue.activate(p for p in self._scheduler.members.pods(old.group) if not p.node_name)
+            members = self._scheduler.members
+            for each in members.together(old.group):
+                self._queue.activate(pod for pod in members.pods(each) if not pod.node_name)
         if self._cluster.is_assumed(uid):
             self._assumed_deleted(old)
         elif old.status.nominated_node_name:

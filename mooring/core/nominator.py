@@ -18,7 +18,7 @@ class Nominator:
     the pod itself, so it always counts in full.
     """
 
-    __slots__ = ("_changed", "_is_pending", "_node_of", "_pods_of")
+    __slots__ = ("_changed", "_is_pending", "_kept_until", "_node_of", "_pods_of")
 
     def __init__(
         self,
@@ -31,6 +31,7 @@ class Nominator:
         self._changed = changed or (lambda node_name: None)
         self._node_of: dict[str, str] = {}
         self._pods_of: dict[str, list[PodInfo]] = {}
+        self._kept_until: dict[str, float] = {}  # when the last pod on the nodes kept for a gang has to end
 
     def add(self, pod: PodInfo, node_name: str | None = None) -> None:
         """Replace the nomination of a pod. "" removes it; None takes it from the object."""
@@ -51,8 +52,29 @@ class Nominator:
             kept = self._node_of.get(old.uid)
             if kept is None and old.uid == new.uid:
                 return
+        node_name, until = self.node_of(old.uid), self._kept_until.get(old.uid)
         self.delete(old.uid)
         self.add(new, kept)
+        if until is not None and self.node_of(new.uid) == node_name:
+            self.keep(new.uid, until)
+
+    def keep(self, uid: str, until: float) -> None:
+        """Let pods use the room of a nominated pod that end by a time, before which it will not start."""
+        if uid in self._node_of:
+            self._kept_until[uid] = until
+            self._changed(self._node_of[uid])
+
+    def kept_until(self, uid: str) -> float | None:
+        """Until when pods may use the room of a nominated pod; None where they may not."""
+        return self._kept_until.get(uid)
+
+    def backfills(self, end: float) -> bool:
+        """Whether a pod that ends by then may use room that is kept for another."""
+        return any(until >= end for until in self._kept_until.values())
+
+    def starting_before(self, node_name: str, end: float) -> Sequence[PodInfo]:
+        """The pods nominated to a node that may start before a pod which ends by then is gone."""
+        return [pod for pod in self.nominated_for(node_name) if self._kept_until.get(pod.uid, 0.0) < end]
 
     def refresh(self, pod: PodInfo) -> None:
         """Hold the pod's newest object, and leave its nomination as it is."""
@@ -65,6 +87,7 @@ class Nominator:
     def delete(self, uid: str) -> None:
         """Forget a pod's nomination, if it has one."""
         node_name = self._node_of.pop(uid, None)
+        self._kept_until.pop(uid, None)
         if node_name is None:
             return
         pods = [pod for pod in self._pods_of[node_name] if pod.uid != uid]

@@ -30,6 +30,7 @@ from mooring.core.extenders import Extenders
 from mooring.core.groups.cycle import GroupCycle
 from mooring.core.groups.dialects import group_reader
 from mooring.core.groups.members import GroupMembers
+from mooring.core.groups.slices import Sliced
 from mooring.core.groups.waits import GroupWaits
 from mooring.core.intake import Intake
 from mooring.core.nominator import Nominator
@@ -131,11 +132,14 @@ class Scheduler:
             pick,
             settings.percentage_of_nodes_to_score or 0,
             self.extenders,
+            self.clock,
         )
         self.bindings = Bindings(self)
         self.evictions = Evictions(self)
         self.group_waits = GroupWaits(self)
         self._groups = GroupCycle(self)
+        self._paused: deque[tuple[GroupKey, Sliced[list[Decision]]]] = deque()  # long attempts at groups
+        self._slices = False  # whether these pause
         self._decided: deque[Decision] = deque()  # about members of a group, to be reported one by one
 
     def _make_queue(self, settings: KubeSchedulerConfiguration, max_wait: float) -> SchedulingQueue:
@@ -157,7 +161,11 @@ class Scheduler:
             nominator=Nominator(is_pending=self._is_pending, changed=self.cluster.touch),
             observe=None if observer is None else observer.pod_queued,
             time_hint=None if observer is None else hint_timer(observer),
+            still_refused=None if self.cluster.group_of is None else self._still_refused,
         )
+
+    def _still_refused(self, pod: PodInfo) -> bool:
+        return pod.group is not None and self._groups.would_fail(pod.group)
 
     def _is_pending(self, pod: PodInfo) -> bool:
         return self.cluster.placed(pod.uid) is None
@@ -191,6 +199,12 @@ class Scheduler:
         for profile in self.profiles.values():
             profile.forget_all()
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to try, to wait for or to carry out."""
+        groups = self.bindings.groups.next_time(), self.group_waits.next_time()
+        return not (self.queue or self._decided or self.effects or self.waiting) and groups == (None, None)
+
     def tick(self) -> None:
         """Time has passed: end backoffs and waits that are over."""
         now = self.clock()
@@ -219,6 +233,9 @@ class Scheduler:
         A group is tried as a whole, and its members' decisions are returned one after another.
         """
         while not self._decided:
+            if self._paused and not self._slices:
+                self._continue(*self._paused.popleft())
+                continue
             queued = self.queue.pop()
             if queued is None:
                 return None
@@ -228,8 +245,37 @@ class Scheduler:
                 return self._attempt(queued)
         return self._decided.popleft()
 
+    def schedule_slice(self) -> Decision | None:
+        """Continue a long attempt until its next pause, if there is one, and then do as `schedule_one`.
+
+        None where there is nothing else to try; attempts may be in a pause, see `is_paused`.
+        """
+        self._slices = True
+        try:
+            if self._paused and not self._decided:
+                self._continue(*self._paused.popleft())
+            return self.schedule_one()
+        finally:
+            self._slices = False
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether an attempt at a group is in a pause."""
+        return bool(self._paused)
+
     def _attempt_group(self, queued: QueuedPodInfo, group: GroupKey) -> None:
-        decisions = self._groups.attempt(queued, group)
+        self._continue(group, self._groups.attempt(queued, group))
+
+    def _continue(self, group: GroupKey, attempt: Sliced[list[Decision]]) -> None:
+        """Go on with an attempt at a group to its end, or to its next pause where that is asked for."""
+        try:
+            next(attempt)
+            while not self._slices:
+                next(attempt)
+            self._paused.append((group, attempt))
+            return
+        except StopIteration as done:
+            decisions: list[Decision] = done.value
         self._decided.extend(decisions)
         if self.log is not None:
             for decision in decisions:
@@ -392,10 +438,12 @@ class Scheduler:
         *,
         bound_elsewhere: bool = False,
         waits_for: Set[str] = frozenset(),
+        backs_off: bool = False,
     ) -> None:
         """Put the pod back, and say why it was not scheduled.
 
         A member of a group `waits_for` events of plugins that refused it or others; they skip its backoff.
+        One that `backs_off` waits for no event.
         """
         reason = UNSCHEDULABLE if status.rejected else SCHEDULER_ERROR
         decision.tried_node, decision.node = decision.node, ""
@@ -415,6 +463,8 @@ class Scheduler:
         if waits_for:
             not_before = None if diagnosis is None else diagnosis.not_before()
             queued.refused_by((), waits_for, not_before)
+        if backs_off:
+            queued.refused_by()
         current = self.intake.pod(queued.pod.uid)
         if current is None or current.node_name or bound_elsewhere:
             self.queue.done(queued.pod.uid)

@@ -172,6 +172,15 @@ class TriedPlacement(_Part):
     places: int
 
 
+class Starvation(_Part):
+    """Pods that came while a group waited, and have nodes."""
+
+    since: str
+    pods: int
+    examples: list[str]  # the latest
+    reserve_after: int | None = None  # seconds after which nodes are kept for the group; None: never
+
+
 class GroupExplanation(_Part):
     """All there is to say about a group of pods."""
 
@@ -188,11 +197,13 @@ class GroupExplanation(_Part):
     pods: int = 0  # that exist
     scheduled: int = 0  # of these, have a node
     places: int = 0  # and would have one
+    starts_with: list[str] = []  # groups that must have places as well
     placement: str = ""  # where most of them would, if there is more than one
     placements: list[TriedPlacement] = []  # those with most places first
     lacking: list[Lacking] = []
     victims: list[str] = []  # pods whose eviction would let the group in
     waiting: Waiting | None = None  # of the member that waits for most
+    starvation: Starvation | None = None
     members: list[GroupMember] = []
 
 

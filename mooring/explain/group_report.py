@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mooring.explain import words
-from mooring.explain.explanation import GroupExplanation, GroupMember, Lacking
+from mooring.explain.explanation import GroupExplanation, GroupMember, Lacking, Starvation
 from mooring.explain.groups import lack
 from mooring.explain.report import list_changes, list_waiting
 
@@ -22,6 +22,8 @@ def report_group(group: GroupExplanation) -> Iterator[str]:
         yield f"  the group's status says: {group.condition}"
     if group.waiting is not None:
         yield from list_waiting(group.waiting, group.as_of, _awaited(group))
+    if group.starvation is not None:
+        yield from _starvation(group.starvation)
     if group.placements:
         yield from _placements(group)
     if group.members:
@@ -29,7 +31,7 @@ def report_group(group: GroupExplanation) -> Iterator[str]:
         yield "Members"
         yield from _members(group.members)
     for lacking in group.lacking:
-        yield from list_changes(lacking.changes)
+        yield from list_changes(lacking.changes, len(lacking.pods))
 
 
 def _terms(group: GroupExplanation) -> str:
@@ -55,6 +57,18 @@ def _awaited(group: GroupExplanation) -> list[str]:
     return [
         f"for {_room(each)}{inside}" if each.needs else f"for a place: {lack(each)}" for each in group.lacking
     ]
+
+
+def _starvation(starvation: Starvation) -> Iterator[str]:
+    more = starvation.pods - len(starvation.examples)
+    pods = ", ".join(starvation.examples) + (f" and {more} more" if more else "")
+    verb = "has a node" if starvation.pods == 1 else "have nodes"
+    came = f"{words.count(starvation.pods, 'pod')} that came later {verb}: {pods}"
+    yield f"  starves since {starvation.since}: {came}"
+    if starvation.reserve_after is None:
+        yield "  no node is kept for it; hint: set reserveAfterSeconds in the arguments of its plugin"
+    else:
+        yield f"  nodes are kept for it after {starvation.reserve_after}s of waiting"
 
 
 def _room(lacking: Lacking) -> str:

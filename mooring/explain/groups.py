@@ -24,6 +24,7 @@ from mooring.explain.explanation import (
     Waiting,
 )
 from mooring.explain.rehearsal import Rehearsal
+from mooring.explain.starvation import starvation
 from mooring.explain.waiting import waiting
 from mooring.framework.nodes import BoolArray
 from mooring.framework.placements import Placement
@@ -63,6 +64,7 @@ def explain_group(scheduler: Scheduler, key: GroupKey) -> GroupExplanation:
     )
     if stored is not None:
         _describe_object(explanation, stored)
+        explanation.starts_with = _others(scheduler, key)
     if explanation.topology_key:
         key_of_domain = explanation.topology_key
         explanation.unlabelled_nodes = sum(
@@ -72,6 +74,7 @@ def explain_group(scheduler: Scheduler, key: GroupKey) -> GroupExplanation:
     if rehearsal.pods:
         refused_by = _rehearse(scheduler, key, rehearsal, explanation)
         explanation.waiting = _longest_wait(scheduler, rehearsal.pods, refused_by)
+        explanation.starvation = starvation(scheduler, key)
     explanation.state = _state(explanation, is_missing=stored is None)
     explanation.summary = f"{explanation.group} {summary(explanation)}"
     return explanation
@@ -86,6 +89,19 @@ def outline(scheduler: Scheduler, key: GroupKey) -> GroupOutline:
     """The group of a pod, in a sentence."""
     explanation = explain_group(scheduler, key)
     return GroupOutline(group=explanation.group, state=explanation.state, summary=explanation.summary)
+
+
+def _others(scheduler: Scheduler, key: GroupKey) -> list[str]:
+    """The groups that start together with this one and have too few members on nodes, in words."""
+    members, others = scheduler.members, []
+    for other in members.attempted_with(key):
+        if other != key:
+            minimum, size = members.minimum(other), members.size(other)
+            others.append(
+                f"{other}, of which {size} of {minimum} pods exist" if size < minimum else str(other)
+            )
+    templates = [f'a group of "{each}", which does not exist' for each in members.missing_templates(key)]
+    return others + templates
 
 
 def _describe_object(explanation: GroupExplanation, group: AnyPodGroup) -> None:
@@ -112,7 +128,7 @@ def _state(explanation: GroupExplanation, *, is_missing: bool) -> str:
         return "partial"
     if explanation.victims:
         return "preempting"
-    return "fits" if explanation.places >= needed else "pending"
+    return "fits" if explanation.places >= needed and not explanation.starts_with else "pending"
 
 
 def _longest_wait(scheduler: Scheduler, pods: Sequence[PodInfo], refused_by: Iterable[str]) -> Waiting | None:
@@ -237,8 +253,12 @@ def _gated(group: GroupExplanation) -> str:
     return f"{text}; {_who_lacks_what(group)}" if group.lacking else text
 
 
+def _members_with(group: GroupExplanation, count: int) -> str:
+    return f"{count} of {words.count(group.pods, 'member')} {_verb(group.pods, 'have')}"
+
+
 def _scheduled(group: GroupExplanation) -> str:
-    text = f"is scheduled: {group.scheduled} of {words.count(group.pods, 'member')} have a node"
+    text = f"is scheduled: {_members_with(group, group.scheduled)} a node"
     if not group.lacking:
         return text
     return f"{text}; {_who_lacks_what(group)}"
@@ -256,13 +276,16 @@ def _preempting(group: GroupExplanation) -> str:
 
 
 def _fits(group: GroupExplanation) -> str:
-    return f"would start now: {group.places} of {words.count(group.pods, 'member')} have a place"
+    return f"would start now: {_members_with(group, group.places)} a place"
 
 
 def _pending(group: GroupExplanation) -> str:
     least = f", and the group needs {group.min_count}" if group.min_count not in (0, group.pods) else ""
-    places = f"{group.places} of {words.count(group.pods, 'member')} have a place{least}"
-    return f"is pending: {places}{_where(group)}; {_who_lacks_what(group)}"
+    places = f"{_members_with(group, group.places)} a place{least}"
+    if not group.starts_with or (group.lacking and group.places < (group.min_count or 1)):
+        return f"is pending: {places}{_where(group)}; {_who_lacks_what(group)}"
+    others = words.joined(group.starts_with, "and")
+    return f"is pending: {places}{_where(group)}; it starts together with {others}"
 
 
 def _where(group: GroupExplanation) -> str:
@@ -292,7 +315,7 @@ def lack(lacking: Lacking) -> str:
         return f"{who} {_verb(len(names), 'have')} no place: {lacking.message}"
     text = f"{who} {_verb(len(names), 'lack')} {lacking.needs}{' each' if len(names) > 1 else ''}"
     if lacking.departure is not None:
-        text += f": {would_do(lacking.departure)}"
+        text += f": {'for one of them, ' if len(names) > 1 else ''}{would_do(lacking.departure)}"
     return text
 
 

@@ -127,11 +127,12 @@ def _scores(scored_by: list[str], ranking: list[Ranked], feasible: int) -> Itera
         yield f"  and {words.count(feasible - len(ranking), 'more node')}"
 
 
-def list_changes(changes: list[Change]) -> Iterator[str]:
+def list_changes(changes: list[Change], members: int = 1) -> Iterator[str]:
+    """What would make a pod fit; of members of a group that are alike, one of them."""
     if not changes:
         return
     yield ""
-    yield _heading(changes)
+    yield _heading(changes) + (f", for one of {members} members" if members > 1 else "")
     width = max(len(words.count(each.nodes, "node")) for each in changes)
     for each in changes[:MOST_CHANGES]:
         some = f"  ({words.listed(each.examples, each.nodes)})" if each.kind not in _NEW_NODES else ""

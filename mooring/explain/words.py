@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mooring.api.counts import count as count
+from mooring.api.kinds import COSCHEDULING_POD_GROUPS, WORKLOADS
 from mooring.api.meta import LabelSelector
 from mooring.api.objects import NodeSelectorRequirement, Taint
 from mooring.api.resources import CPU
@@ -18,6 +19,8 @@ _KINDS = {
     Resource.ASSIGNED_POD: "a pod on a node",
     Resource.UNSCHEDULABLE_POD: "a pending pod",
     Resource.NODE: "a node",
+    COSCHEDULING_POD_GROUPS.name: "a PodGroup",
+    WORKLOADS.name: "a Workload",
 }
 _PARTS = {
     Action.UPDATE_NODE_ALLOCATABLE: "allocatable resources",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum, IntFlag
 from typing import Any
 
-from mooring.framework.pod import PodInfo
+from mooring.framework.pod import GroupKey, PodInfo
 
 
 class Action(IntFlag):
@@ -99,19 +99,25 @@ QueueingHint = Callable[[PodInfo, Any, Any], Hint]
 
 @dataclass(frozen=True, slots=True)
 class EventHint:
-    """One registration: the event, and the hint that looks closer (None: always worth a try)."""
+    """One registration: the event, the hint that looks closer (None: always worth a try), and the groups
+    whose pods it is asked about (None: all pods)."""
 
     event: ClusterEvent
     hint: Callable[[PodInfo, Any, Any], Hint] | None = None
+    groups: Callable[[Any, Any], Iterable[GroupKey]] | None = None
 
 
 def requeue_on(
-    resource: str, action: Action, hint: Callable[[PodInfo, Any, Any], Hint] | None = None
+    resource: str,
+    action: Action,
+    hint: Callable[[PodInfo, Any, Any], Hint] | None = None,
+    groups: Callable[[Any, Any], Iterable[GroupKey]] | None = None,
 ) -> EventHint:
     """Register an event after which a rejected pod is worth another attempt.
 
     requeue_on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
 
-    `hint` looks at the change and decides for each pod; without one, every rejected pod is retried.
+    `hint` looks at the change and decides for each pod; without one, every rejected pod is retried. Where the
+    change concerns only pods of some groups, `groups` names these, and the hint is asked about no other pod.
     """
-    return EventHint(ClusterEvent(resource, action), hint)
+    return EventHint(ClusterEvent(resource, action), hint, groups)

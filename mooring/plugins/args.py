@@ -364,10 +364,13 @@ class GroupArgs(Args):
     run, Evict evicts them after `grace_seconds`. `group_preemption` and `preserve_gangs` are about
     WorkloadAwarePreemption: a gang among the fewest victims keeps minCount members, or leaves as a whole.
     `planning_steps` bounds the search for places where members in order have none; 0: no search. After
-    `reserve_after_seconds` without room, nodes are kept for a gang as they become free.
+    `reserve_after_seconds` without room, nodes are kept for a gang as they become free. `group_retry` is what
+    brings a group back that did not start: Events that may help it, or the end of a Backoff as in
+    kube-scheduler.
     """
 
     PREEMPTIONS: ClassVar = ("FewestVictims", "KubeScheduler")
+    RETRIES: ClassVar = ("Events", "Backoff")
 
     partial_gang: str = "Keep"
     grace_seconds: int = 60
@@ -375,6 +378,7 @@ class GroupArgs(Args):
     group_preemption: str = "FewestVictims"
     preserve_gangs: bool = True
     reserve_after_seconds: int | None = None
+    group_retry: str = "Events"
 
     @property
     def preempts_as_kube_scheduler(self) -> bool:
@@ -383,6 +387,7 @@ class GroupArgs(Args):
     def problems(self) -> Iterator[Problem]:
         yield from _outside("planningSteps", self.planning_steps, 0, None)
         yield from _unsupported("groupPreemption", self.group_preemption, self.PREEMPTIONS)
+        yield from _unsupported("groupRetry", self.group_retry, self.RETRIES)
         if self.partial_gang not in ("Keep", "Evict"):
             yield Problem("partialGang", 'supported values: "Keep", "Evict"', self.partial_gang)
         yield from _outside("graceSeconds", self.grace_seconds, 0, None)

@@ -136,10 +136,18 @@ class Coscheduling(Plugin[CoschedulingArgs]):
     # ---- events
 
     def events_to_register(self) -> Iterable[EventHint]:
-        yield requeue_on(Resource.POD, Action.ADD, self._after_pod_added)
-        yield requeue_on(COSCHEDULING_POD_GROUPS.name, Action.ADD | Action.UPDATE, self._after_group_changed)
+        yield requeue_on(Resource.POD, Action.ADD, self._after_pod_added, self._groups_of_added)
+        groups, changed = COSCHEDULING_POD_GROUPS.name, Action.ADD | Action.UPDATE
+        yield requeue_on(groups, changed, self._after_group_changed, self._groups_of_changed)
         yield requeue_on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._if_sized)
         yield requeue_on(Resource.ASSIGNED_POD, Action.DELETE, self._if_sized)
+
+    def _groups_of_added(self, old: PodInfo | None, new: PodInfo) -> Iterable[GroupKey]:
+        # While members are missing, pre_enqueue refuses all of them: asking each about each is quadratic.
+        return () if new.group is None or self.pre_enqueue(new) is not None else (new.group,)
+
+    def _groups_of_changed(self, old: PodGroup | None, new: PodGroup) -> Iterable[GroupKey]:
+        return (GroupKey(new.namespace, new.name, COSCHEDULING_GROUP),)
 
     def _after_pod_added(self, pod: PodInfo, old: PodInfo | None, new: PodInfo) -> Hint:
         if pod.group is None or new.group != pod.group:

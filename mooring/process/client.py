@@ -55,17 +55,22 @@ class _Binding(msgspec.Struct, rename="camel"):
 
 
 class LiveClient:
-    """A Client over the port. `waiting` counts those who wait for something other than an answer. `custom`
-    are the kinds that plugins ask for."""
+    """A Client over the port. `waiting` counts the bindings that wait for something other than a response;
+    `on_wait` is called when one starts to. `custom` are the kinds that plugins ask for."""
 
     def __init__(
-        self, cluster: Cluster, may_bind: Callable[[], bool], custom: Iterable[ApiResource[Any]] = ()
+        self,
+        cluster: Cluster,
+        may_bind: Callable[[], bool],
+        custom: Iterable[ApiResource[Any]] = (),
+        on_wait: Callable[[], None] = lambda: None,
     ) -> None:
         self._cluster = cluster
         self._resources: dict[type[KubeObject], ApiResource[KubeObject]] = {
             resource.model: resource for resource in (*WATCHED, *custom)
         }
         self._may_bind = may_bind
+        self._on_wait = on_wait
         self._away_at = -math.inf
         self.waiting = 0
 
@@ -159,6 +164,7 @@ class LiveClient:
         clock = asyncio.get_running_loop().time
         deadline = clock() + timeout
         self.waiting += 1
+        self._on_wait()
         try:
             for pause in _pauses():
                 if done():

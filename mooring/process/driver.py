@@ -24,6 +24,7 @@ from mooring.client.backoff import Backoff
 from mooring.client.clocks import real_seconds
 from mooring.client.event_recorder import EventRecorder
 from mooring.client.port import Cluster
+from mooring.client.wake import Wake
 from mooring.core.binding import BindingCycle
 from mooring.core.decision import Decision
 from mooring.core.effects import Bind, Effect, EmitEvent, Evict, PatchPodStatus, Prepare, Write
@@ -46,32 +47,6 @@ BUG_PAUSE = 1.0  # seconds after a bug, so that it does not flood the log
 GRACE = 15.0  # seconds for what is on its way when the driver is stopped
 
 
-class Wake:
-    """Something to wait for, with a time limit, at little cost."""
-
-    def __init__(self) -> None:
-        self._waiter: asyncio.Future[None] | None = None
-        self._due = False
-
-    def set(self) -> None:
-        self._due = True
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
-
-    async def wait(self, timeout: float | None) -> None:
-        if not self._due:
-            loop = asyncio.get_running_loop()
-            self._waiter = loop.create_future()
-            timer = None if timeout is None else loop.call_later(timeout, self.set)
-            try:
-                await self._waiter
-            finally:
-                self._waiter = None
-                if timer is not None:
-                    timer.cancel()
-        self._due = False
-
-
 class Driver:
     """Carries events in and, while it runs, effects out: a standby only watches. `may_bind` is asked right
     before each binding request; where the answer is no, nothing else is done either."""
@@ -89,14 +64,15 @@ class Driver:
     ) -> None:
         self.scheduler = scheduler
         self.cluster = cluster
-        self.client = LiveClient(cluster, may_bind, kinds_of_plugins(scheduler))
+        self._wake = Wake()
+        # A binding that waits makes room for one more on its way.
+        self.client = LiveClient(cluster, may_bind, kinds_of_plugins(scheduler), self._wake.set)
         self._may_bind = may_bind
         scheduler.client = self.client
         self._recorder = recorder
         self.statuses = StatusWriter(cluster, wall_clock or scheduler.clock, self._is_ours)
         self._on_decision = on_decision
         self._seconds = turn
-        self._wake = Wake()
         self._cycles: set[asyncio.Task[None]] = set()
         self._writes: set[asyncio.Task[None]] = set()
         self._eviction_backoff = Backoff(first=1.0, limit=10.0)
@@ -111,11 +87,15 @@ class Driver:
             self.scheduler.apply(obj)
         else:
             self._aside.do(partial(self.scheduler.apply, obj))
-        self._wake.set()
+        self._changed()
 
     def delete(self, obj: KubeObject) -> None:
         self._do(partial(self.scheduler.delete, obj))
-        self._wake.set()
+        self._changed()
+
+    def _changed(self) -> None:
+        if self._aside is not None or not self.scheduler.is_idle:
+            self._wake.set()
 
     def _do(self, change: Callable[[], None]) -> None:
         """Change the core, when it is at rest."""
@@ -197,11 +177,11 @@ class Driver:
         end = time.perf_counter() + self._seconds
         decision: Decision | None = None
         while self._ahead() < AHEAD and self._allowed != 0:
-            decision = scheduler.schedule_one()
+            decision = scheduler.schedule_slice()
             if scheduler.effects:
                 self._carry_out(scheduler.take_effects())
             if decision is None:
-                return False
+                return scheduler.is_paused
             self._count(decision)
             if time.perf_counter() >= end:
                 return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -57,7 +58,7 @@ class StatusWriter:
         self._pending: dict[str, PatchPodStatus] = {}
         self._arrived = asyncio.Event()
         self._busy: set[str] = set()  # those that a worker cares for
-        self._on_their_way: set[str] = set()  # those of them that the server was asked to write
+        self._on_their_way: Counter[str] = Counter()  # requests by pod; a victim may have two
         self._out_of_reach = False
 
     def put(self, effect: PatchPodStatus) -> None:
@@ -108,13 +109,15 @@ class StatusWriter:
     async def write(self, effect: PatchPodStatus) -> None:
         pod = effect.pod
         patch = status_patch(pod, effect.condition, effect.nominated_node, self._clock())
-        self._on_their_way.add(pod.uid)
+        self._on_their_way[pod.uid] += 1
         try:
             await self._cluster.patch(
                 PODS, pod.name, patch, pod.namespace, subresource="status", kind=PatchType.STRATEGIC
             )
         finally:
-            self._on_their_way.discard(pod.uid)
+            self._on_their_way[pod.uid] -= 1
+            if not self._on_their_way[pod.uid]:
+                del self._on_their_way[pod.uid]
 
     def _may_heal(self, effect: PatchPodStatus, failure: ClusterError) -> bool:
         """Say what is wrong; whether the same request may succeed a little later."""

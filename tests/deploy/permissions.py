@@ -29,6 +29,7 @@ SCHEDULING: frozenset[Permission] = frozenset().union(
 )
 POD_GROUPS: frozenset[Permission] = frozenset().union(
     _all("scheduling.k8s.io", "podgroups", "list", "watch"),
+    _all("scheduling.k8s.io", "workloads", "list", "watch"),
     _all("scheduling.k8s.io", "podgroups/status", "patch"),
     _all("scheduling.x-k8s.io", "podgroups", "list", "watch"),
 )

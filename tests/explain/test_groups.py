@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from mooring.api.times import format_time
 from mooring.explain.explain import decisions
 from mooring.explain.explanation import GroupExplanation
 from mooring.explain.group_report import report_group
@@ -88,6 +91,18 @@ def test_a_gang_without_enough_pods_counts_them() -> None:
     assert pod.summary.endswith(f"; its group {explanation.summary}")
 
 
+def test_a_change_that_helps_one_of_several_members_says_so() -> None:
+    cluster = cluster_with(*gpu_nodes(2))
+    cluster.apply(pod_group("train", 5), *members("train", 5))
+    cluster.schedule()
+    lines = list(report_group(about(cluster)))
+    heading = next(i for i, line in enumerate(lines) if " would do, for one of 3 members" in line)
+    assert "add a node like" in lines[heading + 1]
+    cluster.apply(gpu_node("n2"), gpu_node("n3"))
+    cluster.schedule()
+    assert "This would do" in list(report_group(about(cluster)))
+
+
 def test_pods_without_their_group_name_it() -> None:
     cluster = cluster_with(*gpu_nodes(2))
     cluster.apply(*members("train", 2))
@@ -150,6 +165,16 @@ def test_no_more_pods_than_necessary_would_have_to_leave() -> None:
     assert lacking.departure.pods == ["default/large"]
 
 
+def test_a_node_that_would_do_for_one_of_several_members_says_so() -> None:
+    cluster = cluster_with(*gpu_nodes(2), gpu_pod("web", nodeName="n0"), gpu_pod("db", nodeName="n1"))
+    cluster.apply(*gang("train", 2))
+    cluster.schedule()
+    assert about(cluster).summary == (
+        "default/train is pending: 0 of 2 members have a place; train-0 and 1 more lack 8 nvidia.com/gpu "
+        "each: for one of them, n0 would do after default/web leaves (0 of 8 nvidia.com/gpu free)"
+    )
+
+
 def test_members_of_an_indexed_job_are_alike() -> None:
     cluster = cluster_with(*gpu_nodes(1))
     group, *pods = gang("train", 3)
@@ -198,3 +223,23 @@ def test_nodes_without_the_label_are_counted() -> None:
     assert "  gang of at least 3; all in one rack, which 3 nodes do not have; 3 pods, 0 on nodes" in list(
         report_group(explanation)
     )
+
+
+@pytest.mark.parametrize("reserve", [None, 900])
+def test_a_gang_that_starves_says_since_when_and_by_whom(reserve: int | None) -> None:
+    cluster = cluster_with(*gpu_nodes(2), gang_args={"reserveAfterSeconds": reserve} if reserve else {})
+    cluster.apply(*(gpu_pod(f"early-{i}", gpus=4, nodeName=f"n{i}") for i in range(2)))
+    cluster.apply(*gang("train", 2))
+    cluster.schedule()
+    since = format_time(cluster.scheduler.clock())
+    cluster.advance(60)
+    for i in range(2):
+        late = gpu_pod(f"late-{i}", gpus=4)
+        late["metadata"]["creationTimestamp"] = format_time(cluster.scheduler.clock())
+        cluster.apply(late)
+    cluster.schedule()
+    lines = list(report_group(about(cluster)))
+    came = "2 pods that came later have nodes: default/late-0, default/late-1"
+    assert f"  starves since {since}: {came}" in lines
+    kept = "nodes are kept for it after 900s" if reserve else "no node is kept for it; hint: set reserve"
+    assert any(kept in line for line in lines)

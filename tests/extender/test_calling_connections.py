@@ -140,6 +140,11 @@ def test_answers_in_all_forms_of_http(answer: bytes, found: bytes) -> None:
         (b"SSH-2.0-OpenSSH\r\n", "not HTTP"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{}", "unexpected EOF"),
         (b"HTTP/1.1 200 OK\r\nX: " + b"a" * 400000 + b"\r\n\r\n{}", "headers longer than"),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\na\r\n" * 40_000,
+            "trailers or sizes",
+        ),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: " + b"a" * 400_000, "trailers or"),
         (b"", "EOF"),
     ],
 )

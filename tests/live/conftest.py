@@ -95,3 +95,23 @@ def scene(cluster: TestCluster) -> Iterator[Scene]:
         yield made
     finally:
         made.clear()
+
+
+@pytest.fixture(scope="module")
+def groups_cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[TestCluster]:
+    """An API server with the alpha API and the module's GATES; the others' has what is on by default."""
+    binaries = assets()
+    if binaries is None:
+        pytest.skip(HOW_TO_GET)
+    flags = (f"--feature-gates={request.module.GATES}", "--runtime-config=scheduling.k8s.io/v1alpha2=true")
+    plane = ControlPlane(binaries, tmp_path_factory.mktemp("groups-plane"), flags)
+    try:
+        plane.start()
+        cluster = TestCluster(plane.kubeconfig(), tmp_path_factory.mktemp("groups-cluster"))
+        cluster.kubectl("apply", "-k", str(DEPLOY / "overlays" / "second-scheduler"))
+        yield cluster
+        cluster.api.close()
+    finally:
+        plane.stop()

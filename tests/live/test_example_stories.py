@@ -14,8 +14,8 @@ import pytest
 from mooring.client.api_server import ApiServer
 from mooring.client.cache import Cache
 from mooring.client.controller import Context
+from mooring.client.counting_recorder import CountingRecorder
 from mooring.client.credentials import load_credentials
-from mooring.client.event_recorder import EventRecorder
 from mooring.sandbox.kubelet import FakeNodes, make_nodes
 from tests.examples.stories import STORIES, Teller
 from tests.live.control_plane import ControlPlane
@@ -31,7 +31,7 @@ def fake_nodes(kubeconfig: Path, count: int) -> Iterator[None]:
 
     async def main() -> None:
         cluster = ApiServer(load_credentials(str(kubeconfig)), qps=-1)
-        cache, recorder = Cache(cluster), EventRecorder(cluster, "kubelet")
+        cache, recorder = Cache(cluster), CountingRecorder(cluster)
         nodes = FakeNodes(Context(cluster, cache, recorder, time.time))
         tasks = [asyncio.create_task(part.run()) for part in (cache, recorder, nodes)]
         try:

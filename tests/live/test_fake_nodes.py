@@ -15,8 +15,8 @@ import pytest
 from mooring.client.api_server import ApiServer
 from mooring.client.cache import Cache
 from mooring.client.controller import Context
+from mooring.client.counting_recorder import CountingRecorder
 from mooring.client.credentials import load_credentials
-from mooring.client.event_recorder import EventRecorder
 from mooring.client.port import Cluster
 from mooring.sandbox.apiserver.server import EmbeddedServer
 from mooring.sandbox.kubelet import FakeNodes
@@ -47,7 +47,7 @@ PODS: list[Tree] = [
 
 async def lives(cluster: Cluster) -> Tree:
     """What becomes of pods, and of their node."""
-    cache, recorder = Cache(cluster), EventRecorder(cluster, "kubelet")
+    cache, recorder = Cache(cluster), CountingRecorder(cluster)
     nodes = FakeNodes(Context(cluster, cache, recorder, time.time))
     tasks = [asyncio.create_task(run) for run in (cache.run(), recorder.run(), nodes.run())]
     try:

@@ -5,37 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from mooring.cli import main
 from tests.core.groups.group_kit import GROUP_WAITS, gang, gpu_node, gpu_pod
-from tests.deploy.manifests import DEPLOY
 from tests.live.cluster import TestCluster
-from tests.live.control_plane import HOW_TO_GET, ControlPlane, assets
+from tests.live.group_kit import bound, create
 from tests.live.replica import Replica, configuration, wait_for
 
 GATES = "GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true"
-
-
-@pytest.fixture(scope="module")
-def groups_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestCluster]:
-    """An API server with the alpha API; the other tests' server has only what is on by default."""
-    binaries = assets()
-    if binaries is None:
-        pytest.skip(HOW_TO_GET)
-    flags = (f"--feature-gates={GATES}", "--runtime-config=scheduling.k8s.io/v1alpha2=true")
-    plane = ControlPlane(binaries, tmp_path_factory.mktemp("groups-plane"), flags)
-    try:
-        plane.start()
-        cluster = TestCluster(plane.kubeconfig(), tmp_path_factory.mktemp("groups-cluster"))
-        cluster.kubectl("apply", "-k", str(DEPLOY / "overlays" / "second-scheduler"))
-        yield cluster
-        cluster.api.close()
-    finally:
-        plane.stop()
 
 
 @pytest.fixture(scope="module")
@@ -45,23 +25,6 @@ def scheduler(groups_cluster: TestCluster) -> Iterator[Replica]:
     with Replica(groups_cluster.folder, config, f"--feature-gates={GATES}") as replica:
         yield replica.ready()
         assert replica.end() == 0, replica.log
-
-
-def create(cluster: TestCluster, *objects: dict[str, Any]) -> None:
-    file = cluster.folder / "objects.json"
-    for each in objects:
-        each["metadata"].pop("uid", None)
-        each.get("spec", {}).pop("priority", None)
-    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
-    cluster.kubectl("create", "-f", str(file))
-
-
-def bound(cluster: TestCluster, prefix: str) -> list[str]:
-    lines = cluster.kubectl(
-        "get", "pods", "-o", "jsonpath={range .items[*]}{.metadata.name} {.spec.nodeName}\n{end}"
-    )
-    words = [line.split() for line in lines.splitlines() if line.startswith(prefix)]
-    return [word[1] for word in words if len(word) == 2]
 
 
 def status_of(cluster: TestCluster, group: str) -> str:

@@ -65,14 +65,16 @@ def test_a_scenario_runs_at_depth_perf_and_leaves_nothing(
     (tmp_path / "node.yaml").write_text(NODE)
     (tmp_path / "pod.yaml").write_text(POD)
     control_plane.kubectl("run", "stranded", "--image=a", "--overrides", '{"spec": {"nodeName": "gone"}}')
+    control_plane.kubectl("run", "other", "--image=a", "--overrides", '{"spec": {"schedulerName": "other"}}')
     kubeconfig = str(control_plane.kubeconfig())
     command = [str(tmp_path / "scenario.yaml"), "--kubeconfig", kubeconfig, "--out", str(tmp_path / "runs")]
     result = CliRunner().invoke(simulate, [*command, "-o", "json"])
     assert result.exit_code == 0, result.output
     (record,) = json.loads(result.stdout)["runs"]
     assert record["metrics"]["finished"] == 4
+    assert record["metrics"]["pods"] == 4, "pods that were there before count"
     folder = tmp_path / "snapshot"
     result = CliRunner().invoke(simulate, ["import", "--kubeconfig", kubeconfig, "-o", str(folder)])
     names = [item["metadata"]["name"] for item in json.loads((folder / "nodes.json").read_text())["items"]]
     assert not {"n-0", "n-1"} & set(names)
-    control_plane.kubectl("delete", "pod", "stranded", "--force", "--grace-period=0")
+    control_plane.kubectl("delete", "pod", "stranded", "other", "--force", "--grace-period=0")

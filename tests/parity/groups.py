@@ -1,8 +1,10 @@
 """Replaying scenarios of pod groups: steps of changes, each followed by one attempt for all that wait.
 
 What kube-scheduler does by itself between attempts plays no role in the corpus: events and backoff are
-switched off here, and a step makes every waiting pod active. One thing is imitated: members that wait in
-permit during kube-scheduler's commit activate siblings that failed before them in the same cycle.
+switched off here, and a step makes every waiting pod active; gangs that run in part wait their turn. Two
+things are imitated: what is created lets in pods that pre_enqueue kept out, even if it is gone at the end of
+the step, and members that wait in permit during kube-scheduler's commit activate siblings that failed before
+them in the same cycle.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from mooring.core.memory import MemoryCluster
 from mooring.core.scheduler import Scheduler
 from tests.parity.compare import Difference, differ
 from tests.parity.replay import START, first
+from tests.parity.siblings import HiddenTerms
 
 POD_FIELDS = (
     "result",
@@ -58,17 +61,20 @@ class GroupReplay:
             "featureGates": dict.fromkeys(scenario["gates"], True),
             "profiles": [
                 {
+                    # The corpus has SchedulerAsyncPreemption off.
+                    "plugins": {"preEnqueue": {"disabled": [{"name": "DefaultPreemption"}]}},
                     "pluginConfig": [
                         {
                             "name": "GangScheduling",
                             "args": {
                                 "evictForUnschedulableGroups": True,
                                 "groupPreemption": "KubeScheduler",
+                                "groupRetry": "Backoff",
                                 "planningSteps": 0,
                             },
                         },
                         {"name": "DefaultPreemption", "args": {"minCandidateNodesPercentage": 100}},
-                    ]
+                    ],
                 }
             ],
         }
@@ -81,7 +87,9 @@ class GroupReplay:
             reuse=reuse,
             record=True,
         )
+        self.scheduler.members.check = lambda group: False  # type: ignore[method-assign]
         self.cluster = MemoryCluster(self.scheduler)
+        self._hidden_terms = HiddenTerms(self.scheduler.cluster)
         self._steps = scenario["steps"]
         self._created: dict[str, Pod] = {}
         self._latest: dict[str, Decision] = {}
@@ -130,9 +138,12 @@ class GroupReplay:
         if "create" in action and isinstance(obj, Pod):
             self._created[obj.key] = obj
         self._apply(obj)
+        queue = self.scheduler.queue
+        queue.activate([queued.pod for queued in list(queue) if queued.gated])
 
     def _attempt(self, result: StepResult) -> None:
         scheduler = self.scheduler
+        self._hidden_terms.start_attempt()
         decision = scheduler.schedule_one()
         assert decision is not None
         decisions = [decision]
@@ -196,7 +207,8 @@ class GroupReplay:
         condition = next((c for c in pod.status.conditions if c.type == "PodScheduled"), None)
         if condition is not None and decision is not None:
             state = {"result": "unschedulable", "reason": condition.reason, "message": condition.message}
-            state["unschedulablePlugins"] = decision.unschedulable_plugins
+            gating = {queued.gating_plugin} if queued is not None and queued.gating_plugin else set()
+            state["unschedulablePlugins"] = sorted({*decision.unschedulable_plugins, *gating})
         if pod.status.nominated_node_name:
             state["nominated"] = pod.status.nominated_node_name
         if queued is not None and queued.gating_plugin:

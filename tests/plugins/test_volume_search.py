@@ -117,7 +117,7 @@ def search(
     return problems, found
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_the_search_over_all_nodes_is_the_search_on_each(data: st.DataObject) -> None:
     pvcs = data.draw(claims())

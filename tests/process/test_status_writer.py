@@ -161,6 +161,25 @@ class TestOrder:
 
         writing(scenario)
 
+    def test_settled_waits_for_all_that_is_on_its_way(self) -> None:
+        """A pod that is to be bound may be marked as a victim of preemption meanwhile."""
+
+        async def scenario(it: Writing) -> None:
+            held, info = it.server.hold("patch"), it.info("p")
+            it.put("p", "full")
+            await asyncio.sleep(1)
+            mark = Condition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler")
+            marking = asyncio.create_task(it.writer.write(PatchPodStatus(info, mark)))
+            await asyncio.sleep(1)
+            marking.cancel()
+            settled = asyncio.create_task(it.writer.settled(info.uid))
+            await asyncio.sleep(1)
+            assert not settled.done()
+            held.set()
+            await settled
+
+        writing(scenario)
+
 
 class TestFailures:
     @pytest.mark.parametrize("sent", [False, True])

@@ -203,4 +203,4 @@ class Columns(RuleBasedStateMachine):
 
 
 TestColumns = Columns.TestCase
-TestColumns.settings = examples(60)
+TestColumns.settings = examples(40)

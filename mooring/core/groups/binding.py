@@ -7,12 +7,14 @@ that fails is repeated while the member keeps its room, since a gang that runs i
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mooring.core.binding import BindingCycle
 from mooring.core.effects import Bind
 from mooring.core.groups.plan import ASKED_TO_WAIT, GROUP_UNSCHEDULABLE
+from mooring.framework.pod import GroupKey
 from mooring.framework.status import Code, Status
 from mooring.plugins.gang_scheduling import GangScheduling
 
@@ -26,14 +28,38 @@ WITHDRAWN = Status(Code.UNSCHEDULABLE, GROUP_UNSCHEDULABLE, GangScheduling.WAITI
 
 
 class GroupBinding:
-    """The members of a group that one plan started. `needed` of them must be ready before any is bound."""
+    """The members of groups that were started together. So many of each group as are `needed` must be ready
+    before any is bound."""
 
-    def __init__(self, cycles: Sequence[BindingCycle], needed: int, opened: Callable[[], None]) -> None:
+    def __init__(
+        self, cycles: Sequence[BindingCycle], needed: Mapping[GroupKey, int], opened: Callable[[], None]
+    ) -> None:
         self.cycles = {cycle.pod.uid: cycle for cycle in cycles}  # those that have not failed
-        self.needed = needed
-        self.is_open = needed <= 0
         self.opened = opened
         self.ready: list[BindingCycle] = []
+        self._lacking = {group: count for group, count in needed.items() if count > 0}
+        self._spare = Counter(cycle.pod.group for cycle in cycles)  # how many may fail
+        self._spare.subtract(self._lacking)
+
+    @property
+    def is_open(self) -> bool:
+        return not self._lacking
+
+    def add_ready(self, cycle: BindingCycle) -> None:
+        """Count a member that may be bound once the barrier is open."""
+        self.ready.append(cycle)
+        group = cycle.pod.group
+        if group in self._lacking:
+            self._lacking[group] -= 1
+            if not self._lacking[group]:
+                del self._lacking[group]
+
+    def give_up(self, cycle: BindingCycle) -> bool:
+        """Leave out a member that failed; whether that closes the barrier for good."""
+        if self.cycles.pop(cycle.pod.uid, None) is None or self.is_open:
+            return False
+        self._spare[cycle.pod.group] -= 1
+        return self._spare[cycle.pod.group] < 0
 
 
 class GroupBindings:
@@ -51,10 +77,11 @@ class GroupBindings:
         if uid not in binding.cycles:  # withdrawn with the others
             return
         if status.ok and not self._lost(cycle):
-            binding.ready.append(cycle)
-            if binding.is_open:
+            was_open = binding.is_open
+            binding.add_ready(cycle)
+            if was_open:
                 self._scheduler.effects.append(Bind(cycle))
-            elif len(binding.ready) >= binding.needed:
+            elif binding.is_open:
                 self._open(binding)
             return
         self.left(cycle)
@@ -64,16 +91,13 @@ class GroupBindings:
             self._scheduler.queue.activate(pod for pod in pods if not pod.node_name)
 
     def _open(self, binding: GroupBinding) -> None:
-        binding.is_open = True
         self._scheduler.effects.extend(Bind(cycle) for cycle in binding.ready)
         binding.opened()
 
     def left(self, cycle: BindingCycle) -> None:
         """A member will not be bound: where the quorum cannot be reached without it, none is."""
         binding: GroupBinding | None = cycle.group
-        if binding is None or binding.cycles.pop(cycle.pod.uid, None) is None or binding.is_open:
-            return
-        if len(binding.cycles) >= binding.needed:
+        if binding is None or not binding.give_up(cycle):
             return
         others, binding.cycles = list(binding.cycles.values()), {}
         for other in others:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from mooring.api.times import parse_time
 from mooring.core.groups.dialects import DIALECTS, AnyPodGroup
+from mooring.core.groups.sets import GroupSets
 from mooring.core.queue.sorting import SortKey
 from mooring.framework.plugin import QueuedPod
 from mooring.framework.pod import GroupKey, PodInfo
@@ -34,6 +35,8 @@ class GroupWait(msgspec.Struct):
     last_failure: float
     reported: bool = False  # whether it has been reported that it takes too long
     reserves: bool = False  # whether nodes are kept for it
+    kind: PodInfo | None = None  # one of its members, where they are all alike and none has a node
+    waits_for: frozenset[str] = frozenset()  # plugins whose events retry it; none: its members changed since
 
 
 class GroupMembers:
@@ -42,6 +45,7 @@ class GroupMembers:
     def __init__(self, cluster: ClusterState, store: ObjectStore) -> None:
         self._cluster = cluster
         self._store = store
+        self.sets = GroupSets(store)
         self.broken: set[GroupKey] = set()  # gangs that run in part, fewer than minCount: repaired first
         self._pods: dict[GroupKey, dict[str, PodInfo]] = {}
         self.waits: dict[GroupKey, GroupWait] = {}  # of groups whose last attempt failed
@@ -51,7 +55,10 @@ class GroupMembers:
         if pod.group is None:
             return
         pods = self._pods.setdefault(pod.group, {})
-        self._count_gated(pods.get(pod.uid), -1)
+        old = pods.get(pod.uid)
+        if old is None or old.shape is not pod.shape or old.terminating != pod.terminating:
+            self._members_changed(pod.group)
+        self._count_gated(old, -1)
         self._count_gated(pod, 1)
         pods[pod.uid] = pod
 
@@ -59,9 +66,15 @@ class GroupMembers:
         if pod.group is not None and pod.group in self._pods:
             pods = self._pods[pod.group]
             self._count_gated(pods.pop(pod.uid, None), -1)
+            self._members_changed(pod.group)
             if not pods:
                 del self._pods[pod.group]
                 self.waits.pop(pod.group, None)
+
+    def _members_changed(self, group: GroupKey) -> None:
+        wait = self.waits.get(group)
+        if wait is not None:
+            wait.waits_for, wait.kind = frozenset(), None
 
     def _count_gated(self, pod: PodInfo | None, change: int) -> None:
         if pod is not None and pod.group is not None and pod.spec.scheduling_gates:
@@ -74,12 +87,34 @@ class GroupMembers:
         model: type[AnyPodGroup] = DIALECTS[key.api_group].resource.model
         return self._store.get(model, key.name, key.namespace)
 
+    def together(self, group: GroupKey) -> Sequence[GroupKey]:
+        """The groups that start together with this one, itself included."""
+        return self.sets.together(group)
+
+    def missing_templates(self, group: GroupKey) -> Sequence[str]:
+        """The templates of groups that start together with this one and do not exist yet."""
+        return self.sets.missing(group)
+
+    def minimum(self, group: GroupKey) -> int:
+        """How many members must have a node before any of the group, or of those that start with it."""
+        stored = self.group(group)
+        if stored is None:
+            return 0
+        if stored.min_count is None:
+            return 1 if self.sets.workload(group) is not None else 0
+        return stored.min_count
+
+    def attempted_with(self, group: GroupKey) -> Sequence[GroupKey]:
+        """The groups that are tried together with this one: those that start with it and lack members."""
+        together = self.together(group)
+        if len(together) == 1 or self.scheduled(group) >= self.minimum(group):
+            return (group,)
+        return [each for each in together if self.scheduled(each) < self.minimum(each)]
+
     def check(self, group: GroupKey) -> bool:
         """Note whether a gang runs in part after members came or went; whether that is new."""
-        placed = self.scheduled(group)
-        stored = self.group(group) if placed else None
-        minimum = 0 if stored is None else stored.min_count or 0
-        is_broken = 0 < placed < minimum
+        placed = any(self.scheduled(each) for each in self.together(group))
+        is_broken = placed and self.scheduled(group) < self.minimum(group)
         if is_broken == (group in self.broken):
             return False
         (self.broken.add if is_broken else self.broken.discard)(group)

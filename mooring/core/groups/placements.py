@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from mooring.core.groups.dialects import group_args
 from mooring.core.groups.parts import fewest_parts
 from mooring.core.groups.plan import Plan, Planner
 from mooring.core.groups.room import alike, measure
@@ -145,7 +146,8 @@ class PlacementPlanner:
     def _best(
         self, profile: Profile, group: PodGroupInfo, offers: Sequence[tuple[PlacementPlan, int]]
     ) -> int:
-        """The offer with the highest score; among equals the one with the fewest nodes, then the first.
+        """The offer with the highest score; among equals the one with the fewest nodes, then the first. As in
+        kube-scheduler, nodes do not count with groupPreemption: KubeScheduler.
 
         Where placements have parts, those with a place for most members, in the fewest parts, are preferred.
         """
@@ -157,6 +159,8 @@ class PlacementPlanner:
             candidates = [i for i in candidates if badness[i] == min(badness)]
         scores = profile.placements.scores(group, [offers[i][0] for i in candidates])
         best = [i for i, score in zip(candidates, scores, strict=True) if score == max(scores)]
+        if group_args(profile, group.key).preempts_as_kube_scheduler:
+            return best[0]
         return min(best, key=lambda i: len(offers[i][0].placement.node_names or ()))
 
     def _rows(self, placement: Placement) -> npt.NDArray[np.intp] | slice:

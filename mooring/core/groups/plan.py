@@ -25,7 +25,7 @@ from mooring.core.groups.search import search_for
 from mooring.core.queue import QueuedPodInfo
 from mooring.framework.nodes import BoolArray
 from mooring.framework.plugin import PostFilterResult
-from mooring.framework.pod import COSCHEDULING_GROUP, PodInfo
+from mooring.framework.pod import COSCHEDULING_GROUP, GroupKey, PodInfo
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.plugins.gang_scheduling import PERMIT_TIMEOUT, GangScheduling
 from mooring.runtime.profile import Profile
@@ -40,6 +40,8 @@ DEFAULT_PREEMPTION = "DefaultPreemption"
 GROUP_UNSCHEDULABLE = "pod group is unschedulable"
 WAITING_ON_PREEMPTION = "pod group is waiting for preemption to complete"
 ASKED_TO_WAIT = "one or more plugins asked to wait and no plugin rejected pod"
+_FOR_LOWER_PRIORITIES = frozenset(("DynamicResources", DEFAULT_PREEMPTION))
+"""Plugins whose post_filter finds a node only where pods of lower priority leave, or acts on claims only."""
 
 Waits = Mapping[str, tuple[float, Status]]
 
@@ -77,7 +79,9 @@ class Plan(msgspec.Struct, eq=False):
     members: list[Member]
     status: Status = Status(Code.UNSCHEDULABLE, GROUP_UNSCHEDULABLE)
     waiting_on_preemption: bool = False
+    held: bool = False  # it has a place, and one that starts together with it has none
     nodes: Mapping[str, str] | None = None  # by uid: those kept for members until victims have left
+    kept_until: float | None = None  # when the last pod on nodes kept for a starving gang has to end
 
     @property
     def result(self) -> str:
@@ -246,24 +250,25 @@ class Planner:
         them may make room for itself."""
         if self._scheduler.records_all() or pod.group is None:
             return False
-        if not preempt:
-            return True
-        # As in kube-scheduler, members would be nominated to the nodes that they have now.
-        named = self._as_units and group_args(profile, pod.group).preempts_as_kube_scheduler
-        return not named and not self._preempts_by_pod(profile, pod)
+        return not preempt or not self.may_preempt(profile, pod, pod.group)
+
+    def may_preempt(self, profile: Profile, pod: PodInfo, group: GroupKey) -> bool:
+        """Whether a member may make room for itself, or be nominated to a node that it has now."""
+        named = self._as_units and group_args(profile, group).preempts_as_kube_scheduler
+        return named or self._preempts_by_pod(profile, pod)
 
     def _preempts_by_pod(self, profile: Profile, pod: PodInfo) -> bool:
         """Whether post_filter may find a node for a member that fits nowhere."""
         plugins = profile.points.get("postFilter", ())
-        if not plugins:
+        if _FOR_LOWER_PRIORITIES.issuperset(plugins) and not (
+            plugins and self._scheduler.cluster.has_pods_below(pod.priority)
+        ):
             return False
         group = self._group(pod)
-        if isinstance(group, PodGroup):
-            constrained = group.spec.scheduling_constraints is not None
-            if self._as_units or (self._by_placement and constrained):
-                return False
-        own = set(plugins) - {"DynamicResources", DEFAULT_PREEMPTION}  # the former acts on claims only
-        return bool(own) or self._scheduler.cluster.has_pods_below(pod.priority)
+        if not isinstance(group, PodGroup):
+            return True
+        constrained = group.spec.scheduling_constraints is not None
+        return not (self._as_units or (self._by_placement and constrained))
 
     def missing(self, profile: Profile, pod: PodInfo) -> int:
         """How many more members must have a place for the gang to start."""

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from mooring.api.workloads import PodDisruptionBudget
-from mooring.core.groups.dialects import group_args
+from mooring.core.groups.dialects import AnyPodGroup, group_args
 from mooring.core.groups.placements import PlacementPlanner
 from mooring.core.groups.plan import DEFAULT_PREEMPTION, GROUP_UNSCHEDULABLE, Plan, Planner
 from mooring.core.groups.room import Room, alike, measure
+from mooring.core.groups.slices import Sliced, finish
 from mooring.core.groups.trials import CountedTrial, PlannedTrial
-from mooring.core.groups.units import Unit, units_of
+from mooring.core.groups.units import Unit, split_units_by_budgets, units_of
 from mooring.core.groups.victims import Victims, VictimSearch
 from mooring.core.queue import QueuedPodInfo
 from mooring.framework.placements import Placement
@@ -60,26 +61,42 @@ class GroupPreemption:
         self._by_placement = scheduler.feature_gates.is_enabled("TopologyAwareWorkloadScheduling")
 
     def run(
-        self, profile: Profile, key: GroupKey, pods: Sequence[QueuedPodInfo], plan: Callable[[], Plan]
-    ) -> Preemption:
-        """Evict the victims of a group that has no place; `plan` says whether it has one in a trial."""
+        self,
+        profile: Profile,
+        parts: Sequence[tuple[GroupKey, Sequence[QueuedPodInfo]]],
+        plan: Callable[[], Plan],
+    ) -> Sliced[Preemption | None]:
+        """Evict the victims of groups that start together and have no place; `plan` says whether they have
+        one in a trial. None where the cluster changed in a pause so that the search must be repeated."""
         scheduler = self._scheduler
         if DEFAULT_PREEMPTION not in profile.plugins:
             return Preemption(NOT_REGISTERED)
-        group = scheduler.members.group(key)
-        if group is None:
-            missing = f'podgroup.scheduling.k8s.io "{key.name}" not found'
-            return Preemption(Status(Code.ERROR, f"failed to get pod group object: {missing}"))
+        groups: list[AnyPodGroup] = []
+        for key, _ in parts:
+            stored = scheduler.members.group(key)
+            if stored is None:
+                missing = f'podgroup.scheduling.k8s.io "{key.name}" not found'
+                return Preemption(Status(Code.ERROR, f"failed to get pod group object: {missing}"))
+            groups.append(stored)
+        group, (key, pods) = groups[0], parts[0]
         args = group_args(profile, key)
-        if group.topology_key and args.preempts_as_kube_scheduler:
+        if any(each.topology_key for each in groups) and args.preempts_as_kube_scheduler:
             return Preemption(CONSTRAINED)
-        if any(queued.pod.spec.preemption_policy == "Never" for queued in pods):
+        members = [queued.pod for _, entries in parts for queued in entries]
+        if any(pod.spec.preemption_policy == "Never" for pod in members):
             return Preemption(NEVER)
-        with scheduler.in_rehearsal():
-            if args.preempts_as_kube_scheduler:
-                chosen = self._as_kube_scheduler(group.priority, plan)
-            else:
-                chosen = self._fewest(profile, key, group.priority, pods, args.preserve_gangs)
+        priority = min(each.priority for each in groups)
+        chosen: Victims | Status | None
+        if args.preempts_as_kube_scheduler or len(parts) > 1:
+            with scheduler.in_rehearsal():
+                if args.preempts_as_kube_scheduler:
+                    chosen = self._as_kube_scheduler(priority, plan)
+                else:
+                    chosen = self._fewest_for_all(priority, args.preserve_gangs, plan)
+        else:
+            chosen = yield from self._fewest(profile, key, priority, pods, args.preserve_gangs)
+        if chosen is None:
+            return None
         if isinstance(chosen, Status):
             return Preemption(chosen)
         if chosen.violating:
@@ -90,7 +107,6 @@ class GroupPreemption:
                 len(chosen.violating),
                 names,
             )
-        members = [queued.pod for queued in pods]
         scheduler.evictions.preempt_for_group(group, members, chosen.pods, chosen.nodes)
         return Preemption(SUCCESS, chosen.nodes)
 
@@ -109,15 +125,19 @@ class GroupPreemption:
         units = [unit for unit in units_of(scheduler, pods, False) if unit.priority < priority]
         if not units:
             return NO_VICTIMS
+        units.sort(key=lambda unit: unit.importance)
+        violating, others = split_units_by_budgets(units, scheduler.store.list(PodDisruptionBudget))
         trial = PlannedTrial(scheduler, remember, self._undo_if_in_force)
         try:
-            search = VictimSearch(units, trial, scheduler.store.list(PodDisruptionBudget))
-            victims = search.least_important()
-            if victims is None:
+            for unit in units:
+                trial.remove_all(unit.pods)
+            if not trial.fits():
                 return last.status
-            return Victims(victims, search.violating(victims), None)
+            leaving = [unit for unit in (*violating, *others) if not _reprieved(trial, unit)]
         finally:
             trial.restore()
+        victims = [pod for unit in units if unit in leaving for pod in unit.pods]
+        return Victims(victims, [pod for unit in violating if unit in leaving for pod in unit.pods], None)
 
     def _undo_if_in_force(self, plan: Plan) -> None:
         if plan.status.ok:
@@ -132,31 +152,97 @@ class GroupPreemption:
         priority: int,
         pods: Sequence[QueuedPodInfo],
         preserve_gangs: bool,
-    ) -> Victims | Status:
+    ) -> Sliced[Victims | Status | None]:
+        members, before = list(self._scheduler.members.pods(key)), self._position()
         candidates = self._candidates(priority, preserve_gangs)
         if not candidates.units and not candidates.leaving:
             return NO_VICTIMS
         placements = [Placement("")]
-        if self._by_placement:
-            generated = self._placements.generate(profile, key, pods)
-            if isinstance(generated, Status):
-                return generated
-            placements = list(generated)
         room = None
-        if alike([queued.pod for queued in pods]):
-            room = measure(self._scheduler, profile, pods[0].pod)
-        best: Victims | None = None
+        with self._scheduler.in_rehearsal():
+            if self._by_placement:
+                generated = self._placements.generate(profile, key, pods)
+                if isinstance(generated, Status):
+                    return generated
+                placements = list(generated)
+            if alike([queued.pod for queued in pods]):
+                room = measure(self._scheduler, profile, pods[0].pod)
+        best, where = None, Placement("")
         for placement in placements:
             inside = candidates if placement.node_names is None else _within(candidates, placement.node_names)
-            victims = self._search(profile, placement, pods, inside, room)
+            victims = yield from self._search(profile, placement, pods, inside, room)
             if victims is not None and (best is None or victims.cost < best.cost):
-                best = victims
+                best, where = victims, placement
         if best is not None:
-            return best
+            if room is None:  # there were no pauses
+                return best
+            if self._position() == before and list(self._scheduler.members.pods(key)) == members:
+                return best
+            return self._confirmed(profile, key, pods, where, priority, best)
         if not self._by_placement:
             return unschedulable(GROUP_UNSCHEDULABLE)
         first = f"first placement status: {GROUP_UNSCHEDULABLE}"
         return unschedulable(f"0/{len(placements)} placements are available, {first}")
+
+    def _position(self) -> tuple[int, int]:
+        """Another value means that nodes or pods on them have changed."""
+        table = self._scheduler.cluster.table
+        return table.pod_log.position, table.node_log.position
+
+    def _confirmed(
+        self,
+        profile: Profile,
+        key: GroupKey,
+        pods: Sequence[QueuedPodInfo],
+        placement: Placement,
+        priority: int,
+        found: Victims,
+    ) -> Victims | None:
+        """Victims that were found before the cluster changed; None where they would be others now."""
+        scheduler = self._scheduler
+        waiting = {p.uid for p in scheduler.members.pods(key) if scheduler.cluster.placed(p.uid) is None}
+        current = [scheduler.cluster.placed(pod.uid) for pod in found.pods]
+        if waiting != {queued.pod.uid for queued in pods}:
+            return None
+        if any(
+            now is None or now.node_name != pod.node_name
+            for now, pod in zip(current, found.pods, strict=True)
+        ):
+            return None
+        with scheduler.in_rehearsal():
+            room = measure(scheduler, profile, pods[0].pod)
+        if room is None:
+            return None
+        needed = max(self._planner.missing(profile, pods[0].pod), 1)
+        trial = CountedTrial(scheduler, room, self._placements.mask(placement), pods, needed)
+        if trial.fits():
+            return None
+        for pod in scheduler.cluster.pods():
+            if pod.terminating and pod.priority < priority:
+                trial.remove(pod)
+        if found.pods and trial.fits():
+            return None
+        for pod in found.pods:
+            if not pod.terminating:
+                trial.remove(pod)
+        if not trial.fits():
+            return None
+        return Victims(found.pods, found.violating, trial.nodes(), found.cost)
+
+    def _fewest_for_all(
+        self, priority: int, preserve_gangs: bool, plan: Callable[[], Plan]
+    ) -> Victims | Status:
+        """The fewest victims that let several groups in."""
+        candidates = self._candidates(priority, preserve_gangs)
+        if not candidates.units and not candidates.leaving:
+            return NO_VICTIMS
+        trial = PlannedTrial(self._scheduler, plan, self._undo_if_in_force)
+        budgets = self._scheduler.store.list(PodDisruptionBudget)
+        try:
+            victims = finish(VictimSearch(candidates.units, trial, budgets).fewest(candidates.leaving))
+        finally:
+            trial.restore()
+        return unschedulable(GROUP_UNSCHEDULABLE) if victims is None else victims
 
     def _candidates(self, priority: int, preserve_gangs: bool) -> _Candidates:
         """The pods that may leave for a group of this priority, and those that are leaving."""
@@ -180,21 +266,37 @@ class GroupPreemption:
         pods: Sequence[QueuedPodInfo],
         candidates: _Candidates,
         room: Room | None,
-    ) -> Victims | None:
-        """The fewest victims that let the group into a placement."""
+    ) -> Sliced[Victims | None]:
+        """The fewest victims that let the group into a placement.
+
+        Where these are counted, the cluster is not touched, and the search may pause.
+        """
         scheduler, mask = self._scheduler, self._placements.mask(placement)
         budgets = scheduler.store.list(PodDisruptionBudget)
         if room is not None:
             needed = max(self._planner.missing(profile, pods[0].pod), 1)
             counted = CountedTrial(scheduler, room, mask, pods, needed)
-            return VictimSearch(candidates.units, counted, budgets).fewest(candidates.leaving)
+            yield
+            search = VictimSearch(candidates.units, counted, budgets)
+            return (yield from search.fewest(candidates.leaving))
         planned = PlannedTrial(
             scheduler, lambda: self._planner.plan(profile, pods, mask, preempt=False), self._planner.undo
         )
-        try:
-            return VictimSearch(candidates.units, planned, budgets).fewest(candidates.leaving)
-        finally:
-            planned.restore()
+        with scheduler.in_rehearsal():
+            try:
+                return finish(VictimSearch(candidates.units, planned, budgets).fewest(candidates.leaving))
+            finally:
+                planned.restore()
+
+
+def _reprieved(trial: PlannedTrial, unit: Unit) -> bool:
+    """Put a unit back where the group still fits; whether it does."""
+    for pod in unit.pods:
+        trial.put_back(pod)
+    fits = trial.fits()
+    if not fits:
+        trial.remove_all(unit.pods)
+    return fits
 
 
 def _within(candidates: _Candidates, names: frozenset[str]) -> _Candidates:

@@ -65,10 +65,10 @@ class GroupRehearsal:
         """Plan the members in a placement. While this lasts, those with a place are assumed there."""
         scheduler = self._scheduler
         nominator = scheduler.queue.nominator
-        nominations = [(pod, nominator.node_of(pod.uid)) for pod in self.pods]
+        nominations = [(pod, nominator.node_of(pod.uid), nominator.kept_until(pod.uid)) for pod in self.pods]
         planner = _PlacingPlanner(scheduler)
         with self._unobserved():
-            for pod, _ in nominations:  # members are not in each other's way
+            for pod, _, _ in nominations:  # members are not in each other's way
                 nominator.delete(pod.uid)
             try:
                 plan = planner.plan(self._profile, self._entries, self.rows(placement))
@@ -77,8 +77,10 @@ class GroupRehearsal:
                 finally:
                     planner.undo(plan)
             finally:
-                for pod, node in nominations:
+                for pod, node, until in nominations:
                     nominator.add(pod, node)
+                    if until is not None:
+                        nominator.keep(pod.uid, until)
 
     @property
     def _profile(self) -> Profile:

@@ -2,16 +2,18 @@
 
 Members are nominated to the chosen nodes, so pods of the same or a lower priority count them as if they were
 there. The gang starts when the last pod of the chosen nodes has ended, or earlier if there is room elsewhere.
+Pods whose activeDeadlineSeconds ends before that of a pod on these nodes may use the room meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from mooring.api.times import parse_time
 from mooring.core.groups.plan import Planner
 from mooring.core.queue import QueuedPodInfo
 from mooring.framework.pod import PodInfo
@@ -39,6 +41,20 @@ class Reservations:
             return kept
         with self._scheduler.in_rehearsal():
             return self._emptiest(profile, pods[:missing])
+
+    def last_end(self, nodes: Iterable[str]) -> float | None:
+        """When the last of the pods on these nodes has to end, of those with an activeDeadlineSeconds; None
+        where none has one."""
+        cluster, now = self._scheduler.cluster, self._scheduler.clock()
+        ends = []
+        for name in set(nodes):
+            info = cluster.node(name)
+            for pod in () if info is None else info.pods:
+                seconds = pod.spec.active_deadline_seconds
+                if seconds is not None:
+                    started = pod.status.start_time or pod.metadata.creation_timestamp
+                    ends.append((parse_time(started) if started else now) + seconds)
+        return max(ends, default=None)
 
     def _emptiest(self, profile: Profile, pods: Sequence[QueuedPodInfo]) -> Mapping[str, str]:
         """Nodes that the members would fit on once they are empty, of those with the fewest pods to wait for;

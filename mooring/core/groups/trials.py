@@ -47,6 +47,10 @@ class PlannedTrial:
     def remove(self, pod: PodInfo) -> None:
         self._removed[pod.uid] = self._cluster.lift(pod.uid)
 
+    def remove_all(self, pods: Iterable[PodInfo]) -> None:
+        for pod in pods:
+            self.remove(pod)
+
     def put_back(self, pod: PodInfo) -> None:
         self._cluster.put_back(self._removed.pop(pod.uid))
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from mooring.api.selectors import compile_selector
+from mooring.api.workloads import PodDisruptionBudget
 from mooring.core.groups.dialects import AnyPodGroup
 from mooring.framework.pod import GroupKey, PodInfo
+from mooring.plugins.default_preemption.victims import covers
 
 if TYPE_CHECKING:
     from mooring.core.scheduler import Scheduler
@@ -57,3 +60,27 @@ def units_of(scheduler: Scheduler, pods: Iterable[PodInfo], preserve_gangs: bool
         else:
             units.append(Unit([pod], pod.priority))
     return units
+
+
+def split_units_by_budgets(
+    units: Iterable[Unit], budgets: Sequence[PodDisruptionBudget]
+) -> tuple[list[Unit], list[Unit]]:
+    """The units with a pod whose eviction some budget forbids, and the others. As in kube-scheduler, what
+    follows the first violation in a unit does not use budgets up."""
+    allowed = [budget.status.disruptions_allowed for budget in budgets]
+    selectors = [compile_selector(budget.spec.selector) for budget in budgets]
+
+    def violates(unit: Unit) -> bool:
+        for pod in unit.pods:
+            for i, budget in enumerate(budgets):
+                if covers(budget, selectors[i], pod):
+                    allowed[i] -= 1
+                    if allowed[i] < 0:
+                        return True
+        return False
+
+    violating: list[Unit] = []
+    others: list[Unit] = []
+    for unit in units:
+        (violating if violates(unit) else others).append(unit)
+    return violating, others

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from mooring.api.workloads import PodDisruptionBudget
+from mooring.core.groups.slices import Sliced, finish, paced
 from mooring.core.groups.trials import CountedTrial, Trial
 from mooring.core.groups.units import Unit
 from mooring.framework.pod import PodInfo
@@ -40,7 +41,6 @@ class VictimSearch:
         units = sorted(units, key=lambda unit: unit.importance)
         protected = {pod.uid for pod in self.violating([pod for unit in units for pod in unit.pods])}
         self._protected = protected
-        self._by_importance = units
         self._units = sorted(units, key=lambda unit: not any(pod.uid in protected for pod in unit.pods))
         self._gone: dict[str, PodInfo] = {}
         self._checks = 0
@@ -49,43 +49,45 @@ class VictimSearch:
         """The pods whose eviction a budget forbids, if all of these leave."""
         return split_by_budgets(sorted(pods, key=importance), self._budgets)[0] if self._budgets else []
 
-    def fewest(self, leaving: Iterable[PodInfo]) -> Victims | None:
+    def fewest(self, leaving: Iterable[PodInfo]) -> Sliced[Victims | None]:
         """The fewest victims once those that are leaving are gone; None where the group does not start even
         without all candidates."""
         for pod in leaving:
             self._trial.remove(pod)
         if not self._trial.fits():
-            victims = self._search()
+            victims = yield from self._search()
             if victims is None:
                 return None
             self._set(victims)
         pods = sorted(self._gone.values(), key=importance)
         return Victims(pods, self.violating(pods), self._trial.nodes(), self._cost(self._gone))
 
-    def _search(self) -> dict[str, PodInfo] | None:
+    def _search(self) -> Sliced[dict[str, PodInfo] | None]:
+        yield
         few = len(self._units) <= MANY_UNITS
         solutions = []
         if few or not isinstance(self._trial, CountedTrial):
-            if self.least_important() is None:
+            if not self._take_least_important():
                 return None
             solutions.append(dict(self._gone))
         if isinstance(self._trial, CountedTrial):
             self._set({})
-            if not self._take_cheapest(self._trial):
+            if not (yield from self._take_cheapest(self._trial)):
                 return None
-            solutions.append(self._reprieved())
+            yield
+            solutions.append((yield from self._reprieved()))
         best = min(solutions, key=self._cost)
         return self._improved(best) if few else best
 
-    def least_important(self) -> list[PodInfo] | None:
+    def _take_least_important(self) -> bool:
         """Remove all candidates, and put back those without which the group still fits, most important
-        first, as kube-scheduler does. The victims that are left, most important first."""
+        first. Whether it fits without all of them."""
         for unit in self._units:
             self._remove(unit.pods)
         if not self._trial.fits():
-            return None
-        self._reprieved()
-        return [pod for unit in self._by_importance for pod in unit.pods if pod.uid in self._gone]
+            return False
+        finish(self._reprieved())
+        return True
 
     # ---- sets of victims
 
@@ -112,10 +114,12 @@ class VictimSearch:
         priorities = [pod.priority for pod in pods]
         return len(self.violating(pods)), len(pods), max(priorities, default=0), sum(priorities)
 
-    def _reprieved(self) -> dict[str, PodInfo]:
+    def _reprieved(self) -> Sliced[dict[str, PodInfo]]:
         """Put back every unit without which the group still fits; who is left."""
-        for unit in self._units:
+        for unit, is_due in paced(self._units):
             self._reprieve(unit)
+            if is_due:
+                yield
         return dict(self._gone)
 
     def _reprieve(self, unit: Unit) -> None:
@@ -165,21 +169,21 @@ class VictimSearch:
 
     # ---- a first set for many candidates
 
-    def _take_cheapest(self, trial: CountedTrial) -> bool:
+    def _take_cheapest(self, trial: CountedTrial) -> Sliced[bool]:
         """Remove pods row by row where they make most places for each victim, then gangs, until it fits;
         whether it does."""
         single = [unit for unit in self._units if len(unit.pods) == 1 or unit.surplus]
         harmless = [pod for unit in single for pod in unit.pods if pod.uid not in self._protected]
-        self._take_by_row(trial, harmless)
+        yield from self._take_by_row(trial, harmless)
         if not trial.fits():
-            self._take_by_row(trial, [pod for unit in single for pod in unit.pods])
+            yield from self._take_by_row(trial, [pod for unit in single for pod in unit.pods])
         for unit in reversed(self._units):
             if trial.fits():
                 break
             self._remove(unit.pods)
         return trial.fits()
 
-    def _take_by_row(self, trial: CountedTrial, pods: Iterable[PodInfo]) -> None:
+    def _take_by_row(self, trial: CountedTrial, pods: Iterable[PodInfo]) -> Sliced[None]:
         surplus = {
             unit.pods[0].group: unit.surplus - sum(pod.uid in self._gone for pod in unit.pods)
             for unit in self._units
@@ -191,10 +195,12 @@ class VictimSearch:
             if row is not None and pod.uid not in self._gone:
                 by_row.setdefault(row, []).append(pod)
         offers: list[tuple[float, int, int, int]] = []
-        for row, present in by_row.items():
+        for (row, present), is_due in paced(by_row.items()):
             # The largest last, and among equals the least important: they are taken from the end.
             present.sort(key=lambda pod: (trial.share(pod), importance(pod)))
             self._offer(trial, row, present, offers)
+            if is_due:
+                yield
         heapq.heapify(offers)
         while offers and not trial.fits():
             _, _, row, count = heapq.heappop(offers)

@@ -6,13 +6,16 @@ Nothing is held for a group that waits, so a timeout ends nothing: the group sta
 from __future__ import annotations
 
 import heapq
+import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mooring.api.coscheduling import PodGroup as CoschedulingGroup
+from mooring.api.counts import count
 from mooring.api.meta import Condition
 from mooring.api.times import go_duration
 from mooring.core.effects import EmitEvent, Evict, PatchPodStatus
-from mooring.core.groups.dialects import DIALECTS, AnyPodGroup, group_args
+from mooring.core.groups.dialects import DIALECTS, QUORUM_PLUGINS, AnyPodGroup, group_args
 from mooring.core.groups.members import GroupWait
 from mooring.framework.pod import GroupKey, PodInfo
 from mooring.plugins.args import CoschedulingArgs
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
     from mooring.core.scheduler import Scheduler
 
 
+GATED_AFTER = 30.0  # seconds in which the pods of a group usually appear
+
+
 class GroupWaits:
     """Keeps account of groups whose attempts fail, and of gangs that run in part."""
 
@@ -30,10 +36,11 @@ class GroupWaits:
         self._scheduler = scheduler
         self._members = scheduler.members
         self._times: list[tuple[float, GroupKey]] = []  # a heap of when to look at which group
+        self._gated: dict[GroupKey, float] = {}  # when to look whether all pods of a new group are there
         self._incomplete: dict[GroupKey, float] = {}  # since when a gang runs in part, for those reported
 
-    def failed(self, profile: Profile, key: GroupKey) -> None:
-        """An attempt at a group failed."""
+    def failed(self, profile: Profile, key: GroupKey, waits_for: frozenset[str]) -> None:
+        """An attempt at a group failed, and events of these plugins retry it."""
         now = self._scheduler.clock()
         args = group_args(profile, key)
         wait = self._members.waits.get(key)
@@ -47,6 +54,7 @@ class GroupWaits:
         backoff = args.pod_group_backoff_seconds if isinstance(args, CoschedulingArgs) else 0
         if now >= wait.last_failure + backoff:  # otherwise it was refused because it failed recently
             wait.last_failure = now
+        wait.waits_for = waits_for
         if key in self._members.broken and key not in self._incomplete:
             self._report_incomplete(profile, key, now)
 
@@ -59,8 +67,11 @@ class GroupWaits:
         while times and times[0][0] <= now:
             _, key = heapq.heappop(times)
             pods = [pod for pod in self._members.pods(key) if pod.scheduler_name in self._scheduler.profiles]
-            if pods:
+            if not pods:
+                self._gated.pop(key, None)
+            else:
                 profile = self._scheduler.profiles[pods[0].scheduler_name]
+                self._check_gated(profile, key, pods, now)
                 self._check_timeout(profile, key, now)
                 self._check_incomplete(profile, key, now)
                 if self.has_starved(profile, key) and not self._members.waits[key].reserves:
@@ -74,6 +85,37 @@ class GroupWaits:
 
     def next_time(self) -> float | None:
         return self._times[0][0] if self._times else None
+
+    # ---- groups whose pods are not all there, or may not be scheduled yet
+
+    def joined(self, key: GroupKey) -> None:
+        """A pod that waits was added to a group."""
+        if self._members.size(key) == 1:
+            self._gated[key] = self._scheduler.clock() + GATED_AFTER
+            heapq.heappush(self._times, (self._gated[key], key))
+
+    def _check_gated(self, profile: Profile, key: GroupKey, pods: Sequence[PodInfo], now: float) -> None:
+        """Report a group that has not been tried since its first pod appeared, once."""
+        if now < self._gated.get(key, math.inf):
+            return
+        del self._gated[key]
+        group = self._members.group(key)
+        if group is None or key in self._members.waits or self._members.scheduled(key):
+            return
+        note = self._why_gated(profile, key, pods)
+        if note:
+            self._emit(group, key, "WaitingForPods", note, profile.scheduler_name, "Normal")
+
+    def _why_gated(self, profile: Profile, key: GroupKey, pods: Sequence[PodInfo]) -> str:
+        size, gated = len(pods), self._members.gated(key)
+        minimum = max(self._members.minimum(key), 1)
+        if size >= minimum > size - gated:
+            return (
+                f"{gated} of {count(size, 'pod')} have scheduling gates, and the group needs {minimum} pods"
+            )
+        refusals = [profile.pre_enqueue(pod) for pod in pods]
+        refusal = next((each for each in refusals if not each.ok and each.plugin in QUORUM_PLUGINS), None)
+        return "" if refusal is None else f"{refusal.message}: {size} of {minimum} pods exist"
 
     # ---- groups that wait for too long
 
@@ -140,12 +182,15 @@ class GroupWaits:
             reason="PreemptionByScheduler",
             message=f"{profile.scheduler_name}: the gang {key} runs with fewer pods than it needs",
         )
-        for pod in self._members.scheduled_pods(key):
+        pods = [pod for each in self._members.together(key) for pod in self._members.scheduled_pods(each)]
+        for pod in pods:
             if not pod.terminating:
                 self._scheduler.effects.append(Evict(pod, pod, condition))
 
-    def _emit(self, group: AnyPodGroup, key: GroupKey, reason: str, note: str, profile: str) -> None:
+    def _emit(
+        self, group: AnyPodGroup, key: GroupKey, reason: str, note: str, profile: str, kind: str = "Warning"
+    ) -> None:
         resource = DIALECTS[key.api_group].resource
         reference = group.reference(resource.kind, resource.api_version)
-        event = EmitEvent(reference, "Warning", reason, "Scheduling", note, profile)
+        event = EmitEvent(reference, kind, reason, "Scheduling", note, profile)
         self._scheduler.effects.append(event)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from mooring.core.event_map import with_node_taint
 from mooring.core.queue.queued_pod import QueuedPodInfo
 from mooring.framework.events import ClusterEvent, EventHint, Hint, QueueingHint
-from mooring.framework.pod import PodInfo
+from mooring.framework.pod import GroupKey, PodInfo
 from mooring.runtime.containment import CONTAINED, reraise_if_from_outside
 from mooring.runtime.observer import Observer
 
@@ -55,6 +55,7 @@ class Check(NamedTuple):
     plugin: str
     hint: QueueingHint
     strategy: Strategy
+    groups: Callable[[Any, Any], Iterable[GroupKey]] | None = None
 
 
 class Plan(NamedTuple):
@@ -71,8 +72,20 @@ class Plan(NamedTuple):
         """Whether no pod can come back."""
         return not self.checks and self.otherwise is Strategy.SKIP
 
+    def groups(self, old: Any, new: Any) -> set[GroupKey] | None:
+        """The groups whose pods may come back; None: all pods may."""
+        scopes = [check.groups for check in self.checks if check.groups is not None]
+        if self.otherwise is not Strategy.SKIP or len(scopes) < len(self.checks):
+            return None
+        try:
+            return {key for scope in scopes for key in scope(old, new)}
+        except CONTAINED as exc:
+            reraise_if_from_outside(exc)
+            logger.exception("groups of a queueing hint failed; all pods are asked about")
+            return None
+
     def decide(self, pod: PodInfo, old: Any, new: Any) -> Strategy:
-        for plugin, hint, strategy in self.checks:
+        for plugin, hint, strategy, _ in self.checks:
             try:
                 answer = hint(pod, old, new)
             except CONTAINED as exc:
@@ -146,7 +159,7 @@ class Rejectors:
                     continue
                 if self._time_hint is not None:
                     hint = self._time_hint(plugin, event.name, hint)
-                checks.append(Check(plugin, hint, strategy))
+                checks.append(Check(plugin, hint, strategy, registration.groups))
         # A hint that could say no more than what follows anyway need not be asked.
         checks = [check for check in checks if check.strategy > otherwise]
         checks.sort(key=lambda check: -check.strategy)

@@ -44,6 +44,7 @@ class QueuedPodInfo(msgspec.Struct, eq=False):
     not_before: float | None = None  # when the refusal ends by itself
     was_flushed: bool = False  # came back because it had waited for too long, not through an event
     flush_timestamp: float = 0.0
+    activated: bool = False  # came back because it was activated, and is tried whatever is known of it
     place: Place = Place.OUTSIDE
     # The queue's own bookkeeping.
     backoff_expiry: float | None = None

@@ -63,7 +63,8 @@ class SchedulingQueue:
 
     `pre_enqueue` and `hints` are by profile (the pods' schedulerName); `hints` has the registrations by
     plugin. `observe(queue, event)` is called for each pod that enters the active, backoff or unschedulable
-    queue; `time_hint(plugin, event, hint)` may wrap a plugin's hint.
+    queue; `time_hint(plugin, event, hint)` may wrap a plugin's hint. A pod that is `still_refused`, whatever
+    its plugins hope for, stays where it is after an event.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class SchedulingQueue:
         nominator: Nominator | None = None,
         observe: Observe | None = None,
         time_hint: TimeHint | None = None,
+        still_refused: Callable[[PodInfo], bool] | None = None,
     ) -> None:
         self.nominator = Nominator() if nominator is None else nominator
         self.scheduling_cycle = 0  # how many pods have been popped
@@ -88,6 +90,7 @@ class SchedulingQueue:
         self._registrations = Registrations(hints or {}, time_hint)
         self._backoff = Backoff(initial_backoff, max_backoff)
         self._observe = observe
+        self._still_refused = still_refused
         self._queued: dict[str, QueuedPodInfo] = {}  # all but those in flight
         tickets = Tickets()
         self._active = LazyHeap(tickets)
@@ -153,9 +156,9 @@ class SchedulingQueue:
 
     def _update_unschedulable(self, queued: QueuedPodInfo, old: PodInfo, new: PodInfo) -> None:
         """Replace a waiting pod, and bring it back if the change is what a refusing plugin waits for."""
-        if new.scheduler_name == old.scheduler_name:
+        if new.scheduler_name == old.scheduler_name and new.group == queued.pod.group:
             queued.pod = new
-        else:  # created anew under its name, for another profile, whose plugins wait for other events
+        else:  # created again under its name, for another profile or group, which waits for other events
             self._pool.leave(queued)
             queued.pod = new
             self._pool.enter(queued)
@@ -248,7 +251,7 @@ class SchedulingQueue:
             queued.not_before = None
         queued.timestamp = now
         queued.backoff_expiry = None
-        queued.was_flushed = False
+        queued.was_flushed = queued.activated = False
         queued.flush_timestamp = 0.0
         queued.gating_plugin = ""
         strategy = self._strategy_after_attempt(queued)
@@ -292,16 +295,19 @@ class SchedulingQueue:
             return
         if not self._registrations.interested(event) and not event.wildcard:
             return
-        concerned = self._pool.concerned(event) if self._pool.groups else ()
+        concerned = self._pool.concerned(event, old, new) if self._pool.groups else ()
         if concerned:
             now, label = self._clock(), event.name
             for queued, plan in concerned:
                 if predicate is not None and not predicate(queued.pod):
                     continue
                 strategy = plan.decide(queued.pod, old, new)
-                if strategy is not Strategy.SKIP:
-                    self._pool.leave(queued)
-                    self._requeue(queued, strategy, label, now)
+                if strategy is Strategy.SKIP:
+                    continue
+                if self._still_refused is not None and not queued.gated and self._still_refused(queued.pod):
+                    continue
+                self._pool.leave(queued)
+                self._requeue(queued, strategy, label, now)
         if self._in_flight.pods:
             self._in_flight.record(event, old, new)
 
@@ -312,7 +318,9 @@ class SchedulingQueue:
             queued = self._queued.get(pod.key)
             if queued is None:
                 self._in_flight.record_for(pod.uid, (FORCE_ACTIVATE,), None, pod)
-            elif queued.place is not _ACTIVE:
+                continue
+            queued.activated = True
+            if queued.place is not _ACTIVE:
                 waited = queued.place is _UNSCHEDULABLE
                 self._take_out(queued)
                 if not waited:

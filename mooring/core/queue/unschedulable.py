@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 from mooring.core.queue.hints import Plan, Registrations, Rejectors
 from mooring.core.queue.lazy_heap import LazyHeap, Tickets
 from mooring.core.queue.queued_pod import Place, QueuedPodInfo
 from mooring.framework.events import ClusterEvent
+from mooring.framework.pod import GroupKey
 
 TIMEOUT_PERIOD = 30.0  # seconds between two looks for pods that have waited for too long
 
@@ -16,12 +18,26 @@ TIMEOUT_PERIOD = 30.0  # seconds between two looks for pods that have waited for
 class Group:
     """The pods refused, and perhaps gated, by the same plugins: an event means the same to all of them."""
 
-    __slots__ = ("gating_plugin", "pods", "rejectors")
+    __slots__ = ("gating_plugin", "members", "pods", "rejectors")
 
     def __init__(self, rejectors: Rejectors, gating_plugin: str) -> None:
         self.rejectors = rejectors
         self.gating_plugin = gating_plugin
         self.pods: dict[str, QueuedPodInfo] = {}
+        self.members: dict[GroupKey, dict[str, QueuedPodInfo]] = {}  # those that belong to a PodGroup
+
+    def add(self, queued: QueuedPodInfo) -> None:
+        self.pods[queued.pod.key] = queued
+        if queued.pod.group is not None:
+            self.members.setdefault(queued.pod.group, {})[queued.pod.key] = queued
+
+    def remove(self, queued: QueuedPodInfo) -> None:
+        del self.pods[queued.pod.key]
+        if queued.pod.group is not None:
+            members = self.members[queued.pod.group]
+            del members[queued.pod.key]
+            if not members:
+                del self.members[queued.pod.group]
 
 
 class UnschedulablePool:
@@ -60,7 +76,7 @@ class UnschedulablePool:
         group = self.groups.get((rejectors, queued.gating_plugin))
         if group is None:
             group = self.groups[rejectors, queued.gating_plugin] = Group(rejectors, queued.gating_plugin)
-        group.pods[key] = queued
+        group.add(queued)
         queued.group = group
         queued.timeout_tick = tick = self._tick_after(max(queued.timestamp, queued.flush_timestamp))
         self._ticks.setdefault(tick, {})[key] = queued
@@ -77,7 +93,7 @@ class UnschedulablePool:
         group = queued.group
         assert group is not None, f"not in the unschedulable pool: {queued}"
         queued.group = None
-        del group.pods[key]
+        group.remove(queued)
         if not group.pods:
             del self.groups[group.rejectors, group.gating_plugin]
         due = self._ticks[queued.timeout_tick]
@@ -92,7 +108,7 @@ class UnschedulablePool:
             self.unschedulable -= 1
         queued.place = Place.OUTSIDE
 
-    def concerned(self, event: ClusterEvent) -> list[tuple[QueuedPodInfo, Plan]]:
+    def concerned(self, event: ClusterEvent, old: Any, new: Any) -> list[tuple[QueuedPodInfo, Plan]]:
         """The pods that an event may bring back, and how to decide.
 
         A gated pod would not get past its gating plugin, unless that one registered for the event.
@@ -104,8 +120,14 @@ class UnschedulablePool:
             if group.gating_plugin and group.gating_plugin not in interested and not everyone:
                 continue
             plan = group.rejectors.plan(event)
-            if not plan.futile:
+            if plan.futile:
+                continue
+            keys = plan.groups(old, new)
+            if keys is None:
                 pairs.extend((queued, plan) for queued in group.pods.values())
+            else:
+                for key in keys & group.members.keys():
+                    pairs.extend((queued, plan) for queued in group.members[key].values())
         return pairs
 
     def due(self, now: float) -> QueuedPodInfo | None:
@@ -153,3 +175,5 @@ class UnschedulablePool:
         assert sum(map(len, self._ticks.values())) == len(pods), f"stray pods in {self._ticks}"
         assert self._timed.size == sum(1 for _ in self._timed), "miscounted timed pods"
         assert all(group.pods for group in self.groups.values()), "an empty group is kept"
+        listed = sum(len(m) for group in self.groups.values() for m in group.members.values())
+        assert listed == sum(q.pod.group is not None for q in pods), "miscounted members of PodGroups"

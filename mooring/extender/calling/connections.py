@@ -130,7 +130,7 @@ class _Connection:
         self._sock = sock
         self._parser = httptools.HttpResponseParser(self)
         self._chunks: list[bytes] = []
-        self._size = self._head_size = 0
+        self._size = self._head_size = self._framing = 0
         self._in_head = True
         self._complete = self._framed = False
         self.answered = self.reusable = False
@@ -147,7 +147,7 @@ class _Connection:
     def exchange(self, request: Sequence[bytes], deadline: float) -> tuple[int, bytes]:
         """Raises OSError, TimeoutError among them, and ValueError for what is no answer."""
         self._chunks = []
-        self._size = self._head_size = 0
+        self._size = self._head_size = self._framing = 0
         self._in_head = True
         self._complete = self._framed = self.answered = self.reusable = False
         broken = self._send(request, deadline)
@@ -176,6 +176,8 @@ class _Connection:
     def _feed(self, data: bytes) -> None:
         if self._in_head:
             self._head_size += len(data)
+        else:
+            self._framing += len(data)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
@@ -183,6 +185,8 @@ class _Connection:
             raise ValueError(str(error.__context__) if ours else f"not HTTP: {error}") from None
         if self._in_head and self._head_size > LARGEST_HEAD:
             raise ValueError(f"headers longer than {LARGEST_HEAD} bytes")
+        if self._framing > LARGEST_HEAD:
+            raise ValueError(f"trailers or sizes of chunks longer than {LARGEST_HEAD} bytes")
 
     # ---- what httptools calls
 
@@ -193,6 +197,7 @@ class _Connection:
         self._in_head = False
 
     def on_body(self, chunk: bytes) -> None:
+        self._framing = max(0, self._framing - 2 * len(chunk))  # what is out of proportion to the content
         self._size += len(chunk)
         if self._size > LARGEST_ANSWER:
             raise ValueError(f"an answer longer than {LARGEST_ANSWER} bytes")

@@ -74,11 +74,13 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
         """Hold the members of a group until the victims of all of them are gone."""
         if not self.handle.any_preempting():
             return None
-        group = self.handle.groups.group(key)
-        if group is not None and self.handle.is_preempting(group.uid):
-            return self.GROUP_EVICTING
-        pods = self.handle.groups.pods(key)
-        return self.EVICTING if any(self.handle.is_preempting(pod.uid) for pod in pods) else None
+        for each in self.handle.groups.together(key):
+            group = self.handle.groups.group(each)
+            if group is not None and self.handle.is_preempting(group.uid):
+                return self.GROUP_EVICTING
+            if any(self.handle.is_preempting(pod.uid) for pod in self.handle.groups.pods(each)):
+                return self.EVICTING
+        return None
 
     def events_to_register(self) -> Iterable[EventHint]:
         # Never by itself: a preemptor comes back through the plugins that refused it.

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mooring.api.selectors import compile_selector
+from mooring.api.selectors import Selector, compile_selector
 from mooring.api.workloads import PodDisruptionBudget
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import BoolArray
@@ -169,15 +169,19 @@ def split_by_budgets(
     for pod in pods:
         violates = False
         for i, budget in enumerate(budgets):
-            selector = selectors[i]
-            if (
-                pod.labels
-                and budget.metadata.namespace == pod.namespace
-                and not selector.empty
-                and pod.name not in budget.status.disrupted_pods
-                and selector.matches(pod.labels)
-            ):
+            if covers(budget, selectors[i], pod):
                 allowed[i] -= 1
                 violates = violates or allowed[i] < 0
         (violating if violates else others).append(pod)
     return violating, others
+
+
+def covers(budget: PodDisruptionBudget, selector: Selector, pod: PodInfo) -> bool:
+    """Whether evicting a pod uses up a budget with this selector."""
+    return (
+        bool(pod.labels)
+        and budget.metadata.namespace == pod.namespace
+        and not selector.empty
+        and pod.name not in budget.status.disrupted_pods
+        and selector.matches(pod.labels)
+    )

@@ -86,38 +86,39 @@ async def _reserve(
         raise BindingFailed(f"add {what} to claim {key}: {error}") from error
 
 
-async def release_claim(client: Client, claim: ResourceClaim, uid: str) -> None:
-    """Remove a pod's reservation from a claim, whatever else happened to it."""
+async def release_claim(client: Client, claim: ResourceClaim, uid: str) -> ResourceClaim:
+    """Remove a pod's reservation from a claim, whatever else happened to it; the claim as it is then."""
     for attempt in range(RETRIES):
         users = [user for user in claim.status.reserved_for if user.uid != uid]
         patch = {**_patch(claim, {}), "status": {"reservedFor": msgspec.to_builtins(users) or None}}
         try:
-            await client.patch(claim, patch, "status")
-            return
+            return await client.patch(claim, patch, "status")
         except Exception as error:
             if not is_conflict(error) or attempt == RETRIES - 1:
                 raise
         claim = await client.get(claim)
+    raise AssertionError("the last attempt raises")
 
 
-async def withdraw_allocation(client: Client, claim: ResourceClaim, uid: str) -> None:
-    """Take back an allocation that was made for a pod, unless another pod has reserved the claim since."""
+async def withdraw_allocation(client: Client, claim: ResourceClaim, uid: str) -> ResourceClaim:
+    """Take back an allocation that was made for a pod, unless another pod has reserved the claim since; the
+    claim as it is then."""
     for attempt in range(RETRIES):
         if claim.allocation is None or any(user.uid != uid for user in claim.status.reserved_for):
-            return
+            return claim
         try:
-            await deallocate_claim(client, claim)
-            return
+            return await deallocate_claim(client, claim)
         except Exception as error:
             if not is_conflict(error) or attempt == RETRIES - 1:
                 raise
         claim = await client.get(claim)
+    raise AssertionError("the last attempt raises")
 
 
-async def deallocate_claim(client: Client, claim: ResourceClaim) -> None:
-    """Take a claim's devices away."""
+async def deallocate_claim(client: Client, claim: ResourceClaim) -> ResourceClaim:
+    """Take a claim's devices away; the claim as it is then."""
     status = {"allocation": None, "reservedFor": None, "devices": None}
-    await client.patch(claim, {**_patch(claim, {}), "status": status}, "status")
+    return await client.patch(claim, {**_patch(claim, {}), "status": status}, "status")
 
 
 async def delete_claim(client: Client, claim: ResourceClaim) -> None:

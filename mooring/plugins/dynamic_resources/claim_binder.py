@@ -95,9 +95,10 @@ class ClaimBinder:
         if confirmed and rival is None:
             return
         try:
-            await binding.withdraw_allocation(client, claim, pod.uid)
+            withdrawn = await binding.withdraw_allocation(client, claim, pod.uid)
         except Exception as failure:
             raise binding.BindingFailed(f"withdraw allocation of claim {claim.key}: {failure}") from failure
+        tracker.assume(withdrawn)  # a watch that is behind may show the allocation yet
         if rival is None:
             raise binding.BindingFailed(f"allocation of claim {claim.key} was not seen on the watch")
         raise binding.BindingFailed(f"devices of claim {claim.key} got allocated to claim {rival} first")

@@ -268,7 +268,7 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
             if tracker.settle(claim.uid):
                 tracker.restore(claim)
             if claim.allocation is not None and claim.is_reserved_for(pod.uid):
-                self._write(pod, partial(binding.release_claim, claim=claim, uid=pod.uid))
+                self._write(pod, partial(self._release, claim, pod.uid))
         special = claims.special
         if special is None:
             return
@@ -278,6 +278,11 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
             self._write(pod, partial(binding.delete_claim, claim=special))
 
     # ---- writing
+
+    async def _release(self, claim: ResourceClaim, uid: str, client: Client) -> None:
+        """Take a reservation back. Until the watch has shown it, another attempt would take the claim for
+        reserved, and bind the pod without a reservation."""
+        self._manager.tracker.assume(await binding.release_claim(client, claim, uid))
 
     def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Awaitable[Status | None] | None:
         claims = state.get(CLAIMS)

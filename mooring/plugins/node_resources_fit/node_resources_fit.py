@@ -20,7 +20,7 @@ from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_
 from mooring.framework.nodes import IntArray, NodeInfo, Nodes, Verdicts
 from mooring.framework.placements import PlacementPlan, PodGroupInfo
 from mooring.framework.plugin import Plugin
-from mooring.framework.pod import PodInfo, Resources
+from mooring.framework.pod import PodInfo, Shape
 from mooring.framework.status import Status, unresolvable, unschedulable
 from mooring.plugins.args import NodeResourcesFitArgs, ScoringStrategy
 from mooring.plugins.dynamic_resources.device_counts import DeviceCounts
@@ -166,9 +166,8 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         self._fullness = Strategy(ScoringStrategy(type=MOST_ALLOCATED))
         # Per instance: they follow from its arguments.
         self._requests_key = StateKey[Requests](f"{self.name}/requests")
-        self._left: tuple[tuple[int, ...], Resources] | None = (
-            None  # amounts of the last event's node, and free
-        )
+        self._left: tuple[PodInfo, tuple[int, ...]] | None = None  # the pod that left last, and what it left
+        self._helped: dict[Shape, bool] = {}  # whether that helps members of a shape
         self._scored_key = StateKey[ScoredResources](f"{self.name}/scored")
 
     # ---- filter
@@ -264,7 +263,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
 
     def _after_pod_event(self, pod: PodInfo, old: PodInfo, new: PodInfo | None) -> Hint:
         if new is None:
-            if pod.group is not None and old.node_name and not self._makes_room(pod, old.node_name):
+            if pod.group is not None and old.node_name and not self._makes_room(pod, old):
                 return Hint.SKIP
             return Hint.QUEUE if old.node_name or old.status.nominated_node_name else Hint.SKIP
         if new.uid == pod.uid:
@@ -274,24 +273,29 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         released = bool(new.node_name) and any(before[name] > after[name] for name in requested)
         return Hint.QUEUE if released else Hint.SKIP
 
-    def _makes_room(self, pod: PodInfo, node_name: str) -> bool:
+    def _makes_room(self, pod: PodInfo, left: PodInfo) -> bool:
         """Whether a member of a group finds enough on a node that a pod has left, or could preempt for it.
 
         kube-scheduler retries groups by backoff, and pods of their own after any pod that leaves.
         """
-        node = self.handle.snapshot.node(node_name)
-        if node is None or self.handle.snapshot.has_pods_below(pod.priority):
+        node = self.handle.snapshot.node(left.node_name)
+        if node is None:
             return True
-        # An event is compared with every group that waits, so neither side is worked out for each of them.
-        requests = pod.shape.derived.get(self._requests_key)
-        if requests is None:
-            tracked = {n: a for n, a in pod.shape.requests.items() if is_tracked(n) and not self._ignored(n)}
-            requests = pod.shape.derived[self._requests_key] = tracked
+        # An event is compared with every group that waits, so the answer is worked out once for each shape.
         amounts = engine_node(node).amounts
-        if self._left is None or self._left[0] is not amounts:
-            self._left = amounts, node.free
-        free = self._left[1]
-        lacking = [name for name, amount in requests.items() if free[name] < amount]
+        if self._left is None or self._left[0] is not left or self._left[1] is not amounts:
+            self._left, self._helped = (left, amounts), {}
+        helps = self._helped.get(pod.shape)
+        if helps is None:
+            helps = self._helped[pod.shape] = self._has_room(pod, node)
+        return helps
+
+    def _has_room(self, pod: PodInfo, node: EngineNode) -> bool:
+        if self.handle.snapshot.has_pods_below(pod.priority):
+            return True
+        tracked = {n: a for n, a in pod.shape.requests.items() if is_tracked(n) and not self._ignored(n)}
+        free = node.free
+        lacking = [name for name, amount in tracked.items() if free[name] < amount]
         return not lacking or len(self._devices.backed(lacking)) == len(lacking)
 
     def _after_class_change(self, pod: PodInfo, old: DeviceClass | None, new: DeviceClass) -> Hint:

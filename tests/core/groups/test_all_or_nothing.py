@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.core.groups.group_kit import (
     GROUP_WAITS,
     bound,
@@ -134,3 +136,35 @@ def test_members_of_several_profiles_fail() -> None:
     cluster.apply(gpu_pod("other", schedulerName="other"))
     cluster.schedule()
     assert sorted(bound(cluster)) == ["train-0", "train-1"]
+
+
+def test_members_keep_away_from_siblings_that_were_placed_just_before() -> None:
+    """kube-scheduler sees anti-affinity of pods that were there before the attempt, and of the pod itself."""
+    term = {"labelSelector": {"matchLabels": {"app": "train"}}, "topologyKey": "kubernetes.io/hostname"}
+    alone: dict[str, Any] = {
+        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    }
+    nodes = [gpu_node("n0", 8, **{"kubernetes.io/hostname": "n0"})]
+    cluster = cluster_with(*nodes)
+    pods = [gpu_pod("train-0", "train", 1, **alone), gpu_pod("train-1", "train", 1)]
+    for pod in pods:
+        pod["metadata"]["labels"] = {"app": "train"}
+    cluster.apply(pod_group("train", 2), *pods)
+    cluster.schedule()
+    assert bound(cluster) == {}
+    assert "1 node(s) didn't satisfy existing pods anti-affinity rules" in message(cluster, "train-1")
+    cluster.apply(gpu_node("n1", 8, **{"kubernetes.io/hostname": "n1"}))
+    cluster.schedule()
+    assert len(set(bound(cluster).values())) == 2
+
+
+def test_a_gang_that_lost_a_waiting_member_is_not_tried() -> None:
+    cluster = cluster_with(*gpu_nodes(2))
+    cluster.apply(*gang("train", 3))
+    cluster.schedule()
+    attempts = len(cluster.events("pod/train-0"))
+    cluster.delete("pod/train-2")
+    cluster.apply(gpu_node("n2"))
+    cluster.advance(60)
+    assert len(cluster.events("pod/train-0")) == attempts
+    assert bound(cluster) == {}

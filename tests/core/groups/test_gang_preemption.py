@@ -156,6 +156,19 @@ def test_one_victim_leaves_where_one_suffices(spec: dict[str, Any]) -> None:
 
 
 @both_ways
+def test_one_member_leaves_a_gang_of_ten_where_one_suffices(spec: dict[str, Any]) -> None:
+    cluster = cluster_with(*gpu_nodes(10), gates=WHOLE)
+    pods = members("x", 10)
+    for i, pod in enumerate(pods):
+        pod["spec"]["nodeName"] = f"n{i}"
+    cluster.apply(pod_group("x", 5), *pods)
+    cluster.schedule()
+    cluster.apply(*high_gang(1, spec))
+    cluster.schedule()
+    assert (len(bound(cluster, "x")), len(bound(cluster, "high"))) == (9, 1)
+
+
+@both_ways
 def test_two_preemptors_share_no_victim_and_take_no_more_on_retries(spec: dict[str, Any]) -> None:
     cluster = cluster_with(*gpu_nodes(5), gates=WHOLE)
     low_pods(cluster, 5)

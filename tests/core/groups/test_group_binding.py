@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
+from mooring.client.api_errors import ApiError
 from mooring.framework import CycleState, Plugin, PodInfo, Status, error, wait
-from mooring.testing import make_cluster
+from mooring.testing import make_cluster, make_node
 from mooring.testing.sandbox_cluster import SandboxCluster
 from mooring.testing.scheduler_cluster import SchedulerCluster
 from tests.core.groups.group_kit import (
@@ -25,11 +27,18 @@ from tests.core.groups.group_kit import (
     pod_group,
 )
 
+ERRORS = {
+    "500": ApiError(500, "InternalError", "etcdserver: request timed out"),
+    "409": ApiError(409, "Conflict", "the object has been modified"),
+    "timeout": TimeoutError("no answer"),
+}
+
 
 @pytest.mark.parametrize("times", [1, 2, 10])
-def test_a_binding_request_is_repeated_while_the_member_keeps_its_room(times: int) -> None:
+@pytest.mark.parametrize("error", ERRORS)
+def test_a_binding_request_is_repeated_while_the_member_keeps_its_room(times: int, error: str) -> None:
     cluster = cluster_with(*gpu_nodes(3))
-    requests = cluster.fail_bind("train-1", times=times)
+    requests = cluster.fail_bind("train-1", times=times, error=ERRORS[error])
     cluster.apply(*gang("train", 3))
     cluster.schedule()
     assert sorted(bound(cluster)) == ["train-0", "train-2"]
@@ -41,6 +50,27 @@ def test_a_binding_request_is_repeated_while_the_member_keeps_its_room(times: in
     assert "rival" not in bound(cluster)
     pauses = [round(b - a, 6) for a, b in pairwise(requests)]
     assert pauses == [min(0.1 * 2**i, 2.0) for i in range(times)]
+
+
+def test_a_binding_whose_answer_was_lost_is_not_made_twice() -> None:
+    cluster = SandboxCluster([make_node(f"n{i}", cpu="4") for i in range(3)], feature_gates=GATES)
+    client: Any = cluster.scheduler.client
+    bind, requests = client.bind, list[str]()
+
+    async def lose_first_answer(pod: PodInfo, node_name: str) -> None:
+        requests.append(pod.name)
+        await bind(pod, node_name)
+        if requests.count("train-1") == 1 and pod.name == "train-1":
+            raise TimeoutError("no answer")
+
+    client.bind = lose_first_answer
+    cluster.gang("train", 3, requests={"cpu": "4"})
+    cluster.advance(30)
+    assert len({pod.spec.node_name for pod in cluster.pods()}) == 3
+    assert sorted(requests) == ["train-0", "train-1", "train-2"]
+    assert cluster.scheduler.cluster.assumed_count() == 0
+    assert not any(event.reason == "FailedScheduling" for event in cluster.events())
+    cluster.close()
 
 
 def test_a_member_that_lost_its_node_is_placed_before_anything_else() -> None:
@@ -104,6 +134,17 @@ def test_a_gang_that_was_bound_in_part_is_completed_first_after_a_restart() -> N
     cluster.schedule()
     assert len(bound(cluster, "train")) == 8
     assert bound(cluster, "rival") == {}
+
+
+def test_a_gang_that_runs_in_part_waits_its_turn_where_gangs_mean_nothing() -> None:
+    cluster = cluster_with(*gpu_nodes(3), gates=["GenericWorkload"])
+    cluster.apply(gpu_pod("rival", priority=5, preemptionPolicy="Never"))
+    pods = members("train", 3)
+    pods[0]["spec"]["nodeName"] = "n0"
+    cluster.apply(pod_group("train", 3), *pods)
+    cluster.schedule()
+    assert sorted(bound(cluster)) == ["rival", "train-0", "train-1"]
+    assert cluster.events("podgroup/train") == []
 
 
 def test_a_member_that_is_deleted_while_it_is_bound_is_replaced() -> None:

@@ -20,6 +20,7 @@ from tests.core.groups.group_kit import (
     condition,
     gpu_node,
     gpu_nodes,
+    gpu_pod,
     members,
     message,
     pod_group,
@@ -207,3 +208,24 @@ def test_a_later_member_joins_the_rack_of_the_others_if_it_can() -> None:
     cluster.apply(*members("train", 1, start=4))
     cluster.schedule()
     assert racks_of(cluster) == {"b1-r0", "b1-r1"}
+
+
+def test_a_member_that_comes_later_names_its_rack_and_who_is_in_the_way() -> None:
+    cluster = cluster_with(*racks(r1=2, r2=4), gates=ALL_GATES)
+    cluster.apply(pod_group("train", 2, schedulingConstraints=IN_ONE_RACK), *members("train", 2))
+    cluster.schedule()
+    left = bound(cluster)["train-1"]
+    cluster.delete("pod/train-1")
+    cluster.apply(gpu_pod("intruder", nodeName=left), *members("train", 1, start=2))
+    cluster.schedule()
+    assert list(bound(cluster, "train")) == ["train-0"]
+    held = "The group is held in rack=r1 by its pods there, in the way: default/intruder."
+    assert message(cluster, "train-2").endswith(held)
+
+
+def test_the_message_counts_nodes_without_the_label() -> None:
+    cluster = cluster_with(*racks(r1=2, r2=2), *gpu_nodes(3), gates=ALL_GATES)
+    cluster.apply(pod_group("train", 3, schedulingConstraints=IN_ONE_RACK), *members("train", 3))
+    cluster.schedule()
+    assert bound(cluster) == {}
+    assert message(cluster, "train-2").endswith(". 3 node(s) without label rack.")

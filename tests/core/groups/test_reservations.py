@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from mooring.api.times import format_time
+from mooring.explain.groups import explain_named_group
 from mooring.testing.scheduler_cluster import SchedulerCluster
 from tests.core.groups.group_kit import (
     bound,
@@ -86,3 +88,38 @@ def test_a_node_that_is_kept_and_disappears_is_replaced() -> None:
     cluster.advance(1)
     again = sorted(pod.status.nominated_node_name for pod in cluster.pods() if pod.name.startswith("train"))
     assert again == sorted({kept[1], third})
+
+
+def limited(name: str, seconds: int, **options: Any) -> dict[str, Any]:
+    return gpu_pod(name, activeDeadlineSeconds=seconds, **options)
+
+
+def test_pods_that_end_in_time_use_the_room_that_is_kept() -> None:
+    cluster = cluster_with(*gpu_nodes(2), gang_args={"reserveAfterSeconds": 300})
+    long = limited("long", 3600, gpus=4, nodeName="n0")
+    long["status"] = {"phase": "Running", "startTime": format_time(cluster.scheduler.clock())}
+    cluster.apply(long, gpu_pod("other", gpus=4, nodeName="n1"))
+    cluster.apply(*gang("train", 2))
+    cluster.advance(400)
+    assert all(pod.status.nominated_node_name for pod in cluster.pods() if pod.name.startswith("train"))
+    left = 3600 - 400
+    cluster.apply(limited("late", left + 60, gpus=4), gpu_pod("endless", gpus=4))
+    cluster.schedule()
+    assert sorted(bound(cluster)) == ["long", "other"]
+    explain_named_group(cluster.scheduler, "default", "train")  # which changes nothing
+    cluster.apply(limited("quick", left - 60, gpus=4))
+    cluster.schedule()
+    assert sorted(bound(cluster)) == ["long", "other", "quick"]
+    cluster.delete("pod/other", "pod/quick", "pod/long")
+    cluster.schedule()
+    assert sorted(bound(cluster)) == ["train-0", "train-1"]
+
+
+def test_no_pod_backfills_where_no_end_is_known() -> None:
+    cluster = cluster_with(*gpu_nodes(2), gang_args={"reserveAfterSeconds": 300})
+    cluster.apply(*(gpu_pod(f"other-{i}", gpus=4, nodeName=f"n{i}") for i in range(2)))
+    cluster.apply(*gang("train", 2))
+    cluster.advance(400)
+    cluster.apply(limited("quick", 1, gpus=4))
+    cluster.schedule()
+    assert bound(cluster, "quick") == {}
