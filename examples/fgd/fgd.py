@@ -24,7 +24,7 @@ class FGD(GpuShare):
 
     def _gain(self, before, after):
         shrinks = self.target.fragment(before) - self.target.fragment(after)
-        return int(100 / (1 + exp(-shrinks / 1000)))
+        return int(100 * (1 / (1 + exp(-shrinks / 1000))))
 
 
 def outcomes(state, cpu, milli):

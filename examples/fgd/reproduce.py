@@ -42,7 +42,7 @@ def plan_of(traces, trace, own):
     if not own:
         orders = f"{traces}/orders/{trace}"
         text = text.replace("arrivals: shuffled, fill: 1.3", f"order: {orders}-pods.csv.gz")
-        text = text.replace("gpu_node.csv.gz}", f"gpu_node.csv.gz, order: {orders}-nodes.csv.gz}}")
+        text = text.replace("order: shuffled", f"order: {orders}-nodes.csv.gz")
     return compile_plan(parse_scenario(text, str(SCENARIO)))
 
 
@@ -85,7 +85,7 @@ def compare_means(traces, allocated):
         if row is not None and len(values) == len(ALL_SEEDS):
             bound = 0.6 if float(row["alloc_100_sd"]) > 0.4 else 0.3
             agrees = abs(mean - float(row["alloc_100_mean"])) <= bound
-            wrong += not agrees
+            wrong += int(not agrees)
             line += f", published {row['alloc_100_mean']}: {'agrees' if agrees else 'DISAGREES'}"
         print(line, flush=True)
     return wrong
@@ -126,7 +126,7 @@ def main():
                 allocated[case[:2]].append(found["alloc"][100])
             else:
                 off = difference(found, expected[case])
-                compared, wrong = compared + 1, wrong + (off > EXACT)
+                compared, wrong = compared + 1, wrong + int(off > EXACT)
                 line += f", {off:.4f} off{', DISAGREES' if off > EXACT else ''}"
             print(line, flush=True)
     wrong += compare_means(options.traces, allocated)
@@ -134,7 +134,7 @@ def main():
         f"{len(cases)} runs in {time.monotonic() - began:.0f} s ({cpu:.0f} s of CPU time); "
         f"{compared} compared exactly; disagreements: {wrong}"
     )
-    sys.exit(wrong > 0)
+    sys.exit(1 if wrong else 0)
 
 
 if __name__ == "__main__":

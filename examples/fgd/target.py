@@ -28,7 +28,8 @@ class Target:
         self.milli = np.array([milli for (_, milli, _, _), _ in specs])
         self.devices = np.array([devices for (_, _, devices, _), _ in specs])
         self.models = [frozenset(filter(None, models.split("|"))) for (_, _, _, models), _ in specs]
-        self.share = np.array([count / taken for _, count in specs])
+        # Divided twice, as in the original: its last bits decide truncated scores.
+        self.share = np.array([(count / total) / (taken / total) for _, count in specs])
         self._allowed = {}
         self._fragments = {}
 

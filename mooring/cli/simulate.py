@@ -39,9 +39,10 @@ from mooring.simulate.units import format_span, parse_span
 FAILED, INVALID = 1, 2
 SHOWN = (
     "bound", "throughput.bound_per_second", "pending", "rejected", "evicted", "lost", "wait.mean", "wait.p95",
-    "slowdown.mean", "cost",
+    "slowdown.mean", "gangs.wait.mean", "gangs.wait.p95", "gangs.wait.censored", "gangs.evicted", "cost",
 )  # fmt: skip
-SPANS = ("wait.", "makespan")
+SPANS = ("wait.", "makespan", "gangs.wait.mean", "gangs.wait.p")
+SHARES = ("allocation.", "utilisation.", "fragmentation.")
 
 
 class _Group(click.Group):
@@ -145,11 +146,15 @@ def run(
 def check(file: str, changes: tuple[str, ...]) -> None:
     """Check a scenario without running it."""
     plan = _plan(file, (), None, None, changes)
-    _, arrivals = plan.inputs(plan.seeds[0])
-    click.echo(
-        f"{file}: ok: {count(len(plan.policies), 'policy', 'policies')}, {count(len(plan.seeds), 'seed')}, "
-        f"{count(len(arrivals), 'arrival')}"
-    )
+    objects, arrivals = plan.inputs(plan.seeds[0])
+    parts = [
+        count(len(plan.policies), "policy", "policies"),
+        count(len(plan.seeds), "seed"),
+        count(len(arrivals), "arrival"),
+    ]
+    kinds = [obj.kind for obj in objects]
+    parts += [count(kinds.count(kind), kind) for kind in ("Job", "CronJob") if kind in kinds]
+    click.echo(f"{file}: ok: {', '.join(parts)}")
 
 
 @simulate.command()
@@ -217,22 +222,23 @@ def _plan(
     file: str, policies: Sequence[str], seeds: int | None, until: str | None, changes: Sequence[str]
 ) -> Plan:
     try:
-        scenario = load_scenario(file, dict(map(_change, changes)))
-        plan = compile_plan(scenario)
+        replaced = dict(map(_change, changes))
         if until is not None:
-            plan.until = _until(until)
+            replaced["until"] = _until(until)
+        plan = compile_plan(load_scenario(file, replaced))
         if seeds is not None:
             if seeds < 1:
                 raise ValueError("--seeds: expected at least 1")
             plan.seeds = list(range(plan.seeds[0], plan.seeds[0] + seeds))
         if policies:
             plan.policies = [_policy(text, plan) for text in policies]
-        if until is not None or policies:
-            plan.digest += f"-{until}"
+            plan.digest += "-policies"
     except OSError as error:
         _fail(f"{error.filename or file}: {error.strerror}")
     except (ConfigError, ValueError, RegistrationError, PluginError) as error:
         _fail(str(error))
+    for warning in plan.warnings:
+        click.echo(f"warning: {warning}", err=True)
     return plan
 
 
@@ -311,10 +317,12 @@ class _Shown:
             self._last = now
             spent = now - began
             total, arrived = len(run.arrivals), run.arrived
-            left = format_span(spent * (total - arrived) / arrived) if arrived else "-"
+            share = arrived / total if total else run.clock.now / run.until
+            left = format_span(spent * (1 - share) / share) if share else "-"
+            pods = f"{arrived}/{total}" if total else len(run.log)
             click.echo(
                 f"\r\033[K[{self._done + 1}/{self._runs}] {policy} seed {seed}: "
-                f"{format_span(run.clock.now)} virtual, {arrived}/{total} pods, "
+                f"{format_span(run.clock.now)} virtual, {pods} pods, "
                 f"{run.attempts / max(spent, 1e-9):.0f} attempts/s, {left} left",
                 err=True,
                 nl=False,
@@ -351,7 +359,7 @@ def _columns(records: Sequence[RunRecord]) -> list[str]:
     allocation = [
         name
         for name in metrics[0]
-        if name.startswith("allocation.") and not name.endswith((".peak", ".end", "gpu-count"))
+        if name.startswith(SHARES) and not name.endswith((".peak", ".end", "gpu-count"))
     ]
     return [*shown[:1], *allocation, *shown[1:]]
 
@@ -361,7 +369,7 @@ def _cell(name: str, value: Interval) -> str:
         return "-"
     if name.startswith(SPANS):
         return format_span(value.mean) + (f" ± {format_span(value.half)}" if value.half else "")
-    if name.startswith("allocation."):
+    if name.startswith(SHARES):
         return f"{value.mean:.2f}%" + (f" ± {value.half:.2f}" if value.half else "")
     text = f"{value.mean:.0f}" if value.mean == int(value.mean) else f"{value.mean:.4g}"
     return text + (f" ± {value.half:.2g}" if value.half else "")

@@ -52,6 +52,8 @@ def sweep(
         points = grid([parse_values(text) for text in values], sample)
         name = Path(file).stem
         job = Sweep(file, points, Path(out) if out else Path("runs") / f"{name}-sweep")
+        for warning in dict.fromkeys(each for plan in job.plans.values() for each in plan.warnings):
+            click.echo(f"warning: {warning}", err=True)
         _run(job, workers, ray_address)
     except ImportError:
         _fail("--ray needs Ray\n  hint: pip install 'mooring[ray]'")

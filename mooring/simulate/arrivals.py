@@ -15,6 +15,14 @@ FOREVER = np.inf
 LONGEST_BINDING = 5.0  # seconds that a decision and its binding take in a recording; a longer time is waiting
 
 
+class Job(msgspec.Struct, frozen=True):
+    """Pods of a trace that belong together, as far as the trace says."""
+
+    name: str
+    min_count: int | None = None  # that must run together; all by default
+    topology: str = ""  # the node label whose value all of them share
+
+
 class Template(msgspec.Struct, eq=False):
     """What pods are made of. `replaced` pods have a controller that creates another when one is evicted."""
 
@@ -24,6 +32,7 @@ class Template(msgspec.Struct, eq=False):
     start_delay: float = 0.0
     recorded_node: str = ""  # where a recording shows the pod, and since when
     recorded_bound: float = FOREVER
+    min_count: int = 0  # of its gang
 
     def binding_time(self, now: float) -> float:
         """What a pod that is bound now runs longer than recorded: the time that its decision took there."""
@@ -32,13 +41,20 @@ class Template(msgspec.Struct, eq=False):
 
 
 class Arrivals(msgspec.Struct, eq=False):
-    """Pods by row: when each arrives, its template, how long it runs (FOREVER: until it is deleted)."""
+    """Pods by row: when each arrives, its template, how long it runs (FOREVER: until it is deleted).
+
+    In a trace of jobs, `job` is the number of the job that each pod belongs to. They are gangs in any case
+    where the trace `has_gangs`.
+    """
 
     templates: Sequence[Template]
     time: FloatArray
     template: npt.NDArray[np.int32]
     run_time: FloatArray
     names: Sequence[str]
+    jobs: Sequence[Job] = ()
+    job: npt.NDArray[np.int32] | None = None
+    has_gangs: bool = False
 
     def __len__(self) -> int:
         return len(self.time)
@@ -49,7 +65,9 @@ class Arrivals(msgspec.Struct, eq=False):
 
     def take(self, rows: slice | npt.NDArray[np.intp]) -> Arrivals:
         names = self.names[rows] if isinstance(rows, slice) else [self.names[row] for row in rows.tolist()]
-        return Arrivals(self.templates, self.time[rows], self.template[rows], self.run_time[rows], names)
+        job = None if self.job is None else self.job[rows]
+        time, template, run_time = self.time[rows], self.template[rows], self.run_time[rows]
+        return Arrivals(self.templates, time, template, run_time, names, self.jobs, job, self.has_gangs)
 
 
 class Numbered(Sequence[str]):

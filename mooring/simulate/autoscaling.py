@@ -21,8 +21,9 @@ from mooring.api.objects import Node, Pod
 from mooring.api.resources import allocatable, pod_requests
 from mooring.core.memory import MemoryCluster
 from mooring.core.scheduler import Scheduler
+from mooring.simulate.agenda import Order
 from mooring.simulate.draining import fit_elsewhere, is_movable, utilization
-from mooring.simulate.engine import CoreRun, Order
+from mooring.simulate.engine import CoreRun
 from mooring.simulate.random_streams import stream
 from mooring.simulate.scenario import AutoscalerSpec, NodeGroupSpec
 from mooring.simulate.templates import Mould

@@ -15,8 +15,8 @@ from mooring.client.api_errors import ApiError
 from mooring.client.api_server import ApiServer
 from mooring.client.cache import Cache
 from mooring.client.controller import Context
+from mooring.client.counting_recorder import CountingRecorder
 from mooring.client.credentials.loading import load_user_credentials
-from mooring.client.event_recorder import EventRecorder
 from mooring.client.port import Cluster
 from mooring.client.tasks import Tasks
 from mooring.core.decision import Decision
@@ -110,7 +110,7 @@ class ApiServerBackend:
         self._clients = [ApiServer(credentials, qps=QPS, burst=QPS, user_agent=USER_AGENT) for _ in range(2)]
         self.api: Cluster = self._clients[0]
         self.cache = Cache(self.api)
-        recorder = EventRecorder(self._clients[1], "mooring")
+        recorder = CountingRecorder(self._clients[1])
         self._context = Context(self.api, self.cache, recorder, time.time)
         self._recorder = recorder
         self.nodes = FakeNodes(self._context)

@@ -21,9 +21,11 @@ from mooring.core.decision import Decision
 from mooring.core.scheduler import Scheduler
 from mooring.sandbox.cluster.applying import tree_of
 from mooring.sandbox.kubelet.scripts import RUN_TIME, START_DELAY
+from mooring.simulate.agenda import Order
 from mooring.simulate.arrivals import FOREVER, Arrivals, Template
 from mooring.simulate.backends import ApiServerBackend, Backend, SandboxBackend, WallClockLoop
-from mooring.simulate.engine import SETTLING, START, NodeLog, Order
+from mooring.simulate.engine import SETTLING, START
+from mooring.simulate.node_log import NodeLog
 from mooring.simulate.pod_log import Outcome, PodLog
 from mooring.simulate.policies import Policy
 from mooring.simulate.templates import run_time_of, template_of
@@ -85,6 +87,7 @@ class ClusterRun:
         self._first_nodes = [obj for obj in objects if isinstance(obj, Node)]
         self._manifests = list(manifests)
         self._rows: dict[str, int] = {}  # "namespace/name" → row, of pods that are there
+        self._earlier: frozenset[str] = frozenset()  # uids of pods that a real API server had before the run
         self._gone: dict[str, None] = {}  # the uids of the last pods that ended: late writes show them again
         self._expected: dict[str, tuple[int, float]] = {}  # the template and run time of pods that arrive now
         self._by_owner: dict[tuple[str, str], int] = {}
@@ -191,6 +194,7 @@ class ClusterRun:
     async def _main(self) -> None:
         cluster = self._cluster
         await cluster.start()
+        self._earlier = frozenset(pod.uid for pod in cluster.cache.follow(PODS))
         cluster.cache.follow(NODES).subscribe(self._node_changed)
         cluster.cache.follow(PODS).subscribe(self._pod_changed)
         await cluster.nodes.register([tree_of(node) for node in self._first_nodes])
@@ -267,21 +271,17 @@ class ClusterRun:
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old
-        if pod is None or self._is_over:
+        if pod is None or self._is_over or pod.uid in self._earlier:
             return
         row = self._rows.get(pod.key)
         if row is None:
-            if new is None or new.finished or new.uid in self._gone or self._is_stranded(new):
+            if new is None or new.finished or new.uid in self._gone:
                 return
             row = self._created(new)
         if new is not None and new.spec.node_name and self.log.outcome[row] == Outcome.PENDING:
             self._bound(row, new)
         if new is None or new.finished:
             self._ended(row, pod, gone=new is None)
-
-    def _is_stranded(self, pod: Pod) -> bool:
-        """Whether a pod that was there before, on a real API server, is on a node that is gone."""
-        return bool(pod.spec.node_name) and self.nodes.get(pod.spec.node_name) is None
 
     def _created(self, pod: Pod) -> int:
         template, life = self._expected.pop(pod.key, (-1, 0.0))
@@ -332,12 +332,12 @@ class ClusterRun:
 
 
 def _outcome(pod: Pod, gone: bool) -> Outcome:
-    if not gone or pod.finished:
-        return Outcome.FINISHED
     reasons = {c.reason for c in pod.status.conditions if c.type == "DisruptionTarget"}
     if "PreemptionByScheduler" in reasons:
         return Outcome.EVICTED
-    return Outcome.LOST if reasons else Outcome.DELETED
+    if reasons:
+        return Outcome.LOST
+    return Outcome.FINISHED if not gone or pod.finished else Outcome.DELETED
 
 
 def _pod_tree(pod: Pod) -> Tree:

@@ -14,7 +14,7 @@ from mooring.simulate.engine import CoreRun
 from mooring.simulate.plan import Plan
 from mooring.simulate.policies import Policy
 from mooring.simulate.running import prepare_core_run
-from mooring.simulate.tables import Tables
+from mooring.simulate.tables import IntArray, Tables
 
 RECORDING = "recording"  # the name of what a run is compared with, in place of a policy
 
@@ -57,6 +57,7 @@ def compare_tables(first: Tables, second: Tables) -> Comparison:
     bound_a, bound_b = first.pods.bound[a], second.pods.bound[b]
     both = ~np.isnan(bound_a) & ~np.isnan(bound_b)
     difference = bound_b[both] - bound_a[both]
+    later_created = second.pods.created[b] - first.pods.created[a]
     names_a = np.array([*first.nodes.name, ""], dtype=object)[first.pods.node[a]]
     names_b = np.array([*second.nodes.name, ""], dtype=object)[second.pods.node[b]]
     return Comparison(
@@ -67,7 +68,7 @@ def compare_tables(first: Tables, second: Tables) -> Comparison:
         other_node=int((names_a[both] != names_b[both]).sum()),
         only_first=int((~np.isnan(bound_a) & np.isnan(bound_b)).sum()),
         only_second=int((np.isnan(bound_a) & ~np.isnan(bound_b)).sum()),
-        wait_difference=float(difference.mean()) if len(difference) else 0.0,
+        wait_difference=float((difference - later_created[both]).mean()) if len(difference) else 0.0,
         divergence=_divergence(first, second, rows, names_a, names_b),
     )
 
@@ -87,11 +88,31 @@ def recorded_tables(tables: Tables) -> Tables:
 
 
 def _pairs(first: Tables, second: Tables) -> Any:
-    """The rows of pods that arrive in both; replacements of evicted pods have no partner."""
+    """The rows of pods that arrive in both; replacements of evicted pods have no partner. Pods that Jobs
+    create at other times are those of the same name."""
     a, b = (np.flatnonzero(tables.pods.replaces < 0) for tables in (first, second))
-    if len(a) != len(b) or not np.array_equal(first.pods.created[a], second.pods.created[b]):
+    pairs: list[tuple[int, int]] = []
+    if not _arrive_together(first, a, second, b):
+        of_jobs_a, of_jobs_b = _of_jobs(first, a), _of_jobs(second, b)
+        pairs = [(row, of_jobs_b[key]) for key, row in of_jobs_a.items() if key in of_jobs_b]
+        a, b = np.setdiff1d(a, [*of_jobs_a.values()]), np.setdiff1d(b, [*of_jobs_b.values()])
+    if not _arrive_together(first, a, second, b):
         raise ValueError("the runs have different arrivals: compare runs of one scenario and seed")
-    return np.stack([a, b], axis=1)
+    return np.array([*zip(a.tolist(), b.tolist(), strict=True), *pairs], np.int64).reshape(-1, 2)
+
+
+def _arrive_together(first: Tables, a: IntArray, second: Tables, b: IntArray) -> bool:
+    return len(a) == len(b) and np.array_equal(first.pods.created[a], second.pods.created[b])
+
+
+def _of_jobs(tables: Tables, rows: IntArray) -> dict[str, int]:
+    """The rows of the pods of Jobs, by what names them."""
+    shapes = [tables.shapes[shape] for shape in tables.pods.shape[rows].tolist()]
+    return {
+        f"{shape.namespace}/{tables.pods.name[row]}": row
+        for row, shape in zip(rows.tolist(), shapes, strict=True)
+        if shape.owner.startswith(("Job/", "CronJob/"))
+    }
 
 
 def _divergence(first: Tables, second: Tables, rows: Any, names_a: Any, names_b: Any) -> Divergence | None:

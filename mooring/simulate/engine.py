@@ -7,8 +7,7 @@ order, due timers, then attempts until nothing can be tried. An attempt takes no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from enum import IntEnum
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from math import inf
 from typing import Any, Protocol
@@ -23,21 +22,16 @@ from mooring.core.effects import Bind, Effect, Evict, PatchPodStatus, Prepare
 from mooring.core.memory import AHEAD, MemoryCluster, run_now
 from mooring.core.scheduler import Scheduler
 from mooring.framework.pod import PodInfo
-from mooring.simulate.arrivals import FOREVER, Arrivals, Template
+from mooring.simulate.agenda import Agenda, Order
+from mooring.simulate.annotations import annotated_run_time
+from mooring.simulate.arrivals import Arrivals, Template
+from mooring.simulate.controlled import Controlled, Controller, PodOwner
+from mooring.simulate.node_log import NodeLog
 from mooring.simulate.pod_log import Outcome, PodLog
+from mooring.simulate.templates import template_of
 
 START = 1_893_456_000.0  # 2030-01-01: virtual time 0 on the scheduler's clock
 SETTLING = 400.0  # seconds in which every unschedulable pod is retried: five minutes, a look, a backoff
-
-
-class Order(IntEnum):
-    """What comes first among the events of one instant."""
-
-    DEPARTURE = 0
-    NODE = 1
-    CHANGE = 2
-    ARRIVAL = 3
-    TIMER = 4
 
 
 class Clock:
@@ -62,7 +56,8 @@ class CoreRun:
     """One run: a cluster, its arrivals and the scheduler under test, in virtual time.
 
     `retry` off removes a pod whose first attempt finds no node. `attempt_cost` is the virtual time that an
-    attempt takes.
+    attempt takes. `replaces` off leaves it to the arrivals to replace pods of controllers that are there
+    before: a recording has them.
     """
 
     def __init__(
@@ -75,6 +70,7 @@ class CoreRun:
         until: float = inf,
         retry: bool = True,
         attempt_cost: float = 0.0,
+        replaces: bool = True,
         listeners: Sequence[Listener] = (),
     ) -> None:
         self.scheduler = scheduler
@@ -82,6 +78,7 @@ class CoreRun:
         self.arrivals = arrivals
         self.until = until
         self.retry = retry
+        self.replaces = replaces
         self.attempt_cost = attempt_cost
         self.listeners = list(listeners)
         self.log = PodLog()
@@ -95,10 +92,13 @@ class CoreRun:
         self.running_seconds = 0.0
         self.held: Callable[[], bool] | None = None  # whether the scheduler makes no attempt now
         self.overcommitted = False  # by pods that were on nodes from the beginning
+        self._controllers: dict[tuple[str, str], Controller] = {}  # by kind and "namespace/name"
+        self._owners: dict[int, PodOwner] = {}  # of the pods in these rows
+        self._messages: dict[str, str] = {}  # why pods with an owner were last rejected, by uid
         self._rows: dict[str, int] = {}  # "namespace/name" (the uid, too) → row of pods that are there
-        self._events: list[tuple[float, int, int, Callable[[], None]]] = []
+        self._agenda = Agenda()
+        self._afterwards: list[Callable[[], None]] = []
         self._departures: list[tuple[float, int]] = []  # time, row
-        self._sequence = 0
         self._last_change = 0.0
         self._busy_until = 0.0
         self._cluster = _Cluster(scheduler, self)
@@ -113,9 +113,15 @@ class CoreRun:
     # ---- what can be done to the cluster, now or later
 
     def apply(self, obj: KubeObject) -> None:
-        """Add or change an object. Pods get a row, and run forever unless they have a node's life."""
+        """Add or change an object. Pods get a row, and run for as long as their annotation says."""
         if isinstance(obj, Pod):
             self._adopt(obj)
+        elif isinstance(obj, Controlled):
+            controller = self._controllers.get((obj.kind, obj.key))
+            if controller is None:
+                self._controllers[obj.kind, obj.key] = obj.begin(self)
+            else:
+                controller.change(obj)
         else:
             if isinstance(obj, Node):
                 self.nodes.add(obj, self.clock.now)
@@ -138,6 +144,10 @@ class CoreRun:
             row = self._rows.get(obj.key)
             if row is not None:
                 self._end(row, outcome)
+        elif isinstance(obj, Controlled):
+            controller = self._controllers.pop((obj.kind, obj.key), None)
+            if controller is not None:
+                controller.stop()
         else:
             if isinstance(obj, Node):
                 self._lose_pods(obj.name)
@@ -145,10 +155,24 @@ class CoreRun:
             self._cluster.delete(obj)
         self._last_change = self.clock.now
 
+    def remove(self, row: int) -> None:
+        """Delete a pod that is there."""
+        self._end(row, Outcome.DELETED)
+
     def at(self, time: float, order: Order, work: Callable[[], None]) -> None:
         """Have something done at a time."""
-        self._sequence += 1
-        heappush(self._events, (time, order, self._sequence, work))
+        self._agenda.add(time, order, work)
+
+    def afterwards(self, work: Callable[[], None]) -> None:
+        """Have something done in this instant, after the attempts."""
+        self._afterwards.append(work)
+
+    def start_timer(self, time: float, work: Callable[[], None]) -> int:
+        """Have something done when pods arrive at a time; the number of the timer."""
+        return self._agenda.add(time, Order.ARRIVAL, work)
+
+    def cancel_timer(self, number: int) -> None:
+        self._agenda.cancel(number)
 
     def pod_on(self, node_name: str) -> list[PodInfo]:
         info = self.scheduler.cluster.node(node_name)
@@ -181,11 +205,24 @@ class CoreRun:
         row = self._rows.get(uid)
         return None if row is None else self.templates[self.log.template[row]]
 
+    def own(self, row: int, owner: PodOwner) -> None:
+        """Have an owner follow a pod."""
+        self._owners[row] = owner
+
     def row_of(self, uid: str) -> int | None:
         return self._rows.get(uid)
 
-    def create(self, template: int, name: str, run_time: float, replaces: int = -1) -> int:
-        """A pod arrives now."""
+    def create(
+        self,
+        template: int,
+        name: str,
+        run_time: float,
+        replaces: int = -1,
+        *,
+        labels: Mapping[str, str] | None = None,
+        owner: PodOwner | None = None,
+    ) -> int:
+        """A pod arrives now, with labels in addition to those of its template."""
         row = self.log.add(name, template, run_time, self.clock.now, replaces)
         pod = self.templates[template].pod
         meta = pod.metadata
@@ -194,21 +231,34 @@ class CoreRun:
             name=name,
             namespace=meta.namespace,
             uid=uid,
-            labels=meta.labels,
+            labels=meta.labels if labels is None else {**meta.labels, **labels},
             annotations=meta.annotations,
             owner_references=meta.owner_references,
         )
         self._rows[uid] = row
+        if owner is not None:
+            self._owners[row] = owner
         self.pending += 1
         self._cluster.apply(Pod(metadata=metadata, spec=pod.spec, status=_PENDING))
         return row
 
     def _adopt(self, pod: Pod) -> None:
         """A pod of the cluster that is there before, or comes by an event."""
+        if pod.key in self._rows:
+            self.amend(pod)
+            return
         pod = msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, uid=pod.key))
-        self.templates.append(Template(pod, owner=_owner(pod)))
-        row = self.log.add(pod.name, len(self.templates) - 1, FOREVER, self.clock.now)
+        unbound = msgspec.structs.replace(pod.spec, node_name="")  # what would replace it
+        template = template_of(msgspec.structs.replace(pod, spec=unbound))
+        template.replaced &= self.replaces
+        self.templates.append(template)
+        row = self.log.add(pod.name, len(self.templates) - 1, annotated_run_time(pod), self.clock.now)
         self._rows[pod.uid] = row
+        reference = pod.metadata.controller()
+        if reference is not None:
+            controller = self._controllers.get((reference.kind, f"{pod.namespace}/{reference.name}"))
+            if controller is not None:
+                controller.adopt(row, pod)
         self.pending += 1
         self._cluster.apply(pod)
         if pod.spec.node_name:
@@ -230,15 +280,18 @@ class CoreRun:
                 break
             self._pass(now)
             self._depart(now)
-            self._do(now, Order.ARRIVAL)
+            self._agenda.do(now, Order.ARRIVAL)
             while next_arrival <= now:
                 i = self.arrived
                 self.arrived = i + 1
                 self.create(shapes.item(i), names[i], lives.item(i))
                 next_arrival = starts.item(i + 1) if i + 1 < count else inf
-            self._do(now, Order.TIMER + 1)
+            self._agenda.do(now, Order.TIMER + 1)
             self.scheduler.tick()
             self._settle()
+            while self._afterwards:
+                self._afterwards.pop(0)()
+                self._settle()
             for listener in self.listeners:
                 listener.settled(self)
             step += 1
@@ -256,11 +309,9 @@ class CoreRun:
 
     def _next(self, next_arrival: float) -> float | None:
         """When something happens next; None: nothing will."""
-        now = next_arrival
+        now = min(next_arrival, self._agenda.next_time())
         if self._departures:
             now = min(now, self._departures[0][0])
-        if self._events:
-            now = min(now, self._events[0][0])
         wake = self.scheduler.next_wake()
         if self._busy_until > self.clock.now:
             now = min(now, self._busy_until)
@@ -284,12 +335,6 @@ class CoreRun:
             row = heappop(departures)[1]
             if self.log.outcome[row] == Outcome.RUNNING:
                 self._end(row, Outcome.FINISHED)
-
-    def _do(self, now: float, before: int) -> None:
-        """The events that are due and come before an order."""
-        events = self._events
-        while events and events[0][0] <= now and events[0][1] < before:
-            heappop(events)[3]()
 
     def _settle(self) -> None:
         """Try pods until nothing can be tried now."""
@@ -346,6 +391,20 @@ class CoreRun:
         ends = started + log.run_time[row] + template.binding_time(now)
         if ends < inf:
             heappush(self._departures, (ends, row))
+        owner = self._owners.get(row)
+        if owner is not None:
+            owner.changed()
+            if started > now:
+                self.at(started, Order.DEPARTURE, owner.changed)
+
+    def patched(self, effect: PatchPodStatus) -> None:
+        """An API server would show the owner of a pod why it was rejected, if the reason is a new one."""
+        owner = self._owners.get(self._rows.get(effect.pod.uid, -1))
+        if owner is not None and effect.condition is not None:
+            message = effect.condition.message
+            if self._messages.get(effect.pod.uid) != message:
+                self._messages[effect.pod.uid] = message
+                owner.changed()
 
     def evicted(self, uid: str) -> None:
         self._end(self._rows[uid], Outcome.EVICTED)
@@ -369,8 +428,11 @@ class CoreRun:
         pod = self._cluster.pods.get(uid)
         if pod is not None:
             self._cluster.delete(pod)
-        template = log.template[row]
-        if self.templates[template].replaced and outcome in (Outcome.EVICTED, Outcome.LOST):
+        template, owner = log.template[row], self._owners.pop(row, None)
+        if owner is not None:
+            self._messages.pop(uid, None)
+            owner.ended(row, outcome)
+        elif self.templates[template].replaced and outcome in (Outcome.EVICTED, Outcome.LOST):
             name = log.names[row]
             base, _, number = name.rpartition("~")
             name = f"{base}~{int(number) + 1}" if base else f"{name}~1"
@@ -386,50 +448,7 @@ class CoreRun:
                 self._end(row, Outcome.LOST)
 
 
-class NodeLog:
-    """When each node was there."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self.added: list[float] = []
-        self.removed: list[float] = []
-        self.objects: list[Node] = []
-        self._row: dict[str, int] = {}
-
-    def row(self, name: str) -> int:
-        return self._row[name]
-
-    def add(self, node: Node, now: float) -> None:
-        """A node appears; one that is known changes."""
-        row = self._row.get(node.name)
-        if row is not None:
-            self.objects[row] = node
-            return
-        self._row[node.name] = len(self.names)
-        self.names.append(node.name)
-        self.added.append(now)
-        self.removed.append(inf)
-        self.objects.append(node)
-
-    def remove(self, name: str, now: float) -> None:
-        row = self._row.pop(name, None)
-        if row is not None:
-            self.removed[row] = now
-
-    def get(self, name: str) -> Node | None:
-        row = self._row.get(name)
-        return None if row is None else self.objects[row]
-
-    def present(self) -> list[Node]:
-        return [self.objects[row] for row in self._row.values()]
-
-
 _PENDING = PodStatus(phase="Pending")
-
-
-def _owner(pod: Pod) -> str:
-    owner = pod.metadata.controller()
-    return "" if owner is None else f"{owner.kind}/{owner.name}"
 
 
 class _Cluster(MemoryCluster):
@@ -467,6 +486,7 @@ class _Cluster(MemoryCluster):
                 cycle = effect.cycle  # type: ignore[union-attr]
                 self.scheduler.bindings.groups.prepared(cycle, run_now(cycle.prepare()))
             elif kind is PatchPodStatus:
+                self._run.patched(effect)  # type: ignore[arg-type]
                 nominated: Any = effect.nominated_node  # type: ignore[union-attr]
                 if nominated is not None:
                     self._patch(effect.pod, None, nominated)  # type: ignore[union-attr]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from hashlib import sha256
+from itertools import chain
 from math import inf
 from os.path import isdir, isfile
 from pathlib import Path
@@ -16,13 +17,16 @@ import msgspec
 import mooring
 from mooring.api.meta import KubeObject, Tree
 from mooring.api.objects import Node, Pod
-from mooring.config.findings import ConfigError, Report, did_you_mean
+from mooring.config.findings import ConfigError, Finding, Report, did_you_mean
 from mooring.config.findings import Path as Where
 from mooring.framework.registration import RegistrationError
 from mooring.runtime.runners import PluginError
 from mooring.simulate.arrivals import Arrivals, merge
 from mooring.simulate.autoscaling import AutoscalerPlan, compile_autoscaler
 from mooring.simulate.capture.replaying import Replay, SnapshotObjects
+from mooring.simulate.controlled import Controlled
+from mooring.simulate.cron_jobs import first_endless
+from mooring.simulate.manifests import warn_of_changes
 from mooring.simulate.policies import TIES, Policy, check_unique
 from mooring.simulate.probes import Probe, find_probe
 from mooring.simulate.scenario import DEPTHS, ClusterEntry, ExpectSpec, Scenario, WorkloadEntry
@@ -67,6 +71,7 @@ class Plan(msgspec.Struct, eq=False):
     prices: dict[str, float] = {}
     probes: Sequence[Callable[..., Probe]] = ()
     expect: Sequence[ExpectSpec] = ()
+    warnings: Sequence[Finding] = ()  # about what has no effect at this depth
     digest: str = ""
 
     def inputs(self, seed: int) -> tuple[list[KubeObject], Arrivals]:
@@ -178,6 +183,7 @@ def compile_plan(scenario: Scenario) -> Plan:
             if (probe := check.get(("spec", "report", "probes", i), lambda t=text: find_probe(t, folder)))  # type: ignore[misc]
         ],
         expect=spec.expect,
+        warnings=_warnings([*objects, *workload, *events]) if spec.depth == "core" else [],
     )
     if autoscaler is not None:
         plan.prices = {
@@ -190,6 +196,12 @@ def compile_plan(scenario: Scenario) -> Plan:
     report.raise_if_any()
     plan.digest = digest_of(scenario)
     return plan
+
+
+def _warnings(parts: Sequence[object]) -> list[Finding]:
+    """What of manifests has no effect, each once."""
+    contents = [each for part in parts if (each := getattr(part, "contents", None)) is not None]
+    return list(dict.fromkeys([*(w for each in contents for w in each.warnings), *warn_of_changes(contents)]))
 
 
 def _check_depth(scenario: Scenario, report: Report) -> None:
@@ -232,7 +244,13 @@ def _policies(scenario: Scenario, check: _Checker) -> list[Policy]:
     spec = scenario.spec
     policies = [
         Policy(
-            each.name, each.config, tuple(each.plugins), each.args, each.ties or spec.ties, scenario.folder
+            each.name,
+            each.config,
+            tuple(each.plugins),
+            each.args,
+            each.ties or spec.ties,
+            scenario.folder,
+            each.compat,
         )
         for each in spec.policies
     ] or [Policy("default", ties=spec.ties, folder=scenario.folder)]
@@ -261,6 +279,11 @@ def _check_inputs(plan: Plan, report: Report) -> None:
     if inputs is None:
         return
     objects, arrivals = inputs
+    applied = [event.contents.objects for event in plan.events if event.contents is not None]
+    endless = first_endless([*objects, *chain.from_iterable(applied)]) if plan.depth == "core" else None
+    if endless is not None and plan.until == inf:
+        message = f"CronJob {endless.key} creates Jobs without end"
+        report.add(("spec", "until"), message, "set until: 7d, or --until 7d")
     if (
         not any(isinstance(obj, Node) for obj in objects)
         and not any(tree.get("kind") == "Node" for tree in plan.manifests)
@@ -268,7 +291,7 @@ def _check_inputs(plan: Plan, report: Report) -> None:
     ):
         report.add(("spec", "cluster"), "no nodes", "add an entry such as generate: {template: node.yaml}")
     pods_come = len(arrivals) or plan.events or plan.manifests
-    if not pods_come and not any(isinstance(obj, Pod) for obj in objects):
+    if not pods_come and not any(isinstance(obj, (Pod, Controlled)) for obj in objects):
         report.add(
             ("spec", "workload"), "no pods arrive", "add an entry such as generate: {template: pod.yaml}"
         )

@@ -22,6 +22,16 @@ from mooring.framework.registration import RegistrationError
 from mooring.runtime.registry import Registry
 
 TIES = ("random", "first", "recorded")
+COMPAT_ARGS = {
+    "GangScheduling": {
+        "evictForUnschedulableGroups": True,
+        "groupPreemption": "KubeScheduler",
+        "groupRetry": "Backoff",
+        "planningSteps": 0,
+        "preserveGangs": False,
+    }
+}
+"""How kube-scheduler v1.36 treats groups: retried by time, with its own choice of victims."""
 
 
 class Policy(msgspec.Struct, eq=False):
@@ -36,6 +46,7 @@ class Policy(msgspec.Struct, eq=False):
     args: Mapping[str, Mapping[str, Any]] = {}
     ties: str = "random"
     folder: Path = Path()
+    compat: bool = False  # treat groups as kube-scheduler does
 
     def scheduler(
         self, clock: Callable[[], float], seed: int, log: Recorder | None = None, record: bool = False
@@ -75,6 +86,8 @@ class Policy(msgspec.Struct, eq=False):
             enable(own, loaded)
         else:
             loaded = from_object(config_with(own)) if own else LoadedConfig(default_config())
+        if self.compat:
+            with_args(loaded, COMPAT_ARGS)
         return with_args(loaded, self._resolved()) if self.args else loaded
 
     def _resolved(self) -> dict[str, dict[str, Any]]:

@@ -16,8 +16,10 @@ from mooring import __version__
 from mooring.core.decision import Recorder
 from mooring.simulate.autoscaling import Autoscaler
 from mooring.simulate.capture.pacing import RecordedPace
+from mooring.simulate.capture.replaying import Replay
 from mooring.simulate.cluster_depth import ClusterRun
 from mooring.simulate.engine import START, Clock, CoreRun
+from mooring.simulate.gang_metrics import gang_metrics, write_gangs
 from mooring.simulate.invariants import check_run
 from mooring.simulate.metrics import scheduling_rates, summarize
 from mooring.simulate.plan import Plan
@@ -77,6 +79,7 @@ def prepare_core_run(plan: Plan, policy: Policy, seed: int, log: Recorder | None
         until=plan.until,
         retry=plan.retry,
         attempt_cost=plan.attempt_cost,
+        replaces=not any(isinstance(source, Replay) for source in plan.objects),
     )
     if policy.ties == "recorded":
         RecordedPace(run)
@@ -120,13 +123,14 @@ def run_to_folder(
         __version__,
         tables.end,
         tables.attempts,
-        summarize(tables, plan.load_axis, plan.prices) | _rates(plan, tables),
+        summarize(tables, plan.load_axis, plan.prices) | gang_metrics(tables) | _rates(plan, tables),
     )
     timing = {"seconds": time.time() - began, "cpuSeconds": time.process_time() - used}
     unfinished = folder.with_name(folder.name + ".unfinished")
     unfinished.mkdir(parents=True, exist_ok=True)
     try:
         write_tables(tables, unfinished)
+        write_gangs(tables, unfinished)
         (unfinished / RUN).write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
         (unfinished / TIMING).write_bytes(msgspec.json.encode(timing))
         if folder.exists():

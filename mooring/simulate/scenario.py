@@ -21,17 +21,25 @@ class Spec(msgspec.Struct, rename="camel", kw_only=True):
     """The base of what a scenario is made of."""
 
 
+class JobGangSpec(Spec):
+    """The pods of each job of a trace are a gang."""
+
+    min_count: int | None = None  # that must start together; all by default
+    topology: str = ""  # the node label whose value all of them share
+
+
 class TraceSpec(Spec):
     """A published trace: `format` names its importer, `options` are the importer's own."""
 
     format: str
     path: str
     arrivals: str = "recorded"  # or shuffled: in random order, one per second
-    order: str = ""  # a CSV file with a column s<seed> for each seed: rows of the trace, or ranks of nodes
+    order: str = ""  # a CSV file with columns s<seed>: rows, or ranks of nodes; or "shuffled", of nodes
     fill: float | None = None  # total request of the load axis as a share of the cluster's capacity
     lives: str = "recorded"  # or forever
     speed: float = 1.0  # of recorded arrivals
     options: dict[str, Any] = {}
+    gang: JobGangSpec | None = None
 
 
 class GangSpec(Spec):
@@ -114,6 +122,7 @@ class PolicySpec(Spec):
     plugins: list[str] = []
     args: dict[str, dict[str, Any]] = {}
     ties: str = ""  # random, first or recorded; "" as the scenario has it
+    compat: bool = False  # treat groups as kube-scheduler does
 
 
 class ReportSpec(Spec):

@@ -15,12 +15,15 @@ import numpy as np
 
 from mooring.api.meta import KubeObject, Tree
 from mooring.api.objects import Node, Pod
+from mooring.simulate.agenda import Order
 from mooring.simulate.cluster_depth import ClusterRun
-from mooring.simulate.engine import CoreRun, NodeLog, Order
+from mooring.simulate.engine import CoreRun
+from mooring.simulate.manifests import Contents, read_contents
+from mooring.simulate.node_log import NodeLog
 from mooring.simulate.pod_log import Outcome
 from mooring.simulate.random_streams import stream
 from mooring.simulate.scenario import EventSpec, NodesEvent
-from mooring.simulate.templates import read_manifests, read_objects
+from mooring.simulate.templates import read_manifests
 from mooring.simulate.units import parse_span
 
 MOST_NAMES = 100_000
@@ -59,6 +62,7 @@ class Event(msgspec.Struct, eq=False):
     what: str
     apply: Sequence[Tree] = ()
     delete: Sequence[Tree] = ()
+    contents: Contents | None = None  # of `apply`, as depth `core` takes it
 
 
 def plan_events(run: CoreRun | ClusterRun, events: list[Event], seed: int) -> None:
@@ -83,11 +87,12 @@ def compile_event(spec: EventSpec, folder: Path) -> Event:
     except ValueError as error:
         raise ValueError(f"at: {error}") from None
     if spec.apply is not None:
-        work = _applying(read_objects(folder / spec.apply))
+        contents = read_contents(folder / spec.apply)
+        work = _applying(contents.objects)
         trees = read_manifests(folder / spec.apply)
-        return Event(at, Order.CHANGE, work, f"apply {spec.apply}", apply=trees)
+        return Event(at, Order.CHANGE, work, f"apply {spec.apply}", apply=trees, contents=contents)
     if spec.delete is not None:
-        work = _deleting(read_objects(folder / spec.delete))
+        work = _deleting(read_contents(folder / spec.delete).objects)
         trees = read_manifests(folder / spec.delete)
         return Event(at, Order.CHANGE, work, f"delete {spec.delete}", delete=trees)
     change = spec.nodes

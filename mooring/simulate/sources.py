@@ -17,13 +17,16 @@ import numpy.typing as npt
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Node, Pod
 from mooring.api.resources import allocatable, pod_requests
+from mooring.simulate.annotations import annotated_run_time
 from mooring.simulate.arrivals import FOREVER, Arrivals, FloatArray, Numbered, Template
+from mooring.simulate.controlled import Controlled
 from mooring.simulate.distributions import Draw, fixed, parse_distribution
-from mooring.simulate.gangs import Gangs
+from mooring.simulate.gangs import Gangs, gangs_of_jobs
+from mooring.simulate.manifests import Contents, read_contents, warn_of_template
 from mooring.simulate.processes import MOST_ARRIVALS, Process, parse_process
 from mooring.simulate.random_streams import stream
-from mooring.simulate.scenario import GenerateSpec, TraceSpec
-from mooring.simulate.templates import Mould, read_objects, run_time_of, template_of
+from mooring.simulate.scenario import GenerateSpec, JobGangSpec, TraceSpec
+from mooring.simulate.templates import Mould, run_time_of, template_of
 from mooring.simulate.traces import read_trace
 from mooring.simulate.units import parse_span
 
@@ -47,7 +50,8 @@ class ArrivalSource(Protocol):
 
 class Manifests:
     def __init__(self, path: Path) -> None:
-        self._objects = read_objects(path)
+        contents = read_contents(path)
+        self._objects, self.contents = contents.objects, contents
 
     def objects(self, seed: int) -> list[KubeObject]:
         return self._objects
@@ -92,15 +96,21 @@ def _labelled(node: Node, labels: dict[str, str]) -> Node:
     return msgspec.structs.replace(node, metadata=msgspec.structs.replace(node.metadata, labels=merged))
 
 
+SHUFFLED = "shuffled"
+
+
 class TraceNodes:
     def __init__(self, spec: TraceSpec, folder: Path) -> None:
         rows = read_trace(spec.format, folder / spec.path, **spec.options)
         if not isinstance(rows, list):
             raise ValueError(f'format "{spec.format}" gives pods, not nodes')
         self._nodes: list[Node] = rows
-        self._order = None if not spec.order else folder / spec.order
+        self._shuffled = spec.order == SHUFFLED
+        self._order = None if not spec.order or self._shuffled else folder / spec.order
 
     def objects(self, seed: int) -> list[KubeObject]:
+        if self._shuffled:
+            return [self._nodes[i] for i in stream(seed, "nodes").permutation(len(self._nodes)).tolist()]
         if self._order is None:
             return list(self._nodes)
         ranks = read_order(self._order, seed)
@@ -133,7 +143,7 @@ class TraceArrivals:
         rows = read_trace(spec.format, folder / spec.path, **spec.options)
         if isinstance(rows, list):
             raise ValueError(f'format "{spec.format}" gives nodes, not pods')
-        if spec.arrivals not in ("recorded", "shuffled"):
+        if spec.arrivals not in ("recorded", SHUFFLED):
             raise ValueError(f'arrivals: expected recorded or shuffled, found "{spec.arrivals}"')
         if spec.lives not in ("recorded", "forever"):
             raise ValueError(f'lives: expected recorded or forever, found "{spec.lives}"')
@@ -141,6 +151,9 @@ class TraceArrivals:
             raise ValueError("speed and fill: expected more than 0")
         if spec.fill is not None and not load_axis:
             raise ValueError("fill: report.loadAxis must name the resource to fill")
+        self._gang = spec.gang or (JobGangSpec() if rows.has_gangs else None)
+        if self._gang is not None and (spec.arrivals == SHUFFLED or spec.order or spec.fill is not None):
+            raise ValueError("gangs arrive as recorded: expected neither arrivals: shuffled, order nor fill")
         self._name, self._spec, self._trace, self._axis = name, spec, rows, load_axis
         self._order = None if not spec.order else folder / spec.order
 
@@ -150,21 +163,21 @@ class TraceArrivals:
         ordered = self._order is not None
         if self._order is not None:
             rows = read_order(self._order, seed)
-        elif spec.arrivals == "shuffled":
+        elif spec.arrivals == SHUFFLED:
             rows = random.permutation(len(trace))
         else:
             rows = np.argsort(trace.time, kind="stable")
         if spec.fill is not None:
             rows = self._filled(rows, random, cluster)
         taken = trace.take(rows.astype(np.intp))
-        if ordered or spec.arrivals == "shuffled":
+        if ordered or spec.arrivals == SHUFFLED:
             taken.time = np.arange(len(taken), dtype=np.float64)
         else:
             taken.time = (taken.time - taken.time[0]) / spec.speed
         if spec.lives == "forever":
             taken.run_time = np.full(len(taken), FOREVER)
         taken.names = _unique(taken.names)
-        return taken, []
+        return (taken, []) if self._gang is None else gangs_of_jobs(taken, self._gang)
 
     def _filled(
         self, rows: npt.NDArray[np.int64], random: np.random.Generator, cluster: Sequence[KubeObject]
@@ -189,8 +202,7 @@ class TraceArrivals:
             extra.append(row)
             if len(extra) > MOST_ARRIVALS:
                 raise ValueError(f"fill: more than {MOST_ARRIVALS} pods")
-        both = np.concatenate([rows, np.array(extra, np.int64)])
-        return both[random.permutation(len(both))] if self._spec.arrivals == "shuffled" else both
+        return np.concatenate([rows, np.array(extra, np.int64)])
 
 
 def _unique(names: Sequence[str]) -> list[str]:
@@ -236,6 +248,7 @@ class GeneratedArrivals:
         if spec.start_delay is not None:
             self._delay = _at("startDelay", lambda: parse_distribution(spec.start_delay, folder))
         self._templates, self._others = self._mould.pods(0)
+        self.contents = Contents([], warn_of_template(self._mould.trees), {})
         self._gangs: Gangs | None = None
         if spec.gang is not None:
             gang = spec.gang
@@ -296,19 +309,20 @@ class GeneratedArrivals:
 
 
 class ManifestPods:
-    """Pods of manifests, all at the beginning."""
+    """Pods of manifests, all at the beginning, and workloads that create pods."""
 
     def __init__(self, path: Path) -> None:
-        objects = read_objects(path)
-        self._others = [obj for obj in objects if not isinstance(obj, Pod)]
-        self._pods = [obj for obj in objects if isinstance(obj, Pod)]
-        if not self._pods:
+        contents = read_contents(path)
+        self.contents = contents
+        self._others = [obj for obj in contents.objects if not isinstance(obj, Pod)]
+        self._pods = [obj for obj in contents.objects if isinstance(obj, Pod)]
+        if not self._pods and not any(isinstance(obj, Controlled) for obj in self._others):
             raise ValueError(f"{path}: no Pod, and no workload that pods are made of")
 
     def arrivals(self, seed: int, cluster: Sequence[KubeObject]) -> tuple[Arrivals, list[KubeObject]]:
         templates = [template_of(pod) for pod in self._pods]
         rows = np.arange(len(templates), dtype=np.int32)
-        lives = np.array([run_time_of(template) for template in templates], np.float64)
+        lives = np.array([annotated_run_time(pod) for pod in self._pods], np.float64)
         names = [pod.name for pod in self._pods]
         return Arrivals(templates, np.zeros(len(rows)), rows, lives, names), self._others
 

@@ -32,6 +32,8 @@ class Shape(msgspec.Struct):
     owner: str
     priority: int
     requests: dict[str, int]
+    group: str = ""  # the PodGroup of the pods
+    min_count: int = 0  # of the group; 0: not known
 
 
 class PodTable(msgspec.Struct, eq=False):
@@ -137,7 +139,15 @@ def collect(
 def _shape(template: Template) -> Shape:
     pod = template.pod
     requests = pod_requests(pod, use_status=False, pod_level=True, non_missing=False)
-    return Shape(pod.namespace, template.owner, pod.priority, {name: int(n) for name, n in requests.items()})
+    group = pod.spec.scheduling_group
+    return Shape(
+        pod.namespace,
+        template.owner,
+        pod.priority,
+        {name: int(n) for name, n in requests.items()},
+        (group.pod_group_name or "") if group is not None else "",
+        template.min_count,
+    )
 
 
 # ---- files
@@ -157,33 +167,35 @@ def write_tables(tables: Tables, folder: Path) -> None:
         "owner": (owner[row] for row in rows),
         "shape": rows,
         "priority": (priority[row] for row in rows),
-        "created": _numbers(pods.created),
-        "run_time": _numbers(pods.run_time),
-        "first_attempt": _numbers(pods.first_attempt),
-        "bound": _numbers(pods.bound),
+        "created": numbers(pods.created),
+        "run_time": numbers(pods.run_time),
+        "first_attempt": numbers(pods.first_attempt),
+        "bound": numbers(pods.bound),
         "node": (nodes.name[row] if row >= 0 else "" for row in pods.node.tolist()),
-        "started": _numbers(pods.started),
-        "ended": _numbers(pods.ended),
+        "started": numbers(pods.started),
+        "ended": numbers(pods.ended),
         "outcome": (texts[code] for code in pods.outcome.tolist()),
         "attempts": pods.attempts.tolist(),
         "reason": pods.reason,
         "replaces": (row if row >= 0 else "" for row in pods.replaces.tolist()),
     }
+    if any(shape.group for shape in shapes):
+        columns["group"] = (shapes[row].group for row in rows)
     if pods.recorded_node:
-        columns |= {"recorded_node": pods.recorded_node, "recorded_bound": _numbers(pods.recorded_bound)}
-    _write_csv(folder / "pods.csv.gz", columns)
-    _write_csv(
+        columns |= {"recorded_node": pods.recorded_node, "recorded_bound": numbers(pods.recorded_bound)}
+    write_csv(folder / "pods.csv.gz", columns)
+    write_csv(
         folder / "nodes.csv.gz",
         {
             "name": nodes.name,
             "type": nodes.type,
-            "added": _numbers(nodes.added),
-            "removed": _numbers(nodes.removed),
-            **{name: _numbers(amounts) for name, amounts in nodes.resources.items()},
+            "added": numbers(nodes.added),
+            "removed": numbers(nodes.removed),
+            **{name: numbers(amounts) for name, amounts in nodes.resources.items()},
         },
     )
     if tables.samples:
-        _write_csv(folder / "samples.csv.gz", {k: _numbers(v) for k, v in tables.samples.items()})
+        write_csv(folder / "samples.csv.gz", {k: numbers(v) for k, v in tables.samples.items()})
     (folder / "shapes.json").write_bytes(msgspec.json.encode(shapes))
 
 
@@ -224,7 +236,7 @@ def read_tables(folder: Path, policy: str, seed: int, end: float, attempts: int)
     return Tables(policy, seed, end, attempts, shapes, table, node_table, sampled)
 
 
-def _numbers(values: FloatArray) -> list[object]:
+def numbers(values: FloatArray) -> list[object]:
     """Numbers as text: whole ones without a point, none where there is none."""
     return ["" if isnan(v) else "inf" if v == inf else int(v) if v == int(v) else v for v in values.tolist()]
 
@@ -233,7 +245,7 @@ def _floats(texts: Sequence[str]) -> FloatArray:
     return np.array([float(text) if text else nan for text in texts], np.float64)
 
 
-def _write_csv(path: Path, columns: Mapping[str, Iterable[object]]) -> None:
+def write_csv(path: Path, columns: Mapping[str, Iterable[object]]) -> None:
     """Write columns; equal columns give equal bytes on any machine."""
     with path.open("wb") as file, gzip.GzipFile("", "wb", 5, file, mtime=0) as packed:
         text = io.TextIOWrapper(packed, newline="", write_through=False)

@@ -13,11 +13,12 @@ from mooring.api.errors import MalformedObject
 from mooring.api.meta import KubeObject, Tree
 from mooring.api.objects import Node, Pod
 from mooring.sandbox.controllers.first_pods import FirstPods, is_workload, workload_of
-from mooring.sandbox.kubelet.scripts import RUN_TIME, START_DELAY
+from mooring.simulate.annotations import annotated_run_time, annotated_start_delay
 from mooring.simulate.arrivals import FOREVER, Template
-from mooring.simulate.units import parse_span
 
 INDEX = re.compile(r"\{\{\s*index\s*\}\}")
+NODE_BOUND = ("DaemonSet", "Node")
+"""Kinds whose pods are for one node, and gone with it."""
 SUFFIXES = (".yaml", ".yml", ".json")
 
 
@@ -34,11 +35,6 @@ def read_texts(path: Path) -> list[tuple[str, str]]:
         raise ValueError(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ValueError(f"{path}: not valid UTF-8") from None
-
-
-def read_objects(path: Path) -> list[KubeObject]:
-    """The objects of manifests, with the pods that controllers would make. Raises ValueError."""
-    return objects_of(list(read_trees(read_texts(path))), str(path))
 
 
 def read_manifests(path: Path) -> list[Tree]:
@@ -73,14 +69,14 @@ class Mould:
     def __init__(self, path: Path) -> None:
         self.path = path
         texts = read_texts(path)
-        self._trees = list(read_trees(texts))
+        self.trees = list(read_trees(texts))
         self.varies = any(INDEX.search(text) for text, _ in texts)
-        if not self._trees:
+        if not self.trees:
             raise ValueError(f"{path}: the file is empty")
 
     def objects(self, index: int) -> list[KubeObject]:
         """The objects of one index. Raises ValueError."""
-        trees = [(_fill(tree, str(index)), origin) for tree, origin in self._trees]
+        trees = [(_fill(tree, str(index)), origin) for tree, origin in self.trees]
         return objects_of(trees, str(self.path))
 
     def nodes(self, index: int) -> list[Node]:
@@ -111,22 +107,19 @@ def _fill(tree: Any, index: str) -> Any:
 def template_of(pod: Pod) -> Template:
     """A pod as a template. One of a Job has no part in how its pods are scheduled, so they share a shape."""
     owner = pod.metadata.controller()
-    delay = pod.metadata.annotations.get(START_DELAY)
     if owner is not None and owner.kind == "Job":
         pod = msgspec.structs.replace(
             pod, metadata=msgspec.structs.replace(pod.metadata, owner_references=[])
         )
     return Template(
         pod,
-        replaced=owner is not None,
+        replaced=owner is not None and owner.kind not in NODE_BOUND,
         owner="" if owner is None else f"{owner.kind}/{owner.name}",
-        start_delay=0.0 if delay is None else parse_span(delay),
+        start_delay=annotated_start_delay(pod),
     )
 
 
 def run_time_of(template: Template) -> float:
-    """How long a pod runs by its annotation; a Job's for a second, others forever."""
-    text = template.pod.metadata.annotations.get(RUN_TIME)
-    if text is not None:
-        return parse_span(text)
-    return 1.0 if template.owner.startswith("Job/") else FOREVER
+    """How long a generated pod runs by its annotation; a Job's for a second, others forever."""
+    life = annotated_run_time(template.pod)
+    return 1.0 if life == FOREVER and template.owner.startswith("Job/") else life

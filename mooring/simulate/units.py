@@ -11,14 +11,20 @@ _SPAN = re.compile(rf"(?:0|(?:{_PART.pattern})+)", re.ASCII)
 _RATE = re.compile(r"(\d+\.?\d*(?:[eE][+-]?\d+)?)\s*/\s*(ms|s|sec|m|min|h|hour|d|day|w|week)", re.ASCII)
 _LONG = {"sec": "s", "min": "m", "hour": "h", "day": "d", "week": "w"}
 MOST_SEEDS = 100_000
+LONGEST_SPAN = 1000 * 365 * 86400.0
 
 
 def parse_span(value: object) -> float:
     """Seconds: `90`, `"30s"`, `"1h30m"`, `"7d"`."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value) and value >= 0:
-        return float(value)
-    if isinstance(value, str) and _SPAN.fullmatch(value):
-        return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(value))
+    seconds = -1.0
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        seconds = value
+    elif isinstance(value, str) and _SPAN.fullmatch(value):
+        seconds = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(value))
+    if seconds > LONGEST_SPAN and isfinite(seconds):
+        raise ValueError(f"expected a duration of at most 1000 years, found {_show(value)}")
+    if 0 <= seconds <= LONGEST_SPAN:
+        return float(seconds)
     raise ValueError(f'expected a duration such as "30s", "1h30m" or "7d", found {_show(value)}')
 
 

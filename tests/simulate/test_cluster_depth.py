@@ -14,6 +14,7 @@ from mooring.client.virtual_time import JumpingSelector
 from mooring.simulate.cluster_depth import ClusterRun
 from mooring.simulate.engine import Clock, CoreRun
 from mooring.simulate.invariants import check_run
+from mooring.simulate.manifests import contents_of
 from mooring.simulate.plan import compile_plan
 from mooring.simulate.pod_log import Outcome
 from mooring.simulate.policies import Policy
@@ -43,6 +44,79 @@ def test_both_depths_place_pods_identically(drawn: list[tuple[int, str, int]], c
         assert list(core.log.integers(name)) == list(cluster.log.integers(name)), name
     for name in ("created", "bound", "ended"):
         np.testing.assert_allclose(core.log.column(name), cluster.log.column(name), atol=1e-4)
+
+
+def job_spec(
+    parallelism: int, completions: int | None, mode: str, life: float, cpu: str, more: dict[str, str]
+) -> dict[str, Any]:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    template = {
+        "metadata": {"annotations": {"mooring/run-time": f"{life}s", **more}},
+        "spec": {"restartPolicy": "Never", "containers": [container]},
+    }
+    spec = {
+        "parallelism": parallelism,
+        "completionMode": mode,
+        "backoffLimit": 2,
+        "template": template,
+    }
+    return spec if completions is None else {**spec, "completions": completions}
+
+
+jobs = st.builds(
+    job_spec,
+    st.integers(1, 3),
+    st.integers(1, 4),
+    st.sampled_from(["NonIndexed", "Indexed"]),
+    st.sampled_from([0.4, 9.3, 61.7, 150.1]),
+    st.sampled_from(["500m", "1", "2"]),
+    st.sampled_from([{}, {}, {"mooring/exit-code": "1"}, {"mooring/start-delay": "3.2s"}]),
+)
+policies = st.sampled_from(["Allow", "Forbid", "Replace"])
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.lists(st.tuples(jobs, policies | st.none()), min_size=1, max_size=3), st.integers(1, 3))
+def test_both_depths_run_jobs_and_cron_jobs_identically(
+    drawn: list[tuple[dict[str, Any], str | None]], count: int
+) -> None:
+    manifests = [_manifest(number, *each) for number, each in enumerate(drawn)]
+    policy = Policy("default", folder=Path("/nonexistent"))
+    clock = Clock()
+    objects = contents_of([(tree, "test") for tree in manifests]).objects
+    core = CoreRun(
+        policy.scheduler(clock, 0), clock, [*nodes(count, "3"), *objects], arrivals_of(), until=900.0
+    )
+    core.run()
+    check_run(core)
+    cluster = ClusterRun(policy, 0, nodes(count, "3"), arrivals_of(), manifests=manifests, until=900.0)
+    cluster.run()
+    check_run(cluster)
+    assert rows_of(core) == rows_of(cluster)
+
+
+def _manifest(number: int, spec: dict[str, Any], policy: str | None) -> dict[str, Any]:
+    """A Job, or a CronJob that starts at minutes of its own: within one instant the order differs."""
+    metadata = {"name": f"work-{number}", "namespace": "default"}
+    if policy is None:
+        return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+    cron = {"schedule": f"{number}-59/4 * * * *", "concurrencyPolicy": policy, "jobTemplate": {"spec": spec}}
+    return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": metadata, "spec": cron}
+
+
+def rows_of(run: CoreRun | ClusterRun) -> list[tuple[object, ...]]:
+    """What became of each pod, without the part of its name that a cluster draws at random."""
+    log = run.log
+    return sorted(
+        (
+            *(str(round(log.column(name)[row], 3)) for name in ("created", "bound", "ended")),
+            log.names[row].rpartition("-")[0],
+            log.node[row],
+            log.outcome[row],
+            log.attempts[row],
+        )
+        for row in range(len(log))
+    )
 
 
 SCENARIO = """

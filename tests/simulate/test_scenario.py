@@ -157,7 +157,18 @@ def test_units() -> None:
         "1h 1m",
         "1d 1h",
     ]
-    for wrong in (-1, "x", True, None, "1h 30m"):
+    for wrong in (
+        -1,
+        "x",
+        True,
+        None,
+        "1h 30m",
+        float("nan"),
+        float("inf"),
+        "9" * 400 + "s",
+        1e300,
+        "999999999999h",
+    ):
         with pytest.raises(ValueError, match="expected a duration"):
             parse_span(wrong)
 

@@ -12,7 +12,8 @@ import pytest
 
 from mooring.api.objects import Node
 from mooring.simulate.arrivals import FOREVER, Arrivals
-from mooring.simulate.sources import requests_of
+from mooring.simulate.scenario import TraceSpec
+from mooring.simulate.sources import TraceArrivals, TraceNodes, requests_of
 from mooring.simulate.traces import TraceError, read_trace
 from mooring.simulate.traces.openb import GPU_MILLI
 
@@ -46,6 +47,13 @@ def test_openb(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:60])
     with pytest.raises(TraceError, match="truncated"):
         pods_of("openb-pods", path)
+
+
+def test_a_line_without_an_end_is_not_read_whole(tmp_path: Path) -> None:
+    path = tmp_path / "log.swf.gz"
+    path.write_bytes(gzip.compress(b"; a comment\n" + b"0" * 3_000_000))
+    with pytest.raises(TraceError, match=r"log.swf.gz:2: more than 1,000,000 characters"):
+        pods_of("swf", path)
 
 
 def test_swf(tmp_path: Path) -> None:
@@ -141,3 +149,27 @@ def test_philly_and_helios(tmp_path: Path) -> None:
     path.write_text("version https://git-lfs.github.com/spec/v1\n")
     with pytest.raises(TraceError, match="Git LFS pointer"):
         pods_of("philly", path)
+
+
+SYNTHETIC = Path(__file__).parents[2] / "examples" / "fgd" / "synthetic"
+
+
+def test_nodes_in_random_order_are_the_same_nodes() -> None:
+    """Their order decides ties, and every seed has its own."""
+
+    def names(order: str, seed: int) -> list[str]:
+        spec = TraceSpec(format="openb-nodes", path="nodes.csv", order=order)
+        return [obj.name for obj in TraceNodes(spec, SYNTHETIC).objects(seed)]
+
+    assert names("shuffled", 1) == names("shuffled", 1)
+    assert names("shuffled", 1) != names("shuffled", 2) != names("", 2)
+    assert sorted(names("shuffled", 1)) == sorted(names("", 1))
+
+
+def test_pods_that_fill_a_cluster_come_after_the_others() -> None:
+    spec = TraceSpec(format="openb-pods", path="pods.csv", arrivals="shuffled", fill=1.3)
+    nodes = TraceNodes(TraceSpec(format="openb-nodes", path="nodes.csv"), SYNTHETIC).objects(1)
+    pods, _ = TraceArrivals("pods", spec, SYNTHETIC, GPU_MILLI).arrivals(1, nodes)
+    count = len(pods_of("openb-pods", SYNTHETIC / "pods.csv"))
+    assert len(pods) > count
+    assert {*pods.names[:count]} == {*pods_of("openb-pods", SYNTHETIC / "pods.csv").names}

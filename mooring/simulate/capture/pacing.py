@@ -8,8 +8,9 @@ the recorded node is one of the best; if there is none, the attempt is made when
 from __future__ import annotations
 
 from mooring.framework.pod import PodInfo
+from mooring.simulate.agenda import Order
 from mooring.simulate.arrivals import LONGEST_BINDING
-from mooring.simulate.engine import CoreRun, Order
+from mooring.simulate.engine import CoreRun
 
 
 class RecordedPace:

@@ -108,7 +108,7 @@ def read_lines(path: Path) -> list[tuple[float, str, Tree]]:
         raise ValueError(f"{path}: {error.strerror}") from None
     try:
         header = msgspec.json.decode(texts[0], type=Header)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         header = None
     if header is None or header.format != HEADER:
         raise ValueError(f"{path}: not a recording\n  hint: mooring simulate record -o {path}")
@@ -117,6 +117,8 @@ def read_lines(path: Path) -> list[tuple[float, str, Tree]]:
         if text:
             try:
                 line = msgspec.json.decode(text, type=Line)
+            except RecursionError:
+                raise ValueError(f"{path}:{number}: nested too deeply") from None
             except msgspec.DecodeError as error:
                 if number == len(texts):
                     break

@@ -14,10 +14,10 @@ from mooring.api.errors import MalformedObject
 from mooring.api.kinds import PODS, PRIORITY_CLASSES
 from mooring.api.meta import KubeObject, Tree
 from mooring.api.objects import Node, Pod, PodStatus
+from mooring.simulate.agenda import Order
 from mooring.simulate.arrivals import FOREVER, Arrivals, Template
 from mooring.simulate.capture.recording import read_lines
 from mooring.simulate.capture.snapshot import read_snapshot
-from mooring.simulate.engine import Order
 from mooring.simulate.pod_log import Outcome
 from mooring.simulate.scenario_events import Event, Work
 

@@ -18,8 +18,8 @@ from mooring.api.objects import Pod
 from mooring.client.api_server import ApiServer
 from mooring.client.cache import Cache, Collection
 from mooring.client.controller import Context, Controller
+from mooring.client.counting_recorder import CountingRecorder
 from mooring.client.credentials import load_credentials
-from mooring.client.event_recorder import EventRecorder
 from mooring.client.port import Cluster
 from mooring.client.tasks import Tasks
 from mooring.client.virtual_time import VirtualTimeLoop
@@ -71,7 +71,7 @@ class BenchCluster:
         cluster, events = self.cluster, _ = await self._connect()
         cache = Cache(cluster)
         self.pods = cache.follow(PODS)
-        recorder = EventRecorder(events, "mooring", now=lambda: round(self.clock() * 1_000_000_000))
+        recorder = CountingRecorder(events, now=lambda: round(self.clock() * 1_000_000_000))
         context = Context(cluster, cache, recorder, self.clock)
         controllers: list[Controller] = [PreboundVolumes(context)]
         if self._claims:

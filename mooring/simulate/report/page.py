@@ -32,6 +32,7 @@ def report_page(runs: Sequence[tuple[RunRecord, Tables]], title: str = "", load_
         *sections.waiting(tables),
         *sections.arrived_load(tables, load_axis),
         *sections.bars(records),
+        *sections.gangs(records),
         *sections.pareto(records),
         *sections.preemptions(tables),
         *sections.node_types(tables),

@@ -175,6 +175,10 @@ def bars(records: Mapping[str, Sequence[RunRecord]]) -> Iterator[str]:
         "wait.p95": ("95th percentile of waiting", format_span),
         "wait.mean": ("Mean waiting", format_span),
         "wait.censored": ("Pods never bound", number),
+        "gangs.wait.mean": ("Mean waiting of gangs", format_span),
+        "gangs.wait.p95": ("95th percentile of waiting of gangs", format_span),
+        "gangs.wait.censored": ("Gangs that never started", number),
+        "gangs.held_seconds": ("Time of pods on nodes before their gang started", format_span),
         "slowdown.mean": ("Mean bounded slowdown", number),
         "evicted": ("Pods evicted by preemption", number),
         "lost_work_seconds": ("Work lost by eviction and failure", format_span),
@@ -190,6 +194,24 @@ def bars(records: Mapping[str, Sequence[RunRecord]]) -> Iterator[str]:
                 policy_bars.append(Bar(policy, mean, half))
         if any(bar.value for bar in policy_bars):
             yield bar_chart(policy_bars, label, text)
+
+
+def gangs(records: Mapping[str, Sequence[RunRecord]]) -> Iterator[str]:
+    """What gangs leave of each resource: in use, and free where no pod fits."""
+    names = dict.fromkeys(
+        name
+        for each in records.values()
+        for record in each
+        for name in record.metrics
+        if name.startswith(("utilisation.", "fragmentation."))
+    )
+    for name in names:
+        kind, _, resource = name.partition(".")
+        label = f"{kind.capitalize()} of {resource}"
+        values = {
+            policy: [r.metrics[name] for r in each if name in r.metrics] for policy, each in records.items()
+        }
+        yield bar_chart([Bar(p, *interval(v)) for p, v in values.items() if v], label, lambda v: f"{v:.1f}%")
 
 
 def pareto(records: Mapping[str, Sequence[RunRecord]]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from mooring.simulate.arrivals import Arrivals, Template
+from mooring.simulate.arrivals import Arrivals, Job, Template
 from mooring.simulate.traces.openb import GPU_MILLI, GPU_MODEL
 from mooring.simulate.traces.pods import ArrivalRows, make_pod
 from mooring.simulate.traces.registry import TraceError, check_pods, importer, lines, number
@@ -50,10 +50,9 @@ def read_tasks(path: Path) -> Arrivals:
             template = rows.add_template(key, Template(make_pod(requests, node_labels=node_labels)))
         instances = number(path, line, row, "inst_num", 1.0)
         check_pods(path, line, instances)
+        name = f"{row['job_name']}-{row['task_name']}"
         for index in range(max(int(instances), 1)):
-            rows.add(
-                f"{row['job_name']}-{row['task_name']}-{index}", start, template, max(ended - start, 0.0)
-            )
+            rows.add(f"{name}-{index}", start, template, max(ended - start, 0.0), Job(name))
     if not len(rows):
         raise TraceError(path, "no tasks in the file")
     return rows.arrivals()

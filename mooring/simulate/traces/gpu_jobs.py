@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from mooring.simulate.arrivals import FOREVER, Arrivals, Template
+from mooring.simulate.arrivals import FOREVER, Arrivals, Job, Template
 from mooring.simulate.traces.pods import ArrivalRows, make_pod
 from mooring.simulate.traces.registry import TraceError, check_pods, importer, number, rows
 
@@ -15,14 +15,15 @@ GPU = "nvidia.com/gpu"
 
 
 def _add(
-    arrivals: ArrivalRows, name: str, queue: str, time: float, life: float, gpus: int, cpus: int
+    arrivals: ArrivalRows, job: str, server: int, queue: str, time: float, life: float, gpus: int, cpus: int
 ) -> None:
+    job = job.replace("_", "-")
     key = (queue, gpus, cpus)
     template = arrivals.template(key)
     if template is None:
         pod = make_pod({GPU: gpus, "cpu": cpus}, namespace=queue)
         template = arrivals.add_template(key, Template(pod))
-    arrivals.add(name, time, template, life)
+    arrivals.add(f"{job}-{server}", time, template, life, Job(job))
 
 
 @importer("philly")
@@ -57,7 +58,8 @@ def read_philly(path: Path) -> Arrivals:
         for server, gpus in enumerate(detail):
             _add(
                 arrival_rows,
-                f"{name}-{server}".replace("_", "-"),
+                name,
+                server,
                 queue,
                 submitted,
                 FOREVER if endless else life,
@@ -91,7 +93,7 @@ def read_helios(path: Path) -> Arrivals:
         gpus, cpus = (int(number(path, line, row, name, 0.0)) // servers for name in ("gpu_num", "cpu_num"))
         life = number(path, line, row, "duration", 0.0)
         for server in range(servers):
-            _add(jobs, f"job-{row['job_id']}-{server}", row["vc"].lower(), submitted, life, gpus, cpus)
+            _add(jobs, f"job-{row['job_id']}", server, row["vc"].lower(), submitted, life, gpus, cpus)
     if not len(jobs):
         raise TraceError(path, "no jobs in the file")
     arrivals = jobs.arrivals()

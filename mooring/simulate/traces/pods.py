@@ -21,7 +21,7 @@ from mooring.api.objects import (
     PodStatus,
     ResourceRequirements,
 )
-from mooring.simulate.arrivals import Arrivals, Template
+from mooring.simulate.arrivals import Arrivals, Job, Template
 
 HOSTNAME = "kubernetes.io/hostname"
 
@@ -76,6 +76,8 @@ class ArrivalRows:
         self._templates: list[Template] = []
         self._rows: list[tuple[float, int, float]] = []
         self._names: list[str] = []
+        self._jobs: dict[Job, int] = {}
+        self._job_of: list[int] = []
 
     def template(self, key: Hashable) -> int | None:
         return self._index.get(key)
@@ -85,7 +87,9 @@ class ArrivalRows:
         self._templates.append(template)
         return index
 
-    def add(self, name: str, time: float, template: int, run_time: float) -> None:
+    def add(self, name: str, time: float, template: int, run_time: float, job: Job | None = None) -> None:
+        """A pod; those with equal jobs belong together."""
+        self._job_of.append(-1 if job is None else self._jobs.setdefault(job, len(self._jobs)))
         self._names.append(name)
         self._rows.append((time, template, run_time))
 
@@ -96,4 +100,5 @@ class ArrivalRows:
         """In the order of the file."""
         columns = np.array(self._rows, np.float64).reshape(-1, 3)
         times, templates, lives = columns[:, 0].copy(), columns[:, 1].astype(np.int32), columns[:, 2].copy()
-        return Arrivals(self._templates, times, templates, lives, self._names)
+        jobs = np.array(self._job_of, np.int32)
+        return Arrivals(self._templates, times, templates, lives, self._names, list(self._jobs), jobs)

@@ -6,6 +6,7 @@ import csv
 import gzip
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -20,11 +21,12 @@ Importer = Callable[..., Imported]
 Function = TypeVar("Function", bound=Importer)
 
 IMPORTERS: dict[str, Importer] = {}
-MODULES = ("openb", "alibaba2020", "azure_packing", "google2019", "gpu_jobs", "swf")
+MODULES = ("openb", "alibaba2020", "azure_packing", "google2019", "gpu_jobs", "jobs", "swf")
 """Where the importers of this package are; those of others register as entry points in `mooring.traces`."""
 
 
 MOST_PODS_OF_A_JOB = 100_000
+LONGEST_LINE = 1_000_000  # characters
 LARGEST = 1e18  # number; larger ones overflow when they are converted to other units
 
 
@@ -90,7 +92,10 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines of a text file, packed or not, by number. Raises TraceError."""
     try:
         with _open(path) as file:
-            yield from enumerate(file, 1)
+            for number, line in enumerate(iter(partial(file.readline, LONGEST_LINE), ""), 1):
+                if len(line) == LONGEST_LINE:
+                    raise TraceError(path, f"more than {LONGEST_LINE:,} characters", number)
+                yield number, line
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise TraceError(path, reason) from None

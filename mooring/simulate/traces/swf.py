@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import isfinite
 from pathlib import Path
 
-from mooring.simulate.arrivals import Arrivals, Template
+from mooring.simulate.arrivals import Arrivals, Job, Template
 from mooring.simulate.traces.pods import ArrivalRows, make_pod
 from mooring.simulate.traces.registry import TraceError, check_pods, importer, lines
 
@@ -45,7 +45,7 @@ def read_jobs(path: Path, processors_per_pod: int = 1) -> Arrivals:
             template = jobs.template(key)
             if template is None:
                 template = jobs.add_template(key, Template(make_pod({"cpu": size}, namespace=namespace)))
-            jobs.add(f"job-{fields[JOB]}-{index}", submit, template, run_time)
+            jobs.add(f"job-{fields[JOB]}-{index}", submit, template, run_time, Job(f"job-{fields[JOB]}"))
     if not len(jobs):
         raise TraceError(path, "no jobs in the file")
     return jobs.arrivals()
