@@ -27,11 +27,12 @@ class KeyPair(NamedTuple):
 
 
 class Certificates(NamedTuple):
-    """An authority and a certificate that it signed, PEM. The authority's key is not kept."""
+    """An authority and a certificate that it signed, with their private keys; all PEM."""
 
     authority: bytes
     certificate: bytes
     key: bytes
+    authority_key: bytes
 
     def __repr__(self) -> str:
         return "Certificates(…)"
@@ -39,6 +40,10 @@ class Certificates(NamedTuple):
     @property
     def pair(self) -> KeyPair:
         return KeyPair(self.certificate, self.key)
+
+    @property
+    def signer(self) -> KeyPair:
+        return KeyPair(self.authority, self.authority_key)
 
 
 def self_signed(host: str) -> KeyPair:
@@ -77,7 +82,9 @@ def make_certificates(host: str) -> Certificates:
         .add_extension(issuer_id, critical=False)
         .sign(authority_key, hashes.SHA256())
     )
-    return Certificates(authority.public_bytes(_PEM), certificate.public_bytes(_PEM), _key_pem(key))
+    return Certificates(
+        authority.public_bytes(_PEM), certificate.public_bytes(_PEM), _key_pem(key), _key_pem(authority_key)
+    )
 
 
 def _common_name(name: str) -> x509.Name:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from mooring.serving.messages import NO_SNIFFING, Answer, Handler, Request
 
@@ -24,8 +25,8 @@ class Check(NamedTuple):
 PING = Check("ping", lambda: "")
 
 
-class HealthRecord:
-    """Results of the checks so far: kube-scheduler's /metrics/slis."""
+class HealthRecord(Collector):
+    """Results of the checks so far: Kubernetes' /metrics/slis."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, str, str]] = Counter()

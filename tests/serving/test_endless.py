@@ -16,7 +16,7 @@ from tests.extender.serving_kit import extender
 from tests.sandbox.apiserver.kit import Running, running
 from tests.serving.kit import LOOPS, run, serving, trusting_all
 
-GIVES_UP = 4 * 1024 * 1024  # bytes after which a client gives up
+GIVES_UP = 64 * 1024 * 1024  # bytes after which a client gives up: more than the buffers of a connection hold
 HEAD = b"GET / HTTP/1.1\r\nHost: x\r\n"
 IN_HEAD = {
     "URL": b"GET /",

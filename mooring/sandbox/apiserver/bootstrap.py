@@ -13,14 +13,14 @@ from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.kinds.codec import FieldValidation
 from mooring.sandbox.apiserver.objects import Tree, encode_tail
 from mooring.sandbox.apiserver.store.record import key_of
-from mooring.sandbox.apiserver.strategies.service_strategy import FIRST_ADDRESS
+from mooring.sandbox.apiserver.strategies.service_strategy import ADDRESSES, FIRST_ADDRESS
 from mooring.sandbox.apiserver.validation.cluster import SYSTEM_CLASSES
 from mooring.sandbox.apiserver.verbs.creating import create
-from mooring.sandbox.apiserver.verbs.updating import update
 
 _SYSTEM: Final = User("system:apiserver", ("system:masters",))
 _NAME: Final = "kubernetes"
 _NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
+_COMPONENTS: Final = ("controller-manager", "etcd-0", "scheduler")
 _DESCRIPTIONS: Final = {
     "system-cluster-critical": (
         "Used for system critical pods that must run in the cluster, but can be moved to another node if "
@@ -38,6 +38,7 @@ def bootstrap(api: Api) -> None:
         body = {"metadata": {"name": name}, "value": value, "description": _DESCRIPTIONS[name]}
         _create(api, "scheduling.k8s.io", "priorityclasses", "", body)
     _create(api, "", "services", "default", _service())
+    _put(api, "networking.k8s.io", "servicecidrs", _service_cidr(api))
 
 
 def _service() -> Tree:
@@ -55,54 +56,95 @@ def _service() -> Tree:
     }
 
 
+def _service_cidr(api: Api) -> Tree:
+    """The range of the addresses of services."""
+    ready = {
+        "type": "Ready",
+        "status": "True",
+        "lastTransitionTime": api.now(),
+        "reason": "",
+        "message": "Kubernetes default Service CIDR is ready",
+    }
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "ServiceCIDR",
+        "metadata": {"name": _NAME},
+        "spec": {"cidrs": [str(ADDRESSES)]},
+        "status": {"conditions": [ready]},
+    }
+
+
 def publish_address(api: Api, host: str, port: int) -> None:
-    """Write the Endpoints and the EndpointSlice of the service, with the address the API is served at."""
+    """Write the Endpoints and the EndpointSlice of the service, with the address the API is served at. It may
+    be a loopback address, which no client could write."""
     ports = [{"name": "https", "port": port, "protocol": "TCP"}]
     endpoints = {
-        "metadata": {"name": _NAME, "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
+        "apiVersion": "v1",
+        "kind": "Endpoints",
+        "metadata": {
+            "name": _NAME,
+            "namespace": "default",
+            "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"},
+        },
         "subsets": [{"addresses": [{"ip": host}], "ports": ports}],
     }
     endpoint_slice = {
-        "metadata": {"name": _NAME, "labels": {"kubernetes.io/service-name": _NAME}},
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {
+            "name": _NAME,
+            "namespace": "default",
+            "generation": 1,
+            "labels": {"kubernetes.io/service-name": _NAME},
+        },
         "addressType": "IPv6" if ":" in host else "IPv4",
         "endpoints": [{"addresses": [host], "conditions": {"ready": True}}],
         "ports": ports,
     }
-    for group, plural, body in (
-        ("", "endpoints", endpoints),
-        ("discovery.k8s.io", "endpointslices", endpoint_slice),
-    ):
-        _create(api, group, plural, "default", body, replace=True)
+    _put(api, "", "endpoints", endpoints, replace=True)
+    _put(api, "discovery.k8s.io", "endpointslices", endpoint_slice, replace=True)
+
+
+def publish_components(api: Api) -> None:
+    """Write the status of the parts of a whole cluster, which run or fail together here."""
+    for name in _COMPONENTS:
+        condition = {"type": "Healthy", "status": "True", "message": "ok"}
+        status = {
+            "apiVersion": "v1",
+            "kind": "ComponentStatus",
+            "metadata": {"name": name},
+            "conditions": [condition],
+        }
+        _put(api, "", "componentstatuses", status)
 
 
 def bootstrap_roles(api: Api) -> None:
     """Create the default roles, for clients over HTTP; in-process callers may do everything."""
     for role in default_roles():
-        _put_role(api, role)
+        _put(api, GROUP, f"{role['kind'].lower()}s", role)
 
 
-def _put_role(api: Api, role: Tree) -> None:
-    """Write a role directly to its table: there are many, in their stored form."""
-    metadata = role["metadata"]
-    resource = api.registry.find(GROUP, "v1", f"{role['kind'].lower()}s")
-    assert resource is not None
-    table, key = api.table(resource), key_of(metadata.get("namespace", ""), metadata["name"])
-    if key not in table.records:
-        made = {**metadata, "uid": api.new_uid(), "creationTimestamp": api.now()}
-        tail = encode_tail({**role, "metadata": made})
-        table.put(key, tail, metadata["labels"], resource.strategy.select(role))
-
-
-def _create(api: Api, group: str, plural: str, namespace: str, body: Tree, *, replace: bool = False) -> None:
-    """Create an object; one that exists stays as it is unless `replace`."""
+def _put(api: Api, group: str, plural: str, obj: Tree, *, replace: bool = False) -> None:
+    """Write an object in its stored form directly to its table; one that exists stays unless `replace`."""
+    metadata = obj["metadata"]
     resource = api.registry.find(group, "v1", plural)
     assert resource is not None
-    name = body["metadata"]["name"]
-    exists = api.record(resource.storage, name, namespace) is not None
-    if exists and not replace:
+    name, namespace = metadata["name"], metadata.get("namespace", "")
+    before = api.read(resource.storage, name, namespace)
+    if before is not None and not replace:
         return
-    obj = resource.codec.sift(body, FieldValidation.STRICT).tree
-    if exists:
-        update(Write(api, resource, namespace, name, _SYSTEM, DEFAULT_WRITE, "UPDATE"), obj)
-    else:
+    identity = {"uid": api.new_uid(), "creationTimestamp": api.now()}
+    if before is not None:
+        identity = {key: before["metadata"][key] for key in identity}
+    tail = encode_tail({**obj, "metadata": {**metadata, **identity}})
+    table = api.table(resource)
+    table.put(key_of(namespace, name), tail, metadata.get("labels"), resource.strategy.select(obj))
+
+
+def _create(api: Api, group: str, plural: str, namespace: str, body: Tree) -> None:
+    """Create an object; one that exists stays as it is."""
+    resource = api.registry.find(group, "v1", plural)
+    assert resource is not None
+    if api.record(resource.storage, body["metadata"]["name"], namespace) is None:
+        obj = resource.codec.sift(body, FieldValidation.STRICT).tree
         create(Write(api, resource, namespace, "", _SYSTEM, DEFAULT_WRITE, "CREATE"), obj)

@@ -76,7 +76,8 @@ def _resources(module: str) -> Iterator[Resource]:
 
 
 def _verbs(info: models.ApiInfo) -> tuple[str, ...]:
-    return tuple(sorted({_VERBS.get(verb, verb) for verb in info.verbs}))
+    verbs = {_VERBS.get(verb, verb) for verb in info.verbs}
+    return tuple(sorted(verbs - {"watch"} if info.plural == "componentstatuses" else verbs))
 
 
 def _resource(member: type, info: models.ApiInfo, subresources: list[Subresource]) -> Resource:

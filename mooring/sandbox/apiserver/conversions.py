@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mooring.sandbox.apiserver.context.resource import Conversion, GroupVersionKind
+from mooring.sandbox.apiserver.context.resource import GroupVersionKind, LocalConversion
 from mooring.sandbox.apiserver.objects import Tree
 
 # ---- events: stored as those of the core group ----------------------------------------------------
@@ -83,8 +83,8 @@ _AUTOSCALER = GroupVersionKind("autoscaling", "v1", "HorizontalPodAutoscaler")
 
 STORED_ELSEWHERE: Final = {"events.events.k8s.io": "events"}
 CONVERSIONS: Final = {
-    _EVENT: Conversion(_event_to_storage, _event_from_storage),
-    _AUTOSCALER: Conversion(_autoscaler_to_storage, _autoscaler_from_storage),
+    _EVENT: LocalConversion(_event_to_storage, _event_from_storage),
+    _AUTOSCALER: LocalConversion(_autoscaler_to_storage, _autoscaler_from_storage),
 }
 FIELD_ALIASES: Final = {
     GroupVersionKind("", "v1", "Pod"): {"spec.host": "spec.nodeName"},

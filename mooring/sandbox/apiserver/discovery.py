@@ -6,13 +6,25 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from mooring.sandbox.apiserver.context.resource import GroupVersionKind, Registry, Resource
 from mooring.sandbox.apiserver.objects import Tree, encode_json
 
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 _STAGES = {None: 2, "beta": 1, "alpha": 0}
+
+_GROUPS: Final = (
+    "", "apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io",
+    "autoscaling", "batch", "certificates.k8s.io", "networking.k8s.io", "policy", "rbac.authorization.k8s.io",
+    "storage.k8s.io", "admissionregistration.k8s.io", "apiextensions.k8s.io", "scheduling.k8s.io",
+    "coordination.k8s.io", "node.k8s.io", "discovery.k8s.io", "resource.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+)  # fmt: skip
+"""The groups of kube-apiserver by their priority."""
+
+_CUSTOM_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+"""In the order in which kube-apiserver names them."""
 
 
 class Document(NamedTuple):
@@ -82,7 +94,8 @@ class Discovery:
         for resource in self._registry:
             by_group.setdefault(resource.group, set()).add(resource.version)
         return {
-            name: sorted(versions, key=version_priority, reverse=True) for name, versions in by_group.items()
+            name: sorted(by_group[name], key=version_priority, reverse=True)
+            for name in sorted(by_group, key=_group_priority)
         }
 
     def _of(self, group: str, version: str) -> list[Resource]:
@@ -99,6 +112,16 @@ class Discovery:
             for version in versions
         ]
         return {"metadata": {"name": name} if name else {}, "versions": served}
+
+
+def _group_priority(name: str) -> tuple[int, str]:
+    """Sort groups as kube-apiserver does: kubectl takes the first one that has a resource by a name."""
+    return (_GROUPS.index(name) if name in _GROUPS else len(_GROUPS), name)
+
+
+def _verbs(resource: Resource) -> list[str]:
+    served = resource.verbs
+    return [verb for verb in _CUSTOM_VERBS if verb in served] if resource.custom else [*served]
 
 
 def _encoded(tree: Tree) -> Document:
@@ -146,7 +169,7 @@ def _resource(resource: Resource) -> Tree:
         "singularName": resource.singular,
         "namespaced": resource.namespaced,
         "kind": resource.kind,
-        "verbs": list(resource.verbs),
+        "verbs": _verbs(resource),
     }
     if resource.short_names:
         entry["shortNames"] = list(resource.short_names)
@@ -164,7 +187,7 @@ def _aggregated_resource(resource: Resource) -> Tree:
         "responseKind": _kind(resource, resource.gvk),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": resource.singular,
-        "verbs": list(resource.verbs),
+        "verbs": _verbs(resource),
     }
     if resource.short_names:
         entry["shortNames"] = list(resource.short_names)
@@ -179,7 +202,8 @@ def _aggregated_resource(resource: Resource) -> Tree:
 
 
 def _kind(resource: Resource, kind: GroupVersionKind) -> Tree:
-    """Return the kind of responses; group and version are empty if they are those of the resource."""
-    if (kind.group, kind.version) == (resource.group, resource.version):
+    """Return the kind of responses; group and version of a built-in kind are empty if they are those of the
+    resource."""
+    if not resource.custom and (kind.group, kind.version) == (resource.group, resource.version):
         return {"group": "", "version": "", "kind": kind.kind}
     return {"group": kind.group, "version": kind.version, "kind": kind.kind}

@@ -91,7 +91,7 @@ def _create(request: Request) -> Answer:
     replica = read_replica(write, body)
     record = None if replica is None else replica.create()
     if record is None:
-        record = create(write, read_object(write, body, JSON, resource.codec, resource.gvk, request.decoded))
+        record = create(write, read_object(write, body, JSON, resource.codec, resource.gvk))
         if replica is not None:
             replica.remember(record)
     return ObjectAnswer(record, resource, 201, write.warnings)
@@ -100,7 +100,7 @@ def _create(request: Request) -> Answer:
 def _update(request: Request) -> Answer:
     write = request.write("UPDATE")
     resource = request.resource
-    obj = read_object(write, request.body, request.content_type, request.codec, resource.gvk, request.decoded)
+    obj = read_object(write, request.body, request.content_type, request.codec, resource.gvk)
     record, created = update(write, obj)
     return ObjectAnswer(record, resource, 201 if created else 200, write.warnings)
 

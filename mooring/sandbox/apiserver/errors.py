@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import msgspec
@@ -176,13 +178,16 @@ def too_large_version(requested: int, current: int) -> ApiError:
 
 
 _MOST_CAUSES = 1000  # a body may be invalid in a hundred thousand places
+_LONGEST_CAUSES = 4 * 1024 * 1024  # characters; a cause may show a large part of the body
 
 
 def invalid(group: str, kind: str, name: str, causes: list[Cause]) -> ApiError:
     """Return 422 with all causes; the message lists them if there are several."""
-    texts = [str(cause) for cause in dict.fromkeys(causes[:_MOST_CAUSES])]
+    lengths = accumulate(len(cause.message) for cause in causes[:_MOST_CAUSES])
+    causes = causes[: max(1, bisect_right(list(lengths), _LONGEST_CAUSES))]
+    texts = [str(cause) for cause in dict.fromkeys(causes)]
     problem = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    shown = [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes[:_MOST_CAUSES]]
+    shown = [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes]
     message = f"{qualified(group, kind)} {show(name)} is invalid: {problem}"
     return ApiError(422, "Invalid", message, details=_details(group, kind, name, causes=shown))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
-from mooring.sandbox.apiserver.objects import Tree, read_all
+from mooring.sandbox.apiserver.objects import Tree, decode_record, read_all
+from mooring.sandbox.apiserver.store.draft import Draft
 from mooring.sandbox.apiserver.store.record import Event
 from mooring.sandbox.apiserver.store.store import Store
 
@@ -27,6 +28,8 @@ class Mirror(Generic[Derived]):
 
     def get(self, store: Store) -> Derived:
         if self._stale or self._store is not store:
+            if isinstance(store, Draft):
+                return self._get_for(store)
             table = store.table(self._storage)
             if self._store is not store:
                 table.listeners.append(self._changed)
@@ -34,6 +37,14 @@ class Mirror(Generic[Derived]):
             self._stale = False
             self._value = self._derive(read_all(table))
         return self._value
+
+    def _get_for(self, draft: Draft) -> Derived:
+        """Return the value for a draft, in whose thread nothing may be kept."""
+        table = draft.table(self._storage)
+        keys = table.keys()  # what the draft depends on, and before the value is read
+        if self._store is draft.live and not self._stale:
+            return self._value
+        return self._derive(decode_record(table.records[key], "", "") for key in keys)
 
     def _changed(self, event: Event) -> None:
         self._stale = True

@@ -17,8 +17,9 @@ _decoder = msgspec.json.Decoder()
 encode_json = _encoder.encode
 
 
-def encode_tail(obj: Tree) -> bytes:
-    """Encode the part of an object that a record keeps: no kind, no apiVersion, no resourceVersion.
+def encode_tail(obj: Tree, version: str = "") -> bytes:
+    """Encode the part of an object that a record keeps: no kind, no resourceVersion, and an apiVersion only
+    if objects of its table are stored in different ones.
 
     The metadata must have another member than its version; every stored object has a name.
     """
@@ -28,6 +29,8 @@ def encode_tail(obj: Tree) -> bytes:
         del metadata["resourceVersion"]
     ordered.pop("kind", None)
     ordered.pop("apiVersion", None)
+    if version:
+        ordered["apiVersion"] = version
     return _encoder.encode(ordered)[len(OPENING) :]
 
 

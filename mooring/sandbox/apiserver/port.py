@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -23,7 +23,7 @@ from mooring.sandbox.apiserver.fields.managers import manager_name
 from mooring.sandbox.apiserver.http.negotiation import PLAIN
 from mooring.sandbox.apiserver.kinds.codec import FieldValidation
 from mooring.sandbox.apiserver.objects import encode_json
-from mooring.sandbox.apiserver.store.record import Record
+from mooring.sandbox.apiserver.store.record import EventType, Record
 from mooring.sandbox.apiserver.store.store import StoreFailedError
 from mooring.sandbox.apiserver.verbs.options import Params
 from mooring.sandbox.apiserver.verbs.request import (
@@ -39,6 +39,8 @@ Obj = TypeVar("Obj", bound=KubeObject)
 
 _NO_PARAMS: Final[Params] = {}
 _MERGES: Final = (PatchType.MERGE, PatchType.STRATEGIC)
+_APPLY: Final = PatchType.APPLY  # access to enum members is slow
+_CONTENT_TYPES: Final[dict[PatchType | None, str]] = {None: "", **{kind: kind.value for kind in PatchType}}
 _MOST_READ: Final = 2048  # objects in one generation
 
 
@@ -62,13 +64,11 @@ class _Recent:
 
 
 class EmbeddedCluster:
-    """Implements `mooring.client.port.Cluster`.
+    """Implements `mooring.client.port.Cluster`, and `Delivering`.
 
     Writes are recorded in managedFields like those over HTTP; `tracked=False` saves that cost for clients
     that write a lot. Fields that other managers own stay theirs. `strict` rejects unknown fields.
     """
-
-    lasting_watches = True
 
     def __init__(
         self,
@@ -147,20 +147,39 @@ class EmbeddedCluster:
         )
         answer = await self._ask("watch", resource, namespace, "", params)
         assert isinstance(answer, WatchAnswer)
-        reader = reader_of(resource.model)
-        async for batch in answer.watching.batches(lasting=not timeout_seconds):
+        async for batch in answer.watching.batches():
             for type, record in batch.changes:
-                version = str(record.version)
-                try:
-                    if resource.keep is None:
-                        obj = self._shared(resource, answer.resource, record)
-                    else:
-                        obj = reader.kept(PLAIN.single(answer.resource, record), resource.keep)
-                    yield Change(type, version, obj)
-                except MalformedObject as error:
-                    yield Change(type, version, malformed=error)
+                yield self._change(resource, answer.resource, type, record)
             if batch.bookmark:
                 yield Change("BOOKMARK", str(batch.bookmark))
+
+    async def deliver(
+        self,
+        resource: ApiResource[Obj],
+        resource_version: str,
+        listener: Callable[[Change[Obj]], None],
+        field_selector: str = "",
+    ) -> None:
+        params = _params(resourceVersion=resource_version, fieldSelector=field_selector)
+        answer = await self._ask("watch", resource, "", "", params)
+        assert isinstance(answer, WatchAnswer)
+        served = answer.resource
+        await answer.watching.deliver(
+            lambda type, record: listener(self._change(resource, served, type, record))
+        )
+
+    def _change(
+        self, resource: ApiResource[Obj], served: Resource, type: EventType, record: Record
+    ) -> Change[Obj]:
+        version = str(record.version)
+        try:
+            if resource.keep is None:
+                obj = self._shared(resource, served, record)
+            else:
+                obj = reader_of(resource.model).kept(PLAIN.single(served, record), resource.keep)
+        except MalformedObject as error:
+            return Change(type, version, malformed=error)
+        return Change(type, version, obj)
 
     async def get(
         self, resource: ApiResource[Obj], name: str, namespace: str = "", subresource: str = ""
@@ -257,7 +276,7 @@ class EmbeddedCluster:
         if patch_type in _MERGES:
             # a copy, since the caller may change its own
             patch, body = msgspec.to_builtins(body), None
-        elif patch_type is PatchType.APPLY:
+        elif patch_type is _APPLY:
             options = msgspec.structs.replace(options, force=True)
         answer = await answer_request(
             Request(
@@ -270,7 +289,7 @@ class EmbeddedCluster:
                 part,
                 params,
                 b"" if body is None else encode_json(body),
-                "" if patch_type is None else patch_type.value,
+                _CONTENT_TYPES[patch_type],
                 self._user_agent,
                 self._tracked,
                 options,

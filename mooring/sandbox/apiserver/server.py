@@ -33,6 +33,7 @@ from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.port import EmbeddedCluster
 from mooring.sandbox.apiserver.store.sqlite import SqliteJournal
 from mooring.sandbox.apiserver.store.store import WINDOW, Journal, Store
+from mooring.serving.certificates import KeyPair
 from mooring.serving.listening import listen
 from mooring.serving.messages import Handler
 from mooring.serving.server import FixedIdentity, HttpServer
@@ -80,6 +81,8 @@ class EmbeddedServer:
         self.token = new_token()
         self.authority = b""
         """The CA certificate of the server in PEM, once it listens."""
+        self.signer: KeyPair | None = None
+        """The CA certificate with its private key, once it listens: it signs client certificates."""
         self.pages: dict[str, Handler] = {}
         """Pages of others in this process, next to the API: see `ApiService`."""
         self.api: Api
@@ -121,8 +124,8 @@ class EmbeddedServer:
 
     def _listen(self, directory: Path) -> None:
         certificates = kept_certificates(directory, self._host)
-        self.authority = certificates.authority
-        identity = FixedIdentity(make_context(certificates.pair))
+        self.authority, self.signer = certificates.authority, certificates.signer
+        identity = FixedIdentity(make_context(certificates.pair, client_authorities=self.authority))
         service = ApiService(self.api, version_info(), self.pages)
         listener = self._open_listener(directory)
         self._server = HttpServer(service, listener, identity, api_limits())

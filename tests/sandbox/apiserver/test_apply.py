@@ -313,3 +313,8 @@ def test_the_port_applies_in_its_own_name(direct: Direct) -> None:
 )
 def test_managers_without_a_name_are_called_after_their_program(agent: str, manager: str) -> None:
     assert updater(manager_name(agent), "v1", "").name == manager
+
+
+def test_fields_are_shown_in_order(direct: Direct) -> None:
+    fields = apply_map(direct, "m", {"b": "1", "a": "2"})["metadata"]["managedFields"][0]["fieldsV1"]
+    assert list(fields["f:data"]) == ["f:a", "f:b"]

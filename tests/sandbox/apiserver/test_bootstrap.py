@@ -10,7 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.client.api_errors import ApiError
-from mooring.sandbox.apiserver.bootstrap import bootstrap, bootstrap_roles, publish_address
+from mooring.sandbox.apiserver.bootstrap import (
+    bootstrap,
+    bootstrap_roles,
+    publish_address,
+    publish_components,
+)
 from mooring.sandbox.apiserver.strategies.service_strategy import ADDRESSES, NODE_PORTS
 from tests.sandbox.apiserver.kit import Direct
 
@@ -32,6 +37,21 @@ def test_a_new_cluster_is_not_empty(direct: Direct) -> None:
     assert service["spec"]["clusterIP"] == "10.96.0.1"
     assert service["spec"]["ports"] == [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443}]
     assert service["metadata"]["labels"] == {"component": "apiserver", "provider": "kubernetes"}
+
+
+def test_the_range_of_addresses_and_single_ones_are_objects(direct: Direct) -> None:
+    group = "networking.k8s.io"
+    cidr = direct.tree("get", "servicecidrs", "kubernetes", group=group)
+    assert cidr["spec"]["cidrs"] == [str(ADDRESSES)]
+    assert cidr["status"]["conditions"][0]["status"] == "True"
+    parent = {"parentRef": {"resource": "services", "name": "a", "namespace": "b"}}
+    for name in ("10.1.2.3", "fe80::42"):
+        direct.tree("create", "ipaddresses", body={"metadata": {"name": name}, "spec": parent}, group=group)
+    for name in ("web", "FE80::42", "fe80::1%eth0", "010.1.2.3"):
+        with pytest.raises(ApiError, match=r"metadata\.name"):
+            direct.ask(
+                "create", "ipaddresses", body={"metadata": {"name": name}, "spec": parent}, group=group
+            )
 
 
 def test_the_roles_that_those_go_by_who_come_over_http(direct: Direct) -> None:
@@ -63,11 +83,20 @@ def test_the_service_of_the_api_has_its_current_address(direct: Direct) -> None:
         assert made["endpoints"] == [{"addresses": [host], "conditions": {"ready": True}}]
 
 
+def test_the_components_of_a_cluster_are_healthy(direct: Direct) -> None:
+    publish_components(direct.api)
+    items = direct.tree("list", "componentstatuses")["items"]
+    assert [item["metadata"]["name"] for item in items] == ["controller-manager", "etcd-0", "scheduler"]
+    assert all(item["conditions"][0]["status"] == "True" for item in items)
+
+
 def test_what_is_there_stays_as_it_is(direct: Direct) -> None:
     bootstrap_roles(direct.api)
+    publish_components(direct.api)
     before = direct.store.version
     bootstrap(direct.api)
     bootstrap_roles(direct.api)
+    publish_components(direct.api)
     assert direct.store.version == before
 
 

@@ -74,7 +74,7 @@ def server(scene: str) -> Embedded:
     return found
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(data=st.data())
 def test_something_odd_in_a_good_request(data: st.DataObject) -> None:
     scene, step = data.draw(st.sampled_from(STEPS))

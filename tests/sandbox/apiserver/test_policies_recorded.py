@@ -8,7 +8,8 @@ import pytest
 
 from mooring.sandbox.apiserver.authorization.users import MASTERS, User
 from tests.sandbox.apiserver.patch_replay import Embedded, recorded
-from tests.sandbox.apiserver.policy_scenes import PAUSE, RECORDED, making_namespace, normal, scenes
+from tests.sandbox.apiserver.policy_scenes.recorded import RECORDED, normal, scenes
+from tests.sandbox.apiserver.policy_scenes.scene import PAUSE, making_namespace
 
 SCENES = scenes()
 ANSWERS = recorded(RECORDED)

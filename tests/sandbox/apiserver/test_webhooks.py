@@ -86,6 +86,11 @@ def _create(api: Running, webhooks: WebhookServer, scene: str, kind: str, name: 
     assert ask(api, own).code == 201
 
 
+def test_a_code_that_is_none_of_http(api: Running, webhooks: WebhookServer, scene: str) -> None:
+    _create(api, webhooks, scene, "validating", "deny-oddly")
+    assert ask(api, config_map(scene)).code == 400
+
+
 def test_what_a_webhook_is_sent(api: Running, webhooks: WebhookServer, scene: str) -> None:
     _create(api, webhooks, scene, "validating", "warn")
     assert ask(api, config_map(scene)).warnings
@@ -102,6 +107,23 @@ def test_what_a_webhook_is_sent(api: Running, webhooks: WebhookServer, scene: st
     assert created["options"]["kind"] == "CreateOptions"
     assert (updated["oldObject"]["data"], updated["object"]["data"]) == ({"a": "b"}, {"a": "c"})
     assert (updated["dryRun"], updated["options"]["kind"]) == (True, "PatchOptions")
+
+
+def test_what_a_webhook_is_sent_about_a_connection(api: Running, webhooks: WebhookServer, scene: str) -> None:
+    rules = [{**CONFIG_MAPS, "resources": ["pods/*"], "operations": ["CONNECT"]}]
+    _create(api, webhooks, scene, "mutating", "allow", rules=rules)
+    pod = f"/api/v1/namespaces/{namespace_of(scene)}/pods/p"
+    assert ask(api, step("GET", f"{pod}/exec?command=ls&command=-l&stdin=1&container=c")).code == 404
+    (_, review) = webhooks.reviews[-1]
+    request = review["request"]
+    assert (request["operation"], request["subResource"], request["options"]) == ("CONNECT", "exec", None)
+    assert request["object"] == {
+        "apiVersion": "v1",
+        "kind": "PodExecOptions",
+        "stdin": True,
+        "container": "c",
+        "command": ["ls", "-l"],
+    }
 
 
 def test_a_generated_name_stays(api: Running, webhooks: WebhookServer, scene: str) -> None:

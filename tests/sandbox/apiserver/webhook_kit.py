@@ -51,7 +51,8 @@ class WebhookServer:
                 server.reviews.append((name, review))
                 if name == "hold":
                     server.held.wait(30)
-                code, answer = _answer(name, review["request"])
+                answers = CONVERSIONS if review["kind"] == "ConversionReview" else _ANSWERS
+                code, answer = _answer(answers, name, review["request"])
                 self.send_response(code)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(answer)))
@@ -135,6 +136,7 @@ _ANSWERS: dict[str, Callable[[Tree], Any]] = {
     "allow": _review,
     "hold": _review,
     "deny": lambda r: _denied(r, message="not this one", code=403, reason="Forbidden"),
+    "deny-oddly": lambda r: _denied(r, message="not this one", code=99999),
     "deny-silently": lambda r: _review(r, allowed=False),
     "deny-reason": lambda r: _review(r, allowed=False, status={"reason": "NoReason", "code": 200}),
     "deny-details": lambda r: _denied(r, message="m", code=422, details={"causes": [{"message": "c"}]}),
@@ -156,14 +158,65 @@ _ANSWERS: dict[str, Callable[[Tree], Any]] = {
 }  # fmt: skip
 
 
-def _answer(name: str, request: Tree) -> tuple[int, bytes]:
+def _convert(request: Tree) -> list[Tree]:
+    """Version v1 has a size as text, v2 has it as a number."""
+    converted = []
+    for obj in request["objects"]:
+        spec = dict(obj.get("spec") or {})
+        if request["desiredAPIVersion"].endswith("/v2") and "size" in spec:
+            spec["count"] = int(spec.pop("size"))
+        elif request["desiredAPIVersion"].endswith("/v1") and "count" in spec:
+            spec["size"] = str(spec.pop("count"))
+        converted.append({**obj, "apiVersion": request["desiredAPIVersion"], "spec": spec})
+    return converted
+
+
+def _conversion(request: Tree, objects: list[Tree] | None = None, **more: Any) -> Tree:
+    response = {
+        "uid": request["uid"],
+        "result": {"status": "Success"},
+        "convertedObjects": _convert(request) if objects is None else objects,
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "response": {**response, **more}
+    }  # fmt: skip
+
+
+def _changed(request: Tree, **metadata: Any) -> Tree:
+    objects = _convert(request)
+    for obj in objects:
+        obj["metadata"].update(metadata)
+    return _conversion(request, objects)
+
+
+CONVERSIONS: dict[str, Callable[[Tree], Any]] = {
+    "convert": _conversion,
+    "relabel": lambda r: _changed(
+        r, labels={"by": "webhook"}, annotations={"a": "b"}, generation=7, finalizers=["x"]
+    ),
+    "rename": lambda r: _changed(r, name="other"),
+    "reidentify": lambda r: _changed(r, uid="other"),
+    "fail": lambda r: _conversion(r, result={"status": "Failure", "message": "not today"}),
+    "fail-silently": lambda r: _conversion(r, result={"status": "Failure"}),
+    "none": lambda r: _conversion(r, []),
+    "unchanged": lambda r: _conversion(r, r["objects"]),
+    "other-kind": lambda r: _conversion(r, [{**obj, "kind": "Other"} for obj in _convert(r)]),
+    "other-uid": lambda r: _conversion(r, uid="other"),
+    "no-metadata": lambda r: _conversion(r, [{**obj, "metadata": None} for obj in _convert(r)]),
+    "no-response": lambda r: {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview"},
+    "other-review": lambda r: {**_conversion(r), "kind": "Review"},
+    "more": lambda r: _conversion(r, [{**obj, "spec": {**obj["spec"], "x": 1}} for obj in _convert(r)]),
+}
+
+
+def _answer(answers: dict[str, Callable[[Tree], Any]], name: str, request: Tree) -> tuple[int, bytes]:
     if name == "broken":
         return 500, b"it broke"
     if name == "missing":
         return 404, b"not here"
-    if name not in _ANSWERS:
+    if name not in answers:
         return 500, b"unknown webhook"
-    return 200, json.dumps(_ANSWERS[name](request)).encode()
+    return 200, json.dumps(answers[name](request)).encode()
 
 
 # ---- requests -------------------------------------------------------------------------------------
@@ -204,7 +257,7 @@ def scenes(server: WebhookServer) -> dict[str, list[Step]]:
     """The requests of each scene: webhooks first, then writes."""
     found = {}
     for name in _ANSWERS:
-        if name in ("slow", "hold"):
+        if name in ("slow", "hold", "deny-oddly"):
             continue
         found[f"m-{name}"] = _one(server, "mutating", f"m-{name}", name)
         found[f"v-{name}"] = _one(server, "validating", f"v-{name}", name)
@@ -243,6 +296,16 @@ def scenes(server: WebhookServer) -> dict[str, list[Step]]:
             rules=[{**CONFIG_MAPS, "operations": ["DELETE"]}],
         ),
         config_map("deleted"), step("DELETE", deleted), step("DELETE", deleted.removesuffix("/one")),
+    ]  # fmt: skip
+    pod = f"/api/v1/namespaces/{namespace_of('connected')}/pods/p"
+    found["connected"] = [
+        configuration(
+            "validating", namespace_of("connected"), _config(server, "deny"),
+            rules=[{**CONFIG_MAPS, "resources": ["pods/exec", "pods/attach"], "operations": ["CONNECT"]}],
+        ),
+        step("POST", f"{pod}/exec?command=ls&stdout=true"), step("GET", f"{pod}/exec?command=ls"),
+        step("POST", f"{pod}/attach"), step("POST", f"{pod}/portforward?ports=80"),
+        step("POST", f"{pod}/exec?command=ls&dryRun=All"),
     ]  # fmt: skip
     return found
 

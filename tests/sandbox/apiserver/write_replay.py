@@ -1,4 +1,4 @@
-"""Scenes of writes (data/writes.yaml, data/devices.yaml): what is compared of the answers of two servers."""
+"""Scenes of writes (data/writes.yaml and others): what is compared of the answers of two servers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.sandbox.apiserver.patch_replay import DATA, PATCHES, Answer, Step
 
 Tree = dict[str, Any]
 
-FILES = ("writes", "devices")
+FILES = ("writes", "devices", "networking")
 PAUSE = "PAUSE"
 _NEVER_THE_SAME = ("creationTimestamp", "managedFields", "resourceVersion", "uid")
 _TIMES = (
@@ -23,8 +23,10 @@ _TIMES = (
     "lastPhaseTransitionTime",
     "lastProbeTime",
     "lastTransitionTime",
+    "lastUpdateTime",
     "deletionTimestamp",
 )
+_REQUESTER = ("username", "uid", "groups")  # the user of each server
 _NODE_PORTS = range(30000, 32768)
 
 
@@ -73,6 +75,8 @@ def normal(answer: Answer) -> list[Any]:
     if tree.get("kind") == "Status":
         return [answer.code, {"status": "Success", "causes": []}, []]
     uid = tree["metadata"].get("uid", "")
+    if tree["kind"] == "CertificateSigningRequest":
+        tree["spec"] = {key: held for key, held in tree["spec"].items() if key not in _REQUESTER}
     return [answer.code, _object(tree, uid), []]
 
 

@@ -77,8 +77,10 @@ class Attributes:
             "options": self._options(),
         }
 
-    def _options(self) -> Tree:
+    def _options(self) -> Tree | None:
         options = self.write.options
+        if self.write.operation == "CONNECT":
+            return None
         kind = "PatchOptions" if self.write.verb == "patch" else _OPTIONS[self.write.operation]
         tree: Tree = {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
         if options.dry_run:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
+from mooring.sandbox.apiserver.admission.default_class import newest_default
 from mooring.sandbox.apiserver.context.admission import AdmissionPlugin
 from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.mirror import Mirror
@@ -18,22 +18,11 @@ _IS_DEFAULT: Final = (
 _CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 
 
-def _read(trees: Iterable[Tree]) -> str | None:
-    """Return the newest default class; among classes of the same age, the first by name."""
-    defaults = [
-        (tree["metadata"]["creationTimestamp"], tree["metadata"]["name"])
-        for tree in trees
-        if any((tree["metadata"].get("annotations") or {}).get(key) == "true" for key in _IS_DEFAULT)
-    ]
-    newest = max((created for created, _ in defaults), default=None)
-    return min((name for created, name in defaults if created == newest), default=None)
-
-
 class DefaultStorageClass(AdmissionPlugin):
     storages = frozenset({"persistentvolumeclaims"})
 
     def __init__(self) -> None:
-        self._default = Mirror(_CLASSES, _read)
+        self._default = Mirror(_CLASSES, newest_default(*_IS_DEFAULT))
 
     def admit(self, write: Write, obj: Tree, old: Tree | None) -> None:
         annotations = obj["metadata"].get("annotations") or {}

@@ -15,6 +15,7 @@ from mooring.sandbox.apiserver.validation.totals import aggregate_texts
 
 Quantities = Mapping[str, str]
 
+_RANGES: Final = "limitranges"
 _ANNOTATION: Final = "kubernetes.io/limit-ranger"
 _POD_LEVEL: Final = ("cpu", "memory")
 
@@ -32,9 +33,10 @@ class LimitRanger(AdmissionPlugin):
     operations = frozenset({"CREATE", "UPDATE"})
     storages = frozenset({"pods", "persistentvolumeclaims"})
     subresources = True
+    needs = (_RANGES,)
 
     def __init__(self) -> None:
-        self._ranges = Mirror("limitranges", _read)
+        self._ranges = Mirror(_RANGES, _read)
 
     def _limits(self, write: Write, old: Tree | None) -> list[list[Tree]]:
         """Return the limits that apply to this write."""

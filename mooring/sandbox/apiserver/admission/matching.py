@@ -135,4 +135,5 @@ def _selects_object(attributes: Attributes, constraints: Tree) -> bool:
         return True
     selector = read_selector(tree)
     objects = (attributes.obj, attributes.old)
-    return any(one is not None and selector.matches(dig(one, "metadata", "labels") or {}) for one in objects)
+    labelled = [one["metadata"].get("labels") or {} for one in objects if one and "metadata" in one]
+    return any(map(selector.matches, labelled))

@@ -17,6 +17,7 @@ from mooring.sandbox.apiserver.admission.expressions import (
     OutOfBudgetError,
     match_conditions,
 )
+from mooring.sandbox.apiserver.admission.matching import GROUP
 from mooring.sandbox.apiserver.admission.mutations import replace_object
 from mooring.sandbox.apiserver.admission.policies import Invocation, Policies
 from mooring.sandbox.apiserver.context.admission import AdmissionPlugin
@@ -42,6 +43,7 @@ class _MutationError(Exception):
 class MutatingAdmissionPolicy(AdmissionPlugin):
     operations = frozenset({"CREATE", "UPDATE"})
     subresources = True
+    needs = (f"mutatingadmissionpolicybindings.{GROUP}",)
 
     def __init__(self) -> None:
         self._policies = Policies("mutatingadmission")

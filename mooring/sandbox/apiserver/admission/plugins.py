@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from mooring.sandbox.apiserver.admission.certificates import (
+    CertificateApproval,
+    CertificateSigning,
+    CertificateSubjectRestriction,
+)
+from mooring.sandbox.apiserver.admission.default_ingress_class import DefaultIngressClass
 from mooring.sandbox.apiserver.admission.default_storage_class import DefaultStorageClass
 from mooring.sandbox.apiserver.admission.default_toleration_seconds import DefaultTolerationSeconds
 from mooring.sandbox.apiserver.admission.escalation import Escalation
@@ -12,6 +18,7 @@ from mooring.sandbox.apiserver.admission.limit_ranger import LimitRanger
 from mooring.sandbox.apiserver.admission.mutating_policy import MutatingAdmissionPolicy
 from mooring.sandbox.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
 from mooring.sandbox.apiserver.admission.pod_groups import PodGroupProtection, PodGroupWorkloadExists
+from mooring.sandbox.apiserver.admission.pod_security import PodSecurity
 from mooring.sandbox.apiserver.admission.pod_topology_labels import PodTopologyLabels
 from mooring.sandbox.apiserver.admission.priority import Priority
 from mooring.sandbox.apiserver.admission.quota_admission import ResourceQuotas
@@ -28,6 +35,7 @@ PLUGINS: tuple[type[AdmissionPlugin], ...] = (
     LimitRanger,
     ServiceAccount,
     TaintNodesByCondition,
+    PodSecurity,
     Priority,
     DefaultTolerationSeconds,
     DefaultStorageClass,
@@ -36,6 +44,10 @@ PLUGINS: tuple[type[AdmissionPlugin], ...] = (
     PodGroupWorkloadExists,
     JobValidation,
     RuntimeClass,
+    CertificateApproval,
+    CertificateSigning,
+    CertificateSubjectRestriction,
+    DefaultIngressClass,
     PodTopologyLabels,
     MutatingAdmissionPolicy,
     MutatingAdmissionWebhook,

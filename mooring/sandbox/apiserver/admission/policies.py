@@ -51,20 +51,19 @@ class Policies:
     def __init__(self, plural: str) -> None:
         self._policies = Mirror(f"{plural}policies.{GROUP}", _by_name)
         self._bindings = Mirror(f"{plural}policybindings.{GROUP}", _by_policy)
-        self._bound: list[Policy] = []
-        self._seen: tuple[Any, Any] = (None, None)
+        self._bound: tuple[Any, Any, list[Policy]] = (None, None, [])
 
     def get(self, store: Store) -> list[Policy]:
         bindings = self._bindings.get(store)
         if not bindings:
             return []
         policies = self._policies.get(store)
-        if self._seen[0] is not policies or self._seen[1] is not bindings:
-            self._seen = policies, bindings
-            self._bound = [
-                Policy(name, policies[name], bindings[name]) for name in sorted(bindings) if name in policies
-            ]
-        return self._bound
+        bound = self._bound
+        if bound[0] is not policies or bound[1] is not bindings:
+            names = [name for name in sorted(bindings) if name in policies]
+            every = [Policy(name, policies[name], bindings[name]) for name in names]
+            bound = self._bound = policies, bindings, every  # at once: requests may be handled in threads
+        return bound[2]
 
     def invocations(self, attributes: Attributes) -> Iterator[Invocation]:
         """Yield what has to be evaluated for a write, in order."""

@@ -8,36 +8,30 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from mooring.cel import types as cel
+from mooring.cel.checker import Environment
+from mooring.cel.types import BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STRING, TIMESTAMP, list_of, map_of
 from mooring.sandbox.apiserver.context.resource import Registry, Resource
 from mooring.sandbox.apiserver.kinds.types import ListOf, MapOf, ObjectType, Scalar, Type, object_type
 from mooring.sandbox.apiserver.objects import Tree, dig
-from mooring.sandbox.apiserver.validation.admission_expressions import declarations
-from mooring.sandbox.apiserver.validation.expression_check import Declarations, check_expression
-from mooring.sandbox.apiserver.validation.expression_types import (
-    BOOL,
-    DURATION,
-    DYNAMIC,
-    INT,
-    TEXT,
-    TIMESTAMP,
-)
+from mooring.sandbox.apiserver.validation.admission_expressions import check_expression, declarations
 
 _MOST_KINDS: Final = 10
 _SCALARS: Final = {
-    Scalar.STRING: TEXT,
+    Scalar.STRING: STRING,
     Scalar.INTEGER: INT,
     Scalar.LONG: INT,
-    Scalar.NUMBER: "double",
+    Scalar.NUMBER: DOUBLE,
     Scalar.BOOLEAN: BOOL,
-    Scalar.BYTES: "bytes",
-    Scalar.QUANTITY: TEXT,
+    Scalar.BYTES: BYTES,
+    Scalar.QUANTITY: STRING,
     Scalar.TIME: TIMESTAMP,
     Scalar.MICRO_TIME: TIMESTAMP,
 }
-_FORMATS: Final = {"date-time": TIMESTAMP, "date": TIMESTAMP, "duration": DURATION, "byte": "bytes"}
-_SCHEMA_TYPES: Final = {"string": TEXT, "integer": INT, "number": "double", "boolean": BOOL}
+_FORMATS: Final = {"date-time": TIMESTAMP, "date": TIMESTAMP, "duration": DURATION, "byte": BYTES}
+_SCHEMA_TYPES: Final = {"string": STRING, "integer": INT, "number": DOUBLE, "boolean": BOOL}
 
-Fields = dict[str, Mapping[str, str]]
+Fields = dict[str, Mapping[str, cel.Type]]
 
 
 def type_warnings(registry: Registry, policy: Tree) -> list[Tree]:
@@ -81,7 +75,7 @@ def _product(groups: list[str], versions: list[str], plurals: list[str]) -> Iter
                     yield group, version, plural
 
 
-def environment(registry: Registry, spec: Tree, resource: Resource) -> Declarations:
+def environment(registry: Registry, spec: Tree, resource: Resource) -> Environment:
     """Return what a policy's expressions may refer to, for objects of one kind."""
     fields: Fields = {}
     own = _of_resource(resource, fields)
@@ -89,41 +83,41 @@ def environment(registry: Registry, spec: Tree, resource: Resource) -> Declarati
     param = spec.get("paramKind")
     if param:
         params = registry.of_kind(param.get("apiVersion", ""), param.get("kind", ""))
-        types["params"] = DYNAMIC if params is None else _of_resource(params, fields)
-    variables: dict[str, str] = {}
+        types["params"] = DYN if params is None else _of_resource(params, fields)
+    variables: dict[str, cel.Type] = {}
     for variable in spec.get("variables") or ():
         visible = declarations(params=bool(param), variables=dict(variables), types=types, fields=fields)
         variables[variable["name"]] = check_expression(variable["expression"], visible).type
     return declarations(params=bool(param), variables=variables, types=types, fields=fields)
 
 
-def _of_resource(resource: Resource, fields: Fields) -> str:
+def _of_resource(resource: Resource, fields: Fields) -> cel.Type:
     if resource.type is not None:
         return _of_type(resource.type, fields)
     if resource.schema is None:
-        return DYNAMIC
+        return DYN
     root = f"custom.{resource.kind}"
     _add_schema(root, resource.schema, fields)
     metadata = _of_type(object_type("meta_v1", "ObjectMeta"), fields)
-    fields[root] = {**fields.get(root, {}), "apiVersion": TEXT, "kind": TEXT, "metadata": metadata}
-    return root
+    fields[root] = {**fields.get(root, {}), "apiVersion": STRING, "kind": STRING, "metadata": metadata}
+    return cel.Type(root)
 
 
-def _of_type(type: Type, fields: Fields) -> str:
+def _of_type(type: Type, fields: Fields) -> cel.Type:
     """Return the type of a built-in field, adding the fields of what it is made of."""
     if isinstance(type, ListOf):
-        return f"list({_of_type(type.item, fields)})"
+        return list_of(_of_type(type.item, fields))
     if isinstance(type, MapOf):
-        return f"map(string, {_of_type(type.value, fields)})"
+        return map_of(STRING, _of_type(type.value, fields))
     if not isinstance(type, ObjectType):
-        return _SCALARS.get(type, DYNAMIC)
+        return _SCALARS.get(type, DYN)
     name = f"io.k8s.{type}"
     if name not in fields:
-        members: dict[str, str] = {}
+        members: dict[str, cel.Type] = {}
         fields[name] = members  # before its members: some types hold themselves
         for field in type.fields.values():
             members[field.name] = _of_type(field.type, fields)
-    return name
+    return cel.Type(name)
 
 
 def _add_schema(name: str, schema: Mapping[str, Any], fields: Fields) -> None:
@@ -134,21 +128,21 @@ def _add_schema(name: str, schema: Mapping[str, Any], fields: Fields) -> None:
     fields[name] = members
 
 
-def _of_schema(name: str, schema: Mapping[str, Any], fields: Fields) -> str:
+def _of_schema(name: str, schema: Mapping[str, Any], fields: Fields) -> cel.Type:
     """Return the type of a custom field."""
     if schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields"):
-        return DYNAMIC
+        return DYN
     kind = schema.get("type")
     if kind == "array":
-        return f"list({_of_schema(f'{name}.@idx', schema.get('items') or {}, fields)})"
+        return list_of(_of_schema(f"{name}.@idx", schema.get("items") or {}, fields))
     if kind == "object":
         if schema.get("properties"):
             _add_schema(name, schema, fields)
-            return name
+            return cel.Type(name)
         values = schema.get("additionalProperties")
         if isinstance(values, dict):
-            return f"map(string, {_of_schema(f'{name}.@elem', values, fields)})"
-        return DYNAMIC
+            return map_of(STRING, _of_schema(f"{name}.@elem", values, fields))
+        return DYN
     if kind == "string":
-        return _FORMATS.get(schema.get("format", ""), TEXT)
-    return _SCHEMA_TYPES.get(kind or "", DYNAMIC)
+        return _FORMATS.get(schema.get("format", ""), STRING)
+    return _SCHEMA_TYPES.get(kind or "", DYN)

@@ -14,6 +14,7 @@ from mooring.api.decode import strip_nulls
 from mooring.api.devices import DeviceClass, ResourceClaim
 from mooring.api.meta import KubeObject
 from mooring.api.objects import Pod
+from mooring.api.preparing import prepare
 from mooring.api.quotas import ResourceQuota
 from mooring.sandbox.apiserver.authorization.users import User
 from mooring.sandbox.apiserver.context.admission import AdmissionPlugin
@@ -35,11 +36,13 @@ _read = msgspec.json.Decoder(ResourceQuota).decode
 _read_class = msgspec.json.Decoder(DeviceClass).decode
 _read_claim = msgspec.json.Decoder(ResourceClaim).decode
 _read_pod = msgspec.json.Decoder(Pod).decode
+prepare(KubeObject, CLAIMS.model, SERVICES.model)
 
 
 class ResourceQuotas(AdmissionPlugin):
     operations = frozenset({"CREATE", "UPDATE"})
     subresources = True
+    needs = (QUOTAS,)
 
     def handles(self, operation: str, storage: str, subresource: bool) -> bool:
         if operation == "UPDATE":

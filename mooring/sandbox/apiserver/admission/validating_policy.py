@@ -16,6 +16,7 @@ from mooring.sandbox.apiserver.admission.expressions import (
     OutOfBudgetError,
     match_conditions,
 )
+from mooring.sandbox.apiserver.admission.matching import GROUP
 from mooring.sandbox.apiserver.admission.policies import Invocation, Policies
 from mooring.sandbox.apiserver.context.admission import AdmissionPlugin
 from mooring.sandbox.apiserver.context.write import Write
@@ -38,6 +39,7 @@ class Denial(NamedTuple):
 class ValidatingAdmissionPolicy(AdmissionPlugin):
     operations = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
     subresources = True
+    needs = (f"validatingadmissionpolicybindings.{GROUP}",)
 
     def __init__(self) -> None:
         self._policies = Policies("validatingadmission")

@@ -72,9 +72,9 @@ async def call_webhook(api: Api, call: Call) -> Reply:
 
 
 def _with_uid(review: bytes, uid: str) -> bytes:
-    tree = msgspec.json.decode(review)
-    tree["request"] = {"uid": uid, **tree["request"]}
-    return encode_json(tree)
+    """Add the uid of a request to a review, which is not decoded: there may be many large ones."""
+    start, request, rest = review.partition(b'"request":{')
+    return b"".join((start, request, b'"uid":', encode_json(uid), b",", rest))
 
 
 @lru_cache(maxsize=64)
@@ -163,7 +163,7 @@ async def _post(target: _Target, tls: ssl.SSLContext, body: bytes) -> Response:
 def _decoded(response: Response) -> Tree:
     try:
         tree: Any = msgspec.json.decode(response.body)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         tree = None
     if response.status != 200:
         raise _CallError(_refusal(response, tree))

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from mooring.api.preparing import prepare
 from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.admission.attributes import Attributes
 from mooring.sandbox.apiserver.admission.expressions import Activation, match_conditions
@@ -58,6 +59,30 @@ class Response(NamedTuple):
     patch: bytes
 
 
+class _StatusTypes(msgspec.Struct):
+    """The types of a denial's status."""
+
+    code: int | None = None
+    message: str | None = None
+    reason: str | None = None
+    details: Tree | None = None
+
+
+class _ResponseTypes(msgspec.Struct, rename="camel"):
+    """The types that Go reads an answer into."""
+
+    uid: str | None = None
+    allowed: bool | None = None
+    status: _StatusTypes | None = None
+    patch: str | None = None
+    patch_type: str | None = None
+    audit_annotations: dict[str, str | None] | None = None
+    warnings: list[str | None] | None = None
+
+
+prepare(_ResponseTypes)
+
+
 class _CallError(Exception):
     """A webhook gave no valid answer; its failure policy decides."""
 
@@ -78,7 +103,9 @@ class _Webhooks(AdmissionPlugin):
     subresources = True
 
     def __init__(self, plural: str) -> None:
-        self._webhooks = Mirror(f"{plural}webhookconfigurations.{GROUP}", _read)
+        configurations = f"{plural}webhookconfigurations.{GROUP}"
+        self._webhooks = Mirror(configurations, _read)
+        self.needs = (configurations,)
 
     def find(self, write: Write) -> list[Webhook]:
         """Return the webhooks that may have to be called for a write."""
@@ -205,7 +232,7 @@ def _denial(webhook: Webhook, status: Tree) -> ApiError:
     by = f'admission webhook "{webhook.name}" denied the request'
     said = status.get("message") or status.get("reason")
     code = status.get("code")
-    code = code if isinstance(code, int) and code >= 400 else 400
+    code = code if isinstance(code, int) and 400 <= code < 600 else 400
     message = f"{by}: {said}" if said else f"{by} without explanation"
     details = status.get("details")
     return ApiError(
@@ -218,8 +245,12 @@ def _response(webhook: Webhook, reply: Reply, *, mutating: bool) -> Response:
     if reply.problem:
         raise _CallError(reply.problem)
     response = reply.tree.get("response")
-    if not isinstance(response, dict):
+    if response is None:
         raise _invalid("webhook response was absent")
+    try:
+        msgspec.convert(response, _ResponseTypes)
+    except msgspec.ValidationError as error:
+        raise _CallError(f"failed to call webhook: response: {error}") from None
     if str(reply.tree.get("apiVersion", "")).endswith("/v1beta1"):
         patch_type: Any = "JSONPatch"
     else:
@@ -301,7 +332,7 @@ def _operations(patch: bytes) -> list[Tree]:
         return []
     try:
         operations: Any = msgspec.json.decode(patch)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         problem = "unexpected end of JSON input" if "truncated" in str(error) else str(error)
         raise _CallError(f"received undecodable patch in webhook response: {problem}") from None
     if not isinstance(operations, list) or not all(isinstance(one, dict) for one in operations):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
@@ -9,12 +10,14 @@ import msgspec
 
 from mooring.api.decode import strip_nulls
 from mooring.api.meta import KubeObject, Value
+from mooring.api.preparing import prepare
 from mooring.client.api_errors import ApiError
-from mooring.sandbox.apiserver.authorization.rules import EVERYTHING, Attributes, Rule
+from mooring.sandbox.apiserver.authorization.rules import EVERYTHING, Attributes, Rule, Rules
 from mooring.sandbox.apiserver.authorization.users import ACCOUNT, MASTERS, User
 from mooring.sandbox.apiserver.errors import forbidden, show
 from mooring.sandbox.apiserver.mirror import Mirror
-from mooring.sandbox.apiserver.objects import Tree
+from mooring.sandbox.apiserver.objects import Tree, decode_record
+from mooring.sandbox.apiserver.store.record import Record
 from mooring.sandbox.apiserver.store.store import Store
 
 GROUP: Final = "rbac.authorization.k8s.io"
@@ -37,11 +40,17 @@ class Role(KubeObject):
     rules: list[Rule] = []
 
 
+_decode_role = msgspec.json.Decoder(Role).decode
+
+
 class Binding(KubeObject):
     """A RoleBinding or a ClusterRoleBinding."""
 
     subjects: list[Subject] = []
     role_ref: RoleRef = RoleRef()
+
+
+prepare(Binding)
 
 
 class Grant(NamedTuple):
@@ -70,10 +79,16 @@ class Rbac:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._roles = Mirror(f"roles.{GROUP}", _index_roles)
-        self._cluster_roles = Mirror(f"clusterroles.{GROUP}", _index_roles)
+        self._roles = _Roles(f"roles.{GROUP}")
+        self._cluster_roles = _Roles(f"clusterroles.{GROUP}")
         self._bindings = Mirror(f"rolebindings.{GROUP}", _index_grants)
         self._cluster_bindings = Mirror(f"clusterrolebindings.{GROUP}", _index_grants)
+
+    def over(self, store: Store) -> Rbac:
+        """Return the same by the roles and bindings in another store."""
+        other = copy.copy(self)
+        other._store = store
+        return other
 
     def check(self, user: User, attributes: Attributes) -> None:
         """Raise 403 unless the user is allowed to do this."""
@@ -86,12 +101,15 @@ class Rbac:
         if MASTERS in user.groups:
             return Decision(True)
         problems: dict[str, None] = {}
+        tried: set[Rules] = set()  # many bindings may name one role
         for grant in self._grants_of(user, attributes.namespace):
-            rules = self.rules_of(grant.binding)
+            rules = self._find(grant.binding)
             if rules is None:
                 problems[_missing(grant.binding)] = None
-            elif any(rule.allows(attributes) for rule in rules):
-                return Decision(True, f"RBAC: allowed by {grant.description}")
+            elif rules not in tried:
+                if rules.allow(attributes):
+                    return Decision(True, f"RBAC: allowed by {grant.description}")
+                tried.add(rules)
         return Decision(False, _join(list(problems)))
 
     def rules(self, user: User, namespace: str) -> list[Rule]:
@@ -103,12 +121,14 @@ class Rbac:
 
     def rules_of(self, binding: Binding) -> list[Rule] | None:
         """Return the rules that a binding grants; None if its role does not exist."""
+        rules = self._find(binding)
+        return None if rules is None else rules.rules
+
+    def _find(self, binding: Binding) -> Rules | None:
         ref = binding.role_ref
         if ref.kind == "ClusterRole":
-            role = self._cluster_roles.get(self._store).get(ref.name)
-        else:
-            role = self._roles.get(self._store).get(f"{binding.namespace}/{ref.name}")
-        return None if role is None else role.rules
+            return self._cluster_roles.get(self._store, ref.name)
+        return self._roles.get(self._store, f"{binding.namespace}/{ref.name}")
 
     def _grants_of(self, user: User, namespace: str) -> Iterator[Grant]:
         keys = [f"User {user.name}", *(f"Group {name}" for name in user.groups)]
@@ -121,16 +141,37 @@ class Rbac:
                 yield from self._bindings.get(self._store).get((namespace, key), ())
 
 
+class _Roles:
+    """The rules of roles, read when they are first used at a version."""
+
+    def __init__(self, storage: str) -> None:
+        self._storage = storage
+        self._read: dict[str, tuple[Record, Rules]] = {}
+
+    def get(self, store: Store, key: str) -> Rules | None:
+        record = store.table(self._storage).get(key)
+        if record is None:
+            self._read.pop(key, None)
+            return None
+        known = self._read.get(key)
+        if known is None or known[0] is not record:
+            known = self._read[key] = record, Rules(_read_rules(record))
+        return known[1]
+
+
+def _read_rules(record: Record) -> list[Rule]:
+    try:
+        return _decode_role(record.body).rules
+    except msgspec.ValidationError:  # there are nulls
+        return read_role(decode_record(record, "", "")).rules
+
+
 def read_role(tree: Tree) -> Role:
     return msgspec.convert(strip_nulls(tree), Role)
 
 
 def read_binding(tree: Tree) -> Binding:
     return msgspec.convert(strip_nulls(tree), Binding)
-
-
-def _index_roles(trees: Iterable[Tree]) -> dict[str, Role]:
-    return {role.key: role for role in map(read_role, trees)}
 
 
 def _index_grants(trees: Iterable[Tree]) -> dict[tuple[str, str], list[Grant]]:

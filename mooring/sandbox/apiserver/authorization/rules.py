@@ -87,6 +87,25 @@ class Rule(Value, frozen=True):
             yield Rule(self.verbs, [group], [resource], [name] if name else [])
 
 
+class Rules:
+    """The rules of a role, indexed by what they name: there may be tens of thousands."""
+
+    def __init__(self, rules: list[Rule]) -> None:
+        self.rules = rules
+        self._by_resource: dict[str, list[Rule]] = {}
+        self._about_paths = [rule for rule in rules if rule.non_resource_urls]
+        for rule in rules:
+            for resource in rule.resources:
+                self._by_resource.setdefault(resource, []).append(rule)
+
+    def allow(self, attributes: Attributes) -> bool:
+        if attributes.path:
+            return any(rule.allows(attributes) for rule in self._about_paths)
+        part = attributes.resource.partition("/")[2]
+        names = (attributes.resource, ALL, f"*/{part}") if part else (attributes.resource, ALL)
+        return any(rule.allows(attributes) for name in names for rule in self._by_resource.get(name, ()))
+
+
 Covers = Callable[[str], bool]
 
 

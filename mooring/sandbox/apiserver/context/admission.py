@@ -6,20 +6,24 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mooring.sandbox.apiserver.objects import Tree
+from mooring.sandbox.apiserver.store.presence import Presence
 
 if TYPE_CHECKING:
     from mooring.sandbox.apiserver.context.write import Write
+    from mooring.sandbox.apiserver.store.store import Store
 
 
 class AdmissionPlugin:
     """Base class. `operations` and `storages` select the writes that a plugin handles; no storages means all.
 
-    Writes to subresources are passed only to plugins that set `subresources`.
+    Writes to subresources are passed only to plugins that set `subresources`. A plugin that `needs` tables is
+    skipped while none of them has an object.
     """
 
     operations: frozenset[str] = frozenset({"CREATE"})
     storages: frozenset[str] = frozenset()
     subresources: bool = False
+    needs: tuple[str, ...] = ()
 
     def admit(self, write: Write, obj: Tree, old: Tree | None) -> None:
         """Change the object, or raise ApiError; before the strategy prepares and validates it."""
@@ -36,39 +40,46 @@ class AdmissionPlugin:
         )
 
 
+_Chosen = tuple[AdmissionPlugin, Presence | None]
+
+
 class Admission:
     """Runs plugins in order."""
 
     def __init__(self, plugins: Sequence[AdmissionPlugin]) -> None:
         self._plugins = tuple(plugins)
-        self._admitting: dict[tuple[str, str, bool], list[AdmissionPlugin]] = {}
-        self._validating: dict[tuple[str, str, bool], list[AdmissionPlugin]] = {}
+        self._admitting: dict[tuple[str, str, bool], list[_Chosen]] = {}
+        self._validating: dict[tuple[str, str, bool], list[_Chosen]] = {}
 
     def admit(self, write: Write, obj: Tree, old: Tree | None) -> None:
         key = (write.operation, write.resource.storage, bool(write.subresource))
         chosen = self._admitting.get(key)
         if chosen is None:
-            chosen = self._admitting[key] = self._chosen("admit", *key)
-        for plugin in chosen:
-            plugin.admit(write, obj, old)
+            chosen = self._admitting[key] = self._chosen("admit", write.api.store, *key)
+        for plugin, needed in chosen:
+            if needed is None or needed.any:
+                plugin.admit(write, obj, old)
         again = write.reinvocation
         if again is not None and again.required:
             again.running = True
-            for plugin in chosen:
+            for plugin, _ in chosen:
                 plugin.admit(write, obj, old)
 
     def validate(self, write: Write, obj: Tree, old: Tree | None) -> None:
         key = (write.operation, write.resource.storage, bool(write.subresource))
         chosen = self._validating.get(key)
         if chosen is None:
-            chosen = self._validating[key] = self._chosen("validate", *key)
-        for plugin in chosen:
-            plugin.validate(write, obj, old)
+            chosen = self._validating[key] = self._chosen("validate", write.api.store, *key)
+        for plugin, needed in chosen:
+            if needed is None or needed.any:
+                plugin.validate(write, obj, old)
 
-    def _chosen(self, method: str, operation: str, storage: str, subresource: bool) -> list[AdmissionPlugin]:
+    def _chosen(
+        self, method: str, store: Store, operation: str, storage: str, subresource: bool
+    ) -> list[_Chosen]:
         """Return the plugins that handle such writes."""
         return [
-            plugin
+            (plugin, store.presence(plugin.needs) if plugin.needs else None)
             for plugin in self._plugins
             if getattr(type(plugin), method) is not getattr(AdmissionPlugin, method)
             and plugin.handles(operation, storage, subresource)

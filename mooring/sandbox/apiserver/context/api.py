@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import random
 import secrets
 from collections.abc import Callable, Collection, Iterator
@@ -11,13 +12,25 @@ from contextlib import contextmanager
 from mooring.api.times import format_time
 from mooring.sandbox.apiserver.authorization.rbac import Rbac
 from mooring.sandbox.apiserver.context.admission import Admission
-from mooring.sandbox.apiserver.context.calls import Calls
+from mooring.sandbox.apiserver.context.calls import ACTIVE, Calls
+from mooring.sandbox.apiserver.context.compaction import Compaction
 from mooring.sandbox.apiserver.context.resource import Registry, Resource
 from mooring.sandbox.apiserver.objects import Tree, decode_record, read_all
+from mooring.sandbox.apiserver.store.draft import Draft
 from mooring.sandbox.apiserver.store.record import Record, key_of
 from mooring.sandbox.apiserver.store.store import Store
 from mooring.sandbox.apiserver.store.table import Table
+from mooring.sandbox.programs.runs import Runs
 
+_WEBHOOKS = (
+    "validatingwebhookconfigurations.admissionregistration.k8s.io",
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+)
+_POLICIES = (
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
+    *_WEBHOOKS,
+)
 _MOST_CALLS = 64
 """Calls to webhooks at the same time."""
 
@@ -40,6 +53,10 @@ class Api:
         self.registry = registry
         self.admission = admission
         self.rbac = Rbac(store)
+        self.webhooks = store.presence(_WEBHOOKS)
+        """Whether a request may have to wait for webhooks."""
+        self.policies = store.presence(_POLICIES)
+        """Whether admission depends on more than the object and its namespace."""
         self.clock = clock
         self.features = features
         """The alpha features that are enabled, by the names of their gates."""
@@ -47,12 +64,33 @@ class Api:
         """Authenticates the administrator, and signs the tokens of service accounts."""
         self.calls: Calls | None = None
         """The calls to webhooks of the request that is handled now; without any, webhooks are not called."""
+        self.may_take_long = False
+        """Whether the request is handled where it does not delay others."""
         self.webhook_slots = asyncio.Semaphore(_MOST_CALLS)
+        self.drafting = asyncio.Lock()
+        """Held by the request that is handled in a thread: more than one would only wait for each other."""
+        self.following: dict[str, asyncio.Task[None]] = {}
+        """What serves large definitions, by their names, while it is at work."""
+        self.compaction = Compaction()
+        self.runs = Runs()
+        """What the containers of fake nodes print."""
         self._random = random.Random(seed)
         self._second, self._now = -1, ""
 
     def table(self, resource: Resource) -> Table:
         return self.store.table(resource.storage)
+
+    def unhurried(self) -> Api:
+        """Return this state for a request that may take long."""
+        unhurried = copy.copy(self)
+        unhurried.may_take_long = True
+        return unhurried
+
+    def draft(self) -> tuple[Api, Draft]:
+        """Return this state for a request that is handled in a thread, and the draft that it writes to."""
+        drafted, draft = self.unhurried(), Draft(self.store)
+        drafted.store, drafted.rbac = draft, self.rbac.over(draft)
+        return drafted, draft
 
     def new_calls(self) -> Calls:
         """Return the calls of a new request."""
@@ -63,9 +101,11 @@ class Api:
         """Handle a request, perhaps again: with the same names, uids and time as before."""
         kept, self._random = self._random, random.Random(calls.seed)
         self.calls = calls
+        token = ACTIVE.set(calls)
         try:
             yield
         finally:
+            ACTIVE.reset(token)
             self._random, self.calls = kept, None
 
     def now(self) -> str:

@@ -6,6 +6,7 @@ again from what is stored then, with the answers so far.
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import NamedTuple
 
 from mooring.sandbox.apiserver.objects import Tree
@@ -35,6 +36,10 @@ class CallsNeeded(Exception):  # noqa: N818 (not an error: the write begins agai
         self.calls = calls
 
 
+class TooLongError(Exception):
+    """A request takes too long for the event loop: it begins again in a thread."""
+
+
 class Calls:
     """What one request has called, and what must be the same each time it begins again."""
 
@@ -49,3 +54,16 @@ class Calls:
         if missing:
             raise CallsNeeded(missing)
         return [self.replies[call] for call in calls]
+
+
+ACTIVE: ContextVar[Calls | None] = ContextVar("calls", default=None)
+"""The calls of the request that is handled now."""
+
+
+def call_webhooks(calls: list[Call]) -> list[Reply]:
+    """Return the replies for the request that is handled now. Raises CallsNeeded, or TooLongError if the
+    request does not expect calls."""
+    active = ACTIVE.get()
+    if active is None:
+        raise TooLongError
+    return active.get(calls)

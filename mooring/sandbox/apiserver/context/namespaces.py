@@ -7,16 +7,6 @@ from typing import Final
 from mooring.sandbox.apiserver.context.api import Api
 
 QUOTAS: Final = "resourcequotas"
-WEBHOOKS: Final = (
-    "validatingwebhookconfigurations.admissionregistration.k8s.io",
-    "mutatingwebhookconfigurations.admissionregistration.k8s.io",
-)
-POLICIES: Final = (
-    "validatingadmissionpolicybindings.admissionregistration.k8s.io",
-    "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
-    *WEBHOOKS,
-)
-"""Tables of what makes admission depend on more than the object and its namespace."""
 _PHASE: Final = 0  # index into the selectable fields of namespaces
 
 
@@ -29,13 +19,3 @@ def is_terminating(api: Api, name: str) -> bool | None:
 def has_quota(api: Api, name: str) -> bool:
     table = api.store.table(QUOTAS)
     return bool(table.records) and bool(table.keys(name))
-
-
-def has_webhooks(api: Api) -> bool:
-    return any(api.store.table(name).records for name in WEBHOOKS)
-
-
-def has_policies(api: Api) -> bool:
-    """Whether there are admission policies or webhooks that may look at any object."""
-    table = api.store.table
-    return any(table(name).records for name in POLICIES)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from mooring.sandbox.apiserver.context.strategy import Strategy
@@ -31,11 +32,38 @@ class Subresource(NamedTuple):
     codec: Codec
 
 
-class Conversion(NamedTuple):
+class Conversion:
     """Converts between a version and the stored one, in place and without changing the kind."""
 
-    to_storage: Callable[[Tree], None]
-    from_storage: Callable[[Tree], None]
+    is_remote = False
+    """Whether others convert. Then objects keep the version that they are stored in, and are converted as
+    late as possible."""
+    storage = ""
+    """The stored version, if others convert."""
+
+    def to_storage(self, tree: Tree) -> None:
+        raise NotImplementedError
+
+    def from_storage(self, tree: Tree) -> None:
+        raise NotImplementedError
+
+    def convert(self, trees: Sequence[Tree], target: str = "") -> list[Tree]:
+        """Return stored objects in the version of the resource."""
+        raise NotImplementedError
+
+
+class LocalConversion(Conversion):
+    """Conversion by two functions."""
+
+    def __init__(self, to_storage: Callable[[Tree], None], from_storage: Callable[[Tree], None]) -> None:
+        self._to_storage = to_storage
+        self._from_storage = from_storage
+
+    def to_storage(self, tree: Tree) -> None:
+        self._to_storage(tree)
+
+    def from_storage(self, tree: Tree) -> None:
+        self._from_storage(tree)
 
 
 class Resource:
@@ -93,6 +121,16 @@ class Resource:
         self.opening = encode_json({"kind": self.kind, "apiVersion": self.api_version})[:-1] + b","
         """The bytes that make a stored object one of this kind when put before its members."""
 
+    @property
+    def converts_remotely(self) -> bool:
+        return self.conversion is not None and self.conversion.is_remote
+
+    def converted(self) -> Resource:
+        """Return this resource for objects that are converted already."""
+        resource = copy.copy(self)
+        resource.conversion = None
+        return resource
+
     def __repr__(self) -> str:
         return f"Resource({self.plural}, {self.api_version})"
 
@@ -127,7 +165,7 @@ class Registry:
 
     def serves(self, group: str, version: str) -> bool:
         """Whether any resource of a group and version is served."""
-        return any(key[:2] == (group, version) for key in self._by_path)
+        return any(key[:2] == (group, version) for key in list(self._by_path))
 
     def __iter__(self) -> Iterator[Resource]:
-        return iter(self._by_path.values())
+        return iter(list(self._by_path.values()))  # threads may iterate while definitions come and go

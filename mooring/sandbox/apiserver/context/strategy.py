@@ -104,6 +104,12 @@ class Strategy:
     def validate_subresource(self, subresource: str, obj: Tree, old: Tree) -> list[Cause]:
         return []
 
+    def finish_validation(
+        self, write: Write, obj: Tree, old: Tree | None, causes: list[Cause]
+    ) -> list[Cause]:
+        """Return further causes, by what may take long or adds warnings; `old` is None for a new object."""
+        return []
+
     def grace_period(self, obj: Tree, requested: int | None) -> int | None:
         """Return the seconds until a deleted object is removed; None for kinds without grace periods."""
         return None

@@ -10,7 +10,7 @@ from mooring.sandbox.apiserver.context.api import Api
 from mooring.sandbox.apiserver.context.options import WriteOptions
 from mooring.sandbox.apiserver.context.resource import Resource
 
-Operation = Literal["CREATE", "UPDATE", "DELETE"]
+Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 Ownership = Literal["track", "keep", "settled"]
 
 

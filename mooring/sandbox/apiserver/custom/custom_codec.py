@@ -11,7 +11,7 @@ import msgspec
 from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.context.resource import GroupVersionKind
 from mooring.sandbox.apiserver.custom.custom_metadata import sift_embedded, sift_metadata
-from mooring.sandbox.apiserver.custom.pruning import drop_nulls, fill_in, prune
+from mooring.sandbox.apiserver.custom.pruning import LARGEST, TooManyDefaultsError, drop_nulls, fill_in, prune
 from mooring.sandbox.apiserver.custom.schema import Schema
 from mooring.sandbox.apiserver.errors import bad_request, invalid, invalid_value
 from mooring.sandbox.apiserver.fields.kind_shapes import shape_of_schema
@@ -111,7 +111,10 @@ class CustomCodec:
         unknown = sift_metadata(tree)
         unknown += sift_embedded(_content(tree), self.schema)
         unknown += prune(tree, self.schema, resource=True)
-        fill_in(tree, self.schema)
+        try:
+            fill_in(tree, self.schema)
+        except TooManyDefaultsError:
+            raise bad_request(f"its defaults are larger than {LARGEST} bytes") from None
         return unknown
 
     def _cannot_handle(self, problem: str) -> ApiError:

@@ -6,13 +6,20 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from mooring.sandbox.apiserver.context.resource import Conversion, GroupVersionKind, Resource, Subresource
+from mooring.sandbox.apiserver.context.resource import (
+    Conversion,
+    GroupVersionKind,
+    LocalConversion,
+    Resource,
+    Subresource,
+)
 from mooring.sandbox.apiserver.context.traits import ScalePaths, Traits
 from mooring.sandbox.apiserver.custom.custom_codec import CustomCodec
 from mooring.sandbox.apiserver.custom.custom_strategy import CustomStrategy
 from mooring.sandbox.apiserver.custom.definition_validation import condition
 from mooring.sandbox.apiserver.custom.pruning import prune
 from mooring.sandbox.apiserver.custom.schema import Schema
+from mooring.sandbox.apiserver.custom.webhook_conversion import ConversionWebhook
 from mooring.sandbox.apiserver.discovery import version_priority
 from mooring.sandbox.apiserver.kinds.codec import BuiltinCodec
 from mooring.sandbox.apiserver.kinds.types import object_type
@@ -76,13 +83,13 @@ def _resource(definition: Tree, version: Tree) -> Resource:
         namespaced=spec["scope"] == "Namespaced",
         verbs=_VERBS,
         codec=codec,
-        strategy=CustomStrategy(traits, schema, terminating=terminating),
+        strategy=CustomStrategy(traits, tree, schema, terminating=terminating),
         singular=names.get("singular", ""),
         list_kind=names.get("listKind", ""),
         short_names=names.get("shortNames") or (),
         categories=names.get("categories") or (),
         subresources=_subresources(kind, codec, parts),
-        conversion=_conversion(spec["versions"], schema),
+        conversion=_conversion(definition, kind, schema),
         custom=True,
         printer=_printer(version),
         schema=tree,
@@ -119,13 +126,19 @@ def _selectable(versions: list[Tree]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(path.removeprefix(".") for path in paths))
 
 
-def _conversion(versions: list[Tree], schema: Schema) -> Conversion | None:
-    """Versions differ in their apiVersion only, but each has just the fields of its schema."""
+def _conversion(definition: Tree, kind: GroupVersionKind, schema: Schema) -> Conversion | None:
+    """Return the conversion by a webhook. Without one versions differ in their apiVersion only, but each has
+    just the fields of its schema."""
+    versions: list[Tree] = definition["spec"]["versions"]
+    stored_version = _stored_version(versions)
+    if dig(definition, "spec", "conversion", "strategy") == "Webhook":
+        schemas = {f"{kind.group}/{version['name']}": _schema(version) for version in versions}
+        storage = f"{kind.group}/{stored_version['name']}"
+        return ConversionWebhook(definition, storage, kind.api_version, schemas)
     trees = [dig(version, "schema", "openAPIV3Schema") for version in versions]
     if all(tree == trees[0] for tree in trees):
         return None
-    stored = _schema(_stored_version(versions))
-    return Conversion(to_storage=partial(_keep_known, stored), from_storage=partial(_keep_known, schema))
+    return LocalConversion(partial(_keep_known, _schema(stored_version)), partial(_keep_known, schema))
 
 
 def _keep_known(schema: Schema, tree: Tree) -> None:

@@ -86,3 +86,5 @@ class DefinitionCodec(BuiltinCodec):
                 self._tidy(one, f"{path}[{index}]", unknown, depth)
         elif name == "not" or (name in _MIXED and not isinstance(held, bool)):
             self._tidy(held, path, unknown, depth)
+        elif name == "x-kubernetes-validations":
+            held[:] = [{} if rule is None else rule for rule in held]  # as Go reads a null

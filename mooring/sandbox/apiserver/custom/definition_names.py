@@ -80,7 +80,7 @@ def accept_names(requested: Tree, accepted: Tree, others: Iterable[Tree]) -> Acc
     resources, kinds = _taken(others)
     granted, reason, message = dict(accepted), "NoConflicts", "no conflicts found"
     for name, conflict in _CONFLICTS.items():
-        new, present = _listed(requested.get(name)), _listed(accepted.get(name))
+        new, present = _listed(requested.get(name)), {*_listed(accepted.get(name))}
         taken = kinds if name in ("kind", "listKind") else resources
         refused = [one for one in new if one not in present and one in taken]
         if refused:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
+from mooring.sandbox.apiserver.context.calls import TooLongError
 from mooring.sandbox.apiserver.context.strategy import Strategy
 from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.custom.definition_names import Acceptance
@@ -14,6 +16,7 @@ from mooring.sandbox.apiserver.custom.definition_validation import (
     condition,
 )
 from mooring.sandbox.apiserver.custom.formats import is_known
+from mooring.sandbox.apiserver.custom.rules import LONG_RULES, rules_length
 from mooring.sandbox.apiserver.errors import Cause
 from mooring.sandbox.apiserver.kinds.schema_leaves import is_leaf
 from mooring.sandbox.apiserver.objects import Tree, dig
@@ -42,7 +45,6 @@ class DefinitionStrategy(Strategy):
             "acceptedNames": {"plural": "", "kind": ""},
             "storedVersions": _storage_version(obj) or None,
         }
-        write.warnings += _warnings(obj)
 
     def prepare_update(self, write: Write, obj: Tree, old: Tree) -> None:
         super().prepare_update(write, obj, old)
@@ -52,15 +54,28 @@ class DefinitionStrategy(Strategy):
             *stored,
             *(name for name in _storage_version(obj) if name not in stored),
         ]
-        if obj["spec"] != old.get("spec"):
-            present = set(_warnings(old))
+
+    def finish_validation(
+        self, write: Write, obj: Tree, old: Tree | None, causes: list[Cause]
+    ) -> list[Cause]:
+        if write.subresource:
+            return []
+        found = self._check(write, obj, old)
+        if not causes and not found and (old is None or obj["spec"] != old.get("spec")):
+            present = set() if old is None else set(_warnings(old))
             write.warnings += [warning for warning in _warnings(obj) if warning not in present]
+        return found
 
-    def validate_create(self, obj: Tree) -> list[Cause]:
-        return super().validate_create(obj) + check_definition(obj)
-
-    def validate_update(self, obj: Tree, old: Tree) -> list[Cause]:
-        return check_definition_update(obj, old)
+    def _check(self, write: Write, obj: Tree, old: Tree | None) -> list[Cause]:
+        """Check a definition. Raises TooLongError if compiling its rules takes long."""
+        check = partial(check_definition, obj) if old is None else partial(check_definition_update, obj, old)
+        if old is not None and obj["spec"] == old.get("spec"):
+            return check()
+        schemas = [dig(version, "schema", "openAPIV3Schema") for version in obj["spec"].get("versions") or ()]
+        is_long = sum(rules_length(schema) for schema in schemas if schema) > LONG_RULES
+        if is_long and not write.api.may_take_long:
+            raise TooLongError
+        return check()
 
     def held(self, obj: Tree) -> bool:
         """A definition is never removed at once: its objects are deleted first."""
@@ -118,23 +133,14 @@ def settle_names(obj: Tree, acceptance: Acceptance, now: str) -> None:
 
 
 def _warnings(obj: Tree) -> list[str]:
-    """Warn about what a definition uses and this server does not support."""
+    """Warn about formats that are not checked."""
     warnings = []
-    if dig(obj, "spec", "conversion", "strategy") == "Webhook":
-        warnings.append(
-            "spec.conversion.strategy: the webhook is not called, versions differ in apiVersion only"
-        )
-    for index, version in enumerate(dig(obj, "spec", "versions") or ()):
+    for version in dig(obj, "spec", "versions") or ():
         schema = dig(version, "schema", "openAPIV3Schema") or {}
-        has_rules = False
         for node in _nodes(schema):
-            has_rules = has_rules or bool(node.get("x-kubernetes-validations"))
             name = node.get("format")
             if name and not is_known(name, node.get("type") or ""):
                 warnings.append(f'unrecognized format "{name}"')
-        if has_rules:
-            path = f"spec.versions[{index}].schema.openAPIV3Schema"
-            warnings.append(f"{path}: x-kubernetes-validations are kept and not evaluated")
     return warnings
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from mooring.sandbox.apiserver.custom.definition_names import check_label, check_names
@@ -21,7 +21,9 @@ _APPROVAL: Final = "api-approved.kubernetes.io"
 _COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS: Final = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 _MOST_SELECTABLE: Final = 8
-_Check = Callable[[Tree, Any, str], Iterator[Cause]]
+Schemas = Mapping[str, Tree]
+"""Schemas by the names of their versions."""
+_Check = Callable[[Tree, Any, str, Schemas], Iterator[Cause]]
 
 
 def check_definition(obj: Tree) -> list[Cause]:
@@ -32,7 +34,7 @@ def check_definition(obj: Tree) -> list[Cause]:
     if obj["metadata"].get("name") != f"{names.get('plural', '')}.{spec.get('group', '')}":
         name = obj["metadata"].get("name", "")
         causes.append(invalid_value("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
-    causes += _check_spec(spec)
+    causes += _check_spec(spec, {})
     causes += _check_stored(obj)
     causes += _check_approval(obj)
     if spec.get("preserveUnknownFields"):
@@ -48,7 +50,8 @@ def check_definition_update(obj: Tree, old: Tree) -> list[Cause]:
     """Validate an updated definition."""
     if obj.get("spec") == old.get("spec"):  # it was checked when it was written
         return _check_stored(obj)
-    causes = list(_check_spec(obj.get("spec") or {}))
+    before = {version.get("name"): version.get("schema") for version in dig(old, "spec", "versions") or ()}
+    causes = list(_check_spec(obj.get("spec") or {}, before))
     fixed: list[tuple[str, ...]] = [("group",), ("names", "plural")]
     if condition(old, "Established") == "True":
         fixed = [("scope",), ("names", "kind"), *fixed]
@@ -67,7 +70,7 @@ def condition(definition: Tree, type: str) -> str:
     return ""
 
 
-def _check_spec(spec: Tree) -> Iterator[Cause]:
+def _check_spec(spec: Tree, before: Schemas) -> Iterator[Cause]:
     group, versions = spec.get("group") or "", spec.get("versions") or []
     if not group:
         yield required("spec.group")
@@ -82,13 +85,13 @@ def _check_spec(spec: Tree) -> Iterator[Cause]:
     for index, version in enumerate(versions):
         if not dig(version, "schema", "openAPIV3Schema"):
             yield required(f"spec.versions[{index}].schema.openAPIV3Schema")
-    yield from _check_versions(versions)
+    yield from _check_versions(versions, before)
     if versions:
         yield from check_label("spec.version", versions[0].get("name") or "")
     yield from check_names(spec.get("names") or {}, "spec.names")
     for member, (place, check) in _SHARED.items():
         if _is_shared(versions, member):
-            yield from check(versions[0], versions[0][member], f"spec.{place}")
+            yield from check(versions[0], versions[0][member], f"spec.{place}", before)
     yield from _check_conversion(spec.get("conversion") or {}, "spec.conversion")
 
 
@@ -98,7 +101,7 @@ def _is_shared(versions: list[Tree], member: str) -> bool:
     return bool(first) and all(version.get(member) == first for version in versions)
 
 
-def _check_versions(versions: list[Tree]) -> Iterator[Cause]:
+def _check_versions(versions: list[Tree], before: Schemas) -> Iterator[Cause]:
     for index, version in enumerate(versions):
         path = f"spec.versions[{index}]"
         yield from check_label(f"{path}.name", version.get("name") or "")
@@ -109,7 +112,7 @@ def _check_versions(versions: list[Tree]) -> Iterator[Cause]:
             )
         for member, (_, check) in _SHARED.items():
             if version.get(member) and not _is_shared(versions, member):
-                yield from check(version, version[member], f"{path}.{member}")
+                yield from check(version, version[member], f"{path}.{member}", before)
     names = [version.get("name") for version in versions]
     if len(set(names)) < len(names):
         yield invalid_value("spec.versions", _shown(versions), "must contain unique version names")
@@ -141,14 +144,15 @@ def _shown(versions: list[Tree]) -> list[Tree] | None:
 # ---- what each version has ------------------------------------------------------------------------
 
 
-def _check_schema(version: Tree, schema: Tree, path: str) -> Iterator[Cause]:
+def _check_schema(version: Tree, schema: Tree, path: str, before: Schemas) -> Iterator[Cause]:
     tree = schema.get("openAPIV3Schema")
     if tree:
         status = dig(version, "subresources", "status") is not None
-        yield from check_schema(tree, f"{path}.openAPIV3Schema", status=status)
+        unchanged = before.get(version.get("name") or "") == schema
+        yield from check_schema(tree, f"{path}.openAPIV3Schema", status=status, unchanged=unchanged)
 
 
-def _check_subresources(version: Tree, subresources: Tree, path: str) -> Iterator[Cause]:
+def _check_subresources(version: Tree, subresources: Tree, path: str, before: Schemas) -> Iterator[Cause]:
     scale = subresources.get("scale")
     if scale is None:
         return
@@ -168,7 +172,7 @@ def _check_path(at: str, text: str, parts: tuple[str, ...]) -> Iterator[Cause]:
         yield invalid_value(at, text, f"should be a json path under {under}")
 
 
-def _check_columns(version: Tree, columns: list[Tree], path: str) -> Iterator[Cause]:
+def _check_columns(version: Tree, columns: list[Tree], path: str, before: Schemas) -> Iterator[Cause]:
     for index, column in enumerate(columns):
         at = f"{path}[{index}]"
         if not column.get("name"):
@@ -188,7 +192,7 @@ def _check_columns(version: Tree, columns: list[Tree], path: str) -> Iterator[Ca
             yield invalid_value(f"{at}.JSONPath", column["jsonPath"], why)
 
 
-def _check_selectable(version: Tree, fields: list[Tree], path: str) -> Iterator[Cause]:
+def _check_selectable(version: Tree, fields: list[Tree], path: str, before: Schemas) -> Iterator[Cause]:
     schema = dig(version, "schema", "openAPIV3Schema") or {}
     seen: set[str] = set()
     for index, field in enumerate(fields):

@@ -42,7 +42,7 @@ def _resource(kind: str, plural: str, content: Tree) -> Resource:
         namespaced=plural == "pods",
         verbs=("get", "list"),
         codec=CustomCodec(gvk, tree, schema),
-        strategy=CustomStrategy(Traits(), schema, terminating=False),
+        strategy=CustomStrategy(Traits(), tree, schema, terminating=False),
         singular=plural[:-1],
         custom=True,
         printer=custom_printer(()),

@@ -13,6 +13,7 @@ from mooring.sandbox.apiserver.errors import bad_request
 META: Final = frozenset({"apiVersion", "kind", "metadata"})
 """Members that every resource has, whatever its schema says."""
 _DEEPEST: Final = 100
+LARGEST: Final = 3 * 1024 * 1024  # bytes of the defaults of one object
 
 
 def prune(value: Any, schema: Schema | None, path: str = "", *, resource: bool = False) -> list[str]:
@@ -83,22 +84,43 @@ def as_float(value: int) -> float:
     return int(Decimal(repr(float(value)))) if abs(value) < 10**21 else float(value)
 
 
+class TooManyDefaultsError(Exception):
+    """Defaults make an object larger than any object may be."""
+
+
 def fill_in(value: Any, schema: Schema) -> None:
-    """Set members that are absent, or null and not nullable, to their defaults."""
-    if isinstance(value, dict):
-        for name in schema.defaulted:
-            node = schema.property(name)
-            if node is not None and (name not in value or (value[name] is None and not node.nullable)):
-                value[name] = deepcopy(node.default)
-        for name, member in value.items():
-            held = schema.member(name)
-            if held is not None:
-                if member is None and not held.nullable and held.default is not ABSENT:
-                    value[name] = member = deepcopy(held.default)
-                if isinstance(member, dict | list):
-                    fill_in(member, held)
-    elif isinstance(value, list) and schema.items is not None:
-        for index, item in enumerate(value):
-            if item is None and not schema.items.nullable and schema.items.default is not ABSENT:
-                value[index] = item = deepcopy(schema.items.default)
-            fill_in(item, schema.items)
+    """Set members that are absent, or null and not nullable, to their defaults. Raises
+    TooManyDefaultsError."""
+    _Filling().fill_in(value, schema)
+
+
+class _Filling:
+    """Defaults of one object, as long as they are small: a body of empty items may be worth gigabytes."""
+
+    def __init__(self) -> None:
+        self._left = LARGEST
+
+    def _default(self, schema: Schema) -> Any:
+        self._left -= schema.default_size
+        if self._left < 0:
+            raise TooManyDefaultsError
+        return deepcopy(schema.default)
+
+    def fill_in(self, value: Any, schema: Schema) -> None:
+        if isinstance(value, dict):
+            for name in schema.defaulted:
+                node = schema.property(name)
+                if node is not None and (name not in value or (value[name] is None and not node.nullable)):
+                    value[name] = self._default(node)
+            for name, member in value.items():
+                held = schema.member(name)
+                if held is not None:
+                    if member is None and not held.nullable and held.default is not ABSENT:
+                        value[name] = member = self._default(held)
+                    if isinstance(member, dict | list):
+                        self.fill_in(member, held)
+        elif isinstance(value, list) and schema.items is not None:
+            for index, item in enumerate(value):
+                if item is None and not schema.items.nullable and schema.items.default is not ABSENT:
+                    value[index] = item = self._default(schema.items)
+                self.fill_in(item, schema.items)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from mooring.api.go_regexp import compile_pattern
 from mooring.sandbox.apiserver.custom.formats import Format, format_of
 from mooring.sandbox.apiserver.kinds.schema_leaves import SCALARS, is_leaf
-from mooring.sandbox.apiserver.objects import Tree
+from mooring.sandbox.apiserver.objects import Tree, encode_json
 
 ABSENT: Final = object()
 """Stands for an absent default: null may be one."""
@@ -35,6 +35,7 @@ class Schema:
         "all_of",
         "any_of",
         "default",
+        "default_size",
         "defaulted",
         "embedded",
         "enum",
@@ -74,6 +75,8 @@ class Schema:
         )
         self.nullable = bool(tree.get("nullable"))
         self.default: Any = tree["default"] if tree.get("default") is not None else ABSENT
+        self.default_size = 0 if self.default is ABSENT else 8 + len(encode_json(self.default))
+        """The bytes of the default and about that of its name."""
         self.preserve = bool(tree.get("x-kubernetes-preserve-unknown-fields"))
         self.embedded = bool(tree.get("x-kubernetes-embedded-resource"))
         self._trees: dict[str, Tree] = tree.get("properties") or {}

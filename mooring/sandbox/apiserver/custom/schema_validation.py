@@ -7,6 +7,9 @@ from copy import deepcopy
 from typing import Any, Final
 
 from mooring.sandbox.apiserver.custom.pruning import META, prune
+from mooring.sandbox.apiserver.custom.rule_evaluation import check_default_by_rules
+from mooring.sandbox.apiserver.custom.rule_validation import check_expressions, check_form
+from mooring.sandbox.apiserver.custom.rules import has_rules
 from mooring.sandbox.apiserver.custom.schema import Schema
 from mooring.sandbox.apiserver.custom.schema_check import check
 from mooring.sandbox.apiserver.custom.structural import check_structure
@@ -29,8 +32,9 @@ _GO_NAMES: Final = {
 _LIST_TYPES: Final = ("atomic", "set", "map")
 
 
-def check_schema(schema: Tree, path: str, *, status: bool) -> list[Cause]:
-    """Return all causes of an invalid schema: its form, its defaults, and unsupported members."""
+def check_schema(schema: Tree, path: str, *, status: bool, unchanged: bool = False) -> list[Cause]:
+    """Return all causes of an invalid schema: its form, its defaults, unsupported members, and its rules. An
+    `unchanged` schema may have rules that cost too much."""
     causes: list[Cause] = []
     names = {_GO_NAMES.get(name, name[:1].upper() + name[1:]) for name in schema}
     if status and names - set(_WITH_STATUS):
@@ -38,9 +42,13 @@ def check_schema(schema: Tree, path: str, *, status: bool) -> list[Cause]:
         causes.append(invalid_value(path, schema, why + "subresource is enabled"))
     if schema.get("nullable"):
         causes.append(forbidden_value(f"{path}.nullable", "nullable cannot be true at the root"))
-    if not _is_beyond_structure(schema):
-        causes += check_structure(schema, path) or _check_defaults(schema, path)
-    causes += _check_node(schema, path, root=True, no_default="")
+    is_structural = not _is_beyond_structure(schema)
+    problems = check_structure(schema, path) or _check_defaults(schema, path) if is_structural else []
+    causes += problems
+    members = list(_check_node(schema, path, root=True, no_default=""))
+    causes += members
+    if is_structural and not problems and has_rules(schema):
+        causes += check_expressions(schema, path, members, suppress=unchanged)
     return causes
 
 
@@ -85,9 +93,7 @@ def _check_node(schema: Tree, path: str, *, root: bool, no_default: str) -> Iter
         yield invalid_value(at, False, "must be true or undefined")
     yield from _check_map_type(schema, path)
     yield from _check_list_type(schema, path)
-    for index, rule in enumerate(schema.get("x-kubernetes-validations") or ()):
-        if not (rule.get("rule") or "").strip():
-            yield required(f"{path}.x-kubernetes-validations[{index}].rule", "rule is not specified")
+    yield from check_form(schema, path)
 
 
 def _check_supported(schema: Tree, path: str, no_default: str) -> Iterator[Cause]:
@@ -163,10 +169,11 @@ def _check_map_items(items: Tree, keys: list[str], keys_at: str, path: str) -> I
         why = "must be object if parent array's x-kubernetes-list-type is map"
         yield invalid_value(f"{path}.items.type", kind or "", why)
         return
+    no_property = invalid_value(keys_at, keys, "entries must all be names of item properties")
     for key in keys:
         held, at = properties.get(key), f"{path}.items.properties[{key}]"
         if held is None:
-            yield invalid_value(keys_at, keys, "entries must all be names of item properties")
+            yield no_property  # one for all: there may be thousands, and each shows all of them
         elif held.get("type") in ("array", "object"):
             why = "must be a scalar type if parent array's x-kubernetes-list-type is map"
             yield invalid_value(f"{at}.type", kind, why)
@@ -192,7 +199,7 @@ def _check_defaults(schema: Tree, path: str) -> list[Cause]:
     """Defaults must be valid values."""
     causes: list[Cause] = []
     if schema.get("default") is not None:
-        causes += _check_default(Schema(schema), schema["default"], f"{path}.default")
+        causes += _check_default(schema, schema["default"], f"{path}.default")
     for name, held in (schema.get("properties") or {}).items():
         if is_leaf(held):
             continue
@@ -202,8 +209,12 @@ def _check_defaults(schema: Tree, path: str) -> list[Cause]:
     return causes
 
 
-def _check_default(schema: Schema, default: Any, path: str) -> Iterator[Cause]:
+def _check_default(tree: Tree, default: Any, path: str) -> Iterator[Cause]:
+    schema = Schema(tree)
     if prune(deepcopy(default), schema):
         yield invalid_value(path, default, "must not have unknown fields")
-    for cause in check(schema, default):
+    causes = check(schema, default)
+    for cause in causes:
         yield cause if cause.field == "<nil>" else cause._replace(field=f"{path}.{cause.field}".rstrip("."))
+    if not causes and has_rules(tree):
+        yield from check_default_by_rules(tree, default, path)

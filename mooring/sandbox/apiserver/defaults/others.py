@@ -82,8 +82,8 @@ def default_network_policy(obj: Tree) -> None:
 
 def default_ingress_class(obj: Tree) -> None:
     parameters = obj["spec"].get("parameters")
-    if parameters is not None:
-        parameters.setdefault("scope", "Cluster")
+    if parameters is not None and parameters.get("scope") is None:
+        parameters["scope"] = "Cluster"
 
 
 _RBAC: Final = "rbac.authorization.k8s.io"

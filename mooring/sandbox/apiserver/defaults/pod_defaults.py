@@ -34,6 +34,8 @@ def default_pod_spec(spec: Tree) -> None:
 def default_pod(pod: Tree) -> None:
     spec = pod["spec"]
     default_pod_spec(spec)
+    if spec["terminationGracePeriodSeconds"] < 0:
+        spec["terminationGracePeriodSeconds"] = 1
     for name in ("containers", "initContainers"):
         for container in spec.get(name) or ():
             resources = container["resources"]

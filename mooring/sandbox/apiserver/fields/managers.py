@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from mooring.sandbox.apiserver.errors import show
-from mooring.sandbox.apiserver.fields.sets import SELF, Fields, union
+from mooring.sandbox.apiserver.fields.sets import SELF, Fields, in_order, union
 from mooring.sandbox.apiserver.objects import Tree
 
 APPLY: Final = "Apply"
@@ -128,7 +128,7 @@ def _entry(manager: Manager, owned: Owned) -> Tree:
     if owned.time:
         entry["time"] = owned.time
     entry["fieldsType"] = _FIELDS_V1
-    entry["fieldsV1"] = owned.fields
+    entry["fieldsV1"] = in_order(owned.fields)
     if manager.subresource:
         entry["subresource"] = manager.subresource
     return entry

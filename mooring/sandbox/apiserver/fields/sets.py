@@ -50,6 +50,11 @@ def value_element(value: Any) -> str:
     return "v:" + _json(value)
 
 
+def in_order(fields: Fields) -> Fields:
+    """Return a set in the order in which Kubernetes shows it, which clients compare as text."""
+    return {element: in_order(fields[element]) if fields[element] else LEAF for element in sorted(fields)}
+
+
 def is_member(node: Fields) -> bool:
     return not node or SELF in node
 

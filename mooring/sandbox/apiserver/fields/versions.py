@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from mooring.sandbox.apiserver.context.resource import Registry, Resource
+from mooring.sandbox.apiserver.context.resource import Conversion, Registry, Resource
 from mooring.sandbox.apiserver.fields.kind_shapes import shape_of
 from mooring.sandbox.apiserver.fields.resets import reset_of
 from mooring.sandbox.apiserver.fields.shapes import Changes, Struct
@@ -38,6 +38,9 @@ class Versions:
 
     def convert(self, tree: Tree, source: str, target: str) -> Tree:
         """Convert a copy of a tree to another version."""
+        conversion = self._resource.conversion
+        if conversion is not None and conversion.is_remote:
+            return self._convert_remotely(conversion, tree, source, target)
         if source == target:
             return tree
         before, after = self._served(source), self._served(target)
@@ -51,6 +54,16 @@ class Versions:
         if enter is not None:
             enter.from_storage(tree)
         return tree
+
+    def _convert_remotely(self, conversion: Conversion, tree: Tree, source: str, target: str) -> Tree:
+        """Convert by a webhook. Objects are in the version of the request where others are in their stored
+        form; empty ones are not converted."""
+        own = self._resource
+        source, target = source or own.api_version, target or own.api_version
+        if source == target or not tree.get("metadata"):
+            return tree
+        copied: Tree = msgspec.json.decode(encode_json({**tree, "kind": own.kind, "apiVersion": source}))
+        return conversion.convert([copied], target)[0]
 
     def compare(self, old: Tree, new: Tree, form: str, api_version: str) -> Changes | None:
         """Return how an object changes, seen in a version; None if that is not served. `form` is the version

@@ -15,13 +15,8 @@ from cryptography import x509
 from mooring.sandbox.apiserver.http.kubeconfig import write_private
 from mooring.serving.certificates import Certificates, make_certificates
 
-_TOKEN, _AUTHORITY, _CERTIFICATE, _KEY, _KUBECONFIG = (
-    "token",
-    "ca.crt",
-    "server.crt",
-    "server.key",
-    "kubeconfig",
-)
+_TOKEN, _KUBECONFIG = "token", "kubeconfig"
+_CERTIFICATES = ("ca.crt", "server.crt", "server.key", "ca.key")
 _MIN_TOKEN_LENGTH = 32
 _RENEW_BEFORE = timedelta(days=30)
 
@@ -43,13 +38,12 @@ def kept_token(directory: Path) -> str:
 
 def kept_certificates(directory: Path, host: str) -> Certificates:
     """Return the certificates of a directory; new ones if they are missing, expire soon or lack the host."""
-    names = (_AUTHORITY, _CERTIFICATE, _KEY)
     with contextlib.suppress(FileNotFoundError, ValueError):
-        stored = Certificates(*((directory / name).read_bytes() for name in names))
+        stored = Certificates(*((directory / name).read_bytes() for name in _CERTIFICATES))
         if _is_valid(x509.load_pem_x509_certificate(stored.certificate), host):
             return stored
     made = make_certificates(host)
-    for name, data in zip(names, made, strict=True):
+    for name, data in zip(_CERTIFICATES, made, strict=True):
         write_private(directory / name, data)
     return made
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
 from typing import Protocol
 
 import msgspec
@@ -15,6 +14,7 @@ from mooring.sandbox.apiserver.verbs.reading import Listing
 from mooring.sandbox.apiserver.verbs.updating import in_version
 
 _CHUNK = 256  # records that are joined at a time
+_CHUNK_BYTES = 1024 * 1024
 
 
 class Representation(Protocol):
@@ -52,9 +52,9 @@ class Plain:
     def listed(self, resource: Resource, listing: Listing) -> Iterator[bytes]:
         yield list_opening(resource.list_kind, resource.api_version, listing)
         if resource.custom or resource.conversion is not None:
-            items = [self.single(resource, record) for record in listing.records]
+            items = (self.single(resource, record) for record in listing.records)
         else:
-            items = [record.body for record in listing.records]  # typed lists do not repeat the kind
+            items = (record.body for record in listing.records)  # typed lists do not repeat the kind
         yield from joined(items)
         yield b"]}"
 
@@ -90,7 +90,7 @@ class Metadata:
 
     def listed(self, resource: Resource, listing: Listing) -> Iterator[bytes]:
         yield list_opening("PartialObjectMetadataList", self._version, listing)
-        yield from joined([self.single(resource, record) for record in listing.records])
+        yield from joined(self.single(resource, record) for record in listing.records)
         yield b"]}"
 
     def event(self, resource: Resource, type: str, record: Record) -> bytes:
@@ -117,12 +117,17 @@ def list_opening(kind: str, api_version: str, listing: Listing) -> bytes:
 
 
 def joined(items: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield items with commas between them, some hundreds at a time."""
-    rest = iter(items)
-    comma = b""
-    while chunk := list(islice(rest, _CHUNK)):
+    """Yield items with commas between them, up to some hundreds at a time."""
+    chunk: list[bytes] = []
+    comma, size = b"", 0
+    for item in items:
+        chunk.append(item)
+        size += len(item)
+        if len(chunk) == _CHUNK or size >= _CHUNK_BYTES:
+            yield comma + b",".join(chunk)
+            comma, size, chunk = b",", 0, []
+    if chunk:
         yield comma + b",".join(chunk)
-        comma = b","
 
 
 def bookmark(kind: str, api_version: str, version: int, annotations: Mapping[str, str] | None) -> bytes:

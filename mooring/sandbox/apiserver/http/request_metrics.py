@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import accumulate
 
-from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
@@ -32,8 +31,6 @@ class RequestMetrics(Collector):
         self._requests: Counter[Labels] = Counter()
         self._buckets: dict[Labels, list[int]] = {}
         self._seconds: defaultdict[Labels, float] = defaultdict(float)
-        self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(self)
 
     def observe(self, verb: str, target: Target, dry_run: str, code: int, seconds: float) -> None:
         """Count a request that has been answered. The duration of a watch says nothing about the server."""
@@ -48,9 +45,6 @@ class RequestMetrics(Collector):
             buckets = self._buckets.setdefault(labels, [0] * len(_NAMES))
             buckets[bisect_left(_BOUNDS, seconds)] += 1
             self._seconds[labels] += seconds
-
-    def describe(self) -> Iterator[Metric]:
-        return iter(())
 
     def collect(self) -> Iterator[Metric]:
         requests = CounterMetricFamily(
@@ -73,7 +67,8 @@ class RequestMetrics(Collector):
             durations.add_metric(labels, named, self._seconds[labels])
         yield durations
 
-    def encode(self, accept: str) -> tuple[bytes, str]:
-        """Return the metrics as a body and its content type, by an Accept header."""
-        encoder, content_type = choose_encoder(accept)
-        return encoder(self._registry), content_type
+
+def encode(metrics: Collector, accept: str) -> tuple[bytes, str]:
+    """Return metrics as a body and its content type, by an Accept header."""
+    encoder, content_type = choose_encoder(accept)
+    return encoder(metrics), content_type

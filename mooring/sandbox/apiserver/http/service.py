@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import accumulate
+from typing import TypeVar, TypeVarTuple, Unpack
 
 from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.accounts import user_of
@@ -24,15 +26,16 @@ from mooring.sandbox.apiserver.errors import (
     unauthorized,
 )
 from mooring.sandbox.apiserver.http.gate import acting, check_path, check_target
-from mooring.sandbox.apiserver.http.large_bodies import decode_in_advance
+from mooring.sandbox.apiserver.http.health_checks import health_checks
 from mooring.sandbox.apiserver.http.negotiation import representation, wants_aggregated_discovery
 from mooring.sandbox.apiserver.http.openapi import openapi_reply
 from mooring.sandbox.apiserver.http.paths import Target, find_target, verb_of
 from mooring.sandbox.apiserver.http.representation import Representation
-from mooring.sandbox.apiserver.http.request_metrics import RequestMetrics
+from mooring.sandbox.apiserver.http.request_metrics import RequestMetrics, encode
 from mooring.sandbox.apiserver.kinds import protobuf
 from mooring.sandbox.apiserver.objects import encode_json
 from mooring.sandbox.apiserver.openapi.documents import OpenAPI
+from mooring.sandbox.apiserver.store.record import Record
 from mooring.sandbox.apiserver.store.store import StoreFailedError
 from mooring.sandbox.apiserver.verbs.request import (
     ListAnswer,
@@ -45,9 +48,13 @@ from mooring.sandbox.apiserver.verbs.request import (
 )
 from mooring.sandbox.apiserver.verbs.watching import Batch
 from mooring.serving.exchange import BodyTooLargeError, Exchange, TooManyParametersError
+from mooring.serving.health import HealthRecord, health_routes
 from mooring.serving.messages import JSON, NO_SNIFFING, REASONS, TEXT, Answer, Handler, Header
 from mooring.serving.messages import Request as PageRequest
 from mooring.serving.routing import find_handler
+
+T = TypeVar("T")
+Args = TypeVarTuple("Args")
 
 LARGEST_BODY = 3 * 1024 * 1024
 MOST_WATCHES = 10_000
@@ -59,8 +66,9 @@ _DEPRECATED = {
     "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
     "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
 }
+_MUCH = 128 * 1024  # bytes of objects that are encoded in a thread
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_HEALTH = ("healthz", "livez", "readyz")
+_DURATION = re.compile(r"[+-]?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)", re.ASCII)
 
 
 class ApiService:
@@ -73,8 +81,16 @@ class ApiService:
         self._version = encode_json(version)
         self._discovery = Discovery(api.registry)
         self._openapi = OpenAPI(api.registry, version["gitVersion"])
+        self._describing = asyncio.Lock()
+        """Held by the request whose document is made in a thread."""
         self._watches = 0
         self._metrics = RequestMetrics()
+        self._checked = HealthRecord()
+        self._health = {
+            path: handler
+            for name, checks in health_checks(self._store_problem).items()
+            for path, handler in health_routes(name, checks, self._checked).items()
+        }
 
     async def answer(self, exchange: Exchange) -> None:
         try:
@@ -90,17 +106,14 @@ class ApiService:
 
     async def _answer(self, exchange: Exchange) -> None:
         path = exchange.path
-        health = path.partition("/")[2].partition("/")[0]
-        if health in _HEALTH:
-            await self._answer_health(exchange, health)
+        if (check := self._health.get(path)) is not None:
+            await exchange.send(await check(PageRequest("GET", path, _params(exchange))))
             return
-        user = user_of(self._api, _token(exchange))
-        if user is None:
-            raise unauthorized()
-        user = acting(self._api, user, exchange.headers)
+        user = acting(self._api, self._authenticate(exchange), exchange.headers)
         if _names_objects(path):
             await self._answer_api(exchange, user)
             return
+        _check_timeout(_params(exchange))
         check_path(self._api, user, exchange.method, path)
         if path in ("/version", "/version/"):
             await _send_json(exchange, 200, self._version)
@@ -108,22 +121,31 @@ class ApiService:
             await self._answer_discovery(exchange)
         elif path.startswith("/openapi/"):
             await self._answer_openapi(exchange)
-        elif path == "/metrics":
-            body, media = self._metrics.encode(exchange.header(b"accept"))
+        elif path in ("/metrics", "/metrics/slis"):
+            metrics = self._metrics if path == "/metrics" else self._checked
+            body, media = encode(metrics, exchange.header(b"accept"))
             await exchange.send_whole(200, [(b"content-type", media.encode())], body)
         elif (page := find_handler(self._pages, path)) is not None and exchange.method == "GET":
             await exchange.send(await page(PageRequest("GET", path, _params(exchange))))
         else:
             await _send_text(exchange, 404, "404 page not found\n")
 
-    async def _answer_health(self, exchange: Exchange, name: str) -> None:
+    def _authenticate(self, exchange: Exchange) -> User:
+        """Return the user of a client certificate or of a bearer token. Raises 401."""
+        certificate = exchange.certificate
+        if certificate is not None and time.time() < certificate.expires:
+            return User(certificate.user.username, certificate.user.groups)
+        user = user_of(self._api, _token(exchange))
+        if user is None:
+            raise unauthorized()
+        return user
+
+    def _store_problem(self) -> str:
         try:
-            if name == "readyz":
-                self._api.store.check()
+            self._api.store.check()
         except StoreFailedError as error:
-            await _send_text(exchange, 500, f"[-]store failed: {error}\n{name} check failed\n")
-        else:
-            await _send_text(exchange, 200, "ok")
+            return str(error)
+        return ""
 
     async def _answer_api(self, exchange: Exchange, user: User) -> None:
         target = find_target(self._api.registry, exchange.path)
@@ -135,6 +157,8 @@ class ApiService:
             exchange.extra_headers += _warnings([deprecation])
         params = _params(exchange)
         watch = (params.get("watch") or ["false"])[0].lower() not in ("", "false", "0")
+        if not watch:
+            _check_timeout(params)
         verb = verb_of(exchange.method, target, watch)
         began, code = time.perf_counter(), 500
         try:
@@ -164,7 +188,6 @@ class ApiService:
             content_type,
             exchange.header(b"user-agent"),
         )
-        await decode_in_advance(request)
         return await self._answer_request(exchange, request)
 
     async def _answer_discovery(self, exchange: Exchange) -> None:
@@ -187,19 +210,28 @@ class ApiService:
     async def _answer_openapi(self, exchange: Exchange) -> None:
         accept, cached = exchange.header(b"accept"), exchange.header(b"if-none-match")
         params, now = _params(exchange), self._api.clock()
-        reply = openapi_reply(self._openapi, exchange.path, params, accept, cached, now)
+        async with self._describing:
+            reply = await asyncio.to_thread(
+                openapi_reply, self._openapi, exchange.path, params, accept, cached, now
+            )
         await exchange.send_whole(*reply)
 
     async def _answer_request(self, exchange: Exchange, request: Request) -> int:
         """Answer a request and return the status code."""
         shown = representation(exchange.header(b"accept"), request.params, self._api.clock)
-        answer = await answer_request(request)
+        try:
+            answer = await answer_request(request)
+        except ApiError:
+            exchange.extra_headers += _warnings(request.warnings)
+            raise
         await self._api.store.settled()
         if isinstance(answer, ObjectAnswer):
-            body = shown.single(answer.resource, answer.record)
+            size = len(answer.record.tail)
+            body = await _encode(size, shown.single, answer.resource, answer.record)
             await _send_json(exchange, answer.code, body, answer.warnings)
         elif isinstance(answer, ListAnswer):
-            await _send_chunks(exchange, shown.listed(answer.resource, answer.listing))
+            size = _size(answer.listing.records)
+            await _send_chunks(exchange, shown.listed(answer.resource, answer.listing), size)
         elif isinstance(answer, TreeAnswer):
             await _send_json(exchange, answer.code, shown.tree(answer.tree), answer.warnings)
         elif isinstance(answer, WatchAnswer):
@@ -239,7 +271,8 @@ class ApiService:
             try:
                 await exchange.start(200, _JSON)
                 async for batch in answer.watching.batches():
-                    await exchange.part(_lines(answer, batch, shown))
+                    size = _size(record for _, record in batch.changes)
+                    await exchange.part(await _encode(size, _lines, answer, batch, shown))
             except ApiError as error:
                 await exchange.part(encode_json({"type": "ERROR", "object": status_tree(error)}) + b"\n")
             await exchange.end()
@@ -281,6 +314,14 @@ def _params(exchange: Exchange) -> dict[str, list[str]]:
         raise bad_request(str(error)) from None
 
 
+def _check_timeout(params: Mapping[str, list[str]]) -> None:
+    """Reject an invalid `timeout`. A valid one has no effect: requests are answered at once."""
+    text = (params.get("timeout") or [""])[0]
+    if text and not _DURATION.fullmatch(text):
+        why = f"time: invalid duration {json.dumps(text, ensure_ascii=False)}"
+        raise bad_request(f"invalid timeout specified in the request URL - {why}")
+
+
 async def _body(exchange: Exchange) -> bytes:
     try:
         return await exchange.body(LARGEST_BODY)
@@ -309,13 +350,22 @@ async def _send_text(exchange: Exchange, code: int, text: str) -> None:
     await exchange.send_whole(code, _TEXT, text.encode())
 
 
-async def _send_chunks(exchange: Exchange, chunks: Iterable[bytes]) -> None:
-    """Answer 200 with JSON in several parts."""
+async def _send_chunks(exchange: Exchange, chunks: Iterator[bytes], size: int) -> None:
+    """Answer 200 with JSON in several parts, made of objects that have so many bytes together."""
     await exchange.start(200, _JSON)
-    for chunk in chunks:
+    while (chunk := await _encode(size, next, chunks, None)) is not None:
         await exchange.part(chunk)
-        await asyncio.sleep(0)  # others need not wait for the last row of a table
+        await asyncio.sleep(0)
     await exchange.end()
+
+
+async def _encode(size: int, encode: Callable[[Unpack[Args]], T], *args: *Args) -> T:
+    """Return what `encode` returns; if it reads much, others need not wait for it."""
+    return encode(*args) if size < _MUCH else await asyncio.to_thread(encode, *args)
+
+
+def _size(records: Iterable[Record]) -> int:
+    return sum(len(record.tail) for record in records)
 
 
 def _warnings(texts: Iterable[str]) -> list[Header]:

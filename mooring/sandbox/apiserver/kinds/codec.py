@@ -96,9 +96,12 @@ class BuiltinCodec:
         return Decoded(tree, problems)
 
     def _refusal(self, body: bytes | Tree, problem: str) -> ApiError:
-        tree: Any = parse(body) if isinstance(body, bytes) else body
+        data = body if isinstance(body, bytes) else encode_json(body)
+        try:
+            tree: Any = parse(body) if isinstance(body, bytes) else body
+        except (ValueError, RecursionError) as error:  # there is worse after the first problem
+            return not_json(self._kind, data, str(error))
         if not isinstance(tree, dict):
-            data = body if isinstance(body, bytes) else encode_json(body)
             return not_json(self._kind, data, "expected an object")
         return self._cannot_handle(mismatch(self._type, tree) or problem.partition(" - at `$")[0])
 

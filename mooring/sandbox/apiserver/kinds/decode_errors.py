@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from collections.abc import Iterator
@@ -56,7 +57,8 @@ def too_large(body: bytes) -> str | None:
             literals.append(text)
         return 0.0
 
-    json.loads(body, parse_float=note)
+    with contextlib.suppress(ValueError, RecursionError):  # there may be worse after the number
+        json.loads(body, parse_float=note)
     return literals[0] if literals else None
 
 

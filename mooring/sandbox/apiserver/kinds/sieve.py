@@ -7,12 +7,14 @@ only errors are examined in Python (`decode_errors.py`), to word them as Kuberne
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+import threading
+from functools import cache, cached_property, lru_cache
 from operator import attrgetter
 from typing import Annotated, Any
 
 import msgspec
 
+from mooring.api.preparing import prepare
 from mooring.api.quantity import QuantityError
 from mooring.api.quantity_texts import canonical
 from mooring.api.times import canonical_time
@@ -63,13 +65,26 @@ _PYTHON: dict[Scalar, Any] = {
 }
 
 
+_making = threading.RLock()
+"""Held while structs are made: the process crashes if a thread uses one that msgspec has not yet examined."""
+
+
 class Sieve:
     """Checks and normalizes objects of one type."""
 
     def __init__(self, type: ObjectType) -> None:
         self.type = type
-        self._struct = _struct(type, ())
-        self._decoder = msgspec.json.Decoder(self._struct, dec_hook=_read)
+        with _making:
+            self._struct = _struct(type, ())
+            self._decoder = msgspec.json.Decoder(self._struct, dec_hook=_read)
+
+    @cached_property
+    def _strict(self) -> type[msgspec.Struct]:
+        """The struct that unknown fields are errors in."""
+        with _making:
+            struct = _struct(self.type, (), strict=True)
+            prepare(struct)
+        return struct
 
     def decode(self, data: bytes) -> Tree:
         """Decode a JSON body to a tree. Raises msgspec.DecodeError, or ValidationError naming the path."""
@@ -98,7 +113,7 @@ class Sieve:
     def knows(self, tree: Tree) -> bool:
         """Whether a tree has only fields of its type. Fast; may return False for a tree that has."""
         try:
-            msgspec.convert(tree, _struct(self.type, (), strict=True), dec_hook=_read)
+            msgspec.convert(tree, self._strict, dec_hook=_read)
         except msgspec.ValidationError:
             return False
         return True

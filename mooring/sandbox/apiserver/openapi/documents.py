@@ -63,13 +63,14 @@ class OpenAPI:
 
     def v2(self, *, protobuf: bool) -> Document:
         """Return the v2 document."""
-        if self._swagger is None or self._swagger.generation != self._registry.generation:
+        generation = self._registry.generation  # it may change meanwhile: this runs in a thread
+        if self._swagger is None or self._swagger.generation != generation:
             builder = BuilderV2()
             for resource in self._registry:
                 builder.add(resource)
             tree = builder.document(self._version)
             body = encode_json(tree)
-            self._swagger = _Swagger(self._registry.generation, tree, Document(body, _hash(body)))
+            self._swagger = _Swagger(generation, tree, Document(body, _hash(body)))
         return self._swagger.protobuf if protobuf else self._swagger.json
 
     def _by_path(self) -> dict[str, tuple[Resource, ...]]:

@@ -22,7 +22,8 @@ class BuilderV2(Builder):
         }
 
     def path_item(self, operation: Operation) -> Tree:
-        return {"parameters": [_parameter(name, "path", "string") for name in operation.path_parameters]}
+        names = operation.path_parameters
+        return {"parameters": [_parameter(name, "path", "string") for name in names]} if names else {}
 
     def operation(self, operation: Operation) -> Tree:
         parameters = [_parameter(name, "query", type) for name, type in operation.parameters.items()]

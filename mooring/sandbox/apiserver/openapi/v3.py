@@ -23,7 +23,8 @@ class BuilderV3(Builder):
         }
 
     def path_item(self, operation: Operation) -> Tree:
-        return {"parameters": [_parameter(name, "path", "string") for name in operation.path_parameters]}
+        names = operation.path_parameters
+        return {"parameters": [_parameter(name, "path", "string") for name in names]} if names else {}
 
     def operation(self, operation: Operation) -> Tree:
         tree = self.common(operation)

@@ -67,7 +67,7 @@ def apply_configuration(applying: Applying, config: Any, live: Tree) -> Tree:
         tree, managed = _apply_or_migrate(applying, shape, config, live, managed)
     except _ConflictsError as error:
         raise _refusal(error.conflicts) from None
-    metadata = tree["metadata"] = dict(tree["metadata"])
+    metadata = tree["metadata"] = dict(tree["metadata"] or {})
     if managed:
         metadata["managedFields"] = encode(managed)
     if applying.manager.name == _KUBECTL and (metadata.get("annotations") or {}).get(LAST_APPLIED):

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
+from mooring.sandbox.apiserver.store.presence import Presence
 from mooring.sandbox.apiserver.store.record import Event, Record
 from mooring.sandbox.apiserver.store.table import Table
 from mooring.sandbox.apiserver.store.watch import Predicate, Watch
@@ -50,6 +51,7 @@ class Store:
         self._window = window
         self._journal = journal
         self._tables: dict[str, Table] = {}
+        self._presences: dict[tuple[str, ...], Presence] = {}
         self._dirty: dict[Table, None] = {}
         self._settling: list[asyncio.Future[None]] = []
         version, tables = (1, {}) if journal is None else journal.load()
@@ -62,13 +64,21 @@ class Store:
             self.table(name).load(records)
 
     def table(self, name: str) -> Table:
-        table = self._tables.get(name)
-        if table is None:
-            table = self._tables[name] = Table(self, name, self._window)
-        return table
+        try:
+            return self._tables[name]
+        except KeyError:
+            # threads that make drafts may be the first to read it, too
+            return self._tables.setdefault(name, Table(self, name, self._window))
 
     def tables(self) -> list[Table]:
         return list(self._tables.values())
+
+    def presence(self, names: tuple[str, ...]) -> Presence:
+        """Return whether one of these tables has objects, kept up to date."""
+        presence = self._presences.get(names)
+        if presence is None:
+            presence = self._presences[names] = Presence(map(self.table, names))
+        return presence
 
     def next_version(self) -> int:
         self.version += 1

@@ -14,6 +14,9 @@ log = logging.getLogger("mooring.apiserver")
 Predicate = Callable[[Record], bool]
 Change = tuple[EventType, Record]
 
+Listener = Callable[[EventType, Record], None]
+_BATCH = 256
+"""Changes that a listener gets before others on the event loop have their turn."""
 _MOST_BYTES = 4 * 1024 * 1024
 """Size of objects taken at once: they are encoded for a client that may not read them."""
 
@@ -27,6 +30,7 @@ class Watch:
         self._position = position
         self._matches = matches
         self._waiter: asyncio.Future[None] | None = None
+        self._listener: Listener | None = None
         self.closed = False
         table.watches[self] = None
 
@@ -84,9 +88,38 @@ class Watch:
             if timer is not None:
                 timer.cancel()
 
+    async def deliver(self, listener: Listener) -> None:
+        """Call a function with every change, from within the flush, until the watch is closed. Raises what it
+        raises."""
+        if self.closed:
+            return
+        self._waiter = asyncio.get_running_loop().create_future()
+        self._listener = listener
+        try:
+            self._pass_on(self._waiter)
+            await self._waiter
+        finally:
+            self._waiter = self._listener = None
+
+    def _pass_on(self, waiter: asyncio.Future[None]) -> None:
+        listener = self._listener
+        if listener is None or waiter.done():
+            return
+        try:
+            for type, record in self.take(_BATCH):
+                listener(type, record)
+        except Exception as error:
+            waiter.set_exception(error)
+        else:
+            if not self.drained:
+                waiter.get_loop().call_soon(self._pass_on, waiter)
+
     def notify(self) -> None:
         """Called by the flush. A watch whose selector matches none of the new events stays asleep."""
         if self._waiter is None:
+            return
+        if self._listener is not None:
+            self._pass_on(self._waiter)
             return
         try:
             matching = self._matches is None or self._skip()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from mooring.sandbox.apiserver.context.traits import Traits
-from mooring.sandbox.apiserver.validation.names import dns_label, dns_subdomain, path_segment
+from mooring.sandbox.apiserver.validation.names import dns_label, dns_subdomain, ip_address, path_segment
 
 _GENERATION: Final = frozenset(
     {
@@ -74,6 +74,7 @@ _NAMES: Final[dict[str, Callable[[str], Sequence[str]]]] = {
     "services": dns_label,
     "clusterrolebindings.rbac.authorization.k8s.io": path_segment,
     "clusterroles.rbac.authorization.k8s.io": path_segment,
+    "ipaddresses.networking.k8s.io": ip_address,
     "rolebindings.rbac.authorization.k8s.io": path_segment,
     "roles.rbac.authorization.k8s.io": path_segment,
 }

@@ -14,6 +14,7 @@ from mooring.sandbox.apiserver.kinds.types import ObjectType
 from mooring.sandbox.apiserver.kinds.wire import Zero, zeros
 from mooring.sandbox.apiserver.objects import Tree, encode_json
 from mooring.sandbox.apiserver.strategies.builtin_traits import traits_of
+from mooring.sandbox.apiserver.strategies.certificate_strategies import CertificateSigningRequestStrategy
 from mooring.sandbox.apiserver.strategies.cluster_strategies import (
     EventStrategy,
     NamespaceStrategy,
@@ -34,10 +35,13 @@ from mooring.sandbox.apiserver.strategies.workload_strategies import (
     DaemonSetStrategy,
     DeploymentStrategy,
     JobStrategy,
+    PodTemplateStrategy,
 )
 from mooring.sandbox.apiserver.validation.rules import RULES
 
 STRATEGIES: dict[str, type[Strategy]] = {
+    "certificatesigningrequests.certificates.k8s.io": CertificateSigningRequestStrategy,
+    "cronjobs.batch": PodTemplateStrategy,
     "daemonsets.apps": DaemonSetStrategy,
     "deployments.apps": DeploymentStrategy,
     "devicetaintrules.resource.k8s.io": DeviceTaintRuleStrategy,
@@ -50,10 +54,13 @@ STRATEGIES: dict[str, type[Strategy]] = {
     "podgroups.scheduling.k8s.io": PodGroupStrategy,
     "pods": PodStrategy,
     "priorityclasses.scheduling.k8s.io": PriorityClassStrategy,
+    "replicasets.apps": PodTemplateStrategy,
+    "replicationcontrollers": PodTemplateStrategy,
     "resourceclaims.resource.k8s.io": ResourceClaimStrategy,
     "resourceclaimtemplates.resource.k8s.io": ResourceClaimTemplateStrategy,
     "resourceslices.resource.k8s.io": ResourceSliceStrategy,
     "services": ServiceStrategy,
+    "statefulsets.apps": PodTemplateStrategy,
     "workloads.scheduling.k8s.io": WorkloadStrategy,
 }
 

@@ -19,7 +19,9 @@ from mooring.sandbox.apiserver.validation.pod_spec import pod_annotations
 class PodStrategy(Strategy):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.outcomes = Outcomes("limitranges", "priorityclasses.scheduling.k8s.io", "serviceaccounts")
+        self.outcomes = Outcomes(
+            "limitranges", "namespaces", "priorityclasses.scheduling.k8s.io", "serviceaccounts"
+        )
 
     def prepare_create(self, write: Write, obj: Tree) -> None:
         spec, metadata = obj["spec"], obj["metadata"]

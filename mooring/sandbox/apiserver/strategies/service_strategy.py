@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ipaddress
+from itertools import chain
 from typing import Final
 
 from mooring.sandbox.apiserver.context.strategy import Strategy
 from mooring.sandbox.apiserver.context.write import Write
-from mooring.sandbox.apiserver.errors import internal, invalid, invalid_value
-from mooring.sandbox.apiserver.objects import Tree, set_or_drop
-from mooring.sandbox.apiserver.validation.services import is_headless
+from mooring.sandbox.apiserver.errors import Cause, internal, invalid, invalid_value
+from mooring.sandbox.apiserver.objects import Tree, dig, set_or_drop
+from mooring.sandbox.apiserver.validation.services import cluster_ips, is_headless, needs_health_check_port
 
-ADDRESSES: Final = ipaddress.ip_network("10.96.0.0/16")
+ADDRESSES: Final = ipaddress.IPv4Network("10.96.0.0/16")
+_CIDRS: Final = "servicecidrs.networking.k8s.io"
 FIRST_ADDRESS: Final = str(ADDRESSES[1])
 """The address of the service `kubernetes`."""
 _RESERVED: Final = 256  # the first ones are reserved for requests of a certain address
@@ -40,31 +42,71 @@ class ServiceStrategy(Strategy):
             _drop_node_ports(spec, before)
         elif _uses_node_ports(before):
             _keep_node_ports(spec, before)
+        _keep_health_check_port(spec, before)
         if before.get("type") == "LoadBalancer" and spec.get("type") != "LoadBalancer":
             obj["status"] = {"loadBalancer": {}}
             spec.pop("allocateLoadBalancerNodePorts", None)
+            if spec.get("loadBalancerClass") == before.get("loadBalancerClass"):
+                spec.pop("loadBalancerClass", None)
         _hand_out(write, spec, before)
 
 
 def _hand_out(write: Write, spec: Tree, old: Tree) -> None:
     if spec.get("type") != "ExternalName":
-        _settle_families(spec)
+        _settle_families(write, spec)
         if not is_headless(spec) and not old.get("clusterIPs"):
             _settle_address(write, spec)
     if _uses_node_ports(spec):
         _settle_node_ports(write, spec)
+    if needs_health_check_port(spec) and not (
+        spec.get("healthCheckNodePort") and spec["healthCheckNodePort"] == old.get("healthCheckNodePort")
+    ):
+        _settle_health_check_port(write, spec)
 
 
 # ---- addresses ------------------------------------------------------------------------------------
 
 
-def _settle_families(spec: Tree) -> None:
-    """Set IPv4, the only family of this cluster; headless services without selector get both."""
-    if is_headless(spec) and not spec.get("selector"):
-        spec.setdefault("ipFamilyPolicy", "RequireDualStack")
-        spec.setdefault("ipFamilies", ["IPv4", "IPv6"])
-    spec.setdefault("ipFamilyPolicy", "SingleStack")
+def _settle_families(write: Write, spec: Tree) -> None:
+    """Set IPv4, the only family of this cluster; headless services without selector get both. Raises 422."""
+    anything = is_headless(spec) and not spec.get("selector")
+    spec.setdefault("ipFamilyPolicy", "RequireDualStack" if anything else "SingleStack")
+    causes = list(cluster_ips(spec)) or _policy_problems(spec)
+    if anything and not causes:
+        families = spec.setdefault("ipFamilies", ["IPv4"])
+        if len(families) == 1 and spec["ipFamilyPolicy"] != "SingleStack":
+            families.append("IPv6" if families == ["IPv4"] else "IPv4")
+        return
+    causes = causes or _family_problems(spec)
+    if causes:
+        raise invalid("", "Service", write.name, causes)
     spec.setdefault("ipFamilies", ["IPv4"])
+
+
+def _policy_problems(spec: Tree) -> list[Cause]:
+    if spec["ipFamilyPolicy"] != "SingleStack":
+        return []
+    why = "must be 'RequireDualStack' or 'PreferDualStack' when multiple {} are specified"
+    several = (("clusterIPs", "cluster IPs"), ("ipFamilies", "IP families"))
+    return [
+        invalid_value("spec.ipFamilyPolicy", "SingleStack", why.format(described))
+        for name, described in several
+        if len(spec.get(name) or ()) > 1
+    ]
+
+
+def _family_problems(spec: Tree) -> list[Cause]:
+    """Return what the service requests that a cluster with IPv4 only lacks."""
+    problems = []
+    if spec["ipFamilyPolicy"] == "RequireDualStack":
+        why = "this cluster is not configured for dual-stack services"
+        problems.append(invalid_value("spec.ipFamilyPolicy", "RequireDualStack", why))
+    for index, family in enumerate(spec.get("ipFamilies") or ()):
+        if family != "IPv4":
+            problems.append(
+                invalid_value(f"spec.ipFamilies[{index}]", family, "not configured on this cluster")
+            )
+    return problems
 
 
 def _others(write: Write) -> list[tuple[str, ...]]:
@@ -80,12 +122,32 @@ def _settle_address(write: Write, spec: Tree) -> None:
     if requested:
         _check_address(write, requested, used)
         return
-    for number in (*range(_RESERVED, ADDRESSES.num_addresses - 1), *range(1, _RESERVED)):
-        address = str(ADDRESSES[number])
-        if address not in used:
-            spec["clusterIP"], spec["clusterIPs"] = address, [address]
-            return
+    for network in _ranges(write):
+        reserved = min(_RESERVED, network.num_addresses // 2)
+        for number in chain(range(reserved, network.num_addresses - 1), range(1, reserved)):
+            address = str(network[number])
+            if address not in used:
+                spec["clusterIP"], spec["clusterIPs"] = address, [address]
+                return
     raise internal("failed to allocate a serviceIP: range is full")
+
+
+def _ranges(write: Write) -> list[ipaddress.IPv4Network]:
+    """Return the networks of IPv4 addresses for services: that of the cluster, and those of ServiceCIDRs."""
+    table = write.api.store.table(_CIDRS)
+    networks = [ADDRESSES]
+    if len(table.records) > 1:  # more than that of the cluster
+        for record in table.records.values():
+            cidr = write.api.read(_CIDRS, record.name) or {}
+            if _is_ready(cidr):
+                parsed = map(ipaddress.ip_network, cidr["spec"]["cidrs"])
+                networks += [one for one in parsed if isinstance(one, ipaddress.IPv4Network)]
+    return networks
+
+
+def _is_ready(cidr: Tree) -> bool:
+    conditions = dig(cidr, "status", "conditions") or ()
+    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
 
 
 def _check_address(write: Write, requested: list[str], used: set[str]) -> None:
@@ -93,7 +155,7 @@ def _check_address(write: Write, requested: list[str], used: set[str]) -> None:
         address = ipaddress.ip_address(requested[0])
     except ValueError:
         return  # validation reports it
-    if address not in ADDRESSES:
+    if not any(address in network for network in _ranges(write)):
         problem = "the provided network does not match the current range"
     elif requested[0] in used:
         problem = "provided IP is already allocated"
@@ -153,21 +215,45 @@ def _used_node_ports(write: Write) -> set[int]:
         if key != own and record.fields[_TYPE] in ("NodePort", "LoadBalancer"):
             service = write.api.read("services", record.name, record.namespace) or {}
             used |= {port.get("nodePort", 0) for port in service["spec"].get("ports") or ()}
+            used.add(service["spec"].get("healthCheckNodePort", 0))
     return used
 
 
 def _check_node_port(write: Write, index: int, requested: int, used: set[int]) -> None:
+    problem = _port_problem(requested, used)
+    if problem:
+        cause = invalid_value(f"spec.ports[{index}].nodePort", requested, problem)
+        raise invalid("", "Service", write.name, [cause])
+
+
+def _port_problem(requested: int, used: set[int]) -> str:
     if requested not in NODE_PORTS:
-        problem = (
+        return (
             "provided port is not in the valid range. The range of valid ports is "
             f"{NODE_PORTS.start}-{NODE_PORTS.stop - 1}"
         )
-    elif requested in used:
-        problem = "provided port is already allocated"
-    else:
+    return "provided port is already allocated" if requested in used else ""
+
+
+def _settle_health_check_port(write: Write, spec: Tree) -> None:
+    """Hand out the port on which nodes report whether they have endpoints of the service."""
+    used = _used_node_ports(write) | {port.get("nodePort", 0) for port in spec.get("ports") or ()}
+    requested = spec.get("healthCheckNodePort", 0)
+    if not requested:
+        spec["healthCheckNodePort"] = next((number for number in NODE_PORTS if number not in used), 0)
+    elif problem := _port_problem(requested, used):
+        raise internal(f"failed to allocate requested HealthCheck NodePort {requested}: {problem}")
+
+
+def _keep_health_check_port(spec: Tree, old: Tree) -> None:
+    number = old.get("healthCheckNodePort")
+    if not needs_health_check_port(old) or not number:
         return
-    cause = invalid_value(f"spec.ports[{index}].nodePort", requested, problem)
-    raise invalid("", "Service", write.name, [cause])
+    if not needs_health_check_port(spec):
+        if spec.get("healthCheckNodePort") == number:
+            del spec["healthCheckNodePort"]
+    elif not spec.get("healthCheckNodePort"):
+        spec["healthCheckNodePort"] = number
 
 
 def _keep_node_ports(spec: Tree, old: Tree) -> None:

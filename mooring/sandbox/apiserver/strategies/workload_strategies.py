@@ -1,4 +1,4 @@
-"""Strategies of Deployments, Jobs and DaemonSets."""
+"""Strategies of the kinds that create pods."""
 
 from __future__ import annotations
 
@@ -6,19 +6,26 @@ from typing import Final
 
 from mooring.sandbox.apiserver.context.strategy import Strategy
 from mooring.sandbox.apiserver.context.write import Write
-from mooring.sandbox.apiserver.objects import Tree, dig
+from mooring.sandbox.apiserver.objects import Tree
 
 _TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 
 
-class DeploymentStrategy(Strategy):
+class PodTemplateStrategy(Strategy):
+    """All defaults are in the spec."""
+
+    def default_status(self, obj: Tree) -> None:
+        """Nothing: the spec was stored with its defaults."""
+
+
+class DeploymentStrategy(PodTemplateStrategy):
     """Annotations count, too: its controller copies them to replica sets."""
 
     def spec_of(self, obj: Tree) -> object:
         return obj.get("spec"), obj["metadata"].get("annotations") or {}
 
 
-class JobStrategy(Strategy):
+class JobStrategy(PodTemplateStrategy):
     """A job selects its pods by labels that the server adds, unless it has a manual selector."""
 
     def prepare_create(self, write: Write, obj: Tree) -> None:
@@ -38,10 +45,11 @@ class JobStrategy(Strategy):
             metadata.setdefault("labels", dict(template["labels"]))
 
     def select(self, obj: Tree) -> tuple[str, ...]:
-        return (str(dig(obj, "status", "succeeded") or 0),)
+        status = obj.get("status")
+        return (str(status.get("succeeded") or 0) if status else "0",)
 
 
-class DaemonSetStrategy(Strategy):
+class DaemonSetStrategy(PodTemplateStrategy):
     """The server counts the changes of the template, in an annotation since apps/v1 has no field for it."""
 
     def prepare_create(self, write: Write, obj: Tree) -> None:

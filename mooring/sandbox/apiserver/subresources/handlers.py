@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from mooring.sandbox.apiserver.subresources.binding import bind_pod
+from mooring.sandbox.apiserver.subresources.connecting import connect
 from mooring.sandbox.apiserver.subresources.eviction import evict
 from mooring.sandbox.apiserver.subresources.finalize import finalize
-from mooring.sandbox.apiserver.subresources.log import connect, read_log
+from mooring.sandbox.apiserver.subresources.log import read_log
 from mooring.sandbox.apiserver.subresources.scale import get_scale, patch_scale, update_scale
 from mooring.sandbox.apiserver.subresources.token import request_token
 from mooring.sandbox.apiserver.verbs.request import Answer, Request

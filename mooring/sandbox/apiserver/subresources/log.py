@@ -1,4 +1,4 @@
-"""log, attach, exec and portforward: what there is to see of containers that do not run."""
+"""log: what there is to see of containers that do not run."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import msgspec
 
 from mooring.api.times import parse_time
 from mooring.sandbox.apiserver.errors import bad_request
+from mooring.sandbox.apiserver.store.record import Record
 from mooring.sandbox.apiserver.verbs.options import boolean_param, integer_param, text_param
 from mooring.sandbox.apiserver.verbs.reading import get
 from mooring.sandbox.apiserver.verbs.request import Answer, Request, TextAnswer, TextStreamAnswer
@@ -35,7 +36,7 @@ def read_log(request: Request) -> Answer:
     now = request.api.clock()
     options = _log_options(request, now)
     try:
-        log = find_container_log(_PODS.decode(record.body), options)
+        log = find_container_log(_PODS.decode(record.body), options, request.api.runs)
     except LogError as error:
         raise bad_request(str(error)) from None
     if boolean_param(request.params, "follow"):
@@ -47,6 +48,8 @@ async def _follow(request: Request, options: LogOptions, log: ContainerLog) -> A
     """Yield what a container prints until that run of it ends, and empty texts while it prints nothing."""
     seen = request.api.clock()
     text, left = log.read(options, seen), options.limit_bytes
+    pod: LoggedPod | None = None
+    before: Record | None = None
     while True:
         if left is not None:
             text = text.encode()[:left].decode(errors="ignore")
@@ -57,9 +60,12 @@ async def _follow(request: Request, options: LogOptions, log: ContainerLog) -> A
         due = log.next_output(seen)
         await asyncio.sleep(POLL if due is None else max(0.0, min(due - request.api.clock(), POLL)))
         record = request.api.record(request.resource.storage, request.name, request.namespace)
-        current = None
-        if record is not None:
-            current = find_log_of_run(_PODS.decode(record.body), options.container, log.started_at)
+        if record is None:
+            return
+        same = log if record is before else None
+        if pod is None or same is None:
+            pod, before = _PODS.decode(record.body), record
+        current = find_log_of_run(pod, options.container, log.started_at, request.api.runs, same)
         if current is None:
             return
         log, now = current, request.api.clock()
@@ -87,14 +93,3 @@ def _log_options(request: Request, now: float) -> LogOptions:
 
 def _positive(number: int | None) -> int | None:
     return None if number is None or number < 0 else number
-
-
-def connect(request: Request) -> Answer:
-    """Reject: there is no container to connect to."""
-    record = get(request.api, request.resource, request.namespace, request.name)
-    if not record.fields[_NODE_NAME]:
-        raise bad_request(f"pod {request.name} does not have a host assigned")
-    raise bad_request(
-        f"nothing to connect to in pod {request.name}: containers do not run in a sandbox cluster; "
-        "kubectl logs shows what known commands print"
-    )

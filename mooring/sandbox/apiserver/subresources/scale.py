@@ -25,7 +25,7 @@ from mooring.sandbox.apiserver.verbs.patching import (
 )
 from mooring.sandbox.apiserver.verbs.reading import get
 from mooring.sandbox.apiserver.verbs.request import Answer, Request, TreeAnswer
-from mooring.sandbox.apiserver.verbs.updating import change
+from mooring.sandbox.apiserver.verbs.updating import change, in_version
 
 _SCALE = shape_of_kind(object_type("autoscaling_v1", "Scale"))
 
@@ -100,7 +100,9 @@ def _rescale(request: Request, write: Write, produce: Callable[[Tree], Tree]) ->
 
 def _scale(request: Request, record: Record) -> Tree:
     """Return the Scale of an object."""
-    obj = decode_record(record, "", "")
+    obj = decode_record(record, request.resource.api_version, request.resource.kind)
+    if request.resource.converts_remotely:
+        in_version(request.resource, obj)
     shared = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     metadata = {name: obj["metadata"][name] for name in shared if name in obj["metadata"]}
     paths = request.resource.strategy.traits.scale

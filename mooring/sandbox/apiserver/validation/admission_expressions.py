@@ -4,74 +4,67 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
+from mooring.cel import CelCompileError, checker
+from mooring.cel.checker import Environment
+from mooring.cel.types import BOOL, DYN, INT, STRING, TIMESTAMP, Type, full_name, list_of, map_of
 from mooring.sandbox.apiserver.errors import Cause, invalid_value
-from mooring.sandbox.apiserver.validation.expression_check import (
-    CheckedExpression,
-    Declarations,
-    check_expression,
-    full_name,
-)
-from mooring.sandbox.apiserver.validation.expression_types import (
-    AUTHORIZER,
-    BOOL,
-    DYNAMIC,
-    INT,
-    RESOURCE_CHECK,
-    TEXT,
-    TIMESTAMP,
-)
 
-_TEXTS: Final = "list(string)"
-_TEXT_MAP: Final = "map(string, string)"
-_KIND: Final = "kubernetes.GroupVersionKind"
-_RESOURCE: Final = "kubernetes.GroupVersionResource"
-_USER: Final = "kubernetes.UserInfo"
-_REQUEST: Final = "kubernetes.AdmissionRequest"
-_NAMESPACE: Final = "kubernetes.Namespace"
-_VARIABLES: Final = "kubernetes.variables"
-FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
-    _KIND: {"group": TEXT, "version": TEXT, "kind": TEXT},
-    _RESOURCE: {"group": TEXT, "version": TEXT, "resource": TEXT},
-    _USER: {"username": TEXT, "uid": TEXT, "groups": _TEXTS, "extra": f"map(string, {_TEXTS})"},
-    _REQUEST: {
+_AUTHORIZER: Final = Type("kubernetes.authorization.Authorizer")
+_RESOURCE_CHECK: Final = Type("kubernetes.authorization.ResourceCheck")
+_TEXTS: Final = list_of(STRING)
+_TEXT_MAP: Final = map_of(STRING, STRING)
+_KIND: Final = Type("kubernetes.GroupVersionKind")
+_RESOURCE: Final = Type("kubernetes.GroupVersionResource")
+_USER: Final = Type("kubernetes.UserInfo")
+_REQUEST: Final = Type("kubernetes.AdmissionRequest")
+_NAMESPACE: Final = Type("kubernetes.Namespace")
+_VARIABLES: Final = Type("kubernetes.variables")
+FIELDS: Final[Mapping[str, Mapping[str, Type]]] = {
+    _KIND.name: {"group": STRING, "version": STRING, "kind": STRING},
+    _RESOURCE.name: {"group": STRING, "version": STRING, "resource": STRING},
+    _USER.name: {"username": STRING, "uid": STRING, "groups": _TEXTS, "extra": map_of(STRING, _TEXTS)},
+    _REQUEST.name: {
         "kind": _KIND,
         "resource": _RESOURCE,
-        "subResource": TEXT,
+        "subResource": STRING,
         "requestKind": _KIND,
         "requestResource": _RESOURCE,
-        "requestSubResource": TEXT,
-        "name": TEXT,
-        "namespace": TEXT,
-        "operation": TEXT,
+        "requestSubResource": STRING,
+        "name": STRING,
+        "namespace": STRING,
+        "operation": STRING,
         "userInfo": _USER,
         "dryRun": BOOL,
-        "options": DYNAMIC,
+        "options": DYN,
     },
-    _NAMESPACE: {
-        "metadata": "kubernetes.NamespaceMetadata",
-        "spec": "kubernetes.NamespaceSpec",
-        "status": "kubernetes.NamespaceStatus",
+    _NAMESPACE.name: {
+        "metadata": Type("kubernetes.NamespaceMetadata"),
+        "spec": Type("kubernetes.NamespaceSpec"),
+        "status": Type("kubernetes.NamespaceStatus"),
     },
     "kubernetes.NamespaceMetadata": {
-        **dict.fromkeys(("name", "generateName", "namespace", "UID", "resourceVersion"), TEXT),
+        **dict.fromkeys(("name", "generateName", "namespace", "UID", "resourceVersion"), STRING),
         **dict.fromkeys(("labels", "annotations"), _TEXT_MAP),
         **dict.fromkeys(("creationTimestamp", "deletionTimestamp"), TIMESTAMP),
         **dict.fromkeys(("deletionGracePeriodSeconds", "generation"), INT),
         "finalizers": _TEXTS,
     },
     "kubernetes.NamespaceSpec": {"finalizers": _TEXTS},
-    "kubernetes.NamespaceStatus": {"conditions": "list(kubernetes.NamespaceCondition)", "phase": TEXT},
+    "kubernetes.NamespaceStatus": {
+        "conditions": list_of(Type("kubernetes.NamespaceCondition")),
+        "phase": STRING,
+    },
     "kubernetes.NamespaceCondition": {
-        **dict.fromkeys(("status", "type", "message", "reason"), TEXT),
+        **dict.fromkeys(("status", "type", "message", "reason"), STRING),
         "lastTransitionTime": TIMESTAMP,
     },
-    "JSONPatch": {"op": TEXT, "from": TEXT, "path": TEXT, "value": DYNAMIC},
+    "JSONPatch": {"op": STRING, "from": STRING, "path": STRING, "value": DYN},
 }
 _PATCH_TYPES: Final = ("Object", "JSONPatch")
 
-Variables = Mapping[str, str]
+Variables = Mapping[str, Type]
 """Types of a policy's own variables by name."""
 
 
@@ -81,21 +74,41 @@ def declarations(
     authorizer: bool = True,
     variables: Variables | None = None,
     patches: bool = False,
-    types: Mapping[str, str] | None = None,
-    fields: Mapping[str, Mapping[str, str]] | None = None,
-) -> Declarations:
+    types: Mapping[str, Type] | None = None,
+    fields: Mapping[str, Mapping[str, Type]] | None = None,
+) -> Environment:
     """Return what an expression may refer to. `types` and `fields` replace types that are dyn by default."""
-    names = {"object": DYNAMIC, "oldObject": DYNAMIC, "namespaceObject": _NAMESPACE, "request": _REQUEST}
+    names: dict[str, Type] = {
+        "object": DYN,
+        "oldObject": DYN,
+        "namespaceObject": _NAMESPACE,
+        "request": _REQUEST,
+    }
     if params:
-        names["params"] = DYNAMIC
+        names["params"] = DYN
     if authorizer:
-        names["authorizer"] = AUTHORIZER
-        names["authorizer.requestResource"] = RESOURCE_CHECK
+        names["authorizer"] = _AUTHORIZER
+        names["authorizer.requestResource"] = _RESOURCE_CHECK
     known = {**FIELDS, **(fields or {})}
     if variables is not None:
         names["variables"] = _VARIABLES
-        known[_VARIABLES] = variables
-    return Declarations({**names, **(types or {})}, known, _PATCH_TYPES if patches else ())
+        known[_VARIABLES.name] = variables
+    return Environment({**names, **(types or {})}, known, structs=_PATCH_TYPES if patches else ())
+
+
+class CheckedExpression(NamedTuple):
+    """The type of an expression, or what is wrong with it."""
+
+    type: Type
+    problem: str = ""
+
+
+def check_expression(expression: str, environment: Environment) -> CheckedExpression:
+    """Check an expression of a policy or webhook."""
+    try:
+        return CheckedExpression(checker.check_expression(expression, environment).result)
+    except CelCompileError as error:
+        return CheckedExpression(DYN, f"compilation failed: {error}")
 
 
 @lru_cache(maxsize=1024)
@@ -108,14 +121,12 @@ def check_plain(expression: str, *, params: bool, authorizer: bool = True) -> Ch
     return _plain(expression, params, authorizer)
 
 
-def problems(path: str, expression: str, checked: CheckedExpression, allowed: Sequence[str]) -> list[Cause]:
+def problems(path: str, expression: str, checked: CheckedExpression, allowed: Sequence[Type]) -> list[Cause]:
     """Return what is wrong with an expression, which must evaluate to one of the allowed types."""
     if checked.problem:
         return [invalid_value(path, expression, checked.problem)]
-    result = checked.type
-    if result in allowed or (result == DYNAMIC and not checked.dynamic):
+    if checked.type in allowed:
         return []
-    found = full_name(result)
-    names = [full_name(one) for one in allowed]
+    names = [str(full_name(one)) for one in allowed]
     expected = names[0] if len(names) == 1 else f"one of [{' '.join(names)}]"
-    return [invalid_value(path, expression, f"must evaluate to {expected} but got {found}")]
+    return [invalid_value(path, expression, f"must evaluate to {expected} but got {full_name(checked.type)}")]

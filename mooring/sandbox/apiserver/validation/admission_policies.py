@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from mooring.cel.types import BOOL, NULL, STRING, Type, list_of
 from mooring.sandbox.apiserver.errors import (
     duplicate,
     forbidden_value,
@@ -14,15 +15,17 @@ from mooring.sandbox.apiserver.errors import (
     required,
 )
 from mooring.sandbox.apiserver.objects import Tree
-from mooring.sandbox.apiserver.validation.admission_expressions import declarations, problems
+from mooring.sandbox.apiserver.validation.admission_expressions import (
+    check_expression,
+    declarations,
+    problems,
+)
 from mooring.sandbox.apiserver.validation.admission_rules import (
     FAILURE_POLICIES,
     REINVOCATION_POLICIES,
     match_conditions,
     match_resources,
 )
-from mooring.sandbox.apiserver.validation.expression_check import check_expression
-from mooring.sandbox.apiserver.validation.expression_types import BOOL, NULL, TEXT
 from mooring.sandbox.apiserver.validation.fields import Causes, one_of, text
 from mooring.sandbox.apiserver.validation.labels import label_selector
 from mooring.sandbox.apiserver.validation.names import dns_subdomain, path_segment, qualified_name
@@ -31,8 +34,8 @@ _ACTIONS: Final = ("Audit", "Deny", "Warn")
 _REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 _MUTABLE: Final = ("CREATE", "UPDATE")
 _PATCHES: Final = {
-    "ApplyConfiguration": ("applyConfiguration", "Object"),
-    "JSONPatch": ("jsonPatch", "list(JSONPatch)"),
+    "ApplyConfiguration": ("applyConfiguration", Type("Object")),
+    "JSONPatch": ("jsonPatch", list_of(Type("JSONPatch"))),
 }
 _MOST_ANNOTATIONS: Final = 20
 _LONGEST_VALUE: Final = 5 * 1024
@@ -54,7 +57,7 @@ _RESERVED: Final = frozenset(
 def validating_policy(policy: Tree) -> Causes:
     spec = policy["spec"]
     yield from _common(spec)
-    variables: dict[str, str] = {}
+    variables: dict[str, Type] = {}
     yield from _variables(spec, variables)
     validations, annotations = spec.get("validations"), spec.get("auditAnnotations")
     if not validations and not annotations:
@@ -71,7 +74,7 @@ def validating_policy(policy: Tree) -> Causes:
 def mutating_policy(policy: Tree) -> Causes:
     spec = policy["spec"]
     yield from _common(spec, mutating=True)
-    variables: dict[str, str] = {}
+    variables: dict[str, Type] = {}
     yield from _variables(spec, variables)
     mutations = spec.get("mutations")
     if not mutations:
@@ -128,7 +131,7 @@ def _param_kind(path: str, kind: Tree) -> Causes:
         yield invalid_value(f"{path}.kind", name, why)
 
 
-def _variables(spec: Tree, types: dict[str, str]) -> Causes:
+def _variables(spec: Tree, types: dict[str, Type]) -> Causes:
     """Validate the variables of a policy, and add their types."""
     params = spec.get("paramKind") is not None
     for index, variable in enumerate(spec.get("variables") or ()):
@@ -147,7 +150,7 @@ def _variables(spec: Tree, types: dict[str, str]) -> Causes:
         types[name] = checked.type
 
 
-def _validation(path: str, validation: Tree, spec: Tree, variables: dict[str, str] | None) -> Causes:
+def _validation(path: str, validation: Tree, spec: Tree, variables: dict[str, Type] | None) -> Causes:
     params = spec.get("paramKind") is not None
     expression, message = validation.get("expression", ""), validation.get("message", "")
     if not expression.strip():
@@ -161,7 +164,7 @@ def _validation(path: str, validation: Tree, spec: Tree, variables: dict[str, st
     elif wording:
         visible = declarations(params=params, authorizer=False, variables=variables)
         checked = check_expression(wording, visible)
-        yield from problems(f"{path}.messageExpression", wording, checked, (TEXT,))
+        yield from problems(f"{path}.messageExpression", wording, checked, (STRING,))
     if message and not message.strip():
         yield invalid_value(f"{path}.message", message, "must be non-empty if specified")
     elif "\n" in message.strip() or "\r" in message.strip():
@@ -172,7 +175,7 @@ def _validation(path: str, validation: Tree, spec: Tree, variables: dict[str, st
 
 
 def _annotations(
-    policy: str, annotations: Iterable[Tree], spec: Tree, variables: dict[str, str] | None
+    policy: str, annotations: Iterable[Tree], spec: Tree, variables: dict[str, Type] | None
 ) -> Causes:
     every, seen = list(annotations), set()
     if len(every) > _MOST_ANNOTATIONS:
@@ -189,13 +192,13 @@ def _annotations(
             yield required(f"{path}.valueExpression", f"must not exceed {_LONGEST_VALUE} bytes in length")
         else:
             checked = check_expression(expression.strip(), declarations(params=params, variables=variables))
-            yield from problems(f"{path}.valueExpression", expression, checked, (TEXT, NULL))
+            yield from problems(f"{path}.valueExpression", expression, checked, (STRING, NULL))
         if key in seen:
             yield duplicate(f"{path}.key", key)
         seen.add(key)
 
 
-def _mutation(path: str, mutation: Tree, spec: Tree, variables: dict[str, str]) -> Causes:
+def _mutation(path: str, mutation: Tree, spec: Tree, variables: dict[str, Type]) -> Causes:
     patch = mutation.get("patchType", "")
     if patch not in _PATCHES:
         yield from one_of(f"{path}.patchType", patch, tuple(_PATCHES))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from mooring.cel.types import BOOL
 from mooring.sandbox.apiserver.errors import duplicate, invalid_value, not_supported, required, too_many
 from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.validation.admission_expressions import check_plain, problems
-from mooring.sandbox.apiserver.validation.expression_types import BOOL
 from mooring.sandbox.apiserver.validation.fields import Causes, one_of, optional_choice, text
 from mooring.sandbox.apiserver.validation.labels import label_selector
 from mooring.sandbox.apiserver.validation.names import path_segment, qualified_name

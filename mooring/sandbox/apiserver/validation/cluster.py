@@ -59,12 +59,12 @@ def _node_resources(obj: Tree) -> Causes:
 def node_update(obj: Tree, old: Tree) -> Causes:
     spec, before = obj["spec"], old["spec"]
     yield from _node_resources(obj)
-    seen = []
+    seen = set()
     for index, address in enumerate(dig(obj, "status", "addresses") or ()):
-        if address in seen:
-            shown = {"Type": address.get("type", ""), "Address": address.get("address", "")}
+        shown = {"Type": address.get("type", ""), "Address": address.get("address", "")}
+        if (key := tuple(shown.values())) in seen:
             yield duplicate(f"status.addresses[{index}]", shown)
-        seen.append(address)
+        seen.add(key)
     for name, reported in (("podCIDRs", "podCIDR"), ("providerID", "providerID")):
         if before.get(name) and spec.get(name) != before[name]:
             why = f'node updates may not change {reported} except from "" to valid'

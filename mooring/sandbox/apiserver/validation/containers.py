@@ -14,7 +14,7 @@ from mooring.sandbox.apiserver.errors import (
 )
 from mooring.sandbox.apiserver.kinds.facts import choices
 from mooring.sandbox.apiserver.objects import Tree
-from mooring.sandbox.apiserver.validation.environment import env_from, environment
+from mooring.sandbox.apiserver.validation.environment import env_from, environment, volumes_of_files
 from mooring.sandbox.apiserver.validation.fields import (
     Causes,
     no_backsteps,
@@ -134,6 +134,8 @@ def _container(path: str, container: Tree, parts: PodParts) -> Causes:
     for member, rule in _MEMBERS:
         if container.get(member):
             yield from rule(f"{path}.{member}", container[member])
+    if container.get("env"):
+        yield from volumes_of_files(f"{path}.env", container["env"], parts.volumes)
     if container.get("volumeMounts") or container.get("volumeDevices"):
         yield from _mounts(path, container, parts.volumes)
     if container.get("imagePullPolicy") not in _PULL_POLICIES:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from mooring.sandbox.apiserver.errors import invalid_value, not_supported, required
+from mooring.sandbox.apiserver.errors import invalid_value, not_found_value, not_supported, required
 from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.validation.fields import Causes, no_backsteps, required_text, text
 from mooring.sandbox.apiserver.validation.names import (
@@ -38,6 +38,22 @@ def environment(path: str, variables: Sequence[Tree]) -> Causes:
         source = variable.get("valueFrom")
         if source is not None:
             yield from _value_from(f"{at}.valueFrom", source, variable.get("value", ""))
+
+
+def volumes_of_files(path: str, variables: Sequence[Tree], volumes: Mapping[str, Tree]) -> Causes:
+    """Validate that variables are read from files of emptyDir volumes only."""
+    for index, variable in enumerate(variables):
+        source = variable.get("valueFrom")
+        if source is None or source.get("fileKeyRef") is None:
+            continue
+        at, name = (
+            f"{path}[{index}].valueFrom.fileKeyRef.volumeName",
+            source["fileKeyRef"].get("volumeName", ""),
+        )
+        if name not in volumes:
+            yield not_found_value(at, name)
+        elif volumes[name].get("emptyDir") is None:
+            yield invalid_value(at, name, "referenced volume must be of type emptyDir")
 
 
 def _value_from(path: str, source: Tree, value: str) -> Causes:

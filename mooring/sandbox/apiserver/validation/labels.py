@@ -7,11 +7,14 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from mooring.api.meta import LabelSelector
+from mooring.api.preparing import prepare
 from mooring.api.selectors import SelectorError, compile_selector
 from mooring.sandbox.apiserver.errors import duplicate, forbidden_value, invalid_value, required
 from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.validation.fields import Causes, text
 from mooring.sandbox.apiserver.validation.names import dns_subdomain, label_value, qualified_name
+
+prepare(LabelSelector)
 
 
 def labels(path: str, items: Mapping[str, str] | None) -> Causes:

@@ -11,6 +11,7 @@ from mooring.sandbox.apiserver.validation.labels import labels, sound_labels
 from mooring.sandbox.apiserver.validation.names import qualified_name
 
 _ANNOTATION_BYTES = 256 * 1024
+_MOST_REPEATED = 10  # errors that show all owners; there may be tens of thousands
 _STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 _UNQUALIFIED = "name is neither a standard finalizer name nor is it fully qualified"
 
@@ -64,7 +65,7 @@ def validate_annotations(path: str, annotations: Tree | None) -> Causes:
 
 
 def _owners(path: str, owners: Sequence[Tree]) -> Causes:
-    controller = ""
+    controller, repeated = "", 0
     for owner in owners:
         version = owner.get("apiVersion", "")
         if not version.rpartition("/")[2]:
@@ -76,7 +77,8 @@ def _owners(path: str, owners: Sequence[Tree]) -> Causes:
             yield invalid_value(path, owner, "/v1, Kind=Event is disallowed from being an owner")
         if owner.get("controller"):
             this = f"{owner.get('kind')}/{owner.get('name')}"
-            if controller:
+            if controller and repeated < _MOST_REPEATED:
+                repeated += 1
                 why = f'Found "true" in references for {controller} and {this}'
                 why = f"Only one reference can have Controller set to true. {why}"
                 yield invalid_value(path, list(owners), why)
@@ -99,8 +101,7 @@ def validate_metadata_update(metadata: Tree, old: Tree, *, any_finalizer: bool =
     if metadata == old:  # it was valid before
         return
     if "deletionTimestamp" in old:
-        present = old.get("finalizers") or ()
-        added = sorted({name for name in metadata.get("finalizers") or () if name not in present})
+        added = sorted({*(metadata.get("finalizers") or ())}.difference(old.get("finalizers") or ()))
         if added:
             listed = "[]string{" + ", ".join(f'"{name}"' for name in added) + "}"
             why = "no new finalizers can be added if the object is being deleted, found new finalizers "

@@ -5,6 +5,7 @@ A rule returns the problems of a text, none if it is valid.
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -166,3 +167,12 @@ def decimal_integer(text: str) -> Sequence[str]:
     if not text:
         return ("must be non-empty",)
     return () if _DECIMAL.fullmatch(text) else ("must be a valid decimal integer in canonical form",)
+
+
+def ip_address(text: str) -> Sequence[str]:
+    """An IP address, in its shortest form."""
+    try:
+        address = ipaddress.ip_address("" if "%" in text else text)
+    except ValueError:
+        return ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
+    return [] if str(address) == text else [f'must be in canonical form ("{address}")']

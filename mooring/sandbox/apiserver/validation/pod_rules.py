@@ -54,9 +54,13 @@ def new_pod(spec: Tree) -> Causes:
 
 
 def pod_update(obj: Tree, old: Tree) -> Causes:
+    spec, before = obj["spec"], old["spec"]
+    if spec == before:  # which was valid when it was stored
+        yield from pod_annotations("metadata.annotations", obj["metadata"].get("annotations"), spec)
+        yield from _annotation_changes(obj, old)
+        return
     yield from pod(obj)
     yield from _annotation_changes(obj, old)
-    spec, before = obj["spec"], old["spec"]
     for kind in ("containers", "initContainers"):
         now, then = spec.get(kind) or [], before.get(kind) or []
         if len(now) != len(then):
@@ -71,8 +75,7 @@ def pod_update(obj: Tree, old: Tree) -> Causes:
         return
     yield from _tolerations_added(spec.get("tolerations") or [], before.get("tolerations") or [])
     yield from _gates_removed(spec.get("schedulingGates") or [], before.get("schedulingGates") or [])
-    if spec != before:
-        yield from _rest_unchanged(spec, before)
+    yield from _rest_unchanged(spec, before)
 
 
 def _annotation_changes(obj: Tree, old: Tree) -> Causes:

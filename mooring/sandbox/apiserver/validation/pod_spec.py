@@ -13,8 +13,9 @@ from mooring.sandbox.apiserver.errors import (
     invalid_value,
     not_supported,
     required,
+    too_long,
 )
-from mooring.sandbox.apiserver.objects import Tree
+from mooring.sandbox.apiserver.objects import Tree, encode_json
 from mooring.sandbox.apiserver.validation.containers import (
     PodParts,
     containers,
@@ -44,9 +45,13 @@ from mooring.sandbox.apiserver.validation.totals import aggregate_texts
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 _DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 PREEMPTION_POLICIES: Final = ("PreemptLowerPriority", "Never")
+_LONGEST_HOSTNAME: Final = 64
 _INT32_MAX: Final = 2**31 - 1
 _DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _MIRROR: Final = "kubernetes.io/config.mirror"
+_MOST_VALID: Final = 1024
+_valid_specs: set[bytes] = set()
+"""Specs of templates that were found to be valid."""
 _COST = re.compile(r"0|[+-]?[1-9][0-9]{0,9}", re.ASCII)
 
 
@@ -117,6 +122,8 @@ def pod_spec(path: str, spec: Tree, pod: str | None) -> Causes:
         yield from one_of(f"{path}.restartPolicy", spec.get("restartPolicy"), _RESTART_POLICIES)
     if spec.get("dnsPolicy") not in _DNS_POLICIES:
         yield from one_of(f"{path}.dnsPolicy", spec.get("dnsPolicy"), _DNS_POLICIES)
+    if spec.get("hostnameOverride") is not None:
+        yield from _hostname_override(f"{path}.hostnameOverride", spec)
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= _INT32_MAX:
         yield invalid_value(f"{path}.activeDeadlineSeconds", deadline, between(1, _INT32_MAX))
@@ -125,6 +132,15 @@ def pod_spec(path: str, spec: Tree, pod: str | None) -> Causes:
     for name, rule in _MEMBERS:
         if name in spec and spec[name] not in (None, ""):
             yield from rule(f"{path}.{name}", spec[name])
+
+
+def _hostname_override(path: str, spec: Tree) -> Causes:
+    for name in ("setHostnameAsFQDN", "hostNetwork"):
+        if spec.get(name):
+            yield forbidden_value(path, f"may not be specified when {name} is true")
+    if len(spec["hostnameOverride"]) > _LONGEST_HOSTNAME:
+        yield too_long(path, _LONGEST_HOSTNAME)
+    yield from text(path, spec["hostnameOverride"], dns_subdomain)
 
 
 def _parts(path: str, spec: Tree, pod: str | None) -> Causes:
@@ -226,12 +242,25 @@ def pod_annotations(path: str, annotations: Tree | None, spec: Tree) -> Causes:
         yield invalid_value(f"{path}[{_DELETION_COST}]", cost, "must be a 32bit integer")
 
 
+def _template_spec(path: str, spec: Tree) -> Causes:
+    """A valid spec comes again: from a CronJob to its Jobs, from a Deployment to its ReplicaSets."""
+    key = encode_json(spec)
+    if key in _valid_specs:
+        return
+    causes = list(pod_spec(path, spec, None))
+    if not causes:
+        if len(_valid_specs) >= _MOST_VALID:
+            _valid_specs.clear()
+        _valid_specs.add(key)
+    yield from causes
+
+
 def pod_template(path: str, template: Tree) -> Causes:
     metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
     yield from labels(f"{path}.labels", metadata.get("labels"))
     yield from validate_annotations(f"{path}.annotations", metadata.get("annotations"))
     yield from pod_annotations(f"{path}.annotations", metadata.get("annotations"), spec)
-    yield from pod_spec(f"{path}.spec", spec, None)
+    yield from _template_spec(f"{path}.spec", spec)
     if spec.get("ephemeralContainers"):
         why = "ephemeral containers not allowed in pod template"
         yield forbidden_value(f"{path}.spec.ephemeralContainers", why)

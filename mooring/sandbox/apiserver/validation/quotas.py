@@ -106,9 +106,10 @@ def resource_quota(obj: Tree) -> Causes:
     for name, quantity in (spec.get("hard") or {}).items():
         yield from _quota_quantity(f"spec.hard[{name}]", name, quantity)
     scopes = spec.get("scopes") or []
-    for scope in scopes:
-        if scope not in _SCOPES:
-            yield invalid_value("spec.scopes", scopes, "unsupported scope")
+    if not _SCOPES.issuperset(scopes):
+        unsupported = invalid_value("spec.scopes", scopes, "unsupported scope")
+        # one for all: there may be thousands, and each shows all of them
+        yield from (unsupported for scope in scopes if scope not in _SCOPES)
     if any(pair <= set(scopes) for pair in _CONFLICTS):
         yield invalid_value("spec.scopes", scopes, "conflicting scopes")
 

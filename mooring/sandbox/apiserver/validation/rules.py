@@ -11,23 +11,32 @@ from mooring.sandbox.apiserver.validation import (
     admission_policies,
     admission_webhooks,
     autoscaling,
+    certificate_requests,
     claim_status,
     claims,
     cluster,
     configuration,
     device_claims,
     device_taint_rules,
+    endpoints,
     events,
     groups,
+    ingresses,
     jobs,
+    network_policies,
     pod_rules,
     quotas,
     resource_slices,
+    roles,
+    runtime_classes,
+    service_ranges,
     services,
     workloads,
 )
 
 _ADMISSION = "admissionregistration.k8s.io"
+_NETWORKING = "networking.k8s.io"
+_RBAC = "rbac.authorization.k8s.io"
 
 
 def _anything(obj: Tree, old: Tree) -> Iterable[Cause]:
@@ -48,6 +57,13 @@ def _always(rule: Callable[[Tree], Iterable[Cause]]) -> Rules:
 
 
 RULES: dict[str, Rules] = {
+    "certificatesigningrequests.certificates.k8s.io": Rules(
+        certificate_requests.certificate_request,
+        _anything,
+        certificate_requests.certificate_request_status,
+    ),
+    f"clusterrolebindings.{_RBAC}": Rules(roles.cluster_role_binding, roles.cluster_role_binding_update),
+    f"clusterroles.{_RBAC}": _always(roles.cluster_role),
     "configmaps": Rules(configuration.config_map, configuration.config_map_update),
     "cronjobs.batch": Rules(jobs.cron_job, jobs.cron_job_update),
     "csinodes.storage.k8s.io": Rules(cluster.csi_node, cluster.csi_node_update),
@@ -57,8 +73,13 @@ RULES: dict[str, Rules] = {
     "devicetaintrules.resource.k8s.io": _always(device_taint_rules.device_taint_rule)._replace(
         status=device_taint_rules.device_taint_rule_status
     ),
+    "endpoints": _always(endpoints.endpoints),
+    "endpointslices.discovery.k8s.io": Rules(endpoints.endpoint_slice, endpoints.endpoint_slice_update),
     "events": Rules(events.event, events.event_update),
     "horizontalpodautoscalers.autoscaling": _always(autoscaling.horizontal_pod_autoscaler),
+    f"ingressclasses.{_NETWORKING}": Rules(ingresses.ingress_class, ingresses.ingress_class_update),
+    f"ingresses.{_NETWORKING}": Rules(ingresses.ingress, ingresses.ingress_update, ingresses.ingress_status),
+    f"ipaddresses.{_NETWORKING}": Rules(service_ranges.address, service_ranges.address_update),
     "jobs.batch": Rules(jobs.job, jobs.job_update),
     "leases.coordination.k8s.io": _always(cluster.lease),
     "limitranges": _always(quotas.limit_range),
@@ -66,6 +87,7 @@ RULES: dict[str, Rules] = {
     f"mutatingadmissionpolicies.{_ADMISSION}": _always(admission_policies.mutating_policy),
     f"mutatingadmissionpolicybindings.{_ADMISSION}": _always(admission_policies.mutating_binding),
     f"mutatingwebhookconfigurations.{_ADMISSION}": _always(admission_webhooks.webhook_configuration),
+    f"networkpolicies.{_NETWORKING}": _always(network_policies.network_policy),
     "nodes": Rules(cluster.node, cluster.node_update, cluster.node_update),
     "persistentvolumeclaims": Rules(claims.claim, claims.claim_update, claims.claim_status),
     "persistentvolumes": Rules(claims.volume, claims.volume_update),
@@ -94,8 +116,12 @@ RULES: dict[str, Rules] = {
     "resourcequotas": Rules(
         quotas.resource_quota, quotas.resource_quota_update, quotas.resource_quota_status
     ),
+    f"rolebindings.{_RBAC}": Rules(roles.role_binding, roles.role_binding_update),
+    f"roles.{_RBAC}": _always(roles.role),
+    "runtimeclasses.node.k8s.io": Rules(runtime_classes.runtime_class, runtime_classes.runtime_class_update),
     "secrets": Rules(configuration.secret, configuration.secret_update),
-    "services": Rules(services.service, services.service_update),
+    f"servicecidrs.{_NETWORKING}": Rules(service_ranges.service_cidr, service_ranges.service_cidr_update),
+    "services": Rules(services.service, services.service_update, services.service_status),
     "statefulsets.apps": Rules(
         workloads.stateful_set, workloads.stateful_set_update, workloads.stateful_set_status
     ),

@@ -15,6 +15,7 @@ from mooring.sandbox.apiserver.errors import (
 )
 from mooring.sandbox.apiserver.kinds.facts import choices
 from mooring.sandbox.apiserver.objects import Tree, dig
+from mooring.sandbox.apiserver.validation.addresses import CIDR, endpoint_address, network
 from mooring.sandbox.apiserver.validation.fields import (
     Causes,
     ip_address,
@@ -50,12 +51,13 @@ def service(obj: Tree) -> Causes:
     if spec.get("sessionAffinity") == "ClientIP":
         yield from _client_ip(spec)
     if kind != "ExternalName":
-        yield from _cluster_ips(spec)
+        yield from cluster_ips(spec)
     for index, address in enumerate(spec.get("externalIPs") or ()):
-        yield from ip_address(f"spec.externalIPs[{index}]", address)
+        yield from endpoint_address(f"spec.externalIPs[{index}]", address)
     yield from one_of("spec.type", kind, TYPES)
     yield from _unique_ports(kind, ports)
     yield from _traffic(spec)
+    yield from _load_balancer(spec)
 
 
 def is_headless(spec: Tree) -> bool:
@@ -121,7 +123,8 @@ def _client_ip(spec: Tree) -> Causes:
         yield invalid_value(at, seconds, f"must be greater than 0 and less than {_LONGEST_AFFINITY}")
 
 
-def _cluster_ips(spec: Tree) -> Causes:
+def cluster_ips(spec: Tree) -> Causes:
+    """Validate the addresses and families of a service, which may be left out."""
     single, several = spec.get("clusterIP", ""), spec.get("clusterIPs") or []
     if single and not several:
         yield required("spec.clusterIPs")
@@ -169,6 +172,36 @@ def _traffic(spec: Tree) -> Causes:
     internal = spec.get("internalTrafficPolicy")
     yield from optional_choice("spec.internalTrafficPolicy", internal, _TRAFFIC_POLICIES)
     yield from optional_choice("spec.trafficDistribution", spec.get("trafficDistribution"), _DISTRIBUTIONS)
+
+
+def needs_health_check_port(spec: Tree) -> bool:
+    return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
+
+
+def _load_balancer(spec: Tree) -> Causes:
+    balanced, elsewhere = spec.get("type") == "LoadBalancer", "may only be used when `type` is 'LoadBalancer'"
+    port = spec.get("healthCheckNodePort", 0)
+    if port and not needs_health_check_port(spec):
+        why = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
+        yield invalid_value("spec.healthCheckNodePort", port, why)
+    ranges = spec.get("loadBalancerSourceRanges")
+    if ranges and not balanced:
+        yield forbidden_value("spec.LoadBalancerSourceRanges", elsewhere)
+    elif ranges:
+        for index, one in enumerate(ranges):
+            if network(one.strip()) is None:
+                yield invalid_value(f"spec.LoadBalancerSourceRanges[{index}]", one, CIDR)
+    name = spec.get("loadBalancerClass")
+    if name is not None and not balanced:
+        yield forbidden_value("spec.loadBalancerClass", elsewhere)
+    elif name is not None:
+        yield from text("spec.loadBalancerClass", name, qualified_name)
+
+
+def service_status(obj: Tree, old: Tree) -> Causes:
+    if obj["spec"].get("type") != "LoadBalancer" and dig(obj, "status", "loadBalancer", "ingress"):
+        why = "may only be used when `spec.type` is 'LoadBalancer'"
+        yield forbidden_value("status.loadBalancer.ingress", why)
 
 
 def service_update(obj: Tree, old: Tree) -> Causes:

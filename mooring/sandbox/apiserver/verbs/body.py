@@ -15,7 +15,7 @@ from mooring.sandbox.apiserver.context.resource import GroupVersionKind, Registr
 from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.errors import bad_request, unsupported_media_type
 from mooring.sandbox.apiserver.kinds import protobuf
-from mooring.sandbox.apiserver.kinds.codec import Codec, Decoded, cannot_handle, not_json
+from mooring.sandbox.apiserver.kinds.codec import Codec, cannot_handle, not_json
 from mooring.sandbox.apiserver.kinds.decode_errors import duplicate_fields
 from mooring.sandbox.apiserver.kinds.types import ObjectType
 from mooring.sandbox.apiserver.objects import Tree, encode_json
@@ -120,22 +120,12 @@ def _check_yaml(data: bytes) -> None:
 
 
 def read_object(
-    write: Write,
-    data: bytes,
-    content_type: str,
-    codec: Codec,
-    expected: GroupVersionKind,
-    decoded: Decoded | ApiError | None = None,
+    write: Write, data: bytes, content_type: str, codec: Codec, expected: GroupVersionKind
 ) -> Tree:
-    """Decode the object in the body of a create or update; warnings go to the write. Raises ApiError.
-
-    `decoded` is what the codec made of the body, if that is known.
-    """
+    """Decode the object in the body of a create or update; warnings go to the write. Raises ApiError."""
     body = to_json(data, content_type, expected.kind, codec.type)
     try:
-        if isinstance(decoded, ApiError):
-            raise decoded
-        decoded = decoded or codec.decode(body, write.options.field_validation)
+        decoded = codec.decode(body, write.options.field_validation)
     except ApiError:
         if codec.type is None:  # codecs of custom kinds check the kind themselves
             raise

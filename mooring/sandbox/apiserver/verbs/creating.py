@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 from mooring.sandbox.apiserver.authorization.rules import Attributes
 from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.errors import already_exists, bad_request, generated_name_exists, invalid
@@ -26,7 +28,7 @@ def create_instead(write: Write, obj: Tree) -> Record:
 def create(write: Write, obj: Tree) -> Record:
     """Create an object from the tree of the body, which is changed. Raises ApiError."""
     resource = write.resource
-    if resource.conversion is not None:
+    if resource.conversion is not None and not resource.conversion.is_remote:
         resource.conversion.to_storage(obj)
     metadata = metadata_of(obj)
     if metadata.get("resourceVersion"):
@@ -41,6 +43,7 @@ def create(write: Write, obj: Tree) -> Record:
     write.api.admission.admit(write, obj, None)
     resource.strategy.prepare_create(write, obj)
     causes = resource.strategy.validate_create(obj)
+    causes += resource.strategy.finish_validation(write, obj, None, causes)
     if causes:
         raise invalid(resource.group, resource.kind, write.name, causes)
     write.api.admission.validate(write, obj, None)
@@ -68,10 +71,20 @@ def put_new(write: Write, obj: Tree, named: bool) -> Record:
 
 def stored(write: Write, key: str, obj: Tree) -> Record:
     """Store an object, or only build its record for a dry run."""
-    tail, labels = encode_tail(obj), obj["metadata"].get("labels")
+    tail, labels = _tail(write, obj), obj["metadata"].get("labels")
     fields = write.resource.strategy.select(obj)
     table = write.api.table(write.resource)
     if not write.options.dry_run:
         return table.put(key, tail, labels, fields)
     present = table.get(key)
     return Record(key, present.version if present is not None else 0, tail, labels, fields)
+
+
+def _tail(write: Write, obj: Tree) -> bytes:
+    conversion = write.resource.conversion
+    if conversion is None or not conversion.is_remote:
+        return encode_tail(obj)
+    if write.operation != "DELETE" and obj["apiVersion"] != conversion.storage:
+        obj = copy.deepcopy(obj)
+        conversion.to_storage(obj)
+    return encode_tail(obj, obj["apiVersion"])

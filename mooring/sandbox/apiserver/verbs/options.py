@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from mooring.api.preparing import prepare
 from mooring.sandbox.apiserver.context.options import DEFAULT_WRITE, DeleteOptions, ListOptions, WriteOptions
 from mooring.sandbox.apiserver.errors import (
     Cause,
@@ -166,6 +167,9 @@ class _DeleteBody(msgspec.Struct, rename="camel"):
     propagation_policy: str | None = None
     orphan_dependents: bool | None = None
     preconditions: _Preconditions | None = None
+
+
+prepare(_DeleteBody)
 
 
 def delete_options(params: Params, body: Any) -> DeleteOptions:

@@ -71,6 +71,10 @@ def list_objects(api: Api, resource: Resource, namespace: str, options: ListOpti
     """List objects in the order of their keys: all, or a page of the state at one version."""
     matches = matcher(resource, "", options.label_selector, options.field_selector)
     version, start = _moment(api, options, namespace)
+    if options.limit or options.continue_token:
+        oldest = api.compaction.advance(api.clock(), api.store.version)
+        if options.continue_token and version < oldest:
+            raise _too_old(options, start, namespace)
     table = api.table(resource)
     try:
         state = table.at(version) if _changed_since(table, version) else table.records

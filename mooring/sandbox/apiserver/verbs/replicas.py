@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from mooring.sandbox.apiserver.context.namespaces import has_policies, has_quota, is_terminating
+from mooring.sandbox.apiserver.context.namespaces import has_quota, is_terminating
 from mooring.sandbox.apiserver.context.outcomes import Outcome, Outcomes
 from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.kinds.codec import FieldValidation
@@ -104,7 +104,7 @@ def read_replica(write: Write, data: bytes) -> Replica | None:
     """Read the body of a create; None if it has to take the normal path."""
     options, resource = write.options, write.resource
     outcomes = resource.strategy.outcomes
-    if outcomes is None or options.dry_run or has_policies(write.api):
+    if outcomes is None or options.dry_run or write.api.policies.any:
         return None
     try:
         body = _bodies.decode(data)

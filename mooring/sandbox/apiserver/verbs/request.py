@@ -6,19 +6,18 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.authorization.users import User
 from mooring.sandbox.apiserver.context.api import Api
 from mooring.sandbox.apiserver.context.options import WriteOptions
 from mooring.sandbox.apiserver.context.resource import Resource, Subresource
 from mooring.sandbox.apiserver.context.write import Operation, Write
 from mooring.sandbox.apiserver.fields.managers import manager_name
-from mooring.sandbox.apiserver.kinds.codec import Codec, Decoded
+from mooring.sandbox.apiserver.kinds.codec import Codec
 from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.store.record import Record
 from mooring.sandbox.apiserver.verbs.options import write_options
 from mooring.sandbox.apiserver.verbs.reading import Listing
-from mooring.sandbox.apiserver.verbs.watching import Watching
+from mooring.sandbox.apiserver.verbs.watching import ConvertedWatching, Watching
 
 _NO_PARAMS: Mapping[str, list[str]] = {}
 _OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
@@ -45,8 +44,8 @@ class Request:
     """Options of the write instead of `params`, parsed once by in-process clients."""
     patch: Tree | None = None
     """A decoded merge patch, instead of `body`."""
-    decoded: Decoded | ApiError | None = None
-    """What the codec made of `body`, where it was decoded in advance."""
+    warnings: list[str] = field(default_factory=list)
+    """Warnings of the write, for the answer if it fails."""
 
     @property
     def codec(self) -> Codec:
@@ -65,6 +64,8 @@ class Request:
         )
         if not self.tracked:
             write.ownership = "keep"
+        self.warnings.clear()  # of an attempt that did not get to its end
+        write.warnings = self.warnings
         return write
 
 
@@ -92,7 +93,7 @@ class ListAnswer(NamedTuple):
 
 
 class WatchAnswer(NamedTuple):
-    watching: Watching
+    watching: Watching | ConvertedWatching
     resource: Resource
 
 

@@ -25,8 +25,7 @@ from mooring.sandbox.apiserver.patches.strategic import apply_strategic_patch
 from mooring.sandbox.apiserver.store.record import Record, key_of
 from mooring.sandbox.apiserver.verbs.creating import stored
 
-_LONG_WAY = ("managedFields", "deletionTimestamp")
-"""A write to objects with these may remove a manager or the object itself."""
+_IDENTITY = frozenset({"uid", "resourceVersion"})
 _STRATEGIC, _MERGE = PatchType.STRATEGIC, PatchType.MERGE  # access to enum members is slow
 
 
@@ -44,9 +43,9 @@ def patch_status(write: Write, patch: Patch, codec: Codec) -> Record | None:
         return None
     old = decode_record(record, resource.api_version, resource.kind)
     metadata, before = old["metadata"], old.get("status", {})
-    if any(metadata[name] != value for name, value in content.get("metadata", {}).items()):
+    if "metadata" in content and not content["metadata"].items() <= metadata.items():
         return None
-    if any(name in metadata for name in _LONG_WAY):
+    if "deletionTimestamp" in metadata:  # the write may remove the object
         return None
     status = _merged(sieve, patch.kind, before, content["status"])
     if status is None:
@@ -67,9 +66,10 @@ def _is_plain(patch: Patch, content: Any) -> bool:
         return False
     if not isinstance(content, dict) or not isinstance(content.get("status"), dict):
         return False
-    metadata = content.get("metadata", {})
-    is_status_only = content.keys() <= {"metadata", "status"}
-    return is_status_only and isinstance(metadata, dict) and metadata.keys() <= {"uid", "resourceVersion"}
+    if len(content) == 1:
+        return True
+    metadata = content.get("metadata")
+    return len(content) == 2 and isinstance(metadata, dict) and metadata.keys() <= _IDENTITY
 
 
 def _merged(sieve: Sieve, kind: PatchType, before: Tree, patch: Tree) -> Tree | None:

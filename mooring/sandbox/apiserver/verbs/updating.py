@@ -63,11 +63,14 @@ def change(write: Write, produce: Produce, *, spares_old: bool = False) -> Recor
     if record is None:
         raise not_found(resource.group, resource.plural, write.name)
     stored_old = decode_record(record, resource.api_version, resource.kind)
+    written_as = stored_old["apiVersion"]
+    if resource.converts_remotely:  # everything is in the version of the request until it is stored
+        in_version(resource, stored_old)
     current = stored_old
     if not spares_old:
         current = in_version(resource, decode_record(record, resource.api_version, resource.kind))
     obj = produce(current)
-    if resource.conversion is not None:
+    if resource.conversion is not None and not resource.conversion.is_remote:
         resource.conversion.to_storage(obj)
     _check_concurrency(write, obj, stored_old)
     settle_namespace(write, metadata_of(obj))
@@ -81,7 +84,8 @@ def change(write: Write, produce: Produce, *, spares_old: bool = False) -> Recor
     write.api.admission.validate(write, obj, stored_old)
     if _goes_now(resource, obj):
         return _remove(write, key, obj, record)
-    return record if _unchanged(obj, stored_old) else stored(write, key, obj)
+    migrates = resource.conversion is not None and resource.conversion.storage not in ("", written_as)
+    return record if _unchanged(obj, stored_old) and not migrates else stored(write, key, obj)
 
 
 def _unchanged(obj: Tree, old: Tree) -> bool:
@@ -133,10 +137,12 @@ def _validate(write: Write, obj: Tree, old: Tree) -> list[Cause]:
     free = strategy.traits.any_finalizer
     causes = list(validate_metadata_update(obj["metadata"], old["metadata"], any_finalizer=free))
     if not write.subresource:
-        return causes + strategy.validate_update(obj, old)
-    if write.subresource == "status":
-        return causes + strategy.validate_status(obj, old)
-    return causes + strategy.validate_subresource(write.subresource, obj, old)
+        causes += strategy.validate_update(obj, old)
+    elif write.subresource == "status":
+        causes += strategy.validate_status(obj, old)
+    else:
+        causes += strategy.validate_subresource(write.subresource, obj, old)
+    return causes + strategy.finish_validation(write, obj, old, causes)
 
 
 def _goes_now(resource: Resource, obj: Tree) -> bool:
@@ -154,4 +160,5 @@ def _remove(write: Write, key: str, obj: Tree, record: Record) -> Record:
     if not write.options.dry_run:
         write.api.table(write.resource).delete(key)
     strategy = write.resource.strategy
-    return Record(key, record.version, encode_tail(obj), obj["metadata"].get("labels"), strategy.select(obj))
+    tail = encode_tail(obj, obj["apiVersion"] if write.resource.converts_remotely else "")
+    return Record(key, record.version, tail, obj["metadata"].get("labels"), strategy.select(obj))

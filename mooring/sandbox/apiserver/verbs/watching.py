@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from mooring.sandbox.apiserver.context.api import Api
@@ -13,7 +13,7 @@ from mooring.sandbox.apiserver.context.resource import Resource
 from mooring.sandbox.apiserver.errors import expired
 from mooring.sandbox.apiserver.store.record import EventType, Record
 from mooring.sandbox.apiserver.store.table import CompactedError
-from mooring.sandbox.apiserver.store.watch import Predicate, Watch
+from mooring.sandbox.apiserver.store.watch import Listener, Predicate, Watch
 from mooring.sandbox.apiserver.verbs.reading import list_objects, parse_version, reached_version
 from mooring.sandbox.apiserver.verbs.selectors import matcher
 
@@ -74,11 +74,23 @@ class Watching:
         if self._watch is not None:
             self._watch.close()
 
-    async def batches(self, *, lasting: bool = False) -> AsyncIterator[Batch]:
-        """Yield batches until the timeout; raises 410 if the history does not reach back far enough.
+    async def deliver(self, listener: Listener) -> None:
+        """Call a function in this process with every change, until the watch is closed or this is cancelled:
+        without bookmarks, timeouts and a task that has to wake up for each change. Raises 410 like
+        `batches`."""
+        try:
+            watch = self._watch = self._api.store.watch(self._table, self._after, self._matches)
+        except CompactedError as error:
+            raise expired(str(error)) from None
+        try:
+            await watch.deliver(listener)
+        except CompactedError as error:
+            raise expired(str(error)) from None
+        finally:
+            watch.close()
 
-        A `lasting` watch has no timeout and no bookmarks: its reader ends it.
-        """
+    async def batches(self) -> AsyncIterator[Batch]:
+        """Yield batches until the timeout; raises 410 if the history does not reach back far enough."""
         try:
             watch = self._watch = self._api.store.watch(self._table, self._after, self._matches)
         except CompactedError as error:
@@ -86,7 +98,7 @@ class Watching:
         try:
             for batch in self._initial_batches():
                 yield batch
-            async for batch in self._lasting(watch) if lasting else self._changes(watch):
+            async for batch in self._changes(watch):
                 yield batch
         except CompactedError as error:
             raise expired(str(error)) from None
@@ -122,14 +134,6 @@ class Watching:
         if self._options.bookmarks and not watch.closed:
             yield Batch(bookmark=self._seen(watch))
 
-    async def _lasting(self, watch: Watch) -> AsyncIterator[Batch]:
-        while not watch.closed:
-            changes = watch.take(_BATCH)
-            if changes:
-                yield Batch(changes)
-            else:
-                await watch.wait()
-
     def _seen(self, watch: Watch) -> int:
         """The version up to which everything was sent."""
         return self._api.store.visible if watch.drained else watch.version
@@ -137,3 +141,28 @@ class Watching:
     def _duration(self) -> float:
         requested = self._options.timeout_seconds
         return float(requested) if requested else _SHORTEST_DEFAULT * random.uniform(1, 2)
+
+
+Convert = Callable[[Sequence[Record]], Awaitable[list[Record]]]
+
+
+class ConvertedWatching:
+    """A watch whose objects are converted by a webhook. It ends with an error if one cannot be."""
+
+    def __init__(self, watching: Watching | ConvertedWatching, convert: Convert) -> None:
+        self._watching = watching
+        self._convert = convert
+
+    def close(self) -> None:
+        self._watching.close()
+
+    async def deliver(self, listener: Listener) -> None:
+        async for batch in self.batches():
+            for type, record in batch.changes:
+                listener(type, record)
+
+    async def batches(self) -> AsyncIterator[Batch]:
+        async for batch in self._watching.batches():
+            records = await self._convert([record for _, record in batch.changes])
+            changes = [(type, record) for (type, _), record in zip(batch.changes, records, strict=True)]
+            yield batch._replace(changes=changes)

@@ -113,6 +113,28 @@ def test_the_newest_default_class_is_for_claims_that_name_none(direct: Direct) -
     assert made["spec"]["storageClassName"] == "new"
 
 
+def test_the_newest_default_class_is_for_ingresses_that_name_none(direct: Direct) -> None:
+    networking = {"group": "networking.k8s.io"}
+    spec = {"defaultBackend": {"service": {"name": "web", "port": {"number": 80}}}}
+
+    def made_class(name: str, **more: Any) -> str | None:
+        body = {"metadata": {"name": name, **more.pop("metadata", {})}, "spec": {**spec, **more}}
+        made: str | None = direct.tree("create", "ingresses", body=body, **networking)["spec"].get(
+            "ingressClassName"
+        )
+        return made
+
+    assert made_class("early") is None
+    default = {"ingressclass.kubernetes.io/is-default-class": "true"}
+    for name in ("old", "new"):
+        body = {"metadata": {"name": name, "annotations": default}, "spec": {"controller": "a.io/b"}}
+        direct.ask("create", "ingressclasses", body=body, **networking)
+        direct.clock.advance(5)
+    assert made_class("plain") == "new"
+    assert made_class("named", ingressClassName="old") == "old"
+    assert made_class("noted", metadata={"annotations": {"kubernetes.io/ingress.class": "old"}}) is None
+
+
 def test_what_plugins_know_is_there_after_a_restart(tmp_path: Path) -> None:
     async def run(name: str) -> int | None:
         async with EmbeddedServer(tmp_path) as server:

@@ -1,12 +1,13 @@
-"""Make data/answers.json anew, with a real API server:
+"""Record data/answers.json, rules.json and conversions.json, or one of them, from a real API server:
 
-KUBEBUILDER_ASSETS=… python -m tests.sandbox.apiserver.custom.record
+KUBEBUILDER_ASSETS=… python -m tests.sandbox.apiserver.custom.record [answers | rules | conversions]
 """
 
 from __future__ import annotations
 
 import json
 import ssl
+import sys
 import tempfile
 import time
 import urllib.error
@@ -15,8 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.live.control_plane import ControlPlane, assets
+from tests.sandbox.apiserver.custom.conversion_scenes import conversion_scenes
 from tests.sandbox.apiserver.custom.replay import Answer, normal
-from tests.sandbox.apiserver.custom.scenes import RECORDED, SCENES, Step
+from tests.sandbox.apiserver.custom.rule_scenes import RULE_SCENES
+from tests.sandbox.apiserver.custom.scenes import DATA, SCENES, Scenes, Step
+from tests.sandbox.apiserver.webhook_kit import webhook_server
+
+FILES = ("answers", "rules", "conversions")
 
 
 class Real:
@@ -55,9 +61,9 @@ def _warnings(headers: Any) -> list[str]:
     return [json.loads(text.partition(" - ")[2]) for text in headers.get_all("Warning") or ()]
 
 
-def record(real: Real) -> dict[str, list[Any]]:
+def record(real: Real, scenes: Scenes) -> dict[str, list[Any]]:
     recorded: dict[str, list[Any]] = {}
-    for name, scene in SCENES.items():
+    for name, scene in scenes.items():
         answers = recorded[name] = []
         for step in scene():
             if step.method == "WAIT":
@@ -71,18 +77,28 @@ def main() -> None:
     binaries = assets()
     if binaries is None:
         raise SystemExit("set KUBEBUILDER_ASSETS to a directory with etcd and kube-apiserver")
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, webhook_server() as webhooks:
         plane = ControlPlane(binaries, Path(folder))
         plane.start()
         try:
-            recorded = record(Real(plane.server, plane.token))
+            for file in sys.argv[1:] or FILES:
+                scenes = {
+                    "answers": SCENES,
+                    "rules": RULE_SCENES,
+                    "conversions": conversion_scenes(webhooks),
+                }[file]
+                _write(file, record(Real(plane.server, plane.token), scenes))
         finally:
             plane.stop()
+
+
+def _write(file: str, recorded: dict[str, list[Any]]) -> None:
     scenes = [
         f'"{name}": [\n' + ",\n".join(json.dumps(one, sort_keys=True, ensure_ascii=False) for one in answers)
         for name, answers in recorded.items()
     ]
-    RECORDED.write_text("{\n" + "\n],\n".join(scenes) + "\n]\n}\n")
+    (DATA / f"{file}.json").write_text("{\n" + "\n],\n".join(scenes) + "\n]\n}\n")
+    print(f"{file}: {sum(map(len, recorded.values()))} answers")
 
 
 if __name__ == "__main__":

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-RECORDED = Path(__file__).parent / "data" / "answers.json"
+DATA = Path(__file__).parent / "data"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 JSON, MERGE, APPLY = "application/json", "application/merge-patch+json", "application/apply-patch+yaml"
 Tree = dict[str, Any]
@@ -430,4 +430,6 @@ def _end(one: str, crews: str) -> Iterator[Step]:
     yield Step("WAIT", rival, "gone")
 
 
-SCENES = {"values": values, "definitions": definitions, "life": life}
+Scenes = Mapping[str, Callable[[], Iterator[Step]]]
+"""Requests by the name of what they are about."""
+SCENES: Scenes = {"values": values, "definitions": definitions, "life": life}

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
 
+from tests.sandbox.apiserver.custom.conversion_scenes import conversion_scenes
 from tests.sandbox.apiserver.custom.replay import Answer, normal
-from tests.sandbox.apiserver.custom.scenes import RECORDED, SCENES, Step
+from tests.sandbox.apiserver.custom.rule_scenes import RULE_SCENES
+from tests.sandbox.apiserver.custom.scenes import DATA, SCENES, Step
 from tests.sandbox.apiserver.kit import Running, running
+from tests.sandbox.apiserver.webhook_kit import WebhookServer, webhook_server
 
-ANSWERS: dict[str, list[Any]] = json.loads(RECORDED.read_text())
+ANSWERS: dict[str, list[Any]] = {
+    scene: answers
+    for file in ("answers", "conversions", "rules")
+    for scene, answers in json.loads((DATA / f"{file}.json").read_text()).items()
+}
+ALL_SCENES = {**SCENES, **RULE_SCENES}
+CONVERSION_SCENES = ("behaviours", "verbs of versions")
 
 
 def ask(server: Running, step: Step) -> Answer:
@@ -34,9 +43,24 @@ def server() -> Iterator[Running]:
         yield found
 
 
-@pytest.mark.parametrize("scene", SCENES)
+@pytest.fixture(scope="module")
+def webhooks() -> Iterator[WebhookServer]:
+    with webhook_server() as found:
+        yield found
+
+
+@pytest.mark.parametrize("scene", ALL_SCENES)
 def test_it_answers_as_a_real_api_server(server: Running, scene: str) -> None:
-    steps = [step for step in SCENES[scene]() if step.method != "WAIT"]
+    _compare(server, scene, ALL_SCENES[scene]())
+
+
+@pytest.mark.parametrize("scene", CONVERSION_SCENES)
+def test_it_converts_as_a_real_api_server(server: Running, webhooks: WebhookServer, scene: str) -> None:
+    _compare(server, scene, conversion_scenes(webhooks)[scene]())
+
+
+def _compare(server: Running, scene: str, all_steps: Iterable[Step]) -> None:
+    steps = [step for step in all_steps if step.method != "WAIT"]
     different = []
     for step, recorded in zip(steps, ANSWERS[scene], strict=True):
         given = normal(ask(server, step))

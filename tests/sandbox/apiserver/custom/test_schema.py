@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mooring.api.go_regexp import PatternError, compile_pattern
 from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.custom.formats import format_of
-from mooring.sandbox.apiserver.custom.pruning import drop_nulls, fill_in, prune
+from mooring.sandbox.apiserver.custom.pruning import TooManyDefaultsError, drop_nulls, fill_in, prune
 from mooring.sandbox.apiserver.custom.schema import Schema
 from mooring.sandbox.apiserver.custom.schema_check import check
 from tests.sandbox.apiserver.custom.scenes import TEXT, Tree, definition, objects, spec
@@ -63,6 +63,16 @@ def test_what_was_brought_into_form_stays_as_it_is(tree: Tree, value: Any) -> No
     fill_in(value, schema)
     assert value == once
     assert check(schema, value, "", value) == []  # what did not change is not complained of
+
+
+def test_defaults_are_bounded() -> None:
+    item = {"type": "object", "properties": {"a": {"type": "string", "default": "x" * 1000}}}
+    schema = Schema({"type": "array", "items": item})
+    value: list[Tree] = [{} for _ in range(3000)]
+    fill_in(value, schema)
+    assert value[-1] == {"a": "x" * 1000}
+    with pytest.raises(TooManyDefaultsError):
+        fill_in([{} for _ in range(4000)], schema)
 
 
 @settings(max_examples=60, deadline=None)

@@ -185,19 +185,6 @@ def test_cluster_wide_kinds(custom: Custom) -> None:
     assert "namespace" not in made["metadata"]
 
 
-def test_rules_and_webhooks_are_not_followed_and_that_is_said(custom: Custom) -> None:
-    body = definition("Ruled", spec(a={**TEXT, "x-kubernetes-validations": [{"rule": "self != ''"}]}))
-    webhook = {"clientConfig": {"url": "https://example.com/convert"}, "conversionReviewVersions": ["v1"]}
-    body["spec"]["conversion"] = {"strategy": "Webhook", "webhook": webhook}
-    answer: Any = custom.direct.ask(
-        "create", "customresourcedefinitions", body=body, group="apiextensions.k8s.io"
-    )
-    assert answer.warnings == [
-        "spec.conversion.strategy: the webhook is not called, versions differ in apiVersion only",
-        "spec.versions[0].schema.openAPIV3Schema: x-kubernetes-validations are kept and not evaluated",
-    ]
-
-
 # ---- across restarts ------------------------------------------------------------------------------
 
 CREWS = "/apis/example.com/v1/namespaces/default/crews"

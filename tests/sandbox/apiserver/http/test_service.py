@@ -38,6 +38,18 @@ def test_health_is_told_to_everybody(server: Running) -> None:
         connection.close()
 
 
+def test_health_shows_each_check(server: Running) -> None:
+    for name in ("healthz", "livez", "readyz"):
+        text = server.ask("GET", f"/{name}?verbose").text
+        assert text.startswith("[+]ping ok\n[+]log ok\n")
+        assert "[+]etcd ok\n" in text
+        assert "[+]poststarthook/rbac/bootstrap-roles ok\n" in text
+        assert text.endswith(f"{name} check passed\n")
+        assert server.ask("GET", f"/{name}/poststarthook/rbac/bootstrap-roles").text == "ok"
+    assert "[+]etcd excluded: ok\n" in server.ask("GET", "/readyz?verbose&exclude=etcd").text
+    assert 'kubernetes_healthcheck{name="etcd",type="livez"} 1.0' in server.ask("GET", "/metrics/slis").text
+
+
 def test_the_kubeconfig_is_for_its_owner_only(server: Running) -> None:
     path = server.server.kubeconfig
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -297,3 +309,11 @@ def test_the_certificate_is_checked(server: Running) -> None:
     context = ssl.create_default_context()
     with socket.create_connection(("127.0.0.1", port), timeout=5) as plain, pytest.raises(ssl.SSLError):
         context.wrap_socket(plain, server_hostname="127.0.0.1")
+
+
+def test_timeouts_are_durations(server: Running) -> None:
+    reply = server.ask("GET", f"{PODS}?timeout=invalid")
+    expected = 'invalid timeout specified in the request URL - time: invalid duration "invalid"'
+    assert (reply.code, reply.tree["message"]) == (400, expected)
+    assert server.ask("GET", "/version?timeout=invalid").code == 400
+    assert [server.ask("GET", f"{PODS}?timeout={text}").code for text in ("0s", "3m", "")] == [200] * 3

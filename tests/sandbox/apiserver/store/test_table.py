@@ -207,3 +207,50 @@ def test_a_failing_selector_ends_its_own_watch_only() -> None:
         assert [change[0] for change in sound.take(10)] == ["ADDED"]
 
     asyncio.run(scenario())
+
+
+def test_changes_are_delivered_within_the_flush_and_in_turns() -> None:
+    async def scenario() -> None:
+        store = Store()
+        table = store.table("things")
+        table.put("a", b"}}")
+        store.flush()
+        seen: list[str] = []
+        watch = store.watch(table, 1)
+        delivering = asyncio.create_task(watch.deliver(lambda type, record: seen.append(record.key)))
+        await asyncio.sleep(0)
+        assert seen == ["a"]
+        table.put("b", b"}}")
+        store.flush()
+        assert seen == ["a", "b"]
+        for number in range(600):
+            table.put(f"c{number}", b"}}")
+        store.flush()
+        assert len(seen) < 600  # others on the loop have their turn
+        while len(seen) < 602:
+            await asyncio.sleep(0)
+        watch.close()
+        await delivering
+
+    asyncio.run(scenario())
+
+
+def test_a_failing_listener_ends_its_own_watch_only() -> None:
+    def fails(type: str, record: Record) -> None:
+        raise RecursionError
+
+    async def scenario() -> None:
+        store = Store()
+        table = store.table("things")
+        broken, sound = store.watch(table, 1), store.watch(table, 1)
+        delivering = asyncio.create_task(broken.deliver(fails))
+        await asyncio.sleep(0)
+        table.put("a", b"}}")
+        store.flush()
+        table.put("b", b"}}")
+        store.flush()
+        with pytest.raises(RecursionError):
+            await delivering
+        assert [record.key for _, record in sound.take(10)] == ["a", "b"]
+
+    asyncio.run(scenario())

@@ -115,6 +115,23 @@ def test_a_page_of_a_moment_that_is_forgotten() -> None:
     assert names(direct.tree("list", "configmaps", continue_=token)) == ["c02", "c03", "c04"]
 
 
+def test_a_continue_token_expires_after_minutes(direct: Direct) -> None:
+    fill(direct, 3)
+    first = direct.tree("list", "configmaps", limit="2")
+    token = first["metadata"]["continue"]
+    direct.clock.advance(20)
+    direct.ask("create", "configmaps", body={"metadata": {"name": "later"}})
+    assert names(direct.tree("list", "configmaps", limit="2", continue_=token)) == ["c02"]
+    direct.clock.advance(301)
+    with pytest.raises(ApiError) as caught:
+        direct.ask("list", "configmaps", limit="2", continue_=token)
+    assert caught.value.reason == "Expired"
+    token = caught.value.continue_token  # type: ignore[attr-defined]
+    last = direct.tree("list", "configmaps", continue_=token)
+    assert names(last) == ["c02", "later"]
+    assert last["metadata"]["resourceVersion"] != first["metadata"]["resourceVersion"]
+
+
 def test_versions_of_lists(direct: Direct) -> None:
     fill(direct, 2)
     version = direct.store.version

@@ -149,10 +149,10 @@ def test_evictions_that_no_budget_minds(direct: Direct) -> None:
     assert refusal(lambda: evict(direct, "none")).code == 404
 
 
-def logging_pod(direct: Direct, name: str, *command: str) -> None:
+def logging_pod(direct: Direct, name: str, *command: str, **spec: object) -> None:
     """Create a pod that has been running for a minute."""
     containers = [{"name": "c", "image": "busybox", "command": list(command)}]
-    direct.ask("create", "pods", body=pod(name, nodeName="n1", containers=containers))
+    direct.ask("create", "pods", body=pod(name, nodeName="n1", containers=containers, **spec))
     started = format_time(direct.api.clock() - 60)
     status = {"containerStatuses": [{"name": "c", "state": {"running": {"startedAt": started}}}]}
     merge = "application/merge-patch+json"
@@ -179,9 +179,16 @@ def test_the_log_has_what_a_command_has_printed_by_now(direct: Direct) -> None:
     assert read_log(direct, "p", timestamps="true", tailLines="1").endswith("Z three\n")
 
 
+def test_the_log_is_that_of_the_only_container(direct: Direct) -> None:
+    inits = [{"name": "i", "image": "i"}]
+    logging_pod(direct, "p", "echo", "one", initContainers=inits)
+    assert read_log(direct, "p") == "one\n"
+
+
 def test_logs_that_do_not_exist(direct: Direct) -> None:
     containers = [{"name": "a", "image": "i"}, {"name": "b", "image": "i"}]
-    direct.ask("create", "pods", body=pod("p", nodeName="n1", containers=containers))
+    inits = [{"name": "i", "image": "i"}]
+    direct.ask("create", "pods", body=pod("p", nodeName="n1", containers=containers, initContainers=inits))
     logging_pod(direct, "q", "sleep", "5")
     messages = [
         refusal(lambda: read_log(direct, "p")).message,
@@ -190,7 +197,7 @@ def test_logs_that_do_not_exist(direct: Direct) -> None:
         refusal(lambda: read_log(direct, "q", previous="true")).message,
     ]
     assert messages == [
-        "a container name must be specified for pod p, choose one of: [a b]",
+        "a container name must be specified for pod p, choose one of: [i a b]",
         "container c is not valid for pod p",
         'container "a" in pod "p" is waiting to start: ContainerCreating',
         'previous terminated container "c" in pod "q" not found',
