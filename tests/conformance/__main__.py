@@ -63,8 +63,9 @@ def run(
         listed = result.name in passing
         regressions += listed and not result.passed
         word = "pass" if result.passed else "FAIL"
+        progress = f"[{len(names) - len(waiting)}/{len(names)}]"
         note = "" if listed == result.passed else " (regression)" if listed else " (listed as failing)"
-        print(f"{word} {result.seconds:4.0f}s {result.name}{note}", flush=True)
+        print(f"{progress} {word} {result.seconds:4.0f}s {result.name}{note}", flush=True)
         if not result.passed:
             print(f"      {result.message}", flush=True)
     for name in sorted(waiting):  # a shard ended early

@@ -66,9 +66,10 @@ def render_page(verdicts: Verdicts) -> str:
 INTRODUCTION: Final = """# Conformance
 
 Kubernetes' end-to-end tests {release}, run against `mooring up` with its scheduler, controllers and fake
-nodes: all tests tagged [Conformance], and all of sig-scheduling. No container runs in a sandbox cluster,
-so tests that look into containers, their network or their mounts cannot pass; each says what it lacks. Most
-of those were sorted by what they do, without a run.
+nodes: all tests tagged [Conformance], and all of sig-scheduling. No container runs in a sandbox cluster:
+what the usual commands and the programs of these tests would do is [emulated](cluster.md#how-pods-run), with
+their variables and files. Tests that need more, such as a network or a command executed in a container,
+cannot pass; each says what it lacks. Every test of this list was run.
 
 ```console
 $ python -m tests.conformance --e2e path/to/e2e.test

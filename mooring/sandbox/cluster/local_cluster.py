@@ -11,12 +11,13 @@ from mooring.api.kinds import COSCHEDULING_POD_GROUPS, CUSTOM_RESOURCE_DEFINITIO
 from mooring.client.cache import Cache
 from mooring.client.clocks import ScaledClock
 from mooring.client.controller import Context, Controller
-from mooring.client.event_recorder import EventRecorder
+from mooring.client.counting_recorder import CountingRecorder
 from mooring.client.tasks import Tasks
 from mooring.config import LoadedConfig
 from mooring.core.decision import Decision
 from mooring.explain.log import Recording
 from mooring.runtime.registry import Registry
+from mooring.sandbox.apiserver.bootstrap import publish_components
 from mooring.sandbox.apiserver.custom.metrics_group import serve_metrics
 from mooring.sandbox.apiserver.port import EmbeddedCluster
 from mooring.sandbox.apiserver.server import EmbeddedServer
@@ -106,6 +107,8 @@ class LocalCluster:
             self.server.open()
         api = self.server.api
         serve_metrics(api.registry)
+        if self._serve:
+            publish_components(api)
         writes = self._writes = EmbeddedCluster(api, user_agent=MANAGER, tracked=False)
         self.applier = Applier(
             EmbeddedCluster(api, user_agent="mooring-apply"),
@@ -118,9 +121,8 @@ class LocalCluster:
         if self._coscheduling and COSCHEDULING_POD_GROUPS.name not in definitions:
             await self.applier.apply(DEFINITION, "the CustomResourceDefinition of PodGroups")
         self.cache = Cache(writes)
-        recorder = EventRecorder(
+        recorder = CountingRecorder(
             writes,
-            "mooring",
             now=lambda: round(self.clock() * 1_000_000_000),
             keep=self._keep_events,
         )
@@ -130,11 +132,12 @@ class LocalCluster:
             heartbeats=self._heartbeats,
             missing_images=self._missing_images,
             stop_time=self._stop_time,
+            runs=api.runs,
         )
         for controller in controllers(
             context,
             self.nodes,
-            self.server.authority,
+            self.server.signer,
             self._features,
             self._coscheduling,
             self.server.check_policy_types,

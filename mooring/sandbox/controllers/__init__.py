@@ -6,11 +6,13 @@ from collections.abc import Collection
 
 from mooring.client.controller import Context, Controller
 from mooring.sandbox.controllers.admission_policy_status import AdmissionPolicyStatus, CheckTypes
+from mooring.sandbox.controllers.certificate_signer import CertificateSigner
 from mooring.sandbox.controllers.cron_job import CronJobController
 from mooring.sandbox.controllers.daemon_set import DaemonSetController
 from mooring.sandbox.controllers.deployment import DeploymentController
 from mooring.sandbox.controllers.device_taint_eviction import DeviceTaintEviction
 from mooring.sandbox.controllers.disruption import DisruptionController
+from mooring.sandbox.controllers.endpoint_mirroring import EndpointMirroring
 from mooring.sandbox.controllers.endpoint_slices import EndpointSlices
 from mooring.sandbox.controllers.ephemeral_volumes import EphemeralVolumes
 from mooring.sandbox.controllers.event_expiry import EventExpiry
@@ -28,23 +30,26 @@ from mooring.sandbox.controllers.replica_set import ReplicaSetController, Replic
 from mooring.sandbox.controllers.resource_claim import ResourceClaimController
 from mooring.sandbox.controllers.resource_quota import ResourceQuotaController
 from mooring.sandbox.controllers.role_aggregation import RoleAggregation
+from mooring.sandbox.controllers.service_cidrs import ServiceCIDRs
 from mooring.sandbox.controllers.stateful_set import StatefulSetController
 from mooring.sandbox.controllers.taint_eviction import TaintEviction
 from mooring.sandbox.controllers.ttl_after_finished import TTLAfterFinishedController
 from mooring.sandbox.controllers.volume_binder import VolumeBinder
 from mooring.sandbox.controllers.volume_protection import VolumeProtection
+from mooring.serving.certificates import KeyPair
 
 
 def controllers(
     context: Context,
     simulated: SimulatedNodes | None = None,
-    authority: bytes = b"",
+    signer: KeyPair | None = None,
     features: Collection[str] = (),
     coscheduling: bool = False,
     check_types: CheckTypes | None = None,
 ) -> list[Controller]:
     """Return one controller of each kind. `simulated` knows the state of nodes without their leases;
-    `authority` is the CA bundle of the API server in PEM, for pods, if it has a certificate;
+    `signer` is the API server's CA with its key, if it is served: pods get the certificate, and it signs
+    requests;
     `features` are the alpha features that are enabled; with `coscheduling`, PodGroups of scheduler-plugins
     get their status; `check_types` finds mistakes in admission policies, for their status."""
     return [
@@ -67,6 +72,7 @@ def controllers(
         ResourceQuotaController(context),
         RoleAggregation(context),
         EndpointSlices(context),
+        EndpointMirroring(context),
         GarbageCollector(context),
         StatefulSetController(context),
         DaemonSetController(context),
@@ -78,5 +84,13 @@ def controllers(
         *([PodGroupProtection(context)] if "GenericWorkload" in features else []),
         *([PodGroupPhase(context)] if coscheduling else []),
         *([AdmissionPolicyStatus(context, check_types)] if check_types is not None else []),
-        *([RootCertificates(context, authority.decode())] if authority else []),
+        *(
+            [
+                RootCertificates(context, signer.certificate.decode()),
+                CertificateSigner(context, signer),
+                ServiceCIDRs(context),
+            ]
+            if signer is not None
+            else []
+        ),
     ]

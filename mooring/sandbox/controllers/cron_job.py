@@ -3,39 +3,23 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import UTC, datetime, tzinfo
-from typing import Any, NamedTuple
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 
 from mooring.api.jobs import CronJob, CronJobStatus, Job
 from mooring.api.kinds import CRON_JOBS, JOBS
-from mooring.api.meta import ObjectReference
-from mooring.api.times import format_time, parse_time
+from mooring.api.meta import ObjectReference, OwnerReference
+from mooring.api.times import format_time
 from mooring.client.api_errors import ApiError
 from mooring.client.controller import Context, Controller
-from mooring.sandbox.controllers.cron_schedule import Every, Schedule, ScheduleError, parse_schedule
+from mooring.sandbox.controllers.cron_starts import UnclearScheduleError, find_due, zone_of
 from mooring.sandbox.controllers.owning import controller_reference
-from mooring.sandbox.controllers.pod_controller import namespace_terminating
 from mooring.sandbox.controllers.statuses import status_changes
 
 SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 MANY = 100  # starts missed in a row, which is recorded
-
-
-class _Unclear(Exception):  # noqa: N818 - it says what the schedule is
-    """A schedule that cannot be followed: the reason of the event, and its note."""
-
-
-class Due(NamedTuple):
-    """What a schedule says at some time."""
-
-    time: float | None
-    """The last start that is due and was not made yet."""
-    missed: int
-    wait: float
-    """In how many seconds the next one is."""
 
 
 class CronJobController(Controller):
@@ -49,22 +33,28 @@ class CronJobController(Controller):
         self.jobs.subscribe(self._job_changed)
 
     def _cron_job_changed(self, old: CronJob | None, new: CronJob | None) -> None:
-        if new is None:
+        if new is None or self.is_own(new):
             return
         after = 0.0
         if old is not None and _timing(old) != _timing(new):
             # a new schedule holds from now on: what it would have said before does not count
-            with suppress(_Unclear):  # reported when it is synced
-                after = _due(new, self.context.clock()).wait
+            with suppress(UnclearScheduleError):  # reported when it is synced
+                after = find_due(new, self.context.clock()).wait
         self.enqueue(new.key, after)
 
     def _job_changed(self, old: Job | None, new: Job | None) -> None:
+        """A Job matters when it comes, when it ends, and when it goes although it is active."""
         changed = new or old
         owner = None if changed is None else changed.metadata.controller()
-        if changed is not None and owner is not None and owner.kind == "CronJob":
-            cron_job = self.cron_jobs.get(f"{changed.namespace}/{owner.name}")
-            if cron_job is not None and cron_job.uid == owner.uid:
-                self.enqueue(cron_job.key)
+        if changed is None or owner is None or owner.kind != "CronJob" or self.is_own(new):
+            return
+        if old is not None and new is not None and old.finished == new.finished and _controls(owner, old):
+            return
+        cron_job = self.cron_jobs.get(f"{changed.namespace}/{owner.name}")
+        if cron_job is None or cron_job.uid != owner.uid:
+            return
+        if new is not None or any(one.uid == changed.uid for one in cron_job.status.active):
+            self.enqueue(cron_job.key)
 
     async def sync(self, key: str) -> None:
         cron_job = self.cron_jobs.get(key)
@@ -77,7 +67,7 @@ class CronJobController(Controller):
             self._look_after(cron_job, jobs, status)
             if cron_job.metadata.deletion_timestamp is None and not cron_job.spec.suspend:
                 await self._start(cron_job, status)
-        except _Unclear as problem:
+        except UnclearScheduleError as problem:
             reason, note = problem.args
             self.event(self.cron_jobs, cron_job, "Warning", reason, note)
         finally:
@@ -91,10 +81,13 @@ class CronJobController(Controller):
             "Complete": cron_job.spec.successful_jobs_history_limit,
             "Failed": cron_job.spec.failed_jobs_history_limit,
         }
+        there = [job for job in jobs if job.status.conditions and not job.metadata.deletion_timestamp]
         for type, limit in limits.items():
-            ended = [job for job in jobs if job.condition(type) and not job.metadata.deletion_timestamp]
+            if limit is None or len(there) <= limit:
+                continue
+            ended = [job for job in there if job.condition(type)]
             ended.sort(key=lambda job: (job.status.start_time is None, job.status.start_time or "", job.name))
-            for job in ended[: max(0, len(ended) - limit)] if limit is not None else ():
+            for job in ended[: max(0, len(ended) - limit)]:
                 await self._delete(cron_job, job)
 
     async def _delete(self, cron_job: CronJob, job: Job) -> None:
@@ -138,7 +131,7 @@ class CronJobController(Controller):
     async def _start(self, cron_job: CronJob, status: CronJobStatus) -> None:
         """Create the Job that is due, if any, and come back for the next."""
         now = self.context.clock()
-        due = _due(cron_job, now)
+        due = find_due(cron_job, now)
         self.enqueue(cron_job.key, max(due.wait, 0.001))
         if due.time is None:
             return
@@ -172,7 +165,7 @@ class CronJobController(Controller):
     async def _create(self, cron_job: CronJob, time: float) -> Job | None:
         """Create the Job of a start time. Its name follows from the time, so it is not created twice. Return
         None if the name is taken by another object."""
-        body = _body(cron_job, time)
+        body = job_body(cron_job, time)
         try:
             job = await self.create(self.jobs, body, cron_job.namespace)
         except ApiError as refusal:
@@ -180,7 +173,7 @@ class CronJobController(Controller):
                 job = await self.cluster.get(JOBS, body["metadata"]["name"], cron_job.namespace)
                 owner = job.metadata.controller()
                 return job if owner is not None and owner.uid == cron_job.uid else None
-            if not namespace_terminating(refusal):
+            if not refusal.namespace_terminating:
                 self.event(
                     self.cron_jobs, cron_job, "Warning", "FailedCreate", f"Error creating job: {refusal}"
                 )
@@ -191,66 +184,33 @@ class CronJobController(Controller):
     async def _write(self, cron_job: CronJob, status: CronJobStatus) -> None:
         patch = status_changes(cron_job.status, status)
         if patch:
-            written = await self.cluster.patch(
-                CRON_JOBS, cron_job.name, {"status": patch}, cron_job.namespace, subresource="status"
-            )
-            self.cron_jobs.wrote(written)
+            await self.write_status(self.cron_jobs, cron_job, status, patch)
+
+
+def _controls(owner: OwnerReference, job: Job) -> bool:
+    """Whether a Job had this owner before, too."""
+    return job.metadata.controller() == owner
 
 
 def _timing(cron_job: CronJob) -> tuple[str, str | None]:
     return cron_job.spec.schedule, cron_job.spec.time_zone
 
 
-def _zone(cron_job: CronJob) -> tzinfo:
-    name = cron_job.spec.time_zone
-    if name is None:
-        return UTC
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        note = f'invalid timeZone: "{name}": unknown time zone {name}'
-        raise _Unclear("UnknownTimeZone", note) from None
+def job_name(cron_job: CronJob, time: float) -> str:
+    """The name of the Job of a start time."""
+    return f"{cron_job.name}-{int(time // 60)}"
 
 
-def _due(cron_job: CronJob, now: float) -> Due:
-    """What is due, and when the next is. Raises _Unclear."""
-    text = cron_job.spec.schedule
-    try:
-        schedule = parse_schedule(text, _zone(cron_job))
-    except ScheduleError as problem:
-        raise _Unclear("UnparseableSchedule", f'unparseable schedule: "{text}" : {problem}') from None
-    since = parse_time(cron_job.status.last_schedule_time or cron_job.metadata.creation_timestamp or "")
-    deadline = cron_job.spec.starting_deadline_seconds
-    earliest = since if deadline is None else max(since, now - deadline)
-    time, missed = _latest(schedule, earliest, now)
-    last = time if earliest == since else _latest(schedule, since, now)[0]
-    following = schedule.next(since if last is None else last)
-    if following is None:
-        note = f"invalid schedule: {text} : time difference between two schedules is less than 1 second"
-        raise _Unclear("InvalidSchedule", note)
-    return Due(time, missed, following - now)
-
-
-def _latest(schedule: Schedule | Every, since: float, now: float) -> tuple[float | None, int]:
-    """The last time between two, and about how many there were."""
-    first = schedule.next(since)
-    if first is None or first > now:
-        return None, 0
-    latest = schedule.latest(first, now)
-    second = schedule.next(first)
-    gap = second - first if second is not None else now - first
-    return latest, int((now - first) // gap) + 1 if gap else 1
-
-
-def _body(cron_job: CronJob, time: float) -> dict[str, Any]:
+def job_body(cron_job: CronJob, time: float) -> dict[str, Any]:
+    """The Job of a start time."""
     template = cron_job.spec.job_template
     metadata = template.get("metadata") or {}
-    moment = datetime.fromtimestamp(time, _zone(cron_job)).isoformat().replace("+00:00", "Z")
+    moment = datetime.fromtimestamp(time, zone_of(cron_job)).isoformat().replace("+00:00", "Z")
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {
-            "name": f"{cron_job.name}-{int(time // 60)}",
+            "name": job_name(cron_job, time),
             "labels": metadata.get("labels") or {},
             "annotations": {**(metadata.get("annotations") or {}), SCHEDULED_AT: moment},
             "ownerReferences": [controller_reference(CRON_JOBS, cron_job)],

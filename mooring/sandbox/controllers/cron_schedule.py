@@ -59,6 +59,7 @@ class Schedule(NamedTuple):
     weekday: Field
     zone: tzinfo = UTC
 
+    @lru_cache(maxsize=4096)  # noqa: B019 - schedules are values, and few
     def next(self, after: float) -> float | None:
         """The first time after another; None where there is none in years: on the 31st of February."""
         time = after // 60 * 60 + 60

@@ -15,7 +15,7 @@ from mooring.sandbox.controllers.daemon_pods import HASH, Moulds, Placement, by_
 from mooring.sandbox.controllers.daemon_rollout import OnNode, Steps, next_steps, surges
 from mooring.sandbox.controllers.owning import Claims
 from mooring.sandbox.controllers.placement import index_by_node, pods_on
-from mooring.sandbox.controllers.pod_controller import PodController, available_in, namespace_terminating
+from mooring.sandbox.controllers.pod_controller import PodController, available_in
 from mooring.sandbox.controllers.revisions import History
 from mooring.sandbox.controllers.statuses import status_changes
 
@@ -212,7 +212,7 @@ class DaemonSetController(PodController[DaemonSet]):
             try:
                 await self.create_pod(look.set, moulds.body(node))
             except ApiError as refusal:
-                if not namespace_terminating(refusal):
+                if not refusal.namespace_terminating:
                     raise
             if number % TURN == 0:
                 await asyncio.sleep(0)

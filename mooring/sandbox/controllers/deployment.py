@@ -44,7 +44,6 @@ from mooring.sandbox.controllers.deployment_status import (
     set_condition,
 )
 from mooring.sandbox.controllers.owning import Claims, concerned, controller_reference, index_orphans
-from mooring.sandbox.controllers.pod_controller import namespace_terminating
 from mooring.sandbox.controllers.statuses import status_changes
 
 PAUSE = 0.01  # seconds in which many pods may go before a Deployment that waits for it looks again
@@ -90,7 +89,7 @@ class DeploymentController(Controller):
         try:
             await turn.take()
         except ApiError as refusal:
-            if not namespace_terminating(refusal):
+            if not refusal.namespace_terminating:
                 raise
 
 
@@ -214,7 +213,7 @@ class _Turn:
         except ApiError as refusal:
             if refusal.conflict:
                 return await self._resolve_conflict(name)
-            if not namespace_terminating(refusal):
+            if not refusal.namespace_terminating:
                 await self._record_refusal(name, refusal)
             raise
         self._new = new

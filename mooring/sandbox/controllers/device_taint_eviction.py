@@ -75,8 +75,9 @@ class DeviceTaintEviction(Controller):
     def _consider(self, pod: Pod) -> None:
         """Decide when a pod has to leave, if it has to."""
         times = [at for claim in self._reserved(pod) for at in self._times(claim)]
-        if not times:
-            if self._evictions.pop(pod.key, None) is not None:
+        if not times or pod.terminating:
+            known = self._evictions.pop(pod.key, None)
+            if known is not None and not pod.terminating:
                 self.event(self._pods, pod, "Normal", _REASON, "Cancelling deletion")
             return
         eviction = _Eviction(pod.uid, min(times))

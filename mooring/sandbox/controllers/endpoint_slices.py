@@ -26,6 +26,7 @@ ZONE = "topology.kubernetes.io/zone"
 SERVICE_NAME = "kubernetes.io/service-name"
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 MANAGER = "endpointslice-controller.k8s.io"
+DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 HEADLESS = "service.kubernetes.io/headless"
 
 
@@ -85,6 +86,7 @@ class EndpointSlices(Controller):
         self._slices.index("service", _service_key)
         self._endpoints = self.cache.follow(ENDPOINTS)
         self._services = self.cache.follow(SERVICES)
+        self._services.index("selecting", _selecting)
         self._services.subscribe(self._service_changed)
         self._pods.subscribe(self._pod_changed)
         self._slices.subscribe(self._slice_changed)
@@ -99,7 +101,7 @@ class EndpointSlices(Controller):
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old
         assert pod is not None
-        services = self._services.in_namespace(pod.namespace)
+        services = self._services.by("selecting", pod.metadata.namespace)
         if not services or (old is not None and new is not None and not _concerns(old, new)):
             return
         for service in services:
@@ -199,6 +201,10 @@ class EndpointSlices(Controller):
         node = self._nodes.get(pod.spec.node_name)
         if node is not None and node.metadata.labels.get(ZONE):
             endpoint["zone"] = node.metadata.labels[ZONE]
+        if address.ready and service.spec.traffic_distribution in DISTRIBUTIONS:
+            hints = _hints(endpoint, for_nodes=service.spec.traffic_distribution == "PreferSameNode")
+            if hints:
+                endpoint["hints"] = hints
         return endpoint
 
     async def _update_slice(self, current: EndpointSlice, body: Tree) -> None:
@@ -237,6 +243,16 @@ class EndpointSlices(Controller):
             await self.delete(self._endpoints, endpoints)
 
 
+def _hints(endpoint: Tree, *, for_nodes: bool) -> Tree:
+    """Return the zone and the node whose clients should prefer an endpoint: those it is in."""
+    hints: Tree = {}
+    if "zone" in endpoint:
+        hints["forZones"] = [{"name": endpoint["zone"]}]
+    if for_nodes:
+        hints["forNodes"] = [{"name": endpoint["nodeName"]}]
+    return hints
+
+
 def _service_key(slice: EndpointSlice) -> tuple[str, ...]:
     labels = slice.metadata.labels
     if labels.get(MANAGED_BY) != MANAGER or SERVICE_NAME not in labels:
@@ -257,6 +273,10 @@ def _concerns(old: Pod, new: Pod) -> bool:
 def _selects(service: Service, pod: Pod) -> bool:
     selector, labels = service.spec.selector, pod.metadata.labels
     return selector is not None and bool(selector) and labels.items() >= selector.items()
+
+
+def _selecting(service: Service) -> tuple[str, ...]:
+    return (service.namespace,) if service.spec.selector else ()
 
 
 def _number(port: ServicePort) -> int:

@@ -6,7 +6,8 @@ it owns in the way that was asked for.
 - Orphaned: the owner waits, by another finalizer, until its dependents no longer name it.
 
 A graph of all objects of all kinds is built from informers. It may lag behind, so nothing is deleted before
-the API server confirms that an owner is gone, and then only in the version that was examined.
+the API server confirms that an owner is gone, by a watch or an answer, and then only in the version that was
+examined.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ _NEEDED = frozenset(("delete", "list", "watch"))
 _IGNORED = ("events", "events.events.k8s.io")  # they are many, and own nothing
 _PATIENCE = 30.0  # seconds for the first lists of new kinds
 _MOST_ABSENT = 500
+_TURN = 100  # owners that are looked up before others on the event loop have their turn
 
 
 class _Item:
@@ -84,6 +86,7 @@ class GarbageCollector(Controller):
         self._subscribed: set[str] = set()  # resources whose changes come here
         self._unmapped: set[str] = set()  # objects with owners of a kind that is not served
         self._absent: dict[tuple[OwnerReference, str], None] = {}  # owners that were found to be gone
+        self._ended: dict[str, None] = {}  # uids of the last objects that went: no other has them again
         self.enqueue(_DISCOVER)
         definitions = self.cache.follow(CUSTOM_RESOURCE_DEFINITIONS)
         definitions.subscribe(lambda old, new: self.enqueue(_DISCOVER))
@@ -104,6 +107,7 @@ class GarbageCollector(Controller):
             self._followed.discard(name)
             self._subscribed.discard(name)
             self.cache.forget(name)
+            self._ended.clear()  # its objects may come back with the kind
         for one in served:
             name = one.resource.name
             collection = self.cache.find(name)
@@ -149,6 +153,9 @@ class GarbageCollector(Controller):
     def _gone(self, obj: KubeObject) -> None:
         uid = obj.uid
         self._items.pop(uid, None)
+        self._ended[uid] = None
+        if len(self._ended) > _MOST_ABSENT:
+            del self._ended[next(iter(self._ended))]
         self._unlink(uid, obj.metadata.owner_references)
         for dependent in self._dependents.get(uid, ()):
             self.enqueue(dependent)
@@ -250,7 +257,9 @@ class GarbageCollector(Controller):
     async def _owners(self, item: _Item) -> _Owners | None:
         """Return the state of the owners of an object; None if the kind or scope of one is invalid."""
         owners = _Owners([], [], [])
-        for owner in item.meta.owner_references:
+        for number, owner in enumerate(item.meta.owner_references, 1):
+            if number % _TURN == 0:
+                await asyncio.sleep(0)  # there may be tens of thousands
             existing = self._items.get(owner.uid)
             if existing is None or not self._names(item, owner, existing):
                 served = self._kinds.get((_group(owner), owner.kind))
@@ -273,7 +282,7 @@ class GarbageCollector(Controller):
     async def _look_up(self, item: _Item, owner: OwnerReference, served: ServedKind) -> _Item | None:
         """An owner as the API server has it; None where it is gone or never was."""
         namespace = item.obj.namespace if served.resource.namespaced else ""
-        if (owner, namespace) in self._absent:
+        if owner.uid in self._ended or (owner, namespace) in self._absent:
             return None
         try:
             obj = await self.cluster.get(served.resource, owner.name, namespace)

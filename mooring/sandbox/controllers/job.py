@@ -9,7 +9,7 @@ import msgspec
 from mooring.api.groups import PodGroup
 from mooring.api.jobs import Job, JobStatus, UncountedTerminatedPods
 from mooring.api.kinds import JOBS, PODS
-from mooring.api.meta import Condition
+from mooring.api.meta import Condition, LabelSelector
 from mooring.api.objects import Pod
 from mooring.api.selectors import Selector, compile_selector
 from mooring.client.api_errors import ApiError, ClusterError
@@ -23,6 +23,7 @@ from mooring.sandbox.controllers.job_pods import (
     Backoff,
     Moulds,
     counts,
+    finished_at,
     has_failed,
     has_finalizer,
     index_of,
@@ -30,7 +31,7 @@ from mooring.sandbox.controllers.job_pods import (
 )
 from mooring.sandbox.controllers.job_tally import COMPLETE, Finish, Tally, deadline_in, finish_of
 from mooring.sandbox.controllers.owning import Claims, controller_reference
-from mooring.sandbox.controllers.pod_controller import PodController, namespace_terminating
+from mooring.sandbox.controllers.pod_controller import PodController
 from mooring.sandbox.controllers.statuses import status_changes
 
 OURS = "kubernetes.io/job-controller"
@@ -44,19 +45,32 @@ class JobController(PodController[Job]):
 
     def __init__(self, context: Context, *, with_groups: bool = False) -> None:
         self._backoffs: dict[str, Backoff] = {}
+        self._selectors: dict[str, tuple[LabelSelector | None, Selector]] = {}
         self._released: set[str] = set()  # uids of pods that we let go, until the cache shows it
         super().__init__(context, JOBS)
         self._groups = JobGroups(self) if with_groups else None
 
     def selector_of(self, owner: Job) -> Selector:
-        return compile_selector(owner.spec.selector)
+        label_selector, key = owner.spec.selector, owner.key
+        of, selector = self._selectors.get(key, (None, None))
+        if selector is None or of != label_selector:
+            selector = compile_selector(label_selector)
+            self._selectors[key] = label_selector, selector
+        return selector
 
     def owner_changed(self, old: Job | None, new: Job | None) -> None:
-        """What is said in a status, by ourselves mostly, is no reason to hurry."""
-        same = old is not None and new is not None and old.metadata.generation == new.metadata.generation
-        changed = new or old
-        assert changed is not None
-        self.enqueue(changed.key, BATCH if same else 0.0)
+        """What others say in a status is no reason to hurry; what we said ourselves, none to look again."""
+        if new is None or new.finished is not None:
+            changed = new or old
+            assert changed is not None
+            self._forget(changed.key)
+        elif not self.is_own(new):
+            same = old is not None and old.metadata.generation == new.metadata.generation
+            self.enqueue(new.key, BATCH if same else 0.0)
+
+    def _forget(self, key: str) -> None:
+        self._backoffs.pop(key, None)
+        self._selectors.pop(key, None)
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if old is not None and (new is None or not has_finalizer(new)):
@@ -76,7 +90,7 @@ class JobController(PodController[Job]):
     async def sync(self, key: str) -> None:
         job = self.owners.get(key)
         if job is None or job.finished is not None or job.spec.managed_by != OURS:
-            self._backoffs.pop(key, None)
+            self._forget(key)
             return
         await _Adopting(self, self.owners, job, self.selector_of(job), self.pods).claim()
         tally = self._tally(job)
@@ -94,7 +108,8 @@ class JobController(PodController[Job]):
                 await self._manage(tally, self._backoff(tally), group)
             except ClusterError as refusal:
                 failure = refusal
-        tally = self._tally(job)
+        if self.pods.controlled_by(job.uid) != tally.pods:
+            tally = self._tally(job)
         if finish is None:
             finish = _completion(tally)
             if finish is None and job.metadata.deletion_timestamp is None:
@@ -116,7 +131,10 @@ class JobController(PodController[Job]):
 
     def _backoff(self, tally: Tally) -> Backoff:
         backoff = self._backoffs.get(tally.job.key, Backoff())
-        return backoff.after(tally.new_succeeded, tally.new_failed, tally.now)
+        ends = [
+            [finished_at(pod, tally.now) for pod in pods] for pods in (tally.new_succeeded, tally.new_failed)
+        ]
+        return backoff.after(*ends)
 
     def remember(self, job: Job, backoff: Backoff) -> None:
         """Failures are known for certain once the status has them."""
@@ -171,7 +189,7 @@ class JobController(PodController[Job]):
             try:
                 await self.create_pod(job, body)
             except ApiError as refusal:
-                if not namespace_terminating(refusal):
+                if not refusal.namespace_terminating:
                     raise
             if number % TURN == 0:
                 await asyncio.sleep(0)
@@ -322,11 +340,7 @@ class _Counting:
             patch[key] = {"succeeded": self._succeeded or None, "failed": self._failed or None}
         if patch:
             controller, job = self._controller, self._job
-            written = await controller.cluster.patch(
-                JOBS, job.name, {"status": patch}, job.namespace, subresource="status"
-            )
-            controller.owners.wrote(written)
-            self._job = written
+            self._job = await controller.write_status(controller.owners, job, status, patch)
 
     def _record(self, finish: Finish) -> None:
         job, event, jobs = self._job, self._controller.event, self._controller.owners

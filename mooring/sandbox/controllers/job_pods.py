@@ -139,12 +139,12 @@ class Backoff(NamedTuple):
     failures: int = 0
     last: float = 0.0
 
-    def after(self, succeeded: list[Pod], failed: list[Pod], now: float) -> Backoff:
-        """As it is once these pods have ended."""
+    def after(self, succeeded: list[float], failed: list[float]) -> Backoff:
+        """As it is once pods have ended at these times."""
         failures, last = self
-        times = sorted(finished_at(pod, now) for pod in failed)
+        times = sorted(failed)
         if succeeded:
-            failures, last = 0, max(finished_at(pod, now) for pod in succeeded)
+            failures, last = 0, max(succeeded)
             times = [time for time in times if time > last]
         return Backoff(failures + len(times), times[-1] if times else last)
 

@@ -55,7 +55,7 @@ class PodController(Controller, Generic[Owner]):
         try:
             pod = await self.create(self.pods, body, owner.namespace)
         except ApiError as refusal:
-            if not namespace_terminating(refusal):
+            if not refusal.namespace_terminating:
                 self.event(self.owners, owner, "Warning", "FailedCreate", f"Error creating: {refusal}")
             raise
         self.event(self.owners, owner, "Normal", "SuccessfulCreate", f"Created pod: {pod.name}")
@@ -69,12 +69,6 @@ class PodController(Controller, Generic[Owner]):
             self.event(self.owners, owner, "Warning", "FailedDelete", f"Error deleting: {refusal}")
             raise
         self.event(self.owners, owner, "Normal", "SuccessfulDelete", f"Deleted pod: {pod.name}")
-
-
-def namespace_terminating(refusal: ApiError) -> bool:
-    """Whether an object could not be created because its namespace is being deleted."""
-    causes = refusal.details.get("causes") or ()
-    return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
 
 
 def available_in(pod: Pod, min_ready_seconds: int, now: float) -> float | None:

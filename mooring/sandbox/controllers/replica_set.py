@@ -17,7 +17,7 @@ from mooring.client.api_errors import ApiError, ClusterError
 from mooring.client.controller import Context
 from mooring.sandbox.controllers.deletion_order import pods_to_delete
 from mooring.sandbox.controllers.owning import Claims, controller_reference
-from mooring.sandbox.controllers.pod_controller import PodController, available_in, namespace_terminating
+from mooring.sandbox.controllers.pod_controller import PodController, available_in
 from mooring.sandbox.controllers.replica_tally import Tally
 from mooring.sandbox.controllers.statuses import status_changes
 from mooring.sandbox.controllers.templates import pod_of
@@ -127,7 +127,7 @@ class _Controller(PodController[Set]):
             created += done
             if failure is not None:
                 # where the namespace is about to go, any pod would be refused: nothing to do, nothing to tell
-                going = isinstance(failure, ApiError) and namespace_terminating(failure)
+                going = isinstance(failure, ApiError) and failure.namespace_terminating
                 return created, None if going else failure
             batch *= 2
         return created, None

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
+
+import msgspec
 
 from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject, LabelSelector, Value
 from mooring.api.selectors import compile_selector
 from mooring.client.controller import Context, Controller
+
+Rule = dict[str, Any]
+_TURN = 1000  # rules that are looked at before others on the event loop have their turn
+_encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class AggregationRule(Value, frozen=True):
@@ -16,7 +23,7 @@ class AggregationRule(Value, frozen=True):
 
 class ClusterRole(KubeObject):
     aggregation_rule: AggregationRule | None = None
-    rules: list[dict[str, Any]] | None = None
+    rules: list[Rule] | None = None
 
 
 CLUSTER_ROLES = ApiResource("rbac.authorization.k8s.io", "v1", "clusterroles", False, ClusterRole)
@@ -28,6 +35,7 @@ class RoleAggregation(Controller):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._aggregated: set[str] = set()
+        self._encoded: dict[str, dict[bytes, Rule]] = {}  # the rules of a role by what they say
         self._roles = self.cache.follow(CLUSTER_ROLES)
         self._roles.subscribe(self._changed)
 
@@ -36,6 +44,8 @@ class RoleAggregation(Controller):
             self._aggregated.add(new.name)
         elif old is not None:
             self._aggregated.discard(old.name)
+        if old is not None:
+            self._encoded.pop(old.name, None)
         for name in self._aggregated:
             self.enqueue(name)
 
@@ -43,12 +53,26 @@ class RoleAggregation(Controller):
         role = self._roles.get(key)
         if role is None or role.aggregation_rule is None:
             return
-        rules: list[dict[str, Any]] = []
+        merged: dict[bytes, Rule] = {}
+        count, roles = 0, sorted(self._roles, key=lambda one: one.name)
         for selector in map(compile_selector, role.aggregation_rule.cluster_role_selectors):
-            for other in sorted(self._roles, key=lambda one: one.name):
+            for other in roles:
                 if other.name != key and selector.matches(other.metadata.labels):
-                    rules += [rule for rule in other.rules or () if rule not in rules]
+                    encoded = self._encode(other)
+                    merged.update(encoded)  # those that are there keep their places
+                    count += len(encoded)
+            count += len(roles)
+            if count > _TURN:
+                count = 0
+                await asyncio.sleep(0)
+        rules = list(merged.values())
         if rules != (role.rules or []):
             seen = {"uid": role.uid, "resourceVersion": role.metadata.resource_version}
             patch = {"metadata": seen, "rules": rules}
             self._roles.wrote(await self.cluster.patch(CLUSTER_ROLES, key, patch))
+
+    def _encode(self, role: ClusterRole) -> dict[bytes, Rule]:
+        encoded = self._encoded.get(role.name)
+        if encoded is None:
+            encoded = self._encoded[role.name] = {_encode(rule): rule for rule in role.rules or ()}
+        return encoded

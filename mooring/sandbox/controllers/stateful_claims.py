@@ -101,7 +101,10 @@ class StatefulClaims:
         if reference is not None and not any(owner.uid == uid and owner.controller for owner in ours):
             changes.append(reference)
         if changes:
-            patch = {"metadata": {"uid": claim.uid, "ownerReferences": changes}}
+            kept = [owner.uid for owner in claim.metadata.owner_references if owner not in ours]
+            order = [{"uid": each} for each in (*kept, *([] if uid is None else [uid]))]
+            owners = {"ownerReferences": changes, "$setElementOrder/ownerReferences": order}
+            patch = {"metadata": {"uid": claim.uid, **owners}}
             written = await self._controller.cluster.patch(
                 PERSISTENT_VOLUME_CLAIMS, claim.name, patch, claim.namespace, kind=PatchType.STRATEGIC
             )

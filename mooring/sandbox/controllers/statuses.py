@@ -19,17 +19,19 @@ def status_changes(old: Struct, new: Struct, always: Names[str] = ()) -> dict[st
     """
     if old == new:
         return {}
-    patch: dict[str, Any] = {}
-    for field in _fields(type(new)):
-        before, after = getattr(old, field.name), getattr(new, field.name)
-        name = field.encode_name
-        if name in always:
-            patch[name] = msgspec.to_builtins(after)
-        elif before != after:
-            patch[name] = msgspec.to_builtins(after) if after or field.default is None else None
-    return patch
+    before, after = msgspec.to_builtins(old), msgspec.to_builtins(new)  # without defaults
+    patch = {name: value for name, value in after.items() if name not in before or before[name] != value}
+    for name in before.keys() - after.keys():
+        patch[name] = None
+    for name in always:
+        patch[name] = after[name] if name in after else _defaults(type(new))[name]
+    return {name: patch[name] for name in _defaults(type(new)) if name in patch}
 
 
 @cache
-def _fields(status: type[Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
-    return msgspec.structs.fields(status)
+def _defaults(status: type[Struct]) -> dict[str, Any]:
+    """The defaults of fields by their names on the wire, in order."""
+    return {
+        field.encode_name: [] if field.default_factory is list else field.default
+        for field in msgspec.structs.fields(status)
+    }

@@ -43,6 +43,12 @@ def needs_of(pod: Pod) -> Needs:
     return Needs(requests, host_ports(pod))
 
 
+def resized_needs(pod: Pod) -> Needs:
+    """Return what a pod takes once it is resized: what its spec says, whatever was allocated before."""
+    requests = pod_requests(pod, use_status=False, pod_level=True, non_missing=False)
+    return Needs(requests, host_ports(pod))
+
+
 class Room:
     """What the pods take that a node has accepted."""
 
@@ -69,10 +75,26 @@ class Room:
         for port in needs.ports:
             self.ports[port] += sign
 
-    def refuse(self, node: Node, pod: Pod, needs: Needs) -> Refusal | None:
-        """Return why the node rejects a pod, or None. Of several reasons, kubelet reports the first."""
+    def defer(self, node: Node, needs: Needs) -> tuple[str, str] | None:
+        """Return why a pod cannot be resized, with the reason of its condition, or None."""
+        self._follow(node)
+        lacking = self._lacking(needs)
+        if not lacking:
+            return None
+        name = min(lacking, key=_place)
+        amount, capacity = needs.requests[name], self._total.get(name, 0)
+        if amount > capacity:
+            text = f"Node didn't have enough capacity: {name}, requested: {amount}, capacity: {capacity}"
+            return "Infeasible", text
+        return "Deferred", _out_of(name, amount, self.requested.get(name, 0), capacity).message
+
+    def _follow(self, node: Node) -> None:
         if node is not self._node:
             self._node, self._total = node, allocatable(node)
+
+    def refuse(self, node: Node, pod: Pod, needs: Needs) -> Refusal | None:
+        """Return why the node rejects a pod, or None. Of several reasons, kubelet reports the first."""
+        self._follow(node)
         if self.pods >= self._total.get(PODS, 0):
             return _out_of(PODS, 1, self.pods, self._total.get(PODS, 0))
         lacking = self._lacking(needs)

@@ -6,13 +6,26 @@ No I/O and no clock: `PodLife.advance` does what is due by a time, and says when
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from contextlib import suppress
+from operator import itemgetter
 from typing import NamedTuple
 
-from mooring.api.objects import Container, Pod
+import msgspec
+
+from mooring.api.objects import Container, Pod, ResourceRequirements
 from mooring.api.times import go_duration, parse_time
 from mooring.sandbox.kubelet.scripts import Script
+from mooring.sandbox.kubelet.users import root_problem
+from mooring.sandbox.programs.environment import read_environment
+from mooring.sandbox.programs.errors import UnknownProgramError
+from mooring.sandbox.programs.files import Files, Mount, Volume
+from mooring.sandbox.programs.probing import Change, Health, judge
 from mooring.sandbox.programs.program import Outcome, is_missing, run_program
-from mooring.sandbox.programs.specs import ContainerSpec, Handler, PodRun, Probe
+from mooring.sandbox.programs.runs import Runs
+from mooring.sandbox.programs.sources import Sources
+from mooring.sandbox.programs.specs import ContainerSpec, Handler, PodRun
+from mooring.sandbox.programs.volumes import SubPathError, Volumes
+from mooring.sandbox.programs.work import MOST_WORK, Work
 
 FIRST_BACKOFF = 10.0  # seconds before a container is started the third time; doubles from then on
 LAST_BACKOFF = 300.0
@@ -34,11 +47,12 @@ class Ended(NamedTuple):
 
 
 class Note(NamedTuple):
-    """An event about a pod."""
+    """An event about a container of a pod."""
 
     type: str
     reason: str
     message: str
+    field_path: str
 
 
 class ContainerLife:
@@ -46,22 +60,28 @@ class ContainerLife:
     `last` how it ended before."""
 
     __slots__ = (
-        "backoff", "due", "end", "image", "is_init", "is_sidecar", "last", "message", "name", "outcome",
-        "ready_at", "reason", "restarts", "spec", "started", "state",
+        "backoff", "due", "end", "field_path", "files", "health", "image", "is_init", "is_sidecar", "last",
+        "message", "name", "notices", "outcome", "reason", "resources", "restarts", "sources", "spec",
+        "started", "state",
     )  # fmt: skip
 
-    def __init__(self, container: Container, spec: ContainerSpec | None, is_init: bool) -> None:
+    def __init__(self, container: Container, spec: ContainerSpec | None, field: str = "containers") -> None:
         self.name = container.name
+        self.field_path = f"spec.{field}{{{container.name}}}"
         self.image = container.image
+        self.resources = container.resources  # that the node has allocated
         self.spec = spec
-        self.is_init = is_init
-        self.is_sidecar = is_init and container.restart_policy == "Always"
+        self.is_init = field == "initContainers"
+        self.is_sidecar = self.is_init and container.restart_policy == "Always"
         self.state = WAITING
         self.reason = self.message = ""
         self.due = 0.0
         self.started = 0.0
-        self.ready_at: float | None = None
+        self.health = _HEALTHY
         self.outcome = _FOREVER
+        self.files = _NO_FILES
+        self.sources: Sources | None = None  # as they were at its start
+        self.notices: list[tuple[float, Note]] = []  # events to come
         self.end: Ended | None = None
         self.last: Ended | None = None
         self.restarts = 0
@@ -80,12 +100,20 @@ class ContainerLife:
     def is_ready(self, now: float) -> bool:
         if self.is_init and not self.is_sidecar:
             return self.done
-        return self.state == RUNNING and self.ready_at is not None and now >= self.ready_at
+        return self.state == RUNNING and self.health.is_ready(now)
+
+    def has_started(self, now: float) -> bool:
+        """Whether it runs and its startup probe has succeeded."""
+        started = self.health.started_at
+        return self.state == RUNNING and started is not None and started <= now
 
     @property
     def ends_at(self) -> float | None:
         """When a running container ends by itself."""
         return None if self.outcome.run_time is None else self.started + self.outcome.run_time
+
+    def note(self, type: str, reason: str, message: str) -> Note:
+        return Note(type, reason, message, self.field_path)
 
     def next_time(self, now: float) -> float | None:
         """Return when there is something to do for the container."""
@@ -93,27 +121,37 @@ class ContainerLife:
             return self.due if self.due > now else None
         if self.state == TERMINATED:
             return None
-        if self.ready_at is not None and self.ready_at > now:
-            return self.ready_at if self.ends_at is None else min(self.ready_at, self.ends_at)
-        return self.ends_at
+        times = [at for at, _ in self.notices]
+        times += [at for at in (self.ends_at, self.health.next_change(now)) if at is not None]
+        return min(times, default=None)
 
 
-_CREATED = Note("Normal", "Created", "Container created")
-_STARTED = Note("Normal", "Started", "Container started")
 _FOREVER = Outcome(None)
 _AT_ONCE = Outcome(0.0)
+_NO_FILES = Files()
+_HEALTHY = Health(0.0, (Change(0.0, None),))
 
 
 class PodLife:
-    """The containers of one pod. `missing` has the ConfigMaps and Secrets that they lack, by container."""
+    """The containers of one pod. `missing` has the ConfigMaps and Secrets that they lack, by container;
+    `sources` is what they take variables and files from, `host` the disk of their node."""
 
     __slots__ = (
-        "_files", "_missing_images", "_policy", "changed", "containers", "ephemerals", "inits", "missing",
-        "notes", "over", "pod", "run", "script", "started", "unready",
+        "_host", "_missing_images", "_policy", "_runs", "_seen", "_stale", "_volumes", "changed",
+        "containers", "ephemerals", "initialized", "inits", "missing", "notes", "over", "pending_resize",
+        "pod", "run",
+        "script", "sources", "started", "work",
     )  # fmt: skip
 
     def __init__(
-        self, pod: Pod, run: PodRun | None, script: Script, missing_images: Collection[str] = ()
+        self,
+        pod: Pod,
+        run: PodRun | None,
+        script: Script,
+        sources: Sources,
+        runs: Runs,
+        host: Volume,
+        missing_images: Collection[str] = (),
     ) -> None:
         specs = (
             {}
@@ -123,27 +161,32 @@ class PodLife:
         self.pod = pod
         self.run = run
         self._policy = pod.spec.restart_policy
-        self._files: dict[str, str] = {}
+        self.sources = sources
+        self._runs = runs
+        self._host = host
+        self._volumes: Volumes | None = None  # until a container starts
         self.script = script
-        self.inits = [ContainerLife(each, specs.get(each.name), True) for each in pod.spec.init_containers]
-        self.containers = [ContainerLife(each, specs.get(each.name), False) for each in pod.spec.containers]
+        self.inits = [
+            ContainerLife(each, specs.get(each.name), "initContainers") for each in pod.spec.init_containers
+        ]
+        self.containers = [ContainerLife(each, specs.get(each.name)) for each in pod.spec.containers]
         self.ephemerals: list[ContainerLife] = []
         self._missing_images = missing_images
         self.missing: dict[str, str] = {}
         self.notes: list[Note] = []
         self.changed = False
+        self.pending_resize: tuple[str, str] | None = None  # why the pod is not resized: reason and message
         self.over = False
         self.started = False  # volumes and devices are there
-        self.unready = False  # as written last
+        self.initialized = not self.inits  # all init containers are done, all sidecars have started
+        self._seen: list[tuple[bool, bool]] = []  # which containers had started and were ready
+        self._stale: dict[ContainerLife, None] = {}  # those that are yet to be evaluated again
+        self.work = 0  # of this turn
 
     @property
     def all(self) -> Iterator[ContainerLife]:
         yield from self.inits
         yield from self.containers
-
-    @property
-    def initialized(self) -> bool:
-        return all(one.done or (one.is_sidecar and one.ran) for one in self.inits)
 
     @property
     def phase(self) -> str:
@@ -169,20 +212,28 @@ class PodLife:
         """Whether all containers are ready."""
         return all(one.is_ready(now) for one in self.containers)
 
-    def becomes_ready(self, now: float) -> bool:
-        """Whether a container is ready that was not at the last call."""
-        before, self.unready = self.unready, not self.is_ready(now)
-        return before and not self.unready
+    def looks_different(self, now: float) -> bool:
+        """Whether a container has started, become ready or unready since the last call."""
+        before, self._seen = self._seen, [(one.has_started(now), one.is_ready(now)) for one in self.all]
+        return before != self._seen
 
     def advance(self, now: float) -> float | None:
-        """Do what is due; return when the next thing is."""
+        """Do what is due; return when the next thing is. If that is much work, the rest is due at once."""
+        self.work = 0
         self._step(now)
+        if self.must_yield and not self.over:
+            return now
         everything = (*self.all, *self.ephemerals)
         times = [time for one in everything if (time := one.next_time(now)) is not None]
         return min(times) if times and not self.over else None
 
+    @property
+    def must_yield(self) -> bool:
+        """Whether programs have done so much work that others on the event loop are to have their turn."""
+        return self.work > MOST_WORK
+
     def _step(self, now: float) -> None:
-        if self.over:
+        if self.over or not self._evaluate_stale(now):
             return
         for ephemeral in self.ephemerals:
             self._keep(ephemeral, now)
@@ -190,12 +241,13 @@ class PodLife:
             if init.done:
                 continue
             self._keep(init, now)
-            if init.is_sidecar and init.state == RUNNING:
+            if init.is_sidecar and (self.initialized or init.has_started(now)):
                 continue
             if not init.done:
                 if init.state == TERMINATED:
                     self._finish(now)
                 return
+        self.initialized = True
         for container in self.containers:
             self._keep(container, now)
         if all(one.state == TERMINATED for one in self.containers):
@@ -209,7 +261,8 @@ class PodLife:
             for one in self.all
             if one.state == RUNNING and one.spec is not None and one.spec.lifecycle is not None
         )
-        return max((_hook_time(hook, self.pod) for hook in hooks if hook is not None), default=0.0)
+        work = Work()
+        return max((_hook_time(hook, self.pod, work) for hook in hooks if hook is not None), default=0.0)
 
     def stop(self, now: float, exit_code: int) -> None:
         """End everything that runs."""
@@ -217,6 +270,12 @@ class PodLife:
             if one.state == RUNNING:
                 self._end(one, Ended(0 if one.is_sidecar and exit_code == 0 else exit_code, one.started, now))
         self.over = True
+
+    def abandon(self, now: float) -> None:
+        """Have nothing written after a time: the pod is gone."""
+        for one in (*self.all, *self.ephemerals):
+            if one.state == RUNNING:
+                one.files.stop(now)
 
     def _finish(self, now: float) -> None:
         for one in (*self.inits, *self.ephemerals):
@@ -228,8 +287,12 @@ class PodLife:
 
     def _keep(self, one: ContainerLife, now: float) -> None:
         """Start a container, end it, and start it again, as its time has come."""
+        if self.must_yield:
+            return
         if one.state == WAITING and now >= one.due:
             self._begin(one, now)
+        while one.notices and now >= one.notices[0][0]:
+            self.notes.append(one.notices.pop(0)[1])
         while one.state == RUNNING and (end := one.ends_at) is not None and now >= end:
             self._end(one, Ended(one.outcome.exit_code, one.started, now, one.outcome.message))
             if self._is_restarted(one):
@@ -239,16 +302,17 @@ class PodLife:
         assert one.end is not None
         if one.is_sidecar or one in self.ephemerals:
             return one.is_sidecar
-        if self._policy == "Always" and not one.is_init:
-            return True
-        return self._policy != "Never" and one.end.exit_code != 0
+        if one.is_init and one.end.exit_code == 0:
+            return False
+        spec = one.spec or ContainerSpec()
+        return spec.is_restarted(one.end.exit_code, self._policy)
 
     def _begin(self, one: ContainerLife, now: float) -> None:
         if is_missing(one.image, self._missing_images):
             self._fail_pull(one, now)
-        elif missing := self.missing.get(one.name):
-            self.notes.append(Note("Warning", "Failed", f"Error: {missing}"))
-            self._wait(one, "CreateContainerConfigError", missing, now + RETRY)
+        elif problem := self.missing.get(one.name) or root_problem(self.run, one.spec):
+            self._note(one, "Warning", "Failed", f"Error: {problem}")
+            self._wait(one, "CreateContainerConfigError", problem, now + RETRY)
         else:
             self._start(one, now)
 
@@ -260,63 +324,107 @@ class PodLife:
             self._start(one, now)
             return
         pod = pod_text(self.pod)
-        self.notes.append(
-            Note("Warning", "BackOff", f"Back-off restarting failed container {one.name} in pod {pod}")
-        )
+        self._note(one, "Warning", "BackOff", f"Back-off restarting failed container {one.name} in pod {pod}")
         message = f"back-off {go_duration(one.backoff)} restarting failed container={one.name} pod={pod}"
         self._wait(one, "CrashLoopBackOff", message, now + one.backoff)
         one.backoff = min(one.backoff * 2, LAST_BACKOFF)
 
     def _start(self, one: ContainerLife, now: float) -> None:
+        try:
+            one.files = self._mount(one, now)
+        except SubPathError as error:
+            self._note(one, "Warning", "Failed", f"Error: {error}")
+            self._wait(one, "CreateContainerConfigError", str(error), now + RETRY)
+            return
         one.restarts += one.last is not None
         one.state, one.reason, one.message, one.started = RUNNING, "", "", now
-        one.outcome = self._probed(one, self._outcome(one))
-        one.ready_at = self._ready_at(one)
+        one.sources = self.sources
+        self._evaluate(one, now)
+        if self._volumes is not None and self._volumes.written_by(one.files):
+            readers = (each for each in self.all if each.state == RUNNING and each.files.last_read)
+            self._stale |= dict.fromkeys(each for each in readers if each is not one)
+            self._evaluate_stale(now)
         self.changed = True
         image = f'Container image "{one.image}" already present on machine and can be accessed by the pod'
-        self.notes.append(Note("Normal", "Pulled", image))
-        self.notes.append(_CREATED)
-        self.notes.append(_STARTED)
+        self._note(one, "Normal", "Pulled", image)
+        self._note(one, "Normal", "Created", "Container created")
+        self._note(one, "Normal", "Started", "Container started")
+
+    def _mount(self, one: ContainerLife, now: float) -> Files:
+        """Return the file system of a new run. Raises SubPathError."""
+        if self.run is None or one.spec is None:
+            return _NO_FILES
+        if self._volumes is None:
+            self._volumes = Volumes(self.run.spec, self.sources, self._host, now)
+        try:
+            return self._volumes.mount(one.spec, read_environment(one.spec, self.sources), now)
+        except UnknownProgramError:
+            return Files(Mount(mount.mount_path, None) for mount in one.spec.volume_mounts)
+
+    def _note(self, one: ContainerLife, type: str, reason: str, message: str) -> None:
+        self.notes.append(one.note(type, reason, message))
+
+    def _evaluate(self, one: ContainerLife, now: float) -> None:
+        """Find out how a run goes: when it ends, and what its probes find."""
+        outcome = self._outcome(one)
+        one.health, one.notices = _HEALTHY, []
+        if one.spec is not None and one.spec.is_probed:
+            work, sources = Work(), one.sources or self.sources
+            health = one.health = judge(one.spec, sources, one.files, one.started, work)
+            self.work += work.done
+            death = health.death
+            if health.first_unready is not None:
+                text = f"Readiness probe failed: {health.first_unready.failure}"
+                one.notices = [(health.first_unready.at, one.note("Warning", "Unhealthy", text))]
+            run_time = outcome.run_time
+            if death is not None and (run_time is None or run_time > death.at - one.started):
+                outcome = outcome._replace(
+                    run_time=max(death.at - one.started, SHORTEST), exit_code=KILLED, message=""
+                )
+                end = one.started + (outcome.run_time or 0.0)
+                text = f"Container {one.name} failed {death.probe.lower()} probe, will be restarted"
+                unhealthy = one.note("Warning", "Unhealthy", f"{death.probe} probe failed: {death.failure}")
+                one.notices += [(at, unhealthy) for at in death.times[:-1]]
+                one.notices += [(end, unhealthy), (end, one.note("Normal", "Killing", text))]
+            one.notices = [notice for notice in one.notices if notice[0] >= now]
+            one.notices.sort(key=itemgetter(0))
+        one.outcome = outcome
+
+    def _evaluate_stale(self, now: float) -> bool:
+        """Run containers again that may see other files now; return whether none are left for the next
+        turn."""
+        while self._stale and not self.must_yield:
+            one = next(iter(self._stale))
+            del self._stale[one]
+            if one.state == RUNNING:
+                self._evaluate(one, now)
+        return not self._stale
 
     def _outcome(self, one: ContainerLife) -> Outcome:
-        if one.is_init:
-            outcome = (
-                None
-                if one.spec is None
-                else run_program(one.spec, self.pod.metadata, self._files, one.started)
-            )
-            return outcome or (_FOREVER if one.is_sidecar else _AT_ONCE)
         if one in self.ephemerals and one.spec is not None:
-            outcome = run_program(one.spec, self.pod.metadata, self._files, one.started)
-            return outcome or (_FOREVER if one.spec.stdin else _AT_ONCE)  # a shell ends without input
-        if one.spec is not None and not self.script.annotated:
-            outcome = run_program(one.spec, self.pod.metadata, self._files, one.started)
-            if outcome is not None:
-                run_time = outcome.run_time
-                return outcome._replace(run_time=None if run_time is None else max(run_time, SHORTEST))
-        return Outcome(self.script.run_time, self.script.exit_code)
-
-    def _probed(self, one: ContainerLife, outcome: Outcome) -> Outcome:
-        """Return how a container ends whose liveness probe is known to fail: killed, or earlier by itself."""
-        probe = None if one.spec is None else one.spec.liveness_probe
-        if probe is None or not _fails(probe, self.pod):
+            usual = _FOREVER if one.spec.stdin else _AT_ONCE  # a shell ends without input
+        elif one.is_init:
+            usual = _FOREVER if one.is_sidecar else _AT_ONCE
+        else:
+            usual = Outcome(self.script.run_time, self.script.exit_code)
+            if self.script.annotated:
+                return usual
+        if one.spec is None:
+            return usual
+        one.files.forget()
+        work = Work()
+        outcome = run_program(one.spec, one.sources or self.sources, one.files, one.started, work)
+        self.work += work.done
+        if outcome is None:
+            return usual
+        self._runs.keep(self.pod.uid, one.name, one.started, outcome)
+        if one.is_init or one in self.ephemerals or outcome.run_time is None:
             return outcome
-        killed = float(
-            probe.initial_delay_seconds + probe.period_seconds * max(probe.failure_threshold - 1, 0)
-        )
-        if outcome.run_time is not None and outcome.run_time <= killed:
-            return outcome
-        return outcome._replace(run_time=max(killed, SHORTEST), exit_code=KILLED)
-
-    def _ready_at(self, one: ContainerLife) -> float | None:
-        """Return when a container is ready: at the first probe, unless its command is known to fail."""
-        probe = None if one.spec is None else one.spec.readiness_probe
-        if probe is None:
-            return one.started
-        return None if _fails(probe, self.pod) else one.started + probe.initial_delay_seconds
+        return outcome._replace(run_time=max(outcome.run_time, SHORTEST))
 
     def _end(self, one: ContainerLife, end: Ended) -> None:
         one.state, one.end = TERMINATED, end
+        one.files.stop(end.finished)
         self.changed = True
 
     def _wait(self, one: ContainerLife, reason: str, message: str, due: float) -> None:
@@ -331,31 +439,71 @@ class PodLife:
             error = (
                 f'failed to pull and unpack image "{image}": failed to resolve reference "{image}": not found'
             )
-            self.notes.append(Note("Normal", "Pulling", f'Pulling image "{image}"'))
-            self.notes.append(Note("Warning", "Failed", f'Failed to pull image "{image}": {error}'))
-            self.notes.append(Note("Warning", "Failed", "Error: ErrImagePull"))
+            self._note(one, "Normal", "Pulling", f'Pulling image "{image}"')
+            self._note(one, "Warning", "Failed", f'Failed to pull image "{image}": {error}')
+            self._note(one, "Warning", "Failed", "Error: ErrImagePull")
             self._wait(one, "ErrImagePull", error, now + PULL_TIME)
             return
         one.backoff = min(one.backoff * 2, LAST_BACKOFF) or FIRST_BACKOFF
-        self.notes.append(Note("Normal", "BackOff", f'Back-off pulling image "{image}"'))
-        self.notes.append(Note("Warning", "Failed", "Error: ImagePullBackOff"))
+        self._note(one, "Normal", "BackOff", f'Back-off pulling image "{image}"')
+        self._note(one, "Warning", "Failed", "Error: ImagePullBackOff")
         self._wait(one, "ImagePullBackOff", f'Back-off pulling image "{image}"', now + one.backoff)
 
     # ---- changes from outside
+
+    def follows_sources(self, now: float) -> bool:
+        """Whether a running container is yet to read files that come from ConfigMaps, Secrets or the pod."""
+        return (
+            self._volumes is not None
+            and self._volumes.follows_sources
+            and any(one.state == RUNNING and one.files.last_read > now for one in self.all)
+        )
+
+    def update(self, sources: Sources, now: float) -> None:
+        """Follow a change of what files come from; running containers keep their variables."""
+        self.sources = sources
+        if self._volumes is not None and self._volumes.update(sources, now):
+            self._stale |= dict.fromkeys(self.all)
 
     def change(self, pod: Pod, script: Script) -> None:
         """Follow a change of the pod: another image, or other annotations."""
         self.pod = pod
         if script != self.script:
             self.script = script
-            for one in self.containers:
-                if one.state == RUNNING:
-                    one.outcome = self._outcome(one)
+            self._stale |= dict.fromkeys(self.containers)
         images = {each.name: each.image for each in (*pod.spec.init_containers, *pod.spec.containers)}
         for one in self.all:
             image = images.get(one.name, one.image)
             if image != one.image:
                 self._replace_image(one, image)
+
+    @property
+    def is_resized(self) -> bool:
+        """Whether the pod asks for other resources than those that the node has allocated."""
+        resources = self._requested_resources()
+        return any(one.resources != resources.get(one.name, one.resources) for one in self.all)
+
+    def resize(self, now: float) -> None:
+        """Allocate what the pod asks for; containers are restarted if their policy says so."""
+        resources = self._requested_resources()
+        for one in self.all:
+            old, new = one.resources, resources.get(one.name, one.resources)
+            if old == new:
+                continue
+            one.resources = new
+            policies = () if one.spec is None else one.spec.resize_policy
+            if one.state == RUNNING and any(
+                policy.restart_policy == "RestartContainer"
+                and (old.requests.get(policy.resource_name), old.limits.get(policy.resource_name))
+                != (new.requests.get(policy.resource_name), new.limits.get(policy.resource_name))
+                for policy in policies
+            ):
+                self._restart(one, now)
+        self.changed = True
+
+    def _requested_resources(self) -> dict[str, ResourceRequirements]:
+        spec = self.pod.spec
+        return {each.name: each.resources for each in (*spec.init_containers, *spec.containers)}
 
     def attach(self, run: PodRun) -> None:
         """Run the ephemeral containers that have been added to the pod."""
@@ -363,19 +511,24 @@ class PodLife:
         for spec in run.spec.ephemeral_containers:
             if spec.name not in names:
                 container = Container(name=spec.name, image=spec.image)
-                self.ephemerals.append(ContainerLife(container, spec, False))
+                self.ephemerals.append(ContainerLife(container, spec, "ephemeralContainers"))
                 self.changed = True
 
     def _replace_image(self, one: ContainerLife, image: str) -> None:
         """A new image is started at once; a running container is ended for it."""
-        one.image, one.due = image, 0.0
+        one.image, one.due, one.backoff = image, 0.0, 0.0
+        if one.spec is not None:
+            one.spec = msgspec.structs.replace(one.spec, image=image)
         if one.state == RUNNING:
-            one.last, one.state = Ended(TERMINATED_CODE, one.started, one.started), WAITING
-        if one.last is None:
-            one.backoff = 0.0
+            self._restart(one, one.started)
         self.changed = True
 
-    def recall(self) -> None:
+    def _restart(self, one: ContainerLife, now: float) -> None:
+        """End a running container, to be started again at once."""
+        one.due = one.backoff = 0.0
+        one.last, one.state = Ended(TERMINATED_CODE, one.started, now), WAITING
+
+    def recall(self, now: float) -> None:
         """Restore the state of the containers from the pod's status, after a restart of this process."""
         status = self.pod.status
         before = {one.name: one for one in (*status.init_container_statuses, *status.container_statuses)}
@@ -393,31 +546,28 @@ class PodLife:
                 one.due = finished + one.backoff
             if running is not None and running.started_at:
                 one.state, one.started = RUNNING, parse_time(running.started_at)
-                one.outcome = self._outcome(one)
-                one.ready_at = self._ready_at(one)
+                one.sources = self.sources
+                with suppress(SubPathError):
+                    one.files = self._mount(one, one.started)
+                self._stale[one] = None
             elif ended is not None and ended.finished_at:
                 finished = parse_time(ended.finished_at)
                 one.state, one.end = TERMINATED, Ended(ended.exit_code, finished, finished)
         self.started = any(one.ran for one in self.all)
+        self.initialized = any(one.ran for one in self.containers)
 
 
 TERMINATED_CODE = 143
 """The exit code of a container that obeys SIGTERM."""
 
 
-def _fails(probe: Probe, pod: Pod) -> bool:
-    if probe.exec is None or not probe.exec.command:
-        return False
-    outcome = run_program(ContainerSpec(command=probe.exec.command), pod.metadata, {})
-    return outcome is not None and outcome.exit_code != 0
-
-
-def _hook_time(hook: Handler, pod: Pod) -> float:
+def _hook_time(hook: Handler, pod: Pod, work: Work) -> float:
     if hook.sleep is not None:
         return float(hook.sleep.seconds)
-    if hook.exec is None:
+    if hook.exec is None or work.left < 0:
         return 0.0
-    outcome = run_program(ContainerSpec(command=hook.exec.command), pod.metadata, {})
+    spec = ContainerSpec(command=hook.exec.command)
+    outcome = run_program(spec, Sources(pod.metadata), Files(), work=work)
     return 0.0 if outcome is None else LAST_BACKOFF if outcome.run_time is None else outcome.run_time
 
 

@@ -14,6 +14,7 @@ from mooring.sandbox.kubelet.fleet import Fleet, Listener
 from mooring.sandbox.kubelet.heartbeats import Heartbeats
 from mooring.sandbox.kubelet.kubelets import Kubelets
 from mooring.sandbox.kubelet.machines import registered
+from mooring.sandbox.programs.runs import Runs
 
 TURN = 64  # nodes registered before others on the event loop have their turn
 
@@ -25,7 +26,7 @@ class FakeNodes:
     With `heartbeats`, leases are renewed as time passes. On virtual time that would cost more than all the
     rest; without them, `pulse` reports when a node was last healthy. Images that match one of the shell
     patterns in `missing_images` cannot be pulled. Containers take `stop_time` seconds to stop, unless an
-    annotation of their pod says otherwise.
+    annotation of their pod says otherwise. `runs` takes what they print.
     """
 
     def __init__(
@@ -35,11 +36,12 @@ class FakeNodes:
         heartbeats: bool = True,
         missing_images: Collection[str] = (),
         stop_time: float = 0.0,
+        runs: Runs | None = None,
     ) -> None:
         self._context = context
         self._nodes = context.cache.follow(NODES)
         self._fleet = Fleet(self._nodes, context.clock)
-        self._kubelets = Kubelets(context, self._fleet, missing_images, stop_time)
+        self._kubelets = Kubelets(context, self._fleet, runs or Runs(), missing_images, stop_time)
         self._driver = FakeDriver(context)
         self._heartbeats = Heartbeats(context, self._fleet, leases=heartbeats)
 

@@ -9,21 +9,24 @@ from mooring.client.cache import Collection
 from mooring.sandbox.kubelet.addresses import NODE_NETWORK, Addresses
 from mooring.sandbox.kubelet.admission import Room
 from mooring.sandbox.kubelet.machines import has_failed, internal_ip
+from mooring.sandbox.programs.files import EMPTY_FOLDER, Volume
 
 Listener = Callable[[str], None]
 """Called with the name of a node."""
 
 
 class Machine:
-    """One node. `node` is None while there is no such Node, though pods are bound to it."""
+    """One node. `node` is None while there is no such Node, though pods are bound to it; `files` is what
+    containers have written to its disk."""
 
-    __slots__ = ("address", "failed_at", "node", "room")
+    __slots__ = ("address", "failed_at", "files", "node", "room")
 
     def __init__(self) -> None:
         self.node: Node | None = None
         self.address = ""
         self.failed_at: float | None = None
         self.room = Room()
+        self.files = Volume(complete=False, empty=EMPTY_FOLDER)
 
     @property
     def works(self) -> bool:

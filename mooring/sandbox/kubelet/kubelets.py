@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection
 from typing import Any
 
-from mooring.api.kinds import PODS
+from mooring.api.kinds import PODS, SERVICES
+from mooring.api.meta import ObjectMeta
 from mooring.api.objects import Pod
 from mooring.api.times import format_time, parse_time
 from mooring.client.api_errors import ApiError
@@ -14,14 +16,18 @@ from mooring.client.limiter import TokenBucket
 from mooring.sandbox.controllers.placement import index_by_node, pods_on
 from mooring.sandbox.kubelet import statuses
 from mooring.sandbox.kubelet.addresses import POD_NETWORK, Addresses
-from mooring.sandbox.kubelet.admission import Needs, needs_of
-from mooring.sandbox.kubelet.configuration import Configuration
+from mooring.sandbox.kubelet.admission import Needs, needs_of, resized_needs
+from mooring.sandbox.kubelet.configuration import Configuration, missing_keys, missing_volume
 from mooring.sandbox.kubelet.containers import RETRY, TERMINATED_CODE, PodLife
 from mooring.sandbox.kubelet.fleet import Fleet, Machine
 from mooring.sandbox.kubelet.mounted_claims import Claims
 from mooring.sandbox.kubelet.prepared_claims import DeviceClaims
 from mooring.sandbox.kubelet.programs import Programs
 from mooring.sandbox.kubelet.scripts import Script, read_script
+from mooring.sandbox.programs.environment import service_variables
+from mooring.sandbox.programs.runs import Runs
+from mooring.sandbox.programs.sources import Sources
+from mooring.sandbox.programs.specs import PodRun
 
 EVENTS_PER_SECOND, EVENTS_AT_ONCE = 50.0, 100
 """Kubelet's --event-qps and --event-burst, here for all nodes together: a few pods get all their events, and
@@ -52,6 +58,7 @@ class Kubelets(Controller):
         self,
         context: Context,
         fleet: Fleet,
+        runs: Runs,
         missing_images: Collection[str] = (),
         stop_time: float = 0.0,
     ) -> None:
@@ -59,6 +66,7 @@ class Kubelets(Controller):
         self._stop_time = stop_time
         self._missing_images = missing_images
         self._fleet = fleet
+        self._runs = runs
         self._guests: dict[str, Guest] = {}  # by uid
         self._addresses = Addresses(POD_NETWORK)
         self._budget = TokenBucket(EVENTS_PER_SECOND, EVENTS_AT_ONCE, context.clock)
@@ -66,6 +74,7 @@ class Kubelets(Controller):
         self._devices = DeviceClaims(context.cache, self.enqueue)
         self._programs = Programs(context.cluster)
         self._configuration = Configuration(context.cluster)
+        self._services = context.cache.follow(SERVICES)
         self._pods = context.cache.follow(PODS)
         index_by_node(self._pods)
         self._pods.subscribe(self._changed)
@@ -76,6 +85,9 @@ class Kubelets(Controller):
     def _changed(self, old: Pod | None, new: Pod | None) -> None:
         if old is not None and (new is None or new.finished or new.uid != old.uid):
             self._release(old.uid)
+        if old is not None and (new is None or new.uid != old.uid):
+            containers = (*old.spec.init_containers, *old.spec.containers)
+            self._runs.forget(old.uid, [one.name for one in containers])
         if new is None or not new.spec.node_name:
             return
         if old is None or not old.spec.node_name or old.uid != new.uid:
@@ -106,6 +118,8 @@ class Kubelets(Controller):
         guest = self._guests.pop(uid, None)
         if guest is not None:
             guest.machine.room.take_back(guest.needs)
+            if guest.life is not None:
+                guest.life.abandon(self.context.clock())
             self._addresses.give_back(guest.ip)
 
     # ---- one pod
@@ -133,12 +147,12 @@ class Kubelets(Controller):
         refusal = machine.room.refuse(machine.node, pod, needs)
         if refusal is not None:
             reason, message = refusal
-            self.event(self._pods, pod, "Warning", reason, message)
+            self._event(pod, "Warning", reason, message)
             await self._write(pod, statuses.rejected(pod, reason, message, self.context.now()))
             return
         script, problems = read_script(pod)
         for problem in problems:
-            self.event(self._pods, pod, "Warning", "InvalidAnnotation", problem)
+            self._event(pod, "Warning", "InvalidAnnotation", problem)
         guest = self._guests[pod.uid] = Guest(machine, needs, script, self.context.clock())
         machine.room.give(needs)
         await self._go_on(pod, guest)
@@ -155,6 +169,8 @@ class Kubelets(Controller):
             life = guest.life = await self._know(pod, guest)
         elif pod is not life.pod:
             await self._follow(pod, guest, life)
+        elif life.pending_resize is not None:
+            self._resize(pod, guest, life, now)
         if life.started:
             due = await self._run(pod, guest, life, now)
         else:
@@ -166,10 +182,41 @@ class Kubelets(Controller):
 
     async def _know(self, pod: Pod, guest: Guest) -> PodLife:
         """Read what the containers of a pod do."""
-        life = PodLife(pod, await self._programs.read(pod), guest.script, self._missing_images)
+        run = await self._programs.read(pod)
+        sources = Sources(pod.metadata)
+        if run is not None and pod.status.start_time is not None:
+            sources = await self._sources(pod, guest, run)
+        files = guest.machine.files
+        life = PodLife(pod, run, guest.script, sources, self._runs, files, self._missing_images)
         if pod.status.start_time is not None:
-            life.recall()
+            life.recall(self.context.clock())
         return life
+
+    async def _sources(self, pod: Pod, guest: Guest, run: PodRun) -> Sources:
+        """Read what the containers of a pod take variables and files from."""
+        node, address = guest.machine.node, guest.machine.address
+        ip = guest.ip or address
+        fields = {
+            "spec.nodeName": pod.spec.node_name,
+            "spec.serviceAccountName": run.spec.service_account_name,
+            "status.hostIP": address,
+            "status.hostIPs": address,
+            "status.podIP": ip,
+            "status.podIPs": ip,
+        }
+        spec = run.spec
+        allocatable = None if node is None else node.status.allocatable
+        if allocatable is not None and spec.resources is not None:
+            allocatable = {**allocatable, **spec.resources.limits}
+        hostname = pod.spec.node_name if spec.host_network else spec.hostname_override or spec.hostname
+        sources = Sources(pod.metadata, fields=fields, allocatable=allocatable, hostname=hostname)
+        if run.has_commands:
+            kubernetes = self._services.get("default/kubernetes")
+            services = [] if kubernetes is None else [kubernetes]
+            if run.spec.enable_service_links is not False:
+                services += self._services.in_namespace(pod.namespace)
+            sources = sources._replace(services=service_variables(services))
+        return await self._configuration.read(run, sources)
 
     async def _follow(self, pod: Pod, guest: Guest, life: PodLife) -> None:
         """Take note of a newer version of a pod."""
@@ -180,23 +227,51 @@ class Kubelets(Controller):
             run = await self._programs.fetch(pod)
             if run is not None:
                 life.attach(run)
+        metadata = life.pod.metadata
         life.change(pod, guest.script)
+        if metadata.generation != pod.metadata.generation:
+            self._resize(pod, guest, life, self.context.clock())
+        if life.started and life.run is not None and _describes_itself(metadata, pod.metadata):
+            life.update(await self._sources(pod, guest, life.run), self.context.clock())
+
+    def _resize(self, pod: Pod, guest: Guest, life: PodLife, now: float) -> None:
+        """Give a pod the resources that it asks for now, if its node has them."""
+        before = life.pending_resize
+        life.pending_resize = None
+        if life.is_resized:
+            needs, room, node = resized_needs(pod), guest.machine.room, guest.machine.node
+            assert node is not None
+            room.take_back(guest.needs)
+            life.pending_resize = room.defer(node, needs)
+            if life.pending_resize is None:
+                guest.needs = needs
+                life.resize(now)
+            room.give(guest.needs)
+        if life.pending_resize != before:
+            life.changed = True
+            if life.pending_resize is not None:
+                reason, message = life.pending_resize
+                self._event(pod, "Warning", f"Resize{reason}", message)
 
     async def _begin(self, pod: Pod, guest: Guest, life: PodLife, now: float) -> float | None:
         """Start a pod as soon as its time has come, and its volumes and devices are there."""
         due = guest.accepted + guest.script.start_delay
         missing, retry = "", None
+        if not guest.ip and not pod.spec.host_network:
+            guest.ip = self._addresses.take()
+        if life.run is not None and now >= due:
+            life.sources = await self._sources(pod, guest, life.run)
         if pod.spec.volumes:
             missing = self._claims.missing(pod)
-            if not missing and life.run is not None:
-                missing = await self._configuration.missing_volume(pod, life.run)
+            if not missing and life.run is not None and now >= due:
+                missing = missing_volume(life.run, life.sources)
                 retry = now + RETRY if missing else None
         if missing:
-            self.event(self._pods, pod, "Warning", "FailedMount", missing)
+            self._event(pod, "Warning", "FailedMount", missing)
         elif pod.spec.resource_claims or pod.status.extended_resource_claim_status is not None:
             missing = self._devices.missing(pod)
             if missing:
-                self.event(self._pods, pod, "Warning", "FailedPrepareDynamicResources", missing)
+                self._event(pod, "Warning", "FailedPrepareDynamicResources", missing)
         if not missing and now >= due:
             life.started = True
             return await self._run(pod, guest, life, now)
@@ -207,11 +282,19 @@ class Kubelets(Controller):
     async def _run(self, pod: Pod, guest: Guest, life: PodLife, now: float) -> float | None:
         """Have the containers do what is due, and write what has changed."""
         if life.run is not None and life.waits_for_configuration:
-            life.missing = await self._configuration.missing_keys(pod, life.run)
-        if not guest.ip and not pod.spec.host_network:
-            guest.ip = self._addresses.take()
+            life.sources = await self._sources(pod, guest, life.run)
+            life.missing = missing_keys(life.run, life.sources)
+        follows = life.run is not None and life.follows_sources(now)
+        if follows and life.run is not None:
+            life.update(await self._sources(pod, guest, life.run), now)
         due = life.advance(now)
-        if life.becomes_ready(now):
+        if life.must_yield:
+            await asyncio.sleep(0)
+        if follows or life.follows_sources(now):
+            due = min(due or now + RETRY, now + RETRY)
+        if life.pending_resize is not None:
+            due = min(due or now + RETRY, now + RETRY)
+        if life.looks_different(now):
             life.changed = True
         if life.over:
             await self._write(pod, statuses.ended(pod, life, now))
@@ -229,7 +312,7 @@ class Kubelets(Controller):
     async def _exceed_deadline(self, pod: Pod, guest: Guest, now: float) -> None:
         reason = "DeadlineExceeded"
         message = "Pod was active on the node longer than the specified deadline"
-        self.event(self._pods, pod, "Normal", reason, message)
+        self._event(pod, "Normal", reason, message)
         life = guest.life or await self._know(pod, guest)
         life.stop(now, TERMINATED_CODE)
         await self._write(pod, statuses.ended(pod, life, now, reason, message))
@@ -263,7 +346,13 @@ class Kubelets(Controller):
             guest.stops = now + hooks + (guest.script.stop_time or self._stop_time)
             if self._budget.try_take(len(pod.spec.containers)):
                 for container in pod.spec.containers:
-                    self.event(self._pods, pod, "Normal", "Killing", f"Stopping container {container.name}")
+                    self._event(
+                        pod,
+                        "Normal",
+                        "Killing",
+                        f"Stopping container {container.name}",
+                        f"spec.containers{{{container.name}}}",
+                    )
         if pod.metadata.deletion_grace_period_seconds is None:  # we know of the deletion before its details
             return guest.stops
         return min(guest.stops, max(parse_time(pod.metadata.deletion_timestamp or ""), now))
@@ -284,13 +373,22 @@ class Kubelets(Controller):
         else:
             self._pods.wrote(written)
 
+    def _event(self, pod: Pod, type: str, reason: str, message: str, field_path: str = "") -> None:
+        node = pod.spec.node_name
+        self.event(self._pods, pod, type, reason, message, host=node, field_path=field_path)
+
     def _record(self, pod: Pod, life: PodLife) -> None:
         """Record what happened to the containers, within the budget for events."""
         notes, life.notes = life.notes, []
         for note in notes:
             if not self._budget.try_take(1):
                 return
-            self.event(self._pods, pod, note.type, note.reason, note.message)
+            self._event(pod, note.type, note.reason, note.message, note.field_path)
+
+
+def _describes_itself(old: ObjectMeta, new: ObjectMeta) -> bool:
+    """Whether what has changed may be seen in files of the downward API."""
+    return old.labels != new.labels or old.annotations != new.annotations
 
 
 def _concerns(old: Pod, new: Pod) -> bool:
@@ -299,6 +397,7 @@ def _concerns(old: Pod, new: Pod) -> bool:
         old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
         or old.metadata.deletion_grace_period_seconds != new.metadata.deletion_grace_period_seconds
         or old.metadata.annotations != new.metadata.annotations
+        or old.metadata.labels != new.metadata.labels
         or old.spec.active_deadline_seconds != new.spec.active_deadline_seconds
         or old.status.resource_claim_statuses != new.status.resource_claim_statuses
         or old.metadata.generation != new.metadata.generation

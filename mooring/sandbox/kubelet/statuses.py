@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 from functools import lru_cache
 
-from mooring.api.meta import Condition, Tree
+from mooring.api.meta import Condition, ResourceList, Tree
 from mooring.api.objects import Pod
 from mooring.api.times import format_time
 from mooring.sandbox.kubelet.containers import RUNNING, WAITING, ContainerLife, Ended, PodLife
 
 NOT_READY = "ContainersNotReady"
+RESIZE_PENDING = "PodResizePending"
 
 
 def living(pod: Pod, life: PodLife, host_ip: str, pod_ip: str, now: float) -> Tree:
@@ -29,7 +30,9 @@ def living(pod: Pod, life: PodLife, host_ip: str, pod_ip: str, now: float) -> Tr
     unready = [one.name for one in life.all if not one.is_ready(now) and (one.is_sidecar or not one.is_init)]
     ready = _unready(unready) if unready else {"Ready": readiness(pod), "ContainersReady": "True"}
     started = "True" if pod_ip else "False"
-    conditions = {"PodReadyToStartContainers": started, "Initialized": _initialized(life), **ready}
+    conditions = {"PodReadyToStartContainers": started, "Initialized": _initialized(life, now), **ready}
+    if life.pending_resize is not None:
+        conditions[RESIZE_PENDING] = ("True", *life.pending_resize)
     status["conditions"] = _conditions(pod, text, conditions)
     return status | _containers(pod, life, now)
 
@@ -45,7 +48,7 @@ def ended(pod: Pod, life: PodLife, now: float, reason: str = "", message: str = 
         "ContainersReady": ("False", why, ""),
     }
     if not life.initialized:
-        conditions["Initialized"] = _initialized(life)
+        conditions["Initialized"] = _initialized(life, now)
     status: Tree = {"phase": phase, "conditions": _conditions(pod, format_time(now), conditions)}
     if reason:
         status |= {"reason": reason, "message": message}
@@ -95,10 +98,12 @@ def readiness(pod: Pod) -> _Verdict:
     return ("False", "ReadinessGatesNotReady", ", ".join(missing)) if missing else "True"
 
 
-def _initialized(life: PodLife) -> _Verdict:
-    incomplete = [one.name for one in life.inits if not (one.done or (one.is_sidecar and one.ran))]
-    if not incomplete:
+def _initialized(life: PodLife, now: float) -> _Verdict:
+    if life.initialized:
         return "True"
+    incomplete = [
+        one.name for one in life.inits if not (one.done or (one.is_sidecar and one.has_started(now)))
+    ]
     names = " ".join(incomplete)
     return "False", "ContainersNotInitialized", f"containers with incomplete status: [{names}]"
 
@@ -109,8 +114,11 @@ def _unready(names: list[str]) -> dict[str, _Verdict]:
 
 
 def _conditions(pod: Pod, now: str, verdicts: dict[str, _Verdict]) -> list[Tree | Condition]:
-    """All conditions of a pod; those whose status stays keep the time since when it is so."""
+    """All conditions of a pod; those whose status stays keep the time since when it is so. Without a verdict,
+    a resize is no longer pending."""
     current = {one.type: one for one in pod.status.conditions}
+    if RESIZE_PENDING not in verdicts:
+        current.pop(RESIZE_PENDING, None)
     conditions: list[Tree | Condition] = []
     for type, verdict in verdicts.items():
         before = current.pop(type, None)
@@ -159,10 +167,12 @@ def _container(pod: Pod, life: PodLife, one: ContainerLife, now: float) -> Tree:
         "image": one.image,
         "imageID": "",
         "ready": one.is_ready(now),
-        "started": one.state == RUNNING,
+        "started": one.has_started(now),
         "restartCount": one.restarts,
         "state": _state(pod, life, one),
         "lastState": {},
+        "resources": _amounts(requests=one.resources.requests, limits=one.resources.limits),
+        **_amounts(allocatedResources=one.resources.requests),
     }
     if one.ran:
         status["imageID"] = image_id(one.image)
@@ -173,9 +183,15 @@ def _container(pod: Pod, life: PodLife, one: ContainerLife, now: float) -> Tree:
     return status
 
 
+def _amounts(**amounts: ResourceList) -> Tree:
+    return {name: amount for name, amount in amounts.items() if amount}
+
+
 def _ephemeral(pod: Pod, life: PodLife, one: ContainerLife) -> Tree:
     """The status of an ephemeral container, which is never ready and never restarted."""
-    return {**_container(pod, life, one, one.started), "ready": False, "started": False}
+    status = {**_container(pod, life, one, one.started), "ready": False, "started": False}
+    del status["resources"]  # it has none of its own
+    return status
 
 
 def _state(pod: Pod, life: PodLife, one: ContainerLife) -> Tree:

@@ -6,7 +6,10 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from mooring.api.times import format_time, parse_time
-from mooring.sandbox.programs.program import run_program
+from mooring.sandbox.programs.files import Files, Mount
+from mooring.sandbox.programs.program import Outcome, run_program
+from mooring.sandbox.programs.runs import Runs
+from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import ContainerSpec, LoggedPod, RunStatus, Started
 
 NO_LOG: Final = "there are no logs: containers do not run in a sandbox cluster\n"
@@ -55,7 +58,7 @@ class ContainerLog(NamedTuple):
         return [(at, text) for at, text in self.output or () if after < at <= end]
 
 
-def find_container_log(pod: LoggedPod, options: LogOptions) -> ContainerLog:
+def find_container_log(pod: LoggedPod, options: LogOptions, runs: Runs) -> ContainerLog:
     """Return the log of a container. Raises LogError, in the words of kubelet and API server."""
     spec = choose_container(pod, options.container)
     status = _find_status(pod, spec.name)
@@ -68,37 +71,50 @@ def find_container_log(pod: LoggedPod, options: LogOptions) -> ContainerLog:
     if run is None:
         reason = state.waiting.reason if state.waiting is not None else "ContainerCreating"
         raise LogError(f'container "{spec.name}" in pod "{pod.name}" is waiting to start: {reason}')
-    return _container_log(pod, spec, run)
+    return _container_log(pod, spec, run, runs)
 
 
-def find_log_of_run(pod: LoggedPod, container: str, started_at: str) -> ContainerLog | None:
-    """Return the log of the run that started at a time; None if another has taken its place."""
+def find_log_of_run(
+    pod: LoggedPod, container: str, started_at: str, runs: Runs, before: ContainerLog | None
+) -> ContainerLog | None:
+    """Return the log of the run that started at a time; None if another has taken its place. `before` is its
+    log if the pod has not changed since."""
     spec = choose_container(pod, container)
     status = _find_status(pod, spec.name)
-    runs = (status.state.running, status.state.terminated, status.last_state.terminated)
-    run = next((one for one in runs if one is not None and one.started_at == started_at), None)
-    return None if run is None else _container_log(pod, spec, run)
+    known = (status.state.running, status.state.terminated, status.last_state.terminated)
+    run = next((one for one in known if one is not None and one.started_at == started_at), None)
+    return None if run is None else _container_log(pod, spec, run, runs, before)
 
 
-def _container_log(pod: LoggedPod, spec: ContainerSpec, run: Started) -> ContainerLog:
+def _container_log(
+    pod: LoggedPod, spec: ContainerSpec, run: Started, runs: Runs, before: ContainerLog | None = None
+) -> ContainerLog:
+    """Return what a node knows of a run, or else what the command alone says."""
     started = parse_time(run.started_at) if run.started_at else 0.0
-    outcome = run_program(spec, pod.metadata, {}, started)
     end = max(parse_time(run.finished_at) + 1, started) if run.finished_at else None  # in whole seconds
+    recorded = runs.find(pod.metadata.uid, spec.name, run.started_at or "")
+    outcome: Outcome | None
+    if recorded is not None:
+        started, outcome = recorded
+    elif before is not None:
+        return before
+    else:
+        files = Files(Mount(one.mount_path, None) for one in spec.volume_mounts)
+        outcome = run_program(spec, Sources(pod.metadata), files, started)
     output = None if outcome is None else tuple((started + at, text) for at, text in outcome.output)
     return ContainerLog(run.started_at or "", output, end)
 
 
 def choose_container(pod: LoggedPod, name: str) -> ContainerSpec:
     """Return the container by this name, or the only one."""
-    inits, containers = pod.spec.init_containers, pod.spec.containers
+    containers = pod.spec.containers
+    everything = (*pod.spec.init_containers, *containers, *pod.spec.ephemeral_containers)
     if not name:
-        if len(containers) == 1 and not inits:
+        if len(containers) == 1:
             return containers[0]
-        choice = f"choose one of: [{' '.join(one.name for one in containers)}]"
-        if inits:
-            choice += f" or one of the init containers: [{' '.join(one.name for one in inits)}]"
-        raise LogError(f"a container name must be specified for pod {pod.name}, {choice}")
-    for one in (*containers, *inits, *pod.spec.ephemeral_containers):
+        choice = " ".join(one.name for one in everything)
+        raise LogError(f"a container name must be specified for pod {pod.name}, choose one of: [{choice}]")
+    for one in everything:
         if one.name == name:
             return one
     raise LogError(f"container {name} is not valid for pod {pod.name}")

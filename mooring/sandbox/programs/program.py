@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
-from mooring.api.meta import ObjectMeta
-from mooring.sandbox.programs.shell import ExitError, ForeverError, Shell, UnknownProgramError
-from mooring.sandbox.programs.specs import ContainerSpec, EnvVar
+from mooring.sandbox.programs.environment import read_environment, substitute
+from mooring.sandbox.programs.errors import ExitError, ForeverError, UnknownProgramError
+from mooring.sandbox.programs.files import FileError, Files
+from mooring.sandbox.programs.shell import Shell, show_bytes
+from mooring.sandbox.programs.sources import Sources
+from mooring.sandbox.programs.specs import ContainerSpec
+from mooring.sandbox.programs.work import Work
 
 SERVERS: Final = frozenset(
     ("pause", "nginx", "httpd", "redis", "valkey", "memcached", "postgres", "mysql", "mariadb", "mongo",
@@ -17,10 +20,15 @@ SERVERS: Final = frozenset(
 )  # fmt: skip
 """Images that serve until they are stopped, by the last part of their names."""
 
+PLAIN_IMAGES: Final = frozenset(("busybox", "alpine", "agnhost", "debian", "ubuntu"))
+"""Images that set no variables but PATH."""
+
+_ROOT_SERVERS: Final = frozenset(("nginx", "httpd", "redis", "postgres", "mysql", "mariadb", "mongo"))
+"""Official images that start as root."""
+
 MISSING_TAGS: Final = frozenset(("404", "nonexistent", "non-existent", "does-not-exist"))
 MOST_MESSAGE: Final = 4096
-_REFERENCE: Final = re.compile(r"\$(\$|\(([A-Za-z_.-][\w.-]*)\))")
-_FIELD: Final = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
+START_WORK: Final = 200  # of any run
 
 
 class Outcome(NamedTuple):
@@ -34,20 +42,26 @@ class Outcome(NamedTuple):
 
 
 def run_program(
-    spec: ContainerSpec, metadata: ObjectMeta, files: dict[str, str], started: float | None = None
+    spec: ContainerSpec,
+    sources: Sources,
+    files: Files,
+    started: float | None = None,
+    work: Work | None = None,
 ) -> Outcome | None:
-    """Return what the container does, or None where that is not known. `files` holds what the containers of
-    the pod have written; this run may add to it. `started` is when the run began."""
-    words = [*spec.command, *spec.args]
+    """Return what the container does, or None where that is not known. It reads and writes `files`. `started`
+    is when the run began, `work` what it may cost."""
+    words, image = [*spec.command, *spec.args], image_name(spec.image)
+    if image == "agnhost" and not spec.command:
+        words = ["/agnhost", *(spec.args or ["pause"])]
     if not words:
-        return Outcome(None) if image_name(spec.image) in SERVERS else None
-    if not spec.command and image_name(spec.image) == "agnhost":
-        return Outcome(None) if words[0] == "pause" else None
-    variables = read_environment(spec.env, metadata)
-    files.pop(spec.termination_message_path, None)
-    shell = Shell(variables, files, started)
+        return Outcome(None) if image in SERVERS else None
+    files.work = work or Work()
+    files.work.left -= START_WORK
+    variables = read_environment(spec, sources)
+    shell = Shell(variables, files, started, knows_image=image in PLAIN_IMAGES)
     run_time: float | None
     try:
+        files.work.spend(sum(map(len, variables)) // 32 + sum(map(len, words)) // 32)
         code = shell.command([substitute(word, variables) for word in words])
         run_time = shell.seconds
     except ExitError as ended:
@@ -55,17 +69,33 @@ def run_program(
     except ForeverError:
         code, run_time = 0, None
     except (UnknownProgramError, RecursionError):
+        files.forget()
         return None
     output = tuple(shell.output)
-    message = files.get(spec.termination_message_path, "")
+    message = _read_message(spec, files, shell.now)
     if not message and code and spec.termination_message_policy == "FallbackToLogsOnError":
         message = "".join(text for _, text in output)[-2048:]
-    return Outcome(run_time, code, output, message[:MOST_MESSAGE])
+    return Outcome(run_time, code, output, show_bytes(message[:MOST_MESSAGE]))
+
+
+def _read_message(spec: ContainerSpec, files: Files, now: float) -> str:
+    files.work = Work()
+    try:
+        return files.read(spec.termination_message_path, now)
+    except (FileError, UnknownProgramError):
+        return ""
 
 
 def image_name(image: str) -> str:
     """Return the last part of an image's name, without tag and digest."""
     return image.partition("@")[0].rpartition("/")[2].partition(":")[0]
+
+
+def runs_as_root(image: str) -> bool:
+    """Whether an image is known to start as root, unless a container says otherwise."""
+    name = image_name(image)
+    official = image.partition("@")[0].removeprefix("docker.io/").removeprefix("library/")
+    return name in PLAIN_IMAGES or (name in _ROOT_SERVERS and "/" not in official)
 
 
 def is_missing(image: str, patterns: Collection[str] = ()) -> bool:
@@ -77,49 +107,3 @@ def is_missing(image: str, patterns: Collection[str] = ()) -> bool:
         or name.startswith("invalid")
         or any(fnmatchcase(image, pattern) for pattern in patterns)
     )
-
-
-def read_environment(env: list[EnvVar], metadata: ObjectMeta) -> dict[str, str | None]:
-    """Return the variables of a container; None where only a real container has the value."""
-    variables: dict[str, str | None] = {"HOSTNAME": metadata.name, "RANDOM": None}
-    for one in env:
-        if one.value_from is None:
-            try:
-                variables[one.name] = substitute(one.value, variables)
-            except UnknownProgramError:
-                variables[one.name] = None
-        elif one.value_from.field_ref is not None:
-            variables[one.name] = _field(one.value_from.field_ref.field_path, metadata)
-        else:
-            variables[one.name] = None
-    return variables
-
-
-def _field(path: str, metadata: ObjectMeta) -> str | None:
-    plain = {
-        "metadata.name": metadata.name,
-        "metadata.namespace": metadata.namespace,
-        "metadata.uid": metadata.uid,
-    }
-    if path in plain:
-        return plain[path]
-    match = _FIELD.fullmatch(path)
-    if match is None:
-        return None
-    values = metadata.labels if match.group(1) == "labels" else metadata.annotations
-    return values.get(match.group(2), "")
-
-
-def substitute(text: str, variables: Mapping[str, str | None]) -> str:
-    """Replace `$(NAME)` by the variable, as the kubelet does before it starts a container. Raises
-    UnknownProgramError for a variable whose value is not known."""
-
-    def value(match: re.Match[str]) -> str:
-        if match.group(1) == "$":
-            return "$"
-        value = variables.get(match.group(2), match.group())
-        if value is None:
-            raise UnknownProgramError(match.group())
-        return value
-
-    return _REFERENCE.sub(value, text) if "$" in text else text

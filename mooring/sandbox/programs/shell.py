@@ -9,187 +9,52 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
+
+from mooring.sandbox.programs.arithmetic import Arithmetic
+from mooring.sandbox.programs.environment import may_be_set
+from mooring.sandbox.programs.errors import ForeverError, UnknownProgramError
+from mooring.sandbox.programs.files import NOT_THERE, FileError, Files
+from mooring.sandbox.programs.words import LONGEST, NAME, Part, Token, Word, tokenize
 
 MOST_STEPS: Final = 2_000  # commands of one run; a script that needs more is taken to run forever
 MOST_OUTPUT: Final = 64 * 1024
-LONGEST: Final = 16 * 1024  # characters of a script, a word or a file
 
-_OPERATORS: Final = ("&&", "||", ";;", ">>", ";", "&", "|", "(", ")", ">", "<", "\n")
 _KEYWORDS: Final = frozenset(
     ("if", "then", "elif", "else", "fi", "while", "until", "do", "done", "for", "in", "{", "}")
 )
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OWN: Final = frozenset(("RANDOM", "PPID", "SECONDS", "LINENO"))
+"""Variables that a shell sets itself."""
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
 _ARITHMETIC: Final = re.compile(r"\s*(?:(\d{1,18})|\$?([A-Za-z_]\w*)|(==|!=|<=|>=|[-+*/%()<>]))")
 
 
-class UnknownProgramError(Exception):
-    """The script uses something that is not emulated."""
-
-
-class ForeverError(Exception):
-    """The script does not end."""
-
-
-class ExitError(Exception):
-    def __init__(self, code: int) -> None:
-        self.code = code
-
-
-class Part(NamedTuple):
-    """A piece of a word: `text`, `variable`, `command` or `arithmetic`."""
-
-    kind: str
-    text: str
-    quoted: bool
-
-
-class Word(NamedTuple):
-    parts: tuple[Part, ...]
-
-    @property
-    def bare(self) -> str:
-        """The text of a word that nothing is to be substituted in and that is not quoted, or ""."""
-        if len(self.parts) == 1 and self.parts[0].kind == "text" and not self.parts[0].quoted:
-            return self.parts[0].text
-        return ""
-
-
-Token = Word | str  # operators are strings
-
-
-# ---- reading
-
-
-def tokenize(text: str) -> list[Token]:
-    """Split a script into words and operators."""
-    if len(text) > LONGEST:
-        raise UnknownProgramError("too long")
-    tokens: list[Token] = []
-    at = 0
-    while at < len(text):
-        if text[at] in " \t\r" or text.startswith("\\\n", at):
-            at += 2 if text[at] == "\\" else 1
-        elif text[at] == "#":
-            end = text.find("\n", at)
-            at = len(text) if end < 0 else end
-        elif operator := next((one for one in _OPERATORS if text.startswith(one, at)), ""):
-            tokens.append(operator)
-            at += len(operator)
-        else:
-            word, at = _read_word(text, at)
-            tokens.append(word)
-    return tokens
-
-
-def _read_word(text: str, at: int) -> tuple[Word, int]:
-    parts: list[Part] = []
-    plain = ""
-    while at < len(text) and text[at] not in " \t\r\n;&|()<>":
-        char = text[at]
-        if char not in "'\"\\$`":
-            plain += char
-            at += 1
-            continue
-        if plain:
-            parts.append(Part("text", plain, False))
-            plain = ""
-        if char == "\\":
-            parts.append(Part("text", text[at + 1 : at + 2], True))
-            at += 2
-        elif char == "'":
-            end = _find(text, "'", at + 1)
-            parts.append(Part("text", text[at + 1 : end], True))
-            at = end + 1
-        elif char == '"':
-            inner, at = _read_quoted(text, at + 1)
-            parts.extend(inner)
-        else:
-            part, at = _read_substitution(text, at, False)
-            parts.append(part)
-    if plain:
-        parts.append(Part("text", plain, False))
-    return Word(tuple(parts)), at
-
-
-def _read_quoted(text: str, at: int) -> tuple[list[Part], int]:
-    parts, plain = [], ""
-    while True:
-        if at >= len(text):
-            raise UnknownProgramError("unterminated quote")
-        char = text[at]
-        if char == '"':
-            parts.append(Part("text", plain, True))
-            return parts, at + 1
-        if char == "\\" and text[at + 1 : at + 2] in ("$", '"', "\\", "`"):
-            plain += text[at + 1]
-            at += 2
-        elif char in "$`":
-            parts.append(Part("text", plain, True))
-            plain = ""
-            part, at = _read_substitution(text, at, True)
-            parts.append(part)
-        else:
-            plain += char
-            at += 1
-
-
-def _read_substitution(text: str, at: int, quoted: bool) -> tuple[Part, int]:
-    if text[at] == "`":
-        end = _find(text, "`", at + 1)
-        return Part("command", text[at + 1 : end], quoted), end + 1
-    if text.startswith("$((", at):
-        end = _find(text, "))", at + 3)
-        return Part("arithmetic", text[at + 3 : end], quoted), end + 2
-    if text.startswith("$(", at):
-        end = _closing(text, at + 2)
-        return Part("command", text[at + 2 : end], quoted), end + 1
-    if text.startswith("${", at):
-        end = _find(text, "}", at + 2)
-        return Part("variable", text[at + 2 : end], quoted), end + 1
-    name = _NAME.match(text, at + 1)
-    if name:
-        return Part("variable", name.group(), quoted), name.end()
-    if text[at + 1 : at + 2] in ("?", "$", "@", "#", "0", "1"):
-        return Part("variable", text[at + 1], quoted), at + 2
-    return Part("text", "$", quoted), at + 1
-
-
-def _find(text: str, end: str, at: int) -> int:
-    found = text.find(end, at)
-    if found < 0:
-        raise UnknownProgramError(f"missing {end}")
-    return found
-
-
-def _closing(text: str, at: int) -> int:
-    depth = 1
-    while at < len(text):
-        depth += (text[at] == "(") - (text[at] == ")")
-        if not depth:
-            return at
-        at += 1
-    raise UnknownProgramError("missing )")
-
-
-# ---- running
-
-
 class Shell:
     """One run of a script. `seconds` is the time that it has taken, `output` what it printed when; `started`
-    is in seconds since the epoch, None if it is not known."""
+    is in seconds since the epoch, None if it is not known. A variable that is None has a value that is not
+    known. With `knows_image`, the image sets no variables of its own."""
 
     def __init__(
-        self, variables: Mapping[str, str | None], files: dict[str, str], started: float | None = None
+        self,
+        variables: Mapping[str, str | None],
+        files: Files,
+        started: float | None = None,
+        *,
+        knows_image: bool = False,
     ) -> None:
         self.started = started
         self.variables = dict(variables)
+        self.exported = set(variables)
+        self.knows_image = knows_image
         self.files = files
+        self.work = files.work
         self.seconds = 0.0
         self.output: list[tuple[float, str]] = []
         self.status = 0
+        self.input: str | None = None  # what a pipe provides
+        self.is_waiting = False  # in the condition of a loop
         self._captured: list[str] | None = None
+        self._errors = ""  # where the error output goes: "" to the log, "&" to the output, or a path
         self._steps = 0
         self._printed = 0
 
@@ -197,21 +62,39 @@ class Shell:
 
     def print(self, text: str) -> None:
         """Write to the standard output."""
+        self.work.copy(len(text))
         if self._captured is not None:
             self._captured.append(text)
         elif text:
-            self._printed += len(text)
-            if self._printed > MOST_OUTPUT:
-                raise ForeverError
-            self.output.append((self.seconds, text))
+            self._log(text)
+
+    def complain(self, text: str) -> None:
+        """Write to the standard error output."""
+        if self._errors == "&":
+            self.print(text)
+        elif self._errors != "/dev/null":
+            self._log(text)
+
+    def _log(self, text: str) -> None:
+        self._printed += len(text)
+        if self._printed > MOST_OUTPUT:
+            raise ForeverError
+        self.output.append((self.seconds, show_bytes(text)))
+
+    @property
+    def now(self) -> float:
+        """The time by which files are read and written."""
+        return (self.started or 0.0) + self.seconds
 
     def step(self) -> None:
         self._steps += 1
+        self.work.spend(1)
         if self._steps > MOST_STEPS:
             raise ForeverError
 
     def script(self, text: str) -> int:
         """Run a script in this shell."""
+        self.work.spend(len(text) // 4)
         tokens = tokenize(text)
         end = self._list(tokens, 0, (), run=True)
         if end < len(tokens):
@@ -223,6 +106,7 @@ class Shell:
         from mooring.sandbox.programs.commands import find_command
 
         self.step()
+        self.work.spend(len(words))
         if not words:
             return 0
         self.status = find_command(words[0])(self, words[1:])
@@ -232,23 +116,54 @@ class Shell:
 
     def _list(self, tokens: list[Token], at: int, ends: tuple[str, ...], *, run: bool) -> int:
         while True:
+            start = at
             while at < len(tokens) and tokens[at] in (";", "\n"):
                 at += 1
             if at >= len(tokens) or _keyword(tokens[at]) in ends or tokens[at] in ends:
+                self.work.spend(1 + at - start)
                 return at
             at = self._and_or(tokens, at, run=run)
-            if at < len(tokens) and tokens[at] not in (";", "\n") and tokens[at] not in ends:
+            self.work.spend(1 + at - start)
+            if _is_awaited(tokens, at):  # as if in the foreground
+                at += 1
+            elif at < len(tokens) and tokens[at] not in (";", "\n") and tokens[at] not in ends:
                 raise UnknownProgramError(f"unexpected {tokens[at]}")
 
     def _and_or(self, tokens: list[Token], at: int, *, run: bool) -> int:
-        at = self._one(tokens, at, run=run)
+        at = self._pipeline(tokens, at, run=run)
         while at < len(tokens) and tokens[at] in ("&&", "||"):
             wanted = tokens[at] == "&&"
             at += 1
             while at < len(tokens) and tokens[at] == "\n":
                 at += 1
-            at = self._one(tokens, at, run=run and (self.status == 0) == wanted)
+            at = self._pipeline(tokens, at, run=run and (self.status == 0) == wanted)
         return at
+
+    def _pipeline(self, tokens: list[Token], at: int, *, run: bool) -> int:
+        """Run commands that are joined by pipes, one after another: each gets all that the one before
+        prints, so those that take time are not understood."""
+        self.work.spend(len(tokens) // 16)
+        if not run or "|" not in tokens:
+            at = self._one(tokens, at, run=run)
+            while at < len(tokens) and tokens[at] == "|":
+                at = self._one(tokens, at + 1, run=False)
+            return at
+        before, outer = self.seconds, self.input
+        while True:
+            end = self._one(tokens, at, run=False)
+            if end >= len(tokens) or tokens[end] != "|":
+                break
+            self.input = self._capture(partial(self._run_one, tokens, at))
+            if self.seconds > before:
+                raise UnknownProgramError("a pipe that takes time")
+            at = end + 1
+        self._one(tokens, at, run=True)
+        self.input = outer
+        return end
+
+    def _run_one(self, tokens: list[Token], at: int) -> int:
+        self._one(tokens, at, run=True)
+        return self.status
 
     def _one(self, tokens: list[Token], at: int, *, run: bool) -> int:
         keyword = _keyword(tokens[at]) if at < len(tokens) else ""
@@ -288,7 +203,9 @@ class Shell:
         while True:
             if run:
                 self.step()
+            self.is_waiting = run
             at = self._expect(tokens, self._list(tokens, start, ("do",), run=run), "do")
+            self.is_waiting = False
             goes_on = run and (self.status == 0) == (keyword == "while")
             at = self._expect(tokens, self._list(tokens, at, ("done",), run=goes_on), "done")
             if not goes_on:
@@ -298,7 +215,7 @@ class Shell:
     def _for(self, tokens: list[Token], at: int, *, run: bool) -> int:
         variable = tokens[at] if at < len(tokens) else ""
         name = variable.bare if isinstance(variable, Word) else ""
-        if not _NAME.fullmatch(name):
+        if not NAME.fullmatch(name):
             raise UnknownProgramError("for")
         at = self._expect(tokens, at + 1, "in")
         values: list[str] = []
@@ -316,6 +233,7 @@ class Shell:
     def _simple(self, tokens: list[Token], at: int, *, run: bool) -> int:
         words: list[Word] = []
         target: tuple[Word, bool] | None = None
+        errors = ""
         while at < len(tokens):
             token = tokens[at]
             if isinstance(token, Word):
@@ -325,22 +243,30 @@ class Shell:
                 following = tokens[at + 1] if at + 1 < len(tokens) else ""
                 if following == "&" and words and words[-1].bare == "2":  # 2>&1: all output is one log here
                     words.pop()
+                    errors = "&"
                     at += 3
                     continue
                 if not isinstance(following, Word):
                     raise UnknownProgramError("redirection")
-                if words and words[-1].bare in ("1", "2"):
-                    stream = words.pop().bare
-                    target = (following, token == ">>") if stream == "1" else target
+                if words and words[-1].bare == "2" and following.bare == "/dev/null":
+                    words.pop()
+                    errors = "/dev/null"
+                elif words and words[-1].bare == "2":
+                    raise UnknownProgramError("redirection")
+                elif words and words[-1].bare == "1":
+                    words.pop()
+                    target = following, token == ">>"
                 else:
                     target = following, token == ">>"
                 at += 2
             else:
                 break
-        if tokens[at : at + 1] and tokens[at] in ("&", "|", "(", ")", "<", ";;"):
+        if tokens[at : at + 1] and tokens[at] in ("&", "(", ")", "<", ";;") and not _is_awaited(tokens, at):
             raise UnknownProgramError(f"{tokens[at]}")
         if run:
+            before, self._errors = self._errors, errors or self._errors
             self._run_simple(words, target)
+            self._errors = before
         return at
 
     def _run_simple(self, words: list[Word], target: tuple[Word, bool] | None) -> None:
@@ -370,10 +296,20 @@ class Shell:
         if path in ("/dev/stdout", "/dev/stderr", "/proc/1/fd/1"):
             self.print(text)
             return
-        content = (self.files.get(path, "") if target[1] else "") + text
-        if len(content) > LONGEST:
-            raise UnknownProgramError("too long")
-        self.files[path] = content
+        self._write(path, text, append=target[1])
+
+    def _write(self, path: str, text: str, *, append: bool) -> None:
+        """Redirect output to a file."""
+        try:
+            before = self.files.read(path, self.now) if append else ""
+        except (FileError, UnknownProgramError):
+            before = ""
+        try:
+            self.files.write(path, before + text, self.now)
+        except FileError as error:
+            why = "nonexistent directory" if str(error) == NOT_THERE else str(error)
+            self.complain(f"/bin/sh: can't create {path}: {why}\n")
+            self.status = 1
 
     # ---- words
 
@@ -410,7 +346,9 @@ class Shell:
                     raise UnknownProgramError("file name patterns")
                 yield part.text
             elif part.kind == "variable":
-                yield self._variable(part.text)
+                value = self._variable(part.text)
+                self.work.copy(len(value))
+                yield value
             elif part.kind == "command":
                 yield self._capture(partial(self.script, part.text)).rstrip("\n")
             else:
@@ -420,10 +358,14 @@ class Shell:
         if name == "?":
             return str(self.status)
         name, colon, default = name.partition(":-")
-        if not _NAME.fullmatch(name):
+        required = not colon and name.endswith(":?")
+        name = name.removesuffix(":?") if required else name
+        if not NAME.fullmatch(name):
+            raise UnknownProgramError(f"${name}")
+        if name not in self.variables and (name in _OWN or may_be_set(name, self.variables)):
             raise UnknownProgramError(f"${name}")
         value = self.variables.get(name, "")
-        if value is None:
+        if value is None or (required and not value):
             raise UnknownProgramError(f"${name}")
         return value or (default if colon else "")
 
@@ -448,60 +390,15 @@ class Shell:
         return Arithmetic(tokens).value()
 
 
-class Arithmetic:
-    """Integers with + - * / % and comparisons, as in `$((…))` and `expr`."""
+def _is_awaited(tokens: list[Token], at: int) -> bool:
+    """Whether a command runs in the background, and the next one waits for it: `sleep infinity & wait`."""
+    following = tokens[at + 1] if at + 1 < len(tokens) else ""
+    return tokens[at : at + 1] == ["&"] and isinstance(following, Word) and following.bare == "wait"
 
-    LEVELS: Final = (("==", "!=", "<", ">", "<=", ">=", "="), ("+", "-"), ("*", "/", "%"))
 
-    def __init__(self, tokens: list[str]) -> None:
-        self._tokens = tokens
-        self._at = 0
-
-    def value(self) -> int:
-        value = self._level(0)
-        if self._at < len(self._tokens):
-            raise UnknownProgramError("arithmetic")
-        return value
-
-    def _level(self, level: int) -> int:
-        if level == len(self.LEVELS):
-            return self._operand()
-        value = self._level(level + 1)
-        while self._at < len(self._tokens) and (operator := self._tokens[self._at]) in self.LEVELS[level]:
-            self._at += 1
-            value = self._apply(operator, value, self._level(level + 1))
-        return value
-
-    def _operand(self) -> int:
-        token = self._tokens[self._at] if self._at < len(self._tokens) else ""
-        self._at += 1
-        if token == "(":
-            value = self._level(0)
-            self._at += 1
-            return value
-        if token == "-":
-            return -self._operand()
-        if not (token.isascii() and token.isdigit()) or len(token) > 18:
-            raise UnknownProgramError("arithmetic")
-        return int(token)
-
-    @staticmethod
-    def _apply(operator: str, left: int, right: int) -> int:
-        if operator in ("/", "%"):
-            if not right:
-                raise UnknownProgramError("division by zero")
-            quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
-            return quotient if operator == "/" else left - quotient * right
-        if operator in ("+", "-", "*"):
-            return {"+": left + right, "-": left - right, "*": left * right}[operator]
-        results = {
-            "<": left < right,
-            ">": left > right,
-            "<=": left <= right,
-            ">=": left >= right,
-            "!=": left != right,
-        }
-        return int(results.get(operator, left == right))
+def show_bytes(text: str) -> str:
+    """Return text with a replacement character for each byte that is not UTF-8."""
+    return text if text.isascii() else text.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def _keyword(token: Token) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from mooring.api.meta import KubeObject, Struct
+from mooring.api.meta import KubeObject, Quantity, Struct
 
 
 class FieldRef(Struct):
@@ -17,8 +17,15 @@ class KeyRef(Struct):
     optional: bool | None = None
 
 
+class ResourceFieldRef(Struct):
+    container_name: str = ""
+    resource: str = ""
+    divisor: Quantity = "0"
+
+
 class EnvVarSource(Struct):
     field_ref: FieldRef | None = None
+    resource_field_ref: ResourceFieldRef | None = None
     config_map_key_ref: KeyRef | None = None
     secret_key_ref: KeyRef | None = None
 
@@ -30,8 +37,14 @@ class EnvVar(Struct):
 
 
 class EnvFrom(Struct):
+    prefix: str = ""
     config_map_ref: KeyRef | None = None
     secret_ref: KeyRef | None = None
+
+
+class ResizePolicy(Struct):
+    resource_name: str = ""
+    restart_policy: str = ""
 
 
 class ExecAction(Struct):
@@ -42,10 +55,26 @@ class SleepAction(Struct):
     seconds: int = 0
 
 
+class HttpGetAction(Struct):
+    path: str = "/"
+    port: int | str = 0
+
+
+class PortAction(Struct):
+    """A connection to a port, by TCP or gRPC."""
+
+    port: int | str = 0
+
+
 class Probe(Struct):
     exec: ExecAction | None = None
+    http_get: HttpGetAction | None = None
+    tcp_socket: PortAction | None = None
+    grpc: PortAction | None = None
     initial_delay_seconds: int = 0
+    timeout_seconds: int = 1
     period_seconds: int = 10
+    success_threshold: int = 1
     failure_threshold: int = 3
 
 
@@ -58,6 +87,40 @@ class Lifecycle(Struct):
     pre_stop: Handler | None = None
 
 
+class VolumeMount(Struct):
+    name: str = ""
+    mount_path: str = ""
+    sub_path: str = ""
+    sub_path_expr: str = ""
+    read_only: bool = False
+
+
+class SecurityContext(Struct):
+    """Of a container or of a pod."""
+
+    run_as_user: int | None = None
+    run_as_group: int | None = None
+    run_as_non_root: bool | None = None
+    read_only_root_filesystem: bool | None = None
+    fs_group: int | None = None
+    supplemental_groups: list[int] = []
+
+
+class Resources(Struct):
+    limits: dict[str, Quantity] = {}
+    requests: dict[str, Quantity] = {}
+
+
+class ExitCodes(Struct):
+    operator: str = ""
+    values: list[int] = []
+
+
+class RestartRule(Struct):
+    action: str = ""
+    exit_codes: ExitCodes | None = None
+
+
 class ContainerSpec(Struct):
     name: str = ""
     image: str = ""
@@ -68,7 +131,15 @@ class ContainerSpec(Struct):
     env_from: list[EnvFrom] = []
     readiness_probe: Probe | None = None
     liveness_probe: Probe | None = None
+    startup_probe: Probe | None = None
     lifecycle: Lifecycle | None = None
+    restart_policy: str | None = None
+    restart_policy_rules: list[RestartRule] = []
+    resize_policy: list[ResizePolicy] = []
+    working_dir: str = ""
+    volume_mounts: list[VolumeMount] = []
+    security_context: SecurityContext | None = None
+    resources: Resources = msgspec.field(default_factory=Resources)
     termination_message_path: str = "/dev/termination-log"
     termination_message_policy: str = "File"
 
@@ -81,26 +152,97 @@ class ContainerSpec(Struct):
             for one in self.env
         )
 
+    def is_restarted(self, exit_code: int, pod_policy: str) -> bool:
+        """Whether it is started again after an exit: by the first rule that matches, or by a policy."""
+        for rule in self.restart_policy_rules:
+            codes = rule.exit_codes
+            if codes is not None and (exit_code in codes.values) == (codes.operator == "In"):
+                return rule.action in ("Restart", "RestartAllContainers")
+        policy = self.restart_policy or pod_policy
+        return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
+
     @property
-    def is_plain(self) -> bool:
-        """Whether nothing but its image says what it does."""
-        return not (self.command or self.args or self.readiness_probe or self.lifecycle or self.is_configured)
+    def is_probed(self) -> bool:
+        return bool(self.readiness_probe or self.liveness_probe or self.startup_probe)
+
+
+class KeyToPath(Struct):
+    key: str = ""
+    path: str = ""
+    mode: int | None = None
 
 
 class ConfigMapVolume(Struct):
     name: str = ""
+    items: list[KeyToPath] = []
+    default_mode: int | None = None
     optional: bool | None = None
 
 
 class SecretVolume(Struct):
     secret_name: str = ""
+    items: list[KeyToPath] = []
+    default_mode: int | None = None
     optional: bool | None = None
+
+
+class DownwardItem(Struct):
+    path: str = ""
+    field_ref: FieldRef | None = None
+    resource_field_ref: ResourceFieldRef | None = None
+    mode: int | None = None
+
+
+class DownwardVolume(Struct):
+    items: list[DownwardItem] = []
+    default_mode: int | None = None
+
+
+class ProjectedSecret(Struct):
+    name: str = ""
+    items: list[KeyToPath] = []
+    optional: bool | None = None
+
+
+class ProjectedToken(Struct):
+    path: str = ""
+
+
+class Projection(Struct):
+    """One source of a projected volume. Sources of other kinds are all None."""
+
+    config_map: ConfigMapVolume | None = None
+    secret: ProjectedSecret | None = None
+    downward_api: DownwardVolume | None = msgspec.field(default=None, name="downwardAPI")
+    service_account_token: ProjectedToken | None = None
+
+
+class ProjectedVolume(Struct):
+    sources: list[Projection] = []
+    default_mode: int | None = None
+
+
+class EmptyDir(Struct):
+    medium: str = ""
+
+
+class HostPath(Struct):
+    path: str = ""
 
 
 class VolumeSpec(Struct):
     name: str = ""
+    host_path: HostPath | None = None
     config_map: ConfigMapVolume | None = None
     secret: SecretVolume | None = None
+    downward_api: DownwardVolume | None = msgspec.field(default=None, name="downwardAPI")
+    projected: ProjectedVolume | None = None
+    empty_dir: EmptyDir | None = None
+
+
+class HostAlias(Struct):
+    ip: str = ""
+    hostnames: list[str] = []
 
 
 class RunSpec(Struct):
@@ -108,12 +250,28 @@ class RunSpec(Struct):
     init_containers: list[ContainerSpec] = []
     ephemeral_containers: list[ContainerSpec] = []
     volumes: list[VolumeSpec] = []
+    security_context: SecurityContext | None = None
+    resources: Resources | None = None
+    service_account_name: str = ""
+    enable_service_links: bool | None = None
+    host_network: bool = False
+    hostname: str = ""
+    hostname_override: str | None = None
+    subdomain: str = ""
+    host_aliases: list[HostAlias] = []
 
 
 class PodRun(KubeObject):
     """A pod as its containers see it."""
 
     spec: RunSpec = msgspec.field(default_factory=RunSpec)
+
+    @property
+    def has_commands(self) -> bool:
+        """Whether a container may do something that is known."""
+        spec = self.spec
+        everything = (*spec.containers, *spec.init_containers, *spec.ephemeral_containers)
+        return any(one.command or one.args for one in everything)
 
 
 class Started(Struct):

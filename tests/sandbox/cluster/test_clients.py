@@ -335,6 +335,29 @@ def find_helm() -> Callable[..., str]:
     return helm
 
 
+# ---- Ansible
+
+
+def test_ansible(cluster: SandboxCluster, kubeconfig: str, tmp_path: Path) -> None:
+    """Not in the dependency group: the package takes 700 MB."""
+    program = shutil.which("ansible-playbook")
+    if program is None:
+        pytest.skip("ansible-playbook is not installed: install the package ansible")
+    node = cluster.list("nodes")[0]["metadata"]["name"]
+    # Modules run on the Python of the program, which has the package kubernetes as well.
+    python = Path(program).with_name("python")
+    extra = ["-e", f"node={node}", "-e", f"ansible_python_interpreter={python}"]
+    playbook = Path(__file__).parent / "data" / "ansible.yaml"
+    done = subprocess.run(
+        [program, "-i", "localhost,", *extra, playbook],
+        env={**os.environ, "HOME": str(tmp_path), "K8S_AUTH_KUBECONFIG": kubeconfig},
+        capture_output=True,
+        text=True,
+        timeout=5 * PATIENCE,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 # ---- kubectl
 
 

@@ -24,7 +24,7 @@ from mooring.api.times import format_time
 from mooring.client.api_errors import ApiError
 from mooring.client.cache import Cache
 from mooring.client.controller import Context, Controller
-from mooring.client.event_recorder import EventRecorder
+from mooring.client.counting_recorder import CountingRecorder
 from mooring.client.port import Cluster, PatchType
 from mooring.client.virtual_time import VirtualTimeLoop
 from mooring.sandbox.apiserver.server import EmbeddedServer
@@ -52,6 +52,7 @@ class WholeEvent(KubeObject):
     reason: str = ""
     message: str = ""
     type: str = ""
+    count: int = 0
     involved_object: Tree = {}
     source: Tree = {}
     reporting_component: str = ""
@@ -247,7 +248,7 @@ class Embedded(Stage):
     async def start(self) -> None:
         """Start the controllers, which know nothing yet."""
         now = self._loop.time
-        recorder = EventRecorder(self.cluster, "controllers", host="test", now=lambda: int(now() * 1e9))
+        recorder = CountingRecorder(self.cluster, now=lambda: int(now() * 1e9))
         self.context = Context(self.cluster, Cache(self.cluster), recorder, now)
         self.controllers = [kind(self.context) for kind in self._kinds]
         runs = [self.context.cache.run(), recorder.run(), *(one.run() for one in self.controllers)]

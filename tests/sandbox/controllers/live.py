@@ -12,8 +12,8 @@ import pytest
 from mooring.client.api_server import ApiServer
 from mooring.client.cache import Cache
 from mooring.client.controller import Context, Controller
+from mooring.client.counting_recorder import CountingRecorder
 from mooring.client.credentials import load_credentials
-from mooring.client.event_recorder import EventRecorder
 from tests.live.control_plane import HOW_TO_GET, ControlPlane, assets
 from tests.sandbox.controllers.kit import Tree
 from tests.sandbox.controllers.record import Real
@@ -39,7 +39,7 @@ async def play_live(
 ) -> Tree:
     """What is seen of a scene in real time."""
     cluster = ApiServer(load_credentials(str(plane.kubeconfig())), qps=-1)
-    recorder = EventRecorder(cluster, "controllers")
+    recorder = CountingRecorder(cluster)
     context = Context(cluster, Cache(cluster), recorder, time.time)
     running = [make(context) for make in makers]
     runs = [context.cache.run(), recorder.run(), *(one.run() for one in running)]

@@ -67,6 +67,31 @@ def test_pods_are_listed_with_their_ports_and_readiness() -> None:
     play(scene, EndpointSlices)
 
 
+def test_endpoints_hint_at_the_clients_near_them() -> None:
+    async def scene(stage: Stage) -> None:
+        labels = {"topology.kubernetes.io/zone": "z"}
+        await stage.create(
+            {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "labels": labels}, "spec": {}}
+        )
+        await stage.create(service(trafficDistribution="PreferSameZone"))
+        await run(stage, "a", "10.0.0.1")
+        await run(stage, "b", "10.0.0.2", ready=False)
+
+        async def hints() -> list[Any]:
+            return [each.get("hints") for each in (await slices(stage))[0].endpoints or ()]
+
+        zone = {"forZones": [{"name": "z"}]}
+        assert await hints() == [zone, None]
+        await stage.patch("services", "web", {"spec": {"trafficDistribution": "PreferSameNode"}})
+        await stage.rest()
+        assert await hints() == [{**zone, "forNodes": [{"name": "n"}]}, None]
+        await stage.patch("services", "web", {"spec": {"trafficDistribution": None}})
+        await stage.rest()
+        assert await hints() == [None, None]
+
+    play(scene, EndpointSlices)
+
+
 def test_pods_whose_named_ports_differ_have_slices_of_their_own() -> None:
     async def scene(stage: Stage) -> None:
         await stage.create(service(publishNotReadyAddresses=True))

@@ -11,7 +11,7 @@ from mooring.api.objects import Pod, PodStatus
 from mooring.api.workloads import ReplicaSet, ReplicaSetSpec
 from mooring.client.cache import Cache
 from mooring.client.controller import Context
-from mooring.client.event_recorder import EventRecorder
+from mooring.client.counting_recorder import CountingRecorder
 from mooring.sandbox.controllers.replica_set import ReplicaSetController
 from mooring.sandbox.controllers.replica_tally import Tally
 from tests.client.fake_cluster import FakeCluster
@@ -45,7 +45,7 @@ CHANGES = st.lists(st.tuples(st.sampled_from(["apply", "delete", "look"]), pods(
 def test_what_is_counted_as_it_changes_is_what_there_is(changes: list[tuple[str, Pod]]) -> None:
     cluster = FakeCluster()
     cache = Cache(cluster)
-    controller = ReplicaSetController(Context(cluster, cache, EventRecorder(cluster, "x"), lambda: 0.0))
+    controller = ReplicaSetController(Context(cluster, cache, CountingRecorder(cluster), lambda: 0.0))
     spec = ReplicaSetSpec(
         selector=LabelSelector(match_labels=LABELS[1]), template={"metadata": {"labels": LABELS[2]}}
     )

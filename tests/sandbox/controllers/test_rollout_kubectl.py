@@ -13,7 +13,7 @@ import pytest
 
 from mooring.client.cache import Cache
 from mooring.client.controller import Context
-from mooring.client.event_recorder import EventRecorder
+from mooring.client.counting_recorder import CountingRecorder
 from mooring.sandbox.controllers.deployment import DeploymentController
 from mooring.sandbox.controllers.replica_set import ReplicaSetController
 from tests.sandbox.apiserver.kit import Running, running
@@ -32,7 +32,7 @@ def controllers(server: Running) -> Iterator[None]:
 
     async def start() -> list[asyncio.Task[None]]:
         cluster = server.server.cluster
-        recorder = EventRecorder(cluster, "controllers")
+        recorder = CountingRecorder(cluster)
         context = Context(cluster, Cache(cluster), recorder, time.time)
         running = [kind(context) for kind in (DeploymentController, ReplicaSetController, Kubelets)]
         runs = [context.cache.run(), recorder.run(), *(one.run() for one in running)]

@@ -50,6 +50,24 @@ def test_a_pod_waits_until_the_claim_of_its_predecessor_is_gone() -> None:
     play(scene, StatefulSetController)
 
 
+def test_a_set_comes_after_the_other_owners_of_a_claim() -> None:
+    async def scene(stage: Embedded) -> None:
+        await stage.create(workload("StatefulSet", "web", replicas=1, volumeClaimTemplates=[CLAIM]))
+        await stage.rest()
+        await stage.step()
+        other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": "u"}
+        patch = {"metadata": {"ownerReferences": [other]}}
+        await stage.patch("persistentvolumeclaims", "data-web-0", patch)
+        policy = {"whenDeleted": "Delete", "whenScaled": "Retain"}
+        await stage.patch("statefulsets", "web", {"spec": {"persistentVolumeClaimRetentionPolicy": policy}})
+        await stage.rest()
+        await stage.step()
+        (claim,) = await stage.all("persistentvolumeclaims")
+        assert [one["name"] for one in claim["metadata"]["ownerReferences"]] == ["other", "web"]
+
+    play(scene, StatefulSetController)
+
+
 def test_a_name_that_is_taken_is_told_and_waited_for() -> None:
     async def scene(stage: Embedded) -> None:
         taken = {"metadata": {"name": "web-0"}, "spec": {"containers": [{"name": "main", "image": "other"}]}}

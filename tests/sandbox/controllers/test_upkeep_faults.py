@@ -12,7 +12,7 @@ import pytest
 from mooring.client.api_errors import ApiError, Unreachable
 from mooring.client.cache import Cache
 from mooring.client.controller import Context
-from mooring.client.event_recorder import EventRecorder
+from mooring.client.counting_recorder import CountingRecorder
 from mooring.client.virtual_time import VirtualTimeLoop
 from mooring.sandbox.apiserver.port import EmbeddedCluster
 from mooring.sandbox.apiserver.server import EmbeddedServer
@@ -112,7 +112,7 @@ async def play_flaky(seed: int) -> None:
     server.open()
     flaky = Flaky(server.api)
     flaky.dice = random.Random(seed)
-    recorder = EventRecorder(server.cluster, "controllers", host="test", now=lambda: int(loop.time() * 1e9))
+    recorder = CountingRecorder(server.cluster, now=lambda: int(loop.time() * 1e9))
     context = Context(flaky, Cache(flaky), recorder, loop.time)
     runs = [context.cache.run(), recorder.run(), *(one.run() for one in controllers(context))]
     tasks = [asyncio.create_task(run) for run in runs]

@@ -10,7 +10,7 @@ from mooring.api.kinds import PODS
 from mooring.api.objects import Pod
 from mooring.client.cache import Cache, Collection
 from mooring.client.controller import Context
-from mooring.client.event_recorder import EventRecorder
+from mooring.client.counting_recorder import CountingRecorder
 from mooring.client.port import PatchType
 from mooring.client.virtual_time import VirtualTimeLoop
 from mooring.sandbox.apiserver.server import EmbeddedServer
@@ -36,11 +36,14 @@ class Nodes(Stage):
     def begin(self) -> None:
         """Begin the fake nodes' process, which knows nothing but what the API server tells."""
         cache = Cache(self.cluster)
-        recorder = EventRecorder(
-            self.cluster, "kubelet", host="test", now=lambda: round(self.now() * 1_000_000_000)
-        )
+        recorder = CountingRecorder(self.cluster, now=lambda: round(self.now() * 1_000_000_000))
         context = Context(self.cluster, cache, recorder, self.now)
-        self.fake = FakeNodes(context, heartbeats=self._heartbeats, missing_images=self.missing_images)
+        self.fake = FakeNodes(
+            context,
+            heartbeats=self._heartbeats,
+            missing_images=self.missing_images,
+            runs=self.server.api.runs,
+        )
         self.pods = cache.follow(PODS)
         runs = (cache.run(), recorder.run(), self.fake.run())
         self._tasks = [asyncio.create_task(run) for run in runs]

@@ -9,7 +9,7 @@ import pytest
 
 from mooring.client.port import PatchType
 from mooring.sandbox.apiserver.dispatch import handle
-from mooring.sandbox.apiserver.verbs.request import Request, TextStreamAnswer
+from mooring.sandbox.apiserver.verbs.request import Request, TextAnswer, TextStreamAnswer
 from tests.sandbox.apiserver.kit import USER
 from tests.sandbox.controllers.kit import resource
 from tests.sandbox.kubelet.kit import Nodes, condition, play, pod
@@ -107,6 +107,31 @@ def test_init_containers_run_one_after_another_and_sidecars_stay() -> None:
     play(scene)
 
 
+def test_containers_wait_until_sidecars_have_started() -> None:
+    async def scene(stage: Nodes) -> None:
+        probe = {"exec": {"command": ["cat", "/tmp/up"]}, "periodSeconds": 1, "failureThreshold": 60}
+        script = "sleep 10; touch /tmp/up; sleep 10; exit 1"
+        await stage.run_pod(
+            initContainers=[container("proxy", script, restartPolicy="Always", startupProbe=probe)],
+            containers=[container(script="sleep 1000")],
+        )
+        await stage.advance(5)
+        status = await stage.status()
+        assert states(status["containerStatuses"]) == ["waiting"]
+        initialized = condition({"status": status}, "Initialized")
+        assert initialized["message"] == "containers with incomplete status: [proxy]"
+        await stage.advance(10)
+        status = await stage.status()
+        assert states(status["containerStatuses"]) == ["running"]
+        await stage.advance(10)  # the sidecar starts again, which changes nothing for the others
+        status = await stage.status()
+        assert status["initContainerStatuses"][0]["restartCount"] == 1
+        assert condition({"status": status}, "Initialized")["status"] == "True"
+        assert (status["phase"], states(status["containerStatuses"])) == ("Running", ["running"])
+
+    play(scene)
+
+
 def test_a_failing_init_container_fails_the_pod_or_is_tried_again() -> None:
     async def scene(stage: Nodes) -> None:
         inits = [container("fails", "exit 1"), container("waits")]
@@ -140,6 +165,21 @@ def test_an_image_that_cannot_be_pulled_until_it_is_replaced() -> None:
         await stage.patch("pods", "web", patch)
         await stage.advance(1)
         assert await stage.phase() == "Running"
+
+    play(scene)
+
+
+def test_a_new_image_is_tried_without_the_back_off_of_the_old_one() -> None:
+    async def scene(stage: Nodes) -> None:
+        await stage.run_pod(containers=[container(script="exit 1", image="busybox:1")])
+        await stage.advance(600)
+        (crashed,) = (await stage.status())["containerStatuses"]
+        assert "back-off 5m0s" in crashed["state"]["waiting"]["message"]
+        patch = {"spec": {"containers": [{"name": "main", "image": "busybox:2"}]}}
+        await stage.patch("pods", "web", patch)
+        await stage.advance(5)
+        (crashed,) = (await stage.status())["containerStatuses"]
+        assert "back-off 10s" in crashed["state"]["waiting"]["message"]
 
     play(scene)
 
@@ -195,6 +235,107 @@ def test_probes_decide_over_readiness_and_restarts() -> None:
         return str(condition(await stage.get("pods", name), "Ready")["status"])
 
     play(scene)
+
+
+def test_a_liveness_probe_fails_once_its_file_is_removed() -> None:
+    """The tutorial of Kubernetes' documentation."""
+
+    async def scene(stage: Nodes) -> None:
+        script = "touch /tmp/healthy; sleep 30; rm -f /tmp/healthy; sleep 600"
+        probe = {"exec": {"command": ["cat", "/tmp/healthy"]}, "initialDelaySeconds": 5, "periodSeconds": 5}
+        await stage.run_pod(containers=[container(script=script, livenessProbe=probe)])
+        await stage.advance(39)
+        assert (await stage.status())["containerStatuses"][0]["restartCount"] == 0
+        await stage.advance(2)
+        status = (await stage.status())["containerStatuses"][0]
+        assert status["restartCount"] == 1
+        assert status["lastState"]["terminated"]["exitCode"] == 137
+        counts = {each.message: each.count for each in await stage.events()}
+        missing = "cat: can't open '/tmp/healthy': No such file or directory"
+        assert counts[f"Liveness probe failed: {missing}\n"] == 3
+        assert counts["Container main failed liveness probe, will be restarted"] == 1
+
+    play(scene)
+
+
+def test_readiness_follows_files_and_startup_comes_first() -> None:
+    async def scene(stage: Nodes) -> None:
+        probe = {"exec": {"command": ["cat", "/tmp/ready"]}, "periodSeconds": 1, "failureThreshold": 2}
+        script = "sleep 10; touch /tmp/up; sleep 10; touch /tmp/ready; sleep 10; rm /tmp/ready; sleep 600"
+        startup = {"exec": {"command": ["cat", "/tmp/up"]}, "periodSeconds": 1, "failureThreshold": 30}
+        await stage.run_pod(containers=[container(script=script, readinessProbe=probe, startupProbe=startup)])
+        seen = []
+        for seconds in (5, 8, 9, 12):
+            await stage.advance(seconds)
+            status = (await stage.status())["containerStatuses"][0]
+            seen.append((status["started"], status["ready"]))
+        assert seen == [(False, False), (True, False), (True, True), (True, False)]
+        assert status["restartCount"] == 0
+
+    play(scene)
+
+
+def test_a_mounted_config_map_is_read_as_it_changes() -> None:
+    async def scene(stage: Nodes) -> None:
+        config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}}
+        await stage.create({**config_map, "data": {"color": "blue\n"}})
+        mounts = [
+            {"name": "settings", "mountPath": "/etc/settings"},
+            {"name": "shared", "mountPath": "/data"},
+        ]
+        script = "while true; do cat /etc/settings/color; sleep 10; done"
+        await stage.run_pod(
+            containers=[
+                container(
+                    "first", "until [ -f /data/done ]; do sleep 1; done; echo seen", volumeMounts=mounts
+                ),
+                container("second", "sleep 3; echo yes >/data/done; sleep 99", volumeMounts=mounts),
+                container("main", script, volumeMounts=mounts),
+            ],
+            volumes=[
+                {"name": "settings", "configMap": {"name": "settings"}},
+                {"name": "shared", "emptyDir": {}},
+            ],
+            restartPolicy="Never",
+        )
+        await stage.advance(15)
+        await stage.patch("configmaps", "settings", {"data": {"color": "red\n"}})
+        await stage.advance(20)
+        assert log(stage, "main") == "blue\nblue\nred\nred\n"
+        assert log(stage, "first") == "seen\n"
+        assert states((await stage.status())["containerStatuses"]) == ["terminated", "running", "running"]
+
+    play(scene)
+
+
+def test_pods_share_the_disk_of_their_node() -> None:
+    async def scene(stage: Nodes) -> None:
+        volumes = [{"name": "disk", "hostPath": {"path": "/tmp/shared"}}]
+        mounts = [{"name": "disk", "mountPath": "/data"}]
+        script = "[[ -r /data/seen ]] && exit 0; touch /data/seen; sleep 10; touch /data/late; exit 4"
+        late = "test -f /data/late"
+        fields: Tree = {"volumes": volumes, "restartPolicy": "Never"}
+        await stage.run_pod("first", containers=[container(script=script, volumeMounts=mounts)], **fields)
+        await stage.run_pod("second", containers=[container(script=script, volumeMounts=mounts)], **fields)
+        await stage.advance(1)
+        assert await stage.phase("second") == "Succeeded"
+        await stage.cluster.delete(resource("pods"), "first", "default", grace_period_seconds=0)
+        await stage.advance(20)
+        await stage.run_pod("third", containers=[container(script=late, volumeMounts=mounts)], **fields)
+        await stage.advance(1)
+        assert await stage.phase("third") == "Failed"  # the first one was deleted before it wrote that
+
+    play(scene)
+
+
+def log(stage: Nodes, container: str) -> str:
+    api = stage.server.api
+    pods = api.registry.find("", "v1", "pods")
+    assert pods is not None
+    params = {"container": [container]}
+    answer = handle(Request(api, "get", pods, "default", "web", USER, pods.subresources["log"], params))
+    assert isinstance(answer, TextAnswer)
+    return answer.text
 
 
 def test_pre_stop_hooks_take_their_time_within_the_grace_period() -> None:
@@ -309,3 +450,43 @@ def follow(stage: Nodes, params: dict[str, str]) -> AsyncIterator[str]:
     answer = handle(Request(api, "get", pods, "default", "web", USER, pods.subresources["log"], texts))
     assert isinstance(answer, TextStreamAnswer)
     return answer.texts
+
+
+def test_servers_of_tests_listen_on_their_ports() -> None:
+    async def scene(stage: Nodes) -> None:
+        def server(name: str, *args: str, **probe: Any) -> Tree:
+            image, probe = "example.com/agnhost:2.59", {"periodSeconds": 1, **probe}
+            return {"name": name, "image": image, "args": list(args), "readinessProbe": probe}
+
+        containers = [
+            server("right", "test-webserver", httpGet={"port": 80}),
+            server("wrong", "test-webserver", httpGet={"port": 81}),
+            server("grpc", "grpc-health-checking", grpc={"port": 2333}),
+            server("any", "netexec", tcpSocket={"port": 81}),
+            server("healthy", "liveness", httpGet={"port": 8080, "path": "/healthz"}),
+        ]
+        await stage.run_pod(containers=containers)
+        await stage.advance(5)
+        ready = {one["name"]: one["ready"] for one in (await stage.status())["containerStatuses"]}
+        assert ready == {"right": True, "wrong": False, "grpc": False, "any": True, "healthy": True}
+        await stage.advance(10)
+        assert not (await stage.status())["containerStatuses"][-1]["ready"]
+
+    play(scene)
+
+
+def test_variables_show_the_limits_of_the_pod_where_containers_have_none() -> None:
+    async def scene(stage: Nodes) -> None:
+        env = [
+            {"name": name, "valueFrom": {"resourceFieldRef": {"resource": f"limits.{name.lower()}"}}}
+            for name in ("CPU", "MEMORY")
+        ]
+        await stage.run_pod(
+            containers=[container(script="echo $CPU $MEMORY", env=env)],
+            resources={"limits": {"cpu": "1250m", "memory": "64Mi"}},
+            restartPolicy="Never",
+        )
+        await stage.advance(2)
+        assert log(stage, "main") == "2 67108864\n"
+
+    play(scene)

@@ -7,18 +7,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.meta import ObjectMeta
+from mooring.sandbox.programs.files import Files, Mount, Volume
 from mooring.sandbox.programs.program import Outcome, is_missing, run_program
-from mooring.sandbox.programs.specs import ContainerSpec, EnvVar, EnvVarSource, FieldRef, KeyRef
+from mooring.sandbox.programs.sources import Sources
+from mooring.sandbox.programs.specs import (
+    ContainerSpec,
+    EnvVar,
+    EnvVarSource,
+    ExitCodes,
+    FieldRef,
+    KeyRef,
+    RestartRule,
+)
 
 METADATA = ObjectMeta(name="web-0", namespace="shop", annotations={"index": "3"})
+SOURCES = Sources(METADATA)
 
 
-def run(
-    *command: str, env: dict[str, str] | None = None, files: dict[str, str] | None = None
-) -> Outcome | None:
+def run(*command: str, env: dict[str, str] | None = None, files: Files | None = None) -> Outcome | None:
     variables = [EnvVar(name, value) for name, value in (env or {}).items()]
     spec = ContainerSpec(image="busybox", command=list(command), env=variables)
-    return run_program(spec, METADATA, {} if files is None else files)
+    return run_program(spec, SOURCES, files or Files())
 
 
 def script(text: str, **env: str) -> tuple[float | None, int, str] | None:
@@ -54,6 +63,8 @@ def test_commands_take_their_time_and_end_with_their_code(
     ("text", "expected"),
     [
         ("exit 3", (0.0, 3, "")),
+        ("trap exit TERM; sleep 3; echo done", (3.0, 0, "done\n")),
+        ("trap : TERM INT; sleep infinity & wait", (None, 0, "")),
         ("exit 256", (0.0, 0, "")),
         ("false; echo $?", (0.0, 0, "1\n")),
         ("true; false", (0.0, 1, "")),
@@ -65,6 +76,7 @@ def test_commands_take_their_time_and_end_with_their_code(
         ("if false\nthen exit 1\nelif true\nthen exit 5\nfi", (0.0, 5, "")),
         ("exit $(expr $I % 2)", (0.0, 1, "")),
         ("for i in $(seq 3); do echo $((i * 2)); done", (0.0, 0, "2\n4\n6\n")),
+        ("echo $((2 * (1 + 2))) $(((7 - 4) % 2))", (0.0, 0, "6 1\n")),
         ("n=0; until [ $n -ge 2 ]; do n=$((n+1)); sleep 1; done; exit $n", (2.0, 2, "")),
         ("echo lost >/dev/null 2>&1; printf 'a%s\\n' b # comment", (0.0, 0, "ab\n")),
         ("{ echo a; echo b; } ", (0.0, 0, "a\nb\n")),
@@ -78,8 +90,10 @@ def test_scripts(text: str, expected: tuple[float | None, int, str]) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "python app.py", "echo a | wc -l", "sleep 1 & wait", "cat /etc/passwd", "echo *.txt", "exit $RANDOM",
-        "if true; then echo", 'echo "open', "f() { echo; }", "set -e; false; echo", "echo $(curl x)",
+        "python app.py", "echo a | sed x", "sleep 1 & echo a; wait", "sleep 1 & wait $!",
+        "trap 'echo a' EXIT",
+        "cat /etc/passwd", "echo *.txt", "exit $RANDOM",
+        "if true; then echo", 'echo "open', "f() { echo; }", "set -e; false; echo", "echo $(python x)",
         "x=aaaaaaaaaa; for i in $(seq 20); do x=$x$x; done",
     ],
 )  # fmt: skip
@@ -94,10 +108,10 @@ def test_loops_without_an_end_run_on_and_print_meanwhile() -> None:
     assert outcome.output[:2] == ((0.0, "tick\n"), (1.0, "tick\n"))
 
 
-def test_files_outlive_a_container_but_not_its_termination_message() -> None:
-    files: dict[str, str] = {}
+def test_files_of_a_volume_outlive_a_container_but_not_its_termination_message() -> None:
+    volume = Volume()
     text = "if [ -f /data/seen ]; then echo done >/dev/termination-log; else touch /data/seen; exit 1; fi"
-    first, second = run("sh", "-c", text, files=files), run("sh", "-c", text, files=files)
+    first, second = (run("sh", "-c", text, files=Files([Mount("/data", volume)])) for _ in range(2))
     assert first is not None
     assert second is not None
     assert (first.exit_code, first.message) == (1, "")
@@ -108,7 +122,7 @@ def test_the_log_is_the_message_of_a_failure_where_the_policy_says_so() -> None:
     spec = ContainerSpec(
         command=["sh", "-c", "echo why; exit 1"], termination_message_policy="FallbackToLogsOnError"
     )
-    outcome = run_program(spec, METADATA, {})
+    outcome = run_program(spec, SOURCES, Files())
     assert outcome is not None
     assert outcome.message == "why\n"
 
@@ -120,11 +134,11 @@ def test_fields_of_the_pod_are_variables() -> None:
         EnvVar("NODE", value_from=EnvVarSource(field_ref=FieldRef("spec.nodeName"))),
     ]
     spec = ContainerSpec(command=["sh", "-c", "echo $NAME $INDEX"], env=env)
-    outcome = run_program(spec, METADATA, {})
+    outcome = run_program(spec, SOURCES, Files())
     assert outcome is not None
     assert outcome.output == ((0.0, "web-0 3\n"),)
     spec.command = ["sh", "-c", "echo $NODE"]
-    assert run_program(spec, METADATA, {}) is None
+    assert run_program(spec, SOURCES, Files()) is None
 
 
 @pytest.mark.parametrize(
@@ -139,8 +153,8 @@ def test_fields_of_the_pod_are_variables() -> None:
     ],
 )
 def test_images_of_servers_run_on(image: str, args: list[str], runs_on: bool) -> None:
-    outcome = run_program(ContainerSpec(image=image, args=args), METADATA, {})
-    assert (outcome == Outcome(None)) is runs_on
+    outcome = run_program(ContainerSpec(image=image, args=args), SOURCES, Files())
+    assert (outcome is not None and outcome.run_time is None) is runs_on
 
 
 @pytest.mark.parametrize(
@@ -162,7 +176,7 @@ def test_any_text_is_run_or_not_understood(text: str) -> None:
 def test_the_date_passes_with_the_script() -> None:
     script = 'i=0; while true; do echo "$i: $(date)"; i=$((i+1)); sleep 1; done'
     spec = ContainerSpec(command=["sh", "-c", script])
-    outcome = run_program(spec, METADATA, {}, 1_000_000_000.0)
+    outcome = run_program(spec, SOURCES, Files(), 1_000_000_000.0)
     assert outcome is not None
     assert outcome.run_time is None
     assert [text for _, text in outcome.output[:2]] == [
@@ -170,10 +184,10 @@ def test_the_date_passes_with_the_script() -> None:
         "1: Sun Sep  9 01:46:41 UTC 2001\n",
     ]
     spec = ContainerSpec(command=["date", "-u", "+%s %F"])
-    outcome = run_program(spec, METADATA, {}, 1_000_000_000.0)
+    outcome = run_program(spec, SOURCES, Files(), 1_000_000_000.0)
     assert outcome is not None
     assert outcome.output == ((0.0, "1000000000 2001-09-09\n"),)
-    assert run_program(ContainerSpec(command=["date", "-d", "tomorrow"]), METADATA, {}, 1.0) is None
+    assert run_program(ContainerSpec(command=["date", "-d", "tomorrow"]), SOURCES, Files(), 1.0) is None
 
 
 def test_a_command_with_an_unknown_value_is_not_known() -> None:
@@ -182,7 +196,30 @@ def test_a_command_with_an_unknown_value_is_not_known() -> None:
     dependent = EnvVar(name="TEXT", value="level $(LEVEL)")
     env = [secret, dependent]
     for word in ("$(LEVEL)", "$(TEXT)"):
-        assert run_program(ContainerSpec(command=["echo", word], env=env), METADATA, {}) is None
-    outcome = run_program(ContainerSpec(command=["echo", "$(OTHER)"], env=env), METADATA, {})
+        assert run_program(ContainerSpec(command=["echo", word], env=env), SOURCES, Files()) is None
+    outcome = run_program(ContainerSpec(command=["echo", "$(OTHER)"], env=env), SOURCES, Files())
     assert outcome is not None
     assert outcome.output == ((0.0, "$(OTHER)\n"),)
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "expected"),
+    [
+        (None, 0, False), (None, 7, True), (None, 42, False), ("Always", 0, True), ("Never", 42, True),
+        ("Never", 7, False),
+    ],
+)  # fmt: skip
+def test_containers_have_restart_rules_of_their_own(policy: str | None, code: int, expected: bool) -> None:
+    action = "Restart" if policy else "None"
+    rule = RestartRule(action=action, exit_codes=ExitCodes(operator="In", values=[42]))
+    spec = ContainerSpec(restart_policy=policy, restart_policy_rules=[rule])
+    assert spec.is_restarted(code, "OnFailure") is expected
+
+
+def test_containers_call_themselves_by_the_host_name_of_their_pod() -> None:
+    files = Files([Mount("/etc", Volume())])
+    files.write("/etc/hosts", "127.0.0.1\tlocalhost\n10.0.0.1\tdb.sub.shop.svc.cluster.local\tdb\n", 0.0)
+    spec = ContainerSpec(image="busybox", command=["sh", "-c", "echo $HOSTNAME; hostname; hostname -f"])
+    outcome = run_program(spec, SOURCES._replace(hostname="db"), files)
+    assert outcome is not None
+    assert "".join(text for _, text in outcome.output) == "db\ndb\ndb.sub.shop.svc.cluster.local\n"

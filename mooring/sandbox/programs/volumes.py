@@ -1,0 +1,221 @@
+"""The volumes of a pod: those whose files a node knows are filled, as kubelet fills them."""
+
+from __future__ import annotations
+
+import posixpath
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+
+from mooring.sandbox.programs.environment import substitute
+from mooring.sandbox.programs.files import File, Files, Mount, User, Volume
+from mooring.sandbox.programs.sources import Data, Sources
+from mooring.sandbox.programs.specs import (
+    ContainerSpec,
+    DownwardItem,
+    KeyToPath,
+    ProjectedSecret,
+    Projection,
+    RunSpec,
+    SecurityContext,
+    VolumeSpec,
+)
+
+DEFAULT_MODE = 0o644
+_NO_CONTEXT = SecurityContext()
+
+
+class SubPathError(Exception):
+    """A container cannot be created: its `subPathExpr` is wrong. In kubelet's words."""
+
+
+class Volumes:
+    """The volumes of one pod by their names. `host` has the files of its node."""
+
+    def __init__(self, run: RunSpec, sources: Sources, host: Volume, now: float) -> None:
+        self._run = run
+        self._host = host
+        self._group = (run.security_context or _NO_CONTEXT).fs_group
+        self._hosts = _hosts_file(run, sources)
+        self._volumes = {one.name: self._make(one) for one in run.volumes}
+        self._host_paths = {
+            one.name: one.host_path.path.strip("/") for one in run.volumes if one.host_path is not None
+        }
+        self.update(sources, now)
+
+    def update(self, sources: Sources, now: float) -> bool:
+        """Fill the volumes with what the sources are now; return whether a file has changed."""
+        changed = False
+        for spec in self._run.volumes:
+            projections = [*project(spec)]
+            if projections:
+                files = self._files(spec, projections, sources)
+                changed |= self._volumes[spec.name].replace(files, now)
+        return changed
+
+    @property
+    def follows_sources(self) -> bool:
+        """Whether a volume is filled from ConfigMaps, Secrets or the pod."""
+        return any(one.read_only for one in self._volumes.values())
+
+    def written_by(self, files: Files) -> bool:
+        """Whether a run of a container has written to a volume."""
+        return any(one.written_by(files) for one in self._volumes.values())
+
+    def mount(self, spec: ContainerSpec, variables: Mapping[str, str | None], now: float) -> Files:
+        """Return the file system of a new run of a container. Raises SubPathError and
+        UnknownProgramError."""
+        pod, own = self._run.security_context or _NO_CONTEXT, spec.security_context or _NO_CONTEXT
+        uid = own.run_as_user if own.run_as_user is not None else pod.run_as_user
+        gid = own.run_as_group if own.run_as_group is not None else pod.run_as_group
+        groups = frozenset((*pod.supplemental_groups, *(() if self._group is None else (self._group,))))
+        mounts = []
+        for one in spec.volume_mounts:
+            sub_path = one.sub_path
+            if one.sub_path_expr:
+                sub_path = expand_sub_path(one.sub_path_expr, variables)
+            volume = self._volumes.get(one.name)
+            inner = posixpath.normpath(sub_path) if sub_path else ""
+            inner = posixpath.join(self._host_paths.get(one.name, ""), inner).rstrip("/")
+            if volume is not None and inner and volume.complete and volume.find(inner, now) is None:
+                mode = stat.S_IFDIR | 0o750 if volume.read_only else volume.folder.mode
+                volume.write(inner, File(mode=mode, gid=volume.folder.gid), now)
+            mounts.append(Mount(one.mount_path.rstrip("/") or "/", volume, inner, one.read_only))
+        files = Files(
+            mounts,
+            User(uid or 0, gid or 0, groups),
+            read_only=bool(own.read_only_root_filesystem),
+            folder=spec.working_dir,
+        )
+        if not self._run.host_network and self._hosts:
+            files.root.write("etc/hosts", File(self._hosts), now)
+        return files
+
+    def _make(self, spec: VolumeSpec) -> Volume:
+        mode, gid = stat.S_IFDIR | 0o777, 0
+        if self._group is not None:
+            mode, gid = mode | stat.S_ISGID, self._group
+        folder = File(mode=mode, gid=gid)
+        if spec.empty_dir is not None:
+            memory = spec.empty_dir.medium == "Memory"
+            return Volume(folder=folder, fs_type="tmpfs") if memory else Volume(folder=folder)
+        if spec.host_path is not None:
+            return self._host
+        if any(project(spec)):
+            return Volume(folder=folder, read_only=True, fs_type="tmpfs")
+        return Volume(folder=folder, complete=False)
+
+    def _files(self, spec: VolumeSpec, projections: list[Projection], sources: Sources) -> dict[str, File]:
+        default = _default_mode(spec)
+        files: dict[str, File] = {}
+        for one in projections:
+            for path, content, mode in _contents(one, self._run, sources):
+                bits = default if mode is None else mode
+                if one.service_account_token is not None and self._group is None:
+                    bits = 0o600 if _runs_as_one_user(self._run) else 0o644
+                if self._group is not None:
+                    bits |= 0o440
+                files[path] = File(content, stat.S_IFREG | bits, 0, self._group or 0)
+        return files
+
+
+_HOSTS = """# Kubernetes-managed hosts file.
+127.0.0.1\tlocalhost
+::1\tlocalhost ip6-localhost ip6-loopback
+fe00::0\tip6-localnet
+fe00::0\tip6-mcastprefix
+fe00::1\tip6-allnodes
+fe00::2\tip6-allrouters
+"""
+
+
+def _hosts_file(run: RunSpec, sources: Sources) -> str:
+    """Return the file that kubelet mounts as /etc/hosts; "" where the address of the pod is not known."""
+    address = sources.fields.get("status.podIP")
+    if not address:
+        return ""
+    name, domain = sources.hostname or sources.metadata.name, ""
+    if run.subdomain and run.hostname_override is None:
+        domain = f"{run.subdomain}.{sources.metadata.namespace}.svc.cluster.local"
+    text = f"{_HOSTS}{address}\t{f'{name}.{domain}{chr(9)}' if domain else ''}{name}\n"
+    if run.host_aliases:
+        text += "\n# Entries added by HostAliases.\n"
+        text += "".join(f"{one.ip}\t{chr(9).join(one.hostnames)}\n" for one in run.host_aliases)
+    return text
+
+
+def expand_sub_path(expression: str, variables: Mapping[str, str | None]) -> str:
+    """Return the path that a `subPathExpr` stands for. Raises SubPathError and UnknownProgramError."""
+    path = substitute(expression, variables)
+    if "$(" in path:
+        name = path.partition("$(")[2].partition(")")[0]
+        raise SubPathError(f'missing value for "{name}"')
+    if path.startswith("/"):
+        raise SubPathError(f"error SubPath `{path}` must not be an absolute path")
+    if ".." in path.split("/"):
+        raise SubPathError(f"unable to provision SubPath `{path}`: must not contain '..'")
+    return path
+
+
+def project(spec: VolumeSpec) -> Iterator[Projection]:
+    """Yield the sources of a volume that kubelet fills with files."""
+    if spec.config_map is not None:
+        yield Projection(config_map=spec.config_map)
+    elif spec.secret is not None:
+        secret = spec.secret
+        yield Projection(
+            secret=ProjectedSecret(name=secret.secret_name, items=secret.items, optional=secret.optional)
+        )
+    elif spec.downward_api is not None:
+        yield Projection(downward_api=spec.downward_api)
+    elif spec.projected is not None:
+        yield from spec.projected.sources
+
+
+def _default_mode(spec: VolumeSpec) -> int:
+    source = spec.config_map or spec.secret or spec.downward_api or spec.projected
+    mode = None if source is None else source.default_mode
+    return DEFAULT_MODE if mode is None else mode
+
+
+def _contents(
+    one: Projection, run: RunSpec, sources: Sources
+) -> Iterator[tuple[str, str | None, int | None]]:
+    """Yield paths, contents and modes of the files of a source."""
+    if one.config_map is not None and sources.config_maps is not None:
+        yield from _keys(sources.config_maps.get(one.config_map.name), one.config_map.items)
+    elif one.secret is not None and sources.secrets is not None:
+        yield from _keys(sources.secrets.get(one.secret.name), one.secret.items)
+    elif one.downward_api is not None:
+        for item in one.downward_api.items:
+            yield item.path, _downward(item, run, sources), item.mode
+    elif one.service_account_token is not None:
+        yield one.service_account_token.path, None, None
+
+
+def _keys(data: Data | None, items: list[KeyToPath]) -> Iterator[tuple[str, str | None, int | None]]:
+    if not items:
+        yield from ((key, value, None) for key, value in (data or {}).items())
+    for item in items:
+        if data is not None and item.key in data:
+            yield posixpath.normpath(item.path), data[item.key], item.mode
+
+
+def _downward(item: DownwardItem, run: RunSpec, sources: Sources) -> str | None:
+    if item.field_ref is not None:
+        return sources.read_field(item.field_ref)
+    ref = item.resource_field_ref
+    containers: Iterable[ContainerSpec] = (*run.containers, *run.init_containers)
+    spec = (
+        None if ref is None else next((each for each in containers if each.name == ref.container_name), None)
+    )
+    return None if ref is None or spec is None else sources.read_resource(ref, spec)
+
+
+def _runs_as_one_user(run: RunSpec) -> bool:
+    """Whether all containers have the same user, who then owns tokens."""
+    pod = (run.security_context or _NO_CONTEXT).run_as_user
+    users = {
+        own if (own := (one.security_context or _NO_CONTEXT).run_as_user) is not None else pod
+        for one in (*run.init_containers, *run.containers)
+    }
+    return len(users) == 1 and None not in users
