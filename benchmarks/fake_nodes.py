@@ -18,7 +18,7 @@ from mooring.api.kinds import LEASES, PODS
 from mooring.cli.process import relax_collector
 from mooring.client.cache import Cache
 from mooring.client.controller import Context
-from mooring.client.event_recorder import EventRecorder
+from mooring.client.counting_recorder import CountingRecorder
 from mooring.sandbox.apiserver.port import EmbeddedCluster
 from mooring.sandbox.apiserver.server import EmbeddedServer
 from mooring.sandbox.kubelet import FakeNodes, make_nodes
@@ -31,7 +31,7 @@ class Process:
 
     def __init__(self, cluster: EmbeddedCluster) -> None:
         self.cache = Cache(cluster)
-        recorder = EventRecorder(cluster, "kubelet")
+        recorder = CountingRecorder(cluster)
         self.nodes = FakeNodes(Context(cluster, self.cache, recorder, time.time))
         self._tasks = [asyncio.create_task(run) for run in (self.cache.run(), recorder.run())]
 

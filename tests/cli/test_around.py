@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from mooring import __version__
 from mooring.cli import main
-from tests.cli.test_schedule import mooring
+from tests.cli.command import mooring
 
 BASH = """
 source <(mooring completion bash) || exit 1

@@ -30,7 +30,8 @@ from mooring.core.scheduler import Scheduler
 from mooring.explain.causes import list_workload
 from mooring.explain.explain import decisions, recent
 from mooring.explain.log import DecisionLog
-from tests.cli.test_schedule import QUICKSTART, manifests, mooring, node, pod
+from tests.cli.command import mooring
+from tests.cli.test_schedule import QUICKSTART, manifests, node, pod
 from tests.client.certificates import authority, loopback
 
 TOKEN = "an-open-secret"

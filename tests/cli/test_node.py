@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,28 +12,24 @@ import pytest
 from mooring.api.kinds import NODES, RESOURCE_SLICES
 from mooring.client.cache import Cache
 from mooring.client.controller import Context
-from mooring.client.event_recorder import EventRecorder
+from mooring.client.counting_recorder import CountingRecorder
 from mooring.sandbox.apiserver.server import EmbeddedServer
 from mooring.sandbox.kubelet import FakeNodes, make_nodes
+from tests.cli import command
 
 
 async def mooring(*args: str, home: Path) -> tuple[int, str, str]:
     """Exit code, output and errors of a command, in a home of its own."""
-    environment = {**os.environ, "HOME": str(home), "KUBECONFIG": ""}
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "mooring.cli", *args, stdout=pipe, stderr=pipe, env=environment
-    )
-    output, errors = await process.communicate()
-    assert process.returncode is not None
-    return process.returncode, output.decode(), errors.decode()
+    environment = {"HOME": str(home), "KUBECONFIG": ""}
+    done = await asyncio.to_thread(partial(command.mooring, *args, environment=environment))
+    return done.returncode, done.stdout, done.stderr
 
 
 def with_server(scene: Callable[[EmbeddedServer, FakeNodes], Awaitable[None]]) -> None:
     async def all_of_it() -> None:
         async with EmbeddedServer() as server:
             cluster = server.cluster
-            context = Context(cluster, Cache(cluster), EventRecorder(cluster, "kubelet"), lambda: 0.0)
+            context = Context(cluster, Cache(cluster), CountingRecorder(cluster), lambda: 0.0)
             nodes = FakeNodes(context)
             tasks = [asyncio.create_task(run) for run in (context.cache.run(), nodes.run())]
             await nodes.register(make_nodes(7))

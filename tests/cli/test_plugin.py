@@ -16,7 +16,8 @@ import yaml
 
 from mooring import __version__
 from mooring.framework.extension_points import EXTENSION_POINTS
-from tests.cli.test_schedule import ROOT, mooring
+from tests.cli.command import mooring
+from tests.cli.test_schedule import ROOT
 
 
 @pytest.mark.parametrize("name", ["gpu-pack", "gpu_pack", "GpuPack"])
@@ -60,7 +61,7 @@ def test_a_package_works_from_a_fresh_environment(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    offline = ("-q", "--no-deps", "--no-index", "--no-build-isolation", "--ignore-installed")
+    offline = ("-q", "--no-compile", "--no-deps", "--no-index", "--no-build-isolation", "--ignore-installed")
     run(python, "-m", "pip", "install", *offline, str(ROOT))
     command = str(venv / "bin" / "mooring")
     run(command, "plugin", "new", "rack-aware", "--package")

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.test_schedule import manifests, mooring, node, pod
+from tests.cli.command import mooring
+from tests.cli.test_schedule import manifests, node, pod
 
 SOURCE = """
 from mooring.framework import Plugin, unschedulable

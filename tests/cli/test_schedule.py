@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cli.command import mooring
+
 ROOT = Path(__file__).parent.parent.parent
 QUICKSTART = str(ROOT / "examples" / "quickstart")
-
-
-def mooring(*args: str, cwd: Path | None = None, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    command = [str(Path(sys.executable).parent / "mooring"), *args]
-    return subprocess.run(command, cwd=cwd, input=stdin, capture_output=True, text=True, check=False)
 
 
 def node(name: str, cpu: str = "4") -> dict[str, Any]:

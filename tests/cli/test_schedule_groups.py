@@ -99,8 +99,21 @@ def test_groups_of_coscheduling(tmp_path: Path) -> None:
     for pod in pods:
         pod["metadata"]["labels"] = {"scheduling.x-k8s.io/pod-group": "train"}
     file = write(tmp_path, *gpu_nodes(2), group, *pods)
+    ignored = f"ignored: {file}: PodGroup default/train\nhint: enable the plugin Coscheduling in --config\n"
+    assert run("-f", file).stderr == ignored
     [outcome] = groups("-f", file, "--config", str(config))
     assert (outcome["group"], outcome["state"]) == ("default/train", "pending")
     assert outcome["why"].startswith("2 of 3 members have a place; train-2 lacks 8 nvidia.com/gpu")
     explained = CliRunner().invoke(main, ["explain", "podgroup/train", "-f", file, "--config", str(config)])
     assert explained.stdout.startswith("default/train is pending: 2 of 3 members have a place")
+
+
+def test_groups_that_start_together_wait_for_each_other(tmp_path: Path) -> None:
+    web = gpu_pod("web", gpus=1, nodeName="n2")
+    file = write(tmp_path, *gpu_nodes(5), web)
+    workload = str(Path(__file__).parents[2] / "examples" / "gang" / "workload.yaml")
+    waiting = {each["group"]: each for each in groups("-f", file, "-f", workload)}
+    assert [each["scheduled"] for each in waiting.values()] == [0, 0]
+    assert waiting["default/green-driver"]["why"].endswith("it starts together with default/green-workers")
+    started = groups("-f", file, "-f", workload, "--without", "web")
+    assert [each["scheduled"] for each in started] == [1, 5]

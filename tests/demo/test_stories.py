@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from mooring.cli.demo import STORIES, demo
 from mooring.demo.stage import Stage
-from tests.cli.test_schedule import mooring
+from tests.cli.command import mooring
 
 
 def told(*story: str) -> str:

@@ -55,10 +55,11 @@ def main() -> int:
 
 def run_seeds(seeds: range, steps: int, workers: int, lines: int, gangs: bool) -> int:
     """Run seeds in parallel; return the exit code."""
-    began, requests, bound, failing = time.monotonic(), 0, 0, []
+    began, requests, bound, quiet, failing = time.monotonic(), 0, 0, 0, []
     for count, result in enumerate(results(seeds, steps, workers, gangs), 1):
         requests += result.requests
         bound += result.bound
+        quiet += result.quiet_points
         if result.violations:
             failing.append(result.seed)
             print(f"\rseed {result.seed}: {result.violations[0]}")
@@ -67,6 +68,8 @@ def run_seeds(seeds: range, steps: int, workers: int, lines: int, gangs: bool) -
         print(f"\r{progress}, {requests / seconds:.0f} steps/s ", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     seconds = time.monotonic() - began
+    if gangs:
+        print(f"gangs were checked at {quiet} quiet points")
     print(
         f"{len(seeds)} seeds, {requests} steps, {bound} bindings in {seconds:.0f} s "
         f"({requests / seconds:.0f} steps/s): {len(failing)} failing seeds"

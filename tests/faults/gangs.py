@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
 from tests.faults.history import Entry
@@ -23,7 +24,7 @@ def group_of(pod: Pod) -> str:
 
 
 class Gangs:
-    """PodGroups by key, and those that lost a pod after it was bound."""
+    """PodGroups by key, and those that lost a pod after it was bound and have not been whole since."""
 
     def __init__(self) -> None:
         self._groups: dict[str, Tree] = {}
@@ -55,14 +56,26 @@ class Gangs:
         pods = checker.pods.values()
         return [pod for pod in pods if group_of(pod) == key and not (pod.finished or pod.terminating)]
 
-    def broken(self, checker: Checker) -> list[str]:
-        """What is wrong with gangs while nothing happens: they run in part although none of their pods
-        left."""
+    def broken(self, checker: Checker, repaired: Container[str], *, lack_pods: bool) -> list[str]:
+        """What is wrong with gangs while nothing happens: they run in part, although none of their pods left
+        or the scheduler does not have them among those that are `repaired` first. Those that `lack_pods`,
+        since some were deleted while they were bound, count in the end only."""
         problems = []
+        leaving = {group_of(pod) for pod in checker.pods.values() if pod.terminating}
         for key in self._groups:
-            bound = sum(bool(pod.node) for pod in self.pods(checker, key))
-            if 0 < bound < self.minimum(key) and key not in self._lost:
-                problems.append(f"{bound} of at least {self.minimum(key)} pods of gang {key} are bound")
+            pods = self.pods(checker, key)
+            bound = sum(bool(pod.node) for pod in pods)
+            if not 0 < bound < self.minimum(key):
+                if key not in leaving:  # pods that terminate count for those that replace them
+                    self._lost.discard(key)
+                continue
+            if len(pods) < self.minimum(key) and not lack_pods:
+                continue
+            text = f"{bound} of at least {self.minimum(key)} pods of gang {key} are bound"
+            if key not in self._lost:
+                problems.append(text)
+            elif key not in repaired and key not in leaving:
+                problems.append(f"{text}, and it is not repaired first")
         return problems
 
     def is_waiting(self, checker: Checker, pod: Pod) -> bool:

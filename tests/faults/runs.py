@@ -26,6 +26,7 @@ class Result(NamedTuple):
     fault_texts: list[str]
     digest: str
     log: list[str]
+    quiet_points: int = 0  # at which gangs were checked
 
 
 def run_seed(
@@ -70,6 +71,7 @@ async def _run(
         [str(fault) for fault in world.begun],
         world.history.digest,
         world.history.log or [],
+        world.quiet_points,
     )
 
 

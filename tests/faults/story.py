@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.faults.runs import Result
-from tests.faults.world import Shape
+from tests.faults.shape import Shape
 
 LAST_LINES = 60
 

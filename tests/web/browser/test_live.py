@@ -215,6 +215,20 @@ def test_the_scheduler_is_paused_and_stepped(tab: Tab, up: Up) -> None:
     up.scheduled("pod=step-", 3)
 
 
+def test_a_late_response_does_not_take_the_focus_from_the_manifest(tab: Tab, up: Up) -> None:
+    tab.open(up.link)
+    page = tab.page
+    late: list[Any] = []
+    page.route("**/config", lambda route: late.append(route))
+    page.goto(f"{up.base}/#/what-if")
+    while not late:
+        page.wait_for_timeout(10)
+    assert page.get_by_label("Manifest").count() == 0  # the form is made once, with the response
+    late[0].continue_()
+    page.get_by_label("Manifest").fill("kind: Pod")
+    assert page.get_by_label("Manifest").input_value() == "kind: Pod"
+
+
 def test_errors_in_manifests_are_shown_as_text(tab: Tab, up: Up) -> None:
     tab.open(up.link)
     page = tab.page

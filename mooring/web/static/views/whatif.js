@@ -110,8 +110,7 @@ export function show({ main, query, setQuery, meta }) {
 
   const where = (name, otherwise) => (name ? (store.nodes.has(name) ? h("a", { class: "name", href: nodeLink(name) }, name) : h("span", { class: "name" }, name)) : h("span", { class: "muted" }, otherwise));
 
-  async function prepare() {
-    fill();
+  async function prepare() {  // the form is made once: making it again would take the focus from who types in it
     try {
       const config = await get("config"), found = new Map();
       for (const profile of config.profiles) for (const point of ["multiPoint", "score"]) for (const each of profile.plugins?.[point]?.enabled ?? []) found.set(each.name, each.weight || found.get(each.name) || 0);
@@ -122,8 +121,8 @@ export function show({ main, query, setQuery, meta }) {
         draft.load = "";
         save();
       }
-      if (!stopped) fill();
     } catch (error) { if (!stopped) replace(result, h("div", { class: "detail error", role: "alert" }, error.message)); }
+    if (!stopped) fill();
   }
 
   prepare();
