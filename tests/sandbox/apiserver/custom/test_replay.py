@@ -25,7 +25,7 @@ CONVERSION_SCENES = ("behaviours", "verbs of versions")
 
 
 def ask(server: Running, step: Step) -> Answer:
-    connection = server.connect()
+    connection = server.connect(timeout=120)  # some rules cost what a write may cost at most
     headers = server.headers(**{"Content-Type": step.content_type})
     try:
         connection.request(step.method, step.path, step.data, headers)
