@@ -48,7 +48,7 @@ def read_label_selector(data: bytes) -> object:
     selector = parse_labels(data.decode(errors="replace"))
     selector.matches({"app": "web", "size": "5"})
     assert parse_labels(str(selector)) is selector, "its text does not give it back"
-    return len(selector.requirements)
+    return " ".join(each.operator for each in selector.requirements)
 
 
 @target(
