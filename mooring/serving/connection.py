@@ -56,11 +56,34 @@ class Connection(HttpToolsProtocol):
         self._request_since: float | None = None
         self._answer_since: float | None = None
         self._unread_since: float | None = None
+        self._receive: Callable[[bytes], object] | None = None  # after an upgrade
 
     @property
     def idle(self) -> bool:
         """Whether no answer is in progress; also while the connection is being closed."""
-        return self.is_made and (self.cycle is None or self.cycle.response_complete)
+        return self.is_made and self._receive is None and (self.cycle is None or self.cycle.response_complete)
+
+    def upgrade(self, head: bytes, receive: Callable[[bytes], object]) -> None:
+        """Answer the current request with `head`, and hand what the client sends from now on to `receive`: no
+        bytes at the end of the connection."""
+        assert self.cycle is not None
+        self.cycle.response_started = self.cycle.response_complete = True
+        self._answer_since = self._request_since = None
+        self._receive = receive
+        self.transport.write(head)
+
+    def pause(self, *, paused: bool) -> None:
+        """Stop reading from the client, or go on."""
+        if paused:
+            self.flow.pause_reading()
+        else:
+            self.flow.resume_reading()
+
+    async def send(self, data: bytes) -> None:
+        """Send bytes after an upgrade, once the client has read what was sent before."""
+        await self.flow.drain()
+        if not self.transport.is_closing():
+            self.transport.write(data)
 
     # ---- the transport
 
@@ -69,17 +92,22 @@ class Connection(HttpToolsProtocol):
         super().connection_made(cast(asyncio.Transport, self._gathering))
         self.is_made = True
         self.app_state["transport"] = transport
+        self.app_state["connection"] = self
         self.app_state["certificate"] = client_certificate(transport.get_extra_info("peercert"))
         self._request_since = self.loop.time()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
+        if self._receive is not None:
+            self._receive(b"")
         self._on_lost(self)
 
     def data_received(self, data: bytes) -> None:
         """Parse data. The parser gathers a name or value until it is complete, so bytes are counted here."""
-        if len(data) > _PIECE:
+        if self._receive is not None:
+            self._receive(data)
+        elif len(data) > _PIECE:
             for start in range(0, len(data), _PIECE):
                 self.data_received(data[start : start + _PIECE])
         elif not self.transport.is_closing():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Protocol
@@ -36,6 +37,16 @@ class BodyTooLargeError(Exception):
 
 class DisconnectedError(Exception):
     """The client disconnected before its request was complete."""
+
+
+class Upgraded(Protocol):
+    """A connection whose client speaks another protocol than HTTP from now on."""
+
+    transport: asyncio.Transport
+
+    def pause(self, *, paused: bool) -> None: ...
+    def upgrade(self, head: bytes, receive: Callable[[bytes], object]) -> None: ...
+    async def send(self, data: bytes) -> None: ...
 
 
 class Exchange:
@@ -73,6 +84,13 @@ class Exchange:
         """The verified certificate of the client."""
         certificate: ClientCertificate | None = self._state["certificate"]
         return certificate
+
+    def upgrade(self, head: bytes, receive: Callable[[bytes], object]) -> Upgraded:
+        """Answer with `head`, and hand what follows to `receive`, see `Connection.upgrade`."""
+        self.started = True
+        connection: Upgraded = self._state["connection"]
+        connection.upgrade(head, receive)
+        return connection
 
     def header(self, name: bytes) -> str:
         """Return the first header of a name, given in lower case; empty if there is none."""

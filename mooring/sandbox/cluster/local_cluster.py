@@ -134,6 +134,7 @@ class LocalCluster:
             stop_time=self._stop_time,
             runs=api.runs,
         )
+        api.containers = self.nodes.containers
         for controller in controllers(
             context,
             self.nodes,

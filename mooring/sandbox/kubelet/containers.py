@@ -465,6 +465,18 @@ class PodLife:
         if self._volumes is not None and self._volumes.update(sources, now):
             self._stale |= dict.fromkeys(self.all)
 
+    def find_running(self, name: str) -> ContainerLife | None:
+        """Return the container by this name, if it runs."""
+        everything = (*self.all, *self.ephemerals)
+        return next((one for one in everything if one.name == name and one.state == RUNNING), None)
+
+    def notice_writes(self, files: Files) -> bool:
+        """Evaluate containers again that may see what a command has written; return whether there are any."""
+        if not any(volume.written_by(files) for volume in files.volumes):
+            return False
+        self._stale |= dict.fromkeys(one for one in (*self.all, *self.ephemerals) if one.state == RUNNING)
+        return bool(self._stale)
+
     def change(self, pod: Pod, script: Script) -> None:
         """Follow a change of the pod: another image, or other annotations."""
         self.pod = pod

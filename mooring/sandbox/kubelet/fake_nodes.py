@@ -14,6 +14,7 @@ from mooring.sandbox.kubelet.fleet import Fleet, Listener
 from mooring.sandbox.kubelet.heartbeats import Heartbeats
 from mooring.sandbox.kubelet.kubelets import Kubelets
 from mooring.sandbox.kubelet.machines import registered
+from mooring.sandbox.programs.executing import Containers
 from mooring.sandbox.programs.runs import Runs
 
 TURN = 64  # nodes registered before others on the event loop have their turn
@@ -67,6 +68,11 @@ class FakeNodes:
                 self._nodes.wrote(made)
             if count % TURN == 0:
                 await asyncio.sleep(0)
+
+    @property
+    def containers(self) -> Containers:
+        """The containers of all nodes."""
+        return self._kubelets
 
     def speed_changed(self, factor: float) -> None:
         """Set all timers again, after the clock became so many times as fast."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from mooring.api.kinds import PODS, SERVICES
@@ -19,12 +19,16 @@ from mooring.sandbox.kubelet.addresses import POD_NETWORK, Addresses
 from mooring.sandbox.kubelet.admission import Needs, needs_of, resized_needs
 from mooring.sandbox.kubelet.configuration import Configuration, missing_keys, missing_volume
 from mooring.sandbox.kubelet.containers import RETRY, TERMINATED_CODE, PodLife
+from mooring.sandbox.kubelet.executing import execute, open_container_shell
 from mooring.sandbox.kubelet.fleet import Fleet, Machine
 from mooring.sandbox.kubelet.mounted_claims import Claims
 from mooring.sandbox.kubelet.prepared_claims import DeviceClaims
 from mooring.sandbox.kubelet.programs import Programs
 from mooring.sandbox.kubelet.scripts import Script, read_script
 from mooring.sandbox.programs.environment import service_variables
+from mooring.sandbox.programs.executing import NotRunningError
+from mooring.sandbox.programs.files import Files
+from mooring.sandbox.programs.program import Outcome, run_line
 from mooring.sandbox.programs.runs import Runs
 from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import PodRun
@@ -316,6 +320,47 @@ class Kubelets(Controller):
         life = guest.life or await self._know(pod, guest)
         life.stop(now, TERMINATED_CODE)
         await self._write(pod, statuses.ended(pod, life, now, reason, message))
+
+    # ---- commands of clients, see `programs.executing.Containers`
+
+    def is_running(self, uid: str, container: str) -> bool:
+        guest = self._guests.get(uid)
+        if guest is None or guest.life is None or not guest.machine.takes_pods:
+            return False
+        return guest.life.find_running(container) is not None
+
+    def execute(
+        self, uid: str, container: str, command: Sequence[str], stdin: str | None, *, is_dry: bool
+    ) -> Outcome | None:
+        life = self._find_life(uid, container)
+        outcome, files = execute(life, container, command, self.context.clock(), stdin)
+        if is_dry:
+            files.forget()
+        else:
+            self._notice_writes(life, files)
+        return outcome
+
+    def open_shell(self, uid: str, container: str) -> Callable[[str], Outcome | None]:
+        shell = open_container_shell(self._find_life(uid, container), container)
+
+        def run(line: str) -> Outcome | None:
+            life = self._find_life(uid, container)
+            try:
+                return run_line(shell, line, self.context.clock())
+            finally:
+                self._notice_writes(life, shell.files)
+
+        return run
+
+    def _find_life(self, uid: str, container: str) -> PodLife:
+        guest = self._guests.get(uid)
+        if guest is None or guest.life is None or not self.is_running(uid, container):
+            raise NotRunningError(container)
+        return guest.life
+
+    def _notice_writes(self, life: PodLife, files: Files) -> None:
+        if life.notice_writes(files):
+            self.enqueue(life.pod.key)
 
     # ---- the end
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -9,11 +10,11 @@ from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from mooring.sandbox.programs import agnhost
+from mooring.sandbox.programs import agnhost, archives
 from mooring.sandbox.programs.arithmetic import Arithmetic
 from mooring.sandbox.programs.environment import ANY, ANY_SERVICE, may_be_set
 from mooring.sandbox.programs.errors import ExitError, ForeverError, UnknownProgramError
-from mooring.sandbox.programs.files import LONGEST_PATH, READ, File, FileError
+from mooring.sandbox.programs.files import LONGEST_PATH, NO_FOLDER, NOT_THERE, READ, File, FileError
 from mooring.sandbox.programs.shell import Shell
 
 if TYPE_CHECKING:
@@ -95,6 +96,16 @@ def _date(shell: Shell, words: list[str]) -> int:
         shell.print(datetime.fromtimestamp(now, UTC).strftime(text) + "\n")
     except (ValueError, OverflowError, OSError):  # after the year 9999, or not text
         raise UnknownProgramError("date") from None
+    return 0
+
+
+def _cd(shell: Shell, words: list[str]) -> int:
+    path = words[0] if words else "/"
+    file = shell.files.find(path, shell.now)
+    if file is None or not file.is_folder:
+        shell.complain(f"/bin/sh: cd: can't cd to {path}: {NOT_THERE if file is None else NO_FOLDER}\n")
+        return 1
+    shell.files.folder = posixpath.normpath(posixpath.join(shell.files.folder, path))
     return 0
 
 
@@ -476,6 +487,8 @@ def _seq(shell: Shell, words: list[str]) -> int:
 
 
 def _sh(shell: Shell, words: list[str]) -> int:
+    if words in ([], ["-s"], ["-"]) and shell.input is not None:
+        words, shell.input = ["-c", shell.input], ""
     flags, rest = "", list(words)
     while rest and rest[0].startswith("-"):
         flags += rest.pop(0)[1:]
@@ -528,11 +541,11 @@ def _export(shell: Shell, words: list[str]) -> int:
 COMMANDS: Final[dict[str, Command]] = {
     name: lambda shell, _, name=name: _network(shell, name) for name in _NETWORK_CODES
 } | {
-    ":": _true, "true": _true, "false": _false, "exit": _exit, "exec": _exec, "export": _export,
+    ":": _true, "true": _true, "false": _false, "cd": _cd, "exit": _exit, "exec": _exec, "export": _export,
     "trap": _trap, "wait": _wait,
     "sleep": _sleep, "echo": _echo, "printf": _printf, "test": _test, "[": _bracket, "[[": _bracket,
     "expr": _expr, "date": _date, "touch": _touch, "rm": _rm, "mkdir": _mkdir, "cat": _cat,
     "ls": _ls, "hexdump": _hexdump, "tail": _tail, "seq": _seq, "env": _env, "printenv": _printenv, "id": _id,
     "wc": _wc, "head": _head, "sort": _sort, "grep": _grep, "awk": _awk, "pwd": _pwd, "hostname": _hostname,
-    "sh": _sh, "bash": _sh, "ash": _sh, "dash": _sh,
+    "tar": archives.tar, "sh": _sh, "bash": _sh, "ash": _sh, "dash": _sh,
 }  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
@@ -28,17 +28,22 @@ _ROOT_SERVERS: Final = frozenset(("nginx", "httpd", "redis", "postgres", "mysql"
 
 MISSING_TAGS: Final = frozenset(("404", "nonexistent", "non-existent", "does-not-exist"))
 MOST_MESSAGE: Final = 4096
+MOST_ANSWER: Final = 512 * 1024  # characters that a command prints to the client that executes it
 START_WORK: Final = 200  # of any run
 
 
 class Outcome(NamedTuple):
-    """One run of a container. `run_time` is None where it does not end by itself; `output` has the seconds
-    from the start to each text."""
+    """One run of a container, or of a command in one. `run_time` is None where it does not end by itself;
+    `output` has the seconds from the start to each text, and `errors` the numbers of those that are error
+    output."""
 
     run_time: float | None
     exit_code: int = 0
     output: tuple[tuple[float, str], ...] = ()
     message: str = ""
+    errors: frozenset[int] = frozenset()
+    elapsed: float = 0.0
+    """The seconds until it ends, or has printed all that it prints."""
 
 
 def run_program(
@@ -59,23 +64,80 @@ def run_program(
     files.work.left -= START_WORK
     variables = read_environment(spec, sources)
     shell = Shell(variables, files, started, knows_image=image in PLAIN_IMAGES)
+    outcome = _run(shell, lambda: _run_main(shell, words))
+    if outcome is None:
+        return None
+    message = _read_message(spec, files, (started or 0.0) + outcome.elapsed)
+    if not message and outcome.exit_code and spec.termination_message_policy == "FallbackToLogsOnError":
+        message = "".join(text for _, text in outcome.output)[-2048:]
+    output = tuple((at, show_bytes(text)) for at, text in outcome.output)
+    return outcome._replace(output=output, message=show_bytes(message[:MOST_MESSAGE]))
+
+
+def _run_main(shell: Shell, words: list[str]) -> int:
+    shell.work.spend(sum(map(len, words)) // 32)
+    return shell.command([substitute(word, shell.variables) for word in words])
+
+
+def run_command(
+    words: Sequence[str],
+    spec: ContainerSpec,
+    sources: Sources,
+    files: Files,
+    now: float,
+    stdin: str | None = None,
+) -> Outcome | None:
+    """Return what a command does that is executed in a container, or None where that is not known. The
+    variables that its image sets are missing."""
+    shell = open_shell(spec, sources, files)
+    shell.begin(now)
+    shell.input = stdin
+    return _run_executed(shell, lambda: shell.command([*words]))
+
+
+def open_shell(spec: ContainerSpec, sources: Sources, files: Files) -> Shell:
+    """Return a shell in a container, for `run_line`. The variables that its image sets are missing."""
+    shell = Shell(read_environment(spec, sources), files, knows_image=True)
+    shell.most_output = MOST_ANSWER
+    return shell
+
+
+def run_line(shell: Shell, line: str, now: float) -> Outcome | None:
+    """Return what a line does that is entered in a shell, or None where that is not known. Raises ExitError
+    where it ends the shell."""
+    shell.begin(now)
+    return _run_executed(shell, lambda: shell.script(line), ends=True)
+
+
+def _run_executed(shell: Shell, run: Callable[[], int], *, ends: bool = False) -> Outcome | None:
+    """Return the outcome of a command that a client executes; None also where that is too much work."""
+    outcome = _run(shell, run, ends=ends)
+    if outcome is not None and outcome.run_time is None and shell.work.left < 0:
+        shell.files.forget()
+        return None
+    return outcome
+
+
+def _run(shell: Shell, run: Callable[[], int], *, ends: bool = False) -> Outcome | None:
     run_time: float | None
+    folder = shell.files.folder
     try:
-        files.work.spend(sum(map(len, variables)) // 32 + sum(map(len, words)) // 32)
-        code = shell.command([substitute(word, variables) for word in words])
+        shell.work.spend(sum(map(len, shell.variables)) // 32)
+        code = run()
         run_time = shell.seconds
     except ExitError as ended:
+        if ends:
+            raise
         code, run_time = ended.code, shell.seconds
     except ForeverError:
         code, run_time = 0, None
     except (UnknownProgramError, RecursionError):
-        files.forget()
+        shell.files.forget()
         return None
-    output = tuple(shell.output)
-    message = _read_message(spec, files, shell.now)
-    if not message and code and spec.termination_message_policy == "FallbackToLogsOnError":
-        message = "".join(text for _, text in output)[-2048:]
-    return Outcome(run_time, code, output, show_bytes(message[:MOST_MESSAGE]))
+    finally:
+        if not ends:
+            shell.files.folder = folder
+    return Outcome(run_time, code, tuple(shell.output), "", frozenset(shell.errors), shell.seconds)
 
 
 def _read_message(spec: ContainerSpec, files: Files, now: float) -> str:

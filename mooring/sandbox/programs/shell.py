@@ -16,6 +16,7 @@ from mooring.sandbox.programs.environment import may_be_set
 from mooring.sandbox.programs.errors import ForeverError, UnknownProgramError
 from mooring.sandbox.programs.files import NOT_THERE, FileError, Files
 from mooring.sandbox.programs.words import LONGEST, NAME, Part, Token, Word, tokenize
+from mooring.sandbox.programs.work import Work
 
 MOST_STEPS: Final = 2_000  # commands of one run; a script that needs more is taken to run forever
 MOST_OUTPUT: Final = 64 * 1024
@@ -50,13 +51,23 @@ class Shell:
         self.work = files.work
         self.seconds = 0.0
         self.output: list[tuple[float, str]] = []
+        self.errors: set[int] = set()  # which of these went to the standard error output
         self.status = 0
-        self.input: str | None = None  # what a pipe provides
+        self.input: str | None = None  # what a pipe or a client provides
         self.is_waiting = False  # in the condition of a loop
         self._captured: list[str] | None = None
         self._errors = ""  # where the error output goes: "" to the log, "&" to the output, or a path
+        self.most_output = MOST_OUTPUT  # characters; a script that prints more is taken to run forever
         self._steps = 0
         self._printed = 0
+
+    def begin(self, now: float) -> None:
+        """Forget what was printed, with a new budget of work: for the next line of a client."""
+        self.started, self.seconds = now, 0.0
+        self.output, self.errors = [], set()
+        self.input = None
+        self.work = self.files.work = Work()
+        self._steps = self._printed = 0
 
     # ---- what commands use
 
@@ -73,13 +84,14 @@ class Shell:
         if self._errors == "&":
             self.print(text)
         elif self._errors != "/dev/null":
+            self.errors.add(len(self.output))
             self._log(text)
 
     def _log(self, text: str) -> None:
         self._printed += len(text)
-        if self._printed > MOST_OUTPUT:
+        if self._printed > self.most_output:
             raise ForeverError
-        self.output.append((self.seconds, show_bytes(text)))
+        self.output.append((self.seconds, text))
 
     @property
     def now(self) -> float:
@@ -233,7 +245,7 @@ class Shell:
     def _simple(self, tokens: list[Token], at: int, *, run: bool) -> int:
         words: list[Word] = []
         target: tuple[Word, bool] | None = None
-        errors = ""
+        errors, complains = "", False
         while at < len(tokens):
             token = tokens[at]
             if isinstance(token, Word):
@@ -241,6 +253,12 @@ class Shell:
                 at += 1
             elif token in (">", ">>"):
                 following = tokens[at + 1] if at + 1 < len(tokens) else ""
+                if _keyword_at(tokens, at, "&", "2"):  # >&2
+                    if words and words[-1].bare == "1":
+                        words.pop()
+                    complains = True
+                    at += 3
+                    continue
                 if following == "&" and words and words[-1].bare == "2":  # 2>&1: all output is one log here
                     words.pop()
                     errors = "&"
@@ -265,11 +283,11 @@ class Shell:
             raise UnknownProgramError(f"{tokens[at]}")
         if run:
             before, self._errors = self._errors, errors or self._errors
-            self._run_simple(words, target)
+            self._run_simple(words, target, complains=complains)
             self._errors = before
         return at
 
-    def _run_simple(self, words: list[Word], target: tuple[Word, bool] | None) -> None:
+    def _run_simple(self, words: list[Word], target: tuple[Word, bool] | None, *, complains: bool) -> None:
         assignments = 0
         for word in words:
             first = word.parts[0] if word.parts else None
@@ -285,6 +303,9 @@ class Shell:
         arguments = [text for word in words[assignments:] for text in self._expand(word)]
         if not arguments:
             self.status = 0
+            return
+        if complains:
+            self.complain(self._capture(lambda: self.command(arguments)))
             return
         if target is None:
             self.command(arguments)
@@ -394,6 +415,12 @@ def _is_awaited(tokens: list[Token], at: int) -> bool:
     """Whether a command runs in the background, and the next one waits for it: `sleep infinity & wait`."""
     following = tokens[at + 1] if at + 1 < len(tokens) else ""
     return tokens[at : at + 1] == ["&"] and isinstance(following, Word) and following.bare == "wait"
+
+
+def _keyword_at(tokens: list[Token], at: int, operator: str, word: str) -> bool:
+    """Whether an operator and a word follow a token."""
+    following = tokens[at + 2] if at + 2 < len(tokens) else ""
+    return tokens[at + 1 : at + 2] == [operator] and isinstance(following, Word) and following.bare == word
 
 
 def show_bytes(text: str) -> str:

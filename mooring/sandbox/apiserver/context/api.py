@@ -20,6 +20,7 @@ from mooring.sandbox.apiserver.store.draft import Draft
 from mooring.sandbox.apiserver.store.record import Record, key_of
 from mooring.sandbox.apiserver.store.store import Store
 from mooring.sandbox.apiserver.store.table import Table
+from mooring.sandbox.programs.executing import Containers, NoContainers
 from mooring.sandbox.programs.runs import Runs
 
 _WEBHOOKS = (
@@ -74,6 +75,8 @@ class Api:
         self.compaction = Compaction()
         self.runs = Runs()
         """What the containers of fake nodes print."""
+        self.containers: Containers = NoContainers()
+        """The containers of fake nodes, for commands that clients run in them."""
         self._random = random.Random(seed)
         self._second, self._now = -1, ""
 

@@ -30,6 +30,7 @@ from mooring.sandbox.apiserver.http.health_checks import health_checks
 from mooring.sandbox.apiserver.http.negotiation import representation, wants_aggregated_discovery
 from mooring.sandbox.apiserver.http.openapi import openapi_reply
 from mooring.sandbox.apiserver.http.paths import Target, find_target, verb_of
+from mooring.sandbox.apiserver.http.remote_command import serve_command
 from mooring.sandbox.apiserver.http.representation import Representation
 from mooring.sandbox.apiserver.http.request_metrics import RequestMetrics, encode
 from mooring.sandbox.apiserver.kinds import protobuf
@@ -38,6 +39,7 @@ from mooring.sandbox.apiserver.openapi.documents import OpenAPI
 from mooring.sandbox.apiserver.store.record import Record
 from mooring.sandbox.apiserver.store.store import StoreFailedError
 from mooring.sandbox.apiserver.verbs.request import (
+    CommandAnswer,
     ListAnswer,
     ObjectAnswer,
     Request,
@@ -240,6 +242,10 @@ class ApiService:
             await _send_text(exchange, 200, answer.text)
         elif isinstance(answer, TextStreamAnswer):
             await self._stream_text(exchange, answer)
+        elif isinstance(answer, CommandAnswer):
+            with self._stream_slot():
+                await serve_command(exchange, answer, self._api.clock)
+            return 101
         return answer.code if isinstance(answer, ObjectAnswer | TreeAnswer) else 200
 
     async def _stream_text(self, exchange: Exchange, answer: TextStreamAnswer) -> None:
@@ -253,17 +259,25 @@ class ApiService:
             await exchange.end()
 
     @contextmanager
-    def _counted_stream(self, exchange: Exchange) -> Iterator[asyncio.Future[None]]:
-        """Count a stream; the future is done when the client has disconnected."""
+    def _stream_slot(self) -> Iterator[None]:
+        """Count a stream. Raises 429 if there are too many."""
         if self._watches >= MOST_WATCHES:
             raise too_many_requests(f"more than {MOST_WATCHES} watches, please try again later", 1)
         self._watches += 1
-        gone = asyncio.ensure_future(exchange.disconnected())
         try:
-            yield gone
+            yield
         finally:
             self._watches -= 1
-            gone.cancel()
+
+    @contextmanager
+    def _counted_stream(self, exchange: Exchange) -> Iterator[asyncio.Future[None]]:
+        """Count a stream; the future is done when the client has disconnected."""
+        with self._stream_slot():
+            gone = asyncio.ensure_future(exchange.disconnected())
+            try:
+                yield gone
+            finally:
+                gone.cancel()
 
     async def _stream(self, exchange: Exchange, answer: WatchAnswer, shown: Representation) -> None:
         with self._counted_stream(exchange) as gone:

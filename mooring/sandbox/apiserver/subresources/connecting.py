@@ -1,23 +1,34 @@
-"""attach, exec and portforward: admitted like writes, and then rejected, since containers do not run."""
+"""attach, exec and portforward: admitted like writes. Known commands can be executed; everything else is
+rejected, since containers do not run."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
+
+import msgspec
 
 from mooring.sandbox.apiserver.context.options import WriteOptions
 from mooring.sandbox.apiserver.context.write import Write
-from mooring.sandbox.apiserver.errors import bad_request
+from mooring.sandbox.apiserver.errors import bad_request, internal
 from mooring.sandbox.apiserver.objects import Tree
+from mooring.sandbox.apiserver.store.record import Record
 from mooring.sandbox.apiserver.verbs.options import boolean_param, text_param
 from mooring.sandbox.apiserver.verbs.reading import get
-from mooring.sandbox.apiserver.verbs.request import Answer, Request
+from mooring.sandbox.apiserver.verbs.request import Answer, CommandAnswer, Request, Streams
+from mooring.sandbox.programs.executing import NotRunningError
+from mooring.sandbox.programs.logs import LogError, choose_container
+from mooring.sandbox.programs.program import Outcome
+from mooring.sandbox.programs.specs import LoggedPod
 
 _NODE_NAME: Final = 0  # index into the selectable fields of pods
 _STREAMS: Final = ("stdin", "stdout", "stderr", "tty")
+_PODS: Final[msgspec.json.Decoder[LoggedPod]] = msgspec.json.Decoder(LoggedPod)
 
 
 def connect(request: Request) -> Answer:
-    """Reject: there is no container to connect to. Policies and webhooks may reject before."""
+    """Return the command to execute, or reject: there is no container to connect to. Policies and webhooks
+    may reject before."""
     subresource = request.subresource
     assert subresource is not None
     if text_param(request.params, "dryRun"):
@@ -32,9 +43,47 @@ def connect(request: Request) -> Answer:
     record = get(request.api, request.resource, request.namespace, request.name)
     if not record.fields[_NODE_NAME]:
         raise bad_request(f"pod {request.name} does not have a host assigned")
+    if subresource.name == "exec":
+        return _command(request, record)
     raise bad_request(
         f"nothing to connect to in pod {request.name}: containers do not run in a sandbox cluster; "
-        "kubectl logs shows what known commands print"
+        "kubectl logs shows what known commands print, and kubectl exec runs them"
+    )
+
+
+def _command(request: Request, record: Record) -> CommandAnswer:
+    """Return the command that a client wants to have executed."""
+    params, api = request.params, request.api
+    command = list(params.get("command") or ())
+    streams = Streams(*(bool(boolean_param(params, name)) for name in _STREAMS))
+    if not command:
+        raise bad_request("you must specify at least one command for the container")
+    if not any(streams[:3]):
+        raise bad_request("you must specify at least one of stdin, stdout, stderr")
+    pod = _PODS.decode(record.body)
+    try:
+        container = choose_container(pod, text_param(params, "container")).name
+    except LogError as error:
+        raise bad_request(str(error)) from None
+    containers, uid = api.containers, pod.metadata.uid
+
+    def run(stdin: str | None, is_dry: bool) -> Outcome | None:
+        try:
+            return containers.execute(uid, container, command, stdin, is_dry=is_dry)
+        except NotRunningError:
+            raise internal(f'unable to upgrade connection: container not found ("{container}")') from None
+
+    unknown = bad_request(
+        f'cannot execute "{command[0]}" in container {container} of pod {request.name}: what it would do is '
+        "not known, and containers do not run in a sandbox cluster"
+    )
+    return CommandAnswer(
+        run,
+        partial(containers.open_shell, uid, container),
+        partial(containers.is_running, uid, container),
+        unknown,
+        command,
+        streams,
     )
 
 

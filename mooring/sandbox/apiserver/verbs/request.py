@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.authorization.users import User
 from mooring.sandbox.apiserver.context.api import Api
 from mooring.sandbox.apiserver.context.options import WriteOptions
@@ -18,6 +19,7 @@ from mooring.sandbox.apiserver.store.record import Record
 from mooring.sandbox.apiserver.verbs.options import write_options
 from mooring.sandbox.apiserver.verbs.reading import Listing
 from mooring.sandbox.apiserver.verbs.watching import ConvertedWatching, Watching
+from mooring.sandbox.programs.program import Outcome
 
 _NO_PARAMS: Mapping[str, list[str]] = {}
 _OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
@@ -107,4 +109,29 @@ class TextStreamAnswer(NamedTuple):
     texts: AsyncIterator[str]
 
 
-Answer = ObjectAnswer | TreeAnswer | ListAnswer | WatchAnswer | TextAnswer | TextStreamAnswer
+class Streams(NamedTuple):
+    """The streams of a command that the client asks for."""
+
+    stdin: bool
+    stdout: bool
+    stderr: bool
+    tty: bool
+
+
+class CommandAnswer(NamedTuple):
+    """A command in a container, and the streams that the client asks for.
+
+    `run` takes its input, or None if that is not there yet, and whether nothing is to be written. It returns
+    None where it is not known what the command does, and raises ApiError. `open_shell` returns what runs the
+    lines of a terminal. `unknown` is the answer to a command that is not known.
+    """
+
+    run: Callable[[str | None, bool], Outcome | None]
+    open_shell: Callable[[], Callable[[str], Outcome | None]]
+    is_running: Callable[[], bool]
+    unknown: ApiError
+    command: list[str]
+    streams: Streams
+
+
+Answer = ObjectAnswer | TreeAnswer | ListAnswer | WatchAnswer | TextAnswer | TextStreamAnswer | CommandAnswer

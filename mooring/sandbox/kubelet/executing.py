@@ -1,0 +1,37 @@
+"""Commands that clients run in containers: what they would do is found out from what their container sees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mooring.sandbox.kubelet.containers import ContainerLife, PodLife
+from mooring.sandbox.programs.executing import NotRunningError
+from mooring.sandbox.programs.files import Files
+from mooring.sandbox.programs.program import Outcome, open_shell, run_command
+from mooring.sandbox.programs.shell import Shell
+from mooring.sandbox.programs.specs import ContainerSpec
+
+
+def execute(
+    life: PodLife, container: str, command: Sequence[str], now: float, stdin: str | None
+) -> tuple[Outcome | None, Files]:
+    """Run a command in a container: its outcome, None where that is not known, and the files it has written.
+
+    Raises NotRunningError.
+    """
+    one, spec = _find(life, container)
+    files = one.files.fork()
+    return run_command(command, spec, one.sources or life.sources, files, now, stdin), files
+
+
+def open_container_shell(life: PodLife, container: str) -> Shell:
+    """Return a shell in a container. Raises NotRunningError."""
+    one, spec = _find(life, container)
+    return open_shell(spec, one.sources or life.sources, one.files.fork())
+
+
+def _find(life: PodLife, container: str) -> tuple[ContainerLife, ContainerSpec]:
+    one = life.find_running(container)
+    if one is None or one.spec is None:
+        raise NotRunningError(container)
+    return one, one.spec

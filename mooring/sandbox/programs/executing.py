@@ -1,0 +1,48 @@
+"""Running commands in the containers of fake nodes: what the API server asks of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from mooring.sandbox.programs.program import Outcome
+
+
+class NotRunningError(Exception):
+    """There is no such container, or it does not run."""
+
+
+class Containers(Protocol):
+    """The containers of a cluster, by the uid of their pod and their name."""
+
+    def is_running(self, uid: str, container: str) -> bool: ...
+
+    def execute(
+        self, uid: str, container: str, command: Sequence[str], stdin: str | None, *, is_dry: bool
+    ) -> Outcome | None:
+        """Return what a command does in a container; None where that is not known.
+
+        What it writes is there for others unless `is_dry`. `stdin` is all of its input, or None if that is
+        not there yet. Raises NotRunningError.
+        """
+        ...
+
+    def open_shell(self, uid: str, container: str) -> Callable[[str], Outcome | None]:
+        """Return what runs lines that are entered in a shell, see `programs.program.run_line`. Raises
+        NotRunningError, and so does what it returns."""
+        ...
+
+
+class NoContainers:
+    """The containers of a cluster without nodes."""
+
+    def is_running(self, uid: str, container: str) -> bool:
+        return False
+
+    def execute(
+        self, uid: str, container: str, command: Sequence[str], stdin: str | None, *, is_dry: bool
+    ) -> Outcome | None:
+        raise NotRunningError(container)
+
+    def open_shell(self, uid: str, container: str) -> Callable[[str], Outcome | None]:
+        raise NotRunningError(container)
