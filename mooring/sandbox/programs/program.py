@@ -105,6 +105,7 @@ def open_shell(spec: ContainerSpec, sources: Sources, files: Files) -> Shell:
 def run_line(shell: Shell, line: str, now: float) -> Outcome | None:
     """Return what a line does that is entered in a shell, or None where that is not known. Raises ExitError
     where it ends the shell."""
+    shell.files = shell.files.fork()  # what an unknown line has written is undone
     shell.begin(now)
     return _run_executed(shell, lambda: shell.script(line), ends=True)
 

@@ -15,7 +15,7 @@ from mooring.sandbox.programs.arithmetic import Arithmetic
 from mooring.sandbox.programs.environment import may_be_set
 from mooring.sandbox.programs.errors import ForeverError, UnknownProgramError
 from mooring.sandbox.programs.files import NOT_THERE, FileError, Files
-from mooring.sandbox.programs.words import LONGEST, NAME, Part, Token, Word, tokenize
+from mooring.sandbox.programs.words import ERRORS, LONGEST, NAME, OUTPUT, Part, Token, Word, tokenize
 from mooring.sandbox.programs.work import Work
 
 MOST_STEPS: Final = 2_000  # commands of one run; a script that needs more is taken to run forever
@@ -251,31 +251,23 @@ class Shell:
             if isinstance(token, Word):
                 words.append(token)
                 at += 1
-            elif token in (">", ">>"):
+            elif token in (OUTPUT, ERRORS, ">", ">>"):
+                at += token in (OUTPUT, ERRORS)
                 following = tokens[at + 1] if at + 1 < len(tokens) else ""
-                if _keyword_at(tokens, at, "&", "2"):  # >&2
-                    if words and words[-1].bare == "1":
-                        words.pop()
-                    complains = True
-                    at += 3
-                    continue
-                if following == "&" and words and words[-1].bare == "2":  # 2>&1: all output is one log here
-                    words.pop()
-                    errors = "&"
-                    at += 3
-                    continue
-                if not isinstance(following, Word):
+                if following == "&":
+                    to = tokens[at + 2] if at + 2 < len(tokens) else ""
+                    if not isinstance(to, Word) or to.bare != ("1" if token == ERRORS else "2"):
+                        raise UnknownProgramError("redirection")
+                    errors, complains = ("&", complains) if token == ERRORS else (errors, True)
+                    at += 1
+                elif not isinstance(following, Word):
                     raise UnknownProgramError("redirection")
-                if words and words[-1].bare == "2" and following.bare == "/dev/null":
-                    words.pop()
+                elif token != ERRORS:
+                    target = following, tokens[at] == ">>"
+                elif following.bare == "/dev/null":
                     errors = "/dev/null"
-                elif words and words[-1].bare == "2":
-                    raise UnknownProgramError("redirection")
-                elif words and words[-1].bare == "1":
-                    words.pop()
-                    target = following, token == ">>"
                 else:
-                    target = following, token == ">>"
+                    raise UnknownProgramError("redirection")
                 at += 2
             else:
                 break
@@ -415,12 +407,6 @@ def _is_awaited(tokens: list[Token], at: int) -> bool:
     """Whether a command runs in the background, and the next one waits for it: `sleep infinity & wait`."""
     following = tokens[at + 1] if at + 1 < len(tokens) else ""
     return tokens[at : at + 1] == ["&"] and isinstance(following, Word) and following.bare == "wait"
-
-
-def _keyword_at(tokens: list[Token], at: int, operator: str, word: str) -> bool:
-    """Whether an operator and a word follow a token."""
-    following = tokens[at + 2] if at + 2 < len(tokens) else ""
-    return tokens[at + 1 : at + 2] == [operator] and isinstance(following, Word) and following.bare == word
 
 
 def show_bytes(text: str) -> str:

@@ -34,6 +34,9 @@ class Word(NamedTuple):
 
 Token = Word | str  # operators are strings
 
+OUTPUT, ERRORS = "1>", "2>"
+"""Tokens in front of a redirection: of which output."""
+
 
 def tokenize(text: str) -> list[Token]:
     """Split a script into words and operators."""
@@ -52,7 +55,8 @@ def tokenize(text: str) -> list[Token]:
             at += len(operator)
         else:
             word, at = _read_word(text, at)
-            tokens.append(word)
+            is_descriptor = word.bare in ("1", "2") and text[at : at + 1] == ">"
+            tokens.append(f"{word.bare}>" if is_descriptor else word)
     return tokens
 
 

@@ -44,6 +44,7 @@ class Nodes(Stage):
             missing_images=self.missing_images,
             runs=self.server.api.runs,
         )
+        self.server.api.containers = self.fake.containers
         self.pods = cache.follow(PODS)
         runs = (cache.run(), recorder.run(), self.fake.run())
         self._tasks = [asyncio.create_task(run) for run in runs]

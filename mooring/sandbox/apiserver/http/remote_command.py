@@ -19,7 +19,9 @@ from mooring.sandbox.programs.program import Outcome
 from mooring.serving.exchange import Exchange
 from mooring.serving.websocket import HandshakeError, WebSocket, choose_protocol
 
-_PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+_FIRST_PROTOCOL: Final = "channel.k8s.io"
+"""Reports failures as text, and no success."""
+_PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io", _FIRST_PROTOCOL)
 _STDIN, _STDOUT, _STDERR, _ERROR, _CLOSE = 0, 1, 2, 3, 255
 _POLL: Final = 0.5  # seconds between two looks at a container
 _KILLED, _INTERRUPTED = 137, 130
@@ -39,15 +41,18 @@ async def serve_command(exchange: Exchange, answer: CommandAnswer, clock: Callab
     started, outcome = clock(), answer.run(None, False)
     if outcome is None and not answer.streams.stdin:
         raise answer.unknown
-    session = _Session(WebSocket(exchange, protocol), answer, clock)
+    session = _Session(WebSocket(exchange, protocol), answer, clock, is_first=protocol == _FIRST_PROTOCOL)
     await session.run(outcome, started)
 
 
 class _Session:
     """One command and the streams of its client."""
 
-    def __init__(self, socket: WebSocket, answer: CommandAnswer, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, socket: WebSocket, answer: CommandAnswer, clock: Callable[[], float], *, is_first: bool
+    ) -> None:
         self._socket = socket
+        self._is_first = is_first  # of the versions of the protocol
         self._answer = answer
         self._clock = clock
         self._ahead: deque[bytes] = deque()  # messages that came while a command ran
@@ -170,7 +175,10 @@ class _Session:
         await self._finish(status_tree(internal(problem)))
 
     async def _finish(self, status: Tree) -> None:
-        await self._send(_ERROR, encode_json(status).decode())
+        if not self._is_first:
+            await self._send(_ERROR, encode_json(status).decode())
+        elif status["status"] != "Success":
+            await self._send(_ERROR, status["message"])
         self._socket.close()
         await asyncio.sleep(0)
 

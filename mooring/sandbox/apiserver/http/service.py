@@ -27,6 +27,7 @@ from mooring.sandbox.apiserver.errors import (
 )
 from mooring.sandbox.apiserver.http.gate import acting, check_path, check_target
 from mooring.sandbox.apiserver.http.health_checks import health_checks
+from mooring.sandbox.apiserver.http.log_stream import send_text, wants_websocket, whole
 from mooring.sandbox.apiserver.http.negotiation import representation, wants_aggregated_discovery
 from mooring.sandbox.apiserver.http.openapi import openapi_reply
 from mooring.sandbox.apiserver.http.paths import Target, find_target, verb_of
@@ -238,6 +239,11 @@ class ApiService:
             await _send_json(exchange, answer.code, shown.tree(answer.tree), answer.warnings)
         elif isinstance(answer, WatchAnswer):
             await self._stream(exchange, answer, shown)
+        elif isinstance(answer, TextAnswer | TextStreamAnswer) and wants_websocket(exchange):
+            texts = whole(answer.text) if isinstance(answer, TextAnswer) else answer.texts
+            with self._stream_slot():
+                await send_text(exchange, texts)
+            return 101
         elif isinstance(answer, TextAnswer):
             await _send_text(exchange, 200, answer.text)
         elif isinstance(answer, TextStreamAnswer):
