@@ -380,13 +380,58 @@ def test_kubectl_of_several_versions(program: Path, kubeconfig: str) -> None:
         assert kubectl("get", "deployment", "web", "-o", "jsonpath={.status.readyReplicas}") == "2"
         assert "Replicas:               2 desired" in kubectl("describe", "deployment", "web")
         assert "FIELD: replicas <integer>" in kubectl("explain", "deployment.spec.replicas")
-        assert "do not run" in kubectl("exec", "deployment/web", "--", "ls", code=1)
+        assert "do not run" in kubectl("exec", "deployment/web", "--", "psql", code=1)
         kubectl("set", "image", "deployment/web", "nginx=nginx:2")
         kubectl("rollout", "undo", "deployment/web")
         kubectl("wait", "--for=condition=Available", "deployment/web", f"--timeout={PATIENCE}s")
         assert "web-" in kubectl("top", "pods")
     finally:
         kubectl("delete", "deployment", "web")
+
+
+def sleeping_pod(name: str) -> Any:
+    container = {"name": "main", "image": "busybox", "command": ["sleep", "1d"]}
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
+
+
+def test_kubectl_exec_and_cp(cluster: SandboxCluster, kubeconfig: str, tmp_path: Path) -> None:
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        pytest.skip("kubectl is not installed")
+
+    def run(*words: str, stdin: bytes = b"", code: int = 0) -> str:
+        done = subprocess.run([kubectl, *words], input=stdin, capture_output=True, timeout=PATIENCE)
+        assert done.returncode == code, done.stderr
+        return done.stdout.decode() + done.stderr.decode()
+
+    cluster.apply(sleeping_pod("box"))
+    eventually(lambda: any(pod.ready for pod in cluster.pods() if pod.name == "box"))
+    script = "echo out; echo bad >&2; exit 3"
+    assert run("exec", "box", "--", "sh", "-c", script, code=3).startswith("out\nbad\n")
+    assert run("exec", "-i", "box", "--", "cat", stdin=b"typed") == "typed"
+    (tmp_path / "file").write_bytes(bytes(range(256)))
+    run("cp", str(tmp_path / "file"), "box:/tmp/copy")
+    run("cp", "box:/tmp/copy", str(tmp_path / "back"))
+    assert (tmp_path / "back").read_bytes() == bytes(range(256))
+    assert "container not found" not in run("exec", "box", "--", "psql", code=1)
+    cluster.delete("pod/box")
+
+
+def test_kubernetes_stream(cluster: SandboxCluster, kubeconfig: str) -> None:
+    """The official client executes commands over WebSockets with an older protocol."""
+    client, config, stream = use("kubernetes.client"), use("kubernetes.config"), use("kubernetes.stream")
+    cluster.apply(sleeping_pod("talker"))
+    eventually(lambda: any(pod.ready for pod in cluster.pods() if pod.name == "talker"))
+    with config.new_client_from_config(kubeconfig) as api:
+        call = client.CoreV1Api(api).connect_get_namespaced_pod_exec
+        session = stream.stream(
+            call, "talker", "default", command=["sh", "-c", "echo out; echo bad >&2; sleep 1; exit 3"],
+            stdout=True, stderr=True, _preload_content=False,
+        )  # fmt: skip
+        session.run_forever(timeout=PATIENCE)
+        assert (session.read_stdout(), session.read_stderr(), session.returncode) == ("out\n", "bad\n", 3)
+    cluster.delete("pod/talker")
 
 
 # ---- list and watch of everything, as kube-state-metrics and client-go's reflectors do
