@@ -1,6 +1,6 @@
 """The published results: which tests pass, which need a real container, and which are to be fixed.
 
-`verdicts.yaml` is the source of docs/conformance.md.
+`verdicts.yaml` is the source of docs/conformance.md, `verdicts-others.yaml` of docs/conformance-others.md.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from typing import Final, NamedTuple
 import yaml
 
 DATA: Final = Path(__file__).with_name("verdicts.yaml")
+OTHERS_DATA: Final = Path(__file__).with_name("verdicts-others.yaml")
 PAGE: Final = Path(__file__).parents[2] / "docs" / "conformance.md"
+OTHERS_PAGE: Final = PAGE.with_name("conformance-others.md")
 _SIG: Final = re.compile(r"\[(sig-[a-z-]+)\] ")
 
 
@@ -30,9 +32,18 @@ class Verdicts(NamedTuple):
     def names(self) -> list[str]:
         return sorted({*self.passing, *self.real, *self.failing, *self.unrun})
 
+    def __or__(self, other: Verdicts) -> Verdicts:
+        return Verdicts(
+            self.release,
+            self.passing + other.passing,
+            {**self.real, **other.real},
+            {**self.failing, **other.failing},
+            self.unrun + other.unrun,
+        )
+
 
 def read_verdicts(path: Path = DATA) -> Verdicts:
-    """Read the data file. Raises ValueError for a test with two verdicts."""
+    """Read a data file. Raises ValueError for a test with two verdicts."""
     tree = yaml.load(path.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     real, failing = tree["real"] or {}, tree["fails"] or {}
     verdicts = Verdicts(
@@ -63,13 +74,29 @@ def render_page(verdicts: Verdicts) -> str:
     return "\n".join(lines)
 
 
+def render_others(verdicts: Verdicts) -> str:
+    """Return docs/conformance-others.md."""
+    lines = [OTHERS_INTRODUCTION.format(release=verdicts.release), *_summary(verdicts), ""]
+    by_result: dict[str, dict[str, list[str]]] = {}
+    for name in verdicts.names:
+        by_result.setdefault(_sig(name), {}).setdefault(_result(verdicts, name), []).append(name)
+    for sig, results in sorted(by_result.items()):
+        lines += [f"## {sig}", ""]
+        for result in sorted(results, key=lambda result: (result != "passes", result)):
+            lines += [f"**{result[0].upper()}{result[1:]}**", ""]
+            lines += [f"- {_escape(name.removeprefix(f'[{sig}] '))}" for name in results[result]]
+            lines.append("")
+    return "\n".join(lines)
+
+
 INTRODUCTION: Final = """# Conformance
 
 Kubernetes' end-to-end tests {release}, run against `mooring up` with its scheduler, controllers and fake
 nodes: all tests tagged [Conformance], and all of sig-scheduling. No container runs in a sandbox cluster:
 what the usual commands and the programs of these tests would do is [emulated](cluster.md#how-pods-run), with
 their variables and files. Tests that need more, such as a network or a command executed in a container,
-cannot pass; each says what it lacks. Every test of this list was run.
+cannot pass; each says what it lacks. Every test of this list was run. Tests of other groups are on a
+[page of their own](conformance-others.md).
 
 ```console
 $ python -m tests.conformance --e2e path/to/e2e.test
@@ -78,6 +105,20 @@ $ python -m tests.conformance --e2e path/to/e2e.test
 runs the tests that pass, each shard on a cluster of its own, and exits with 1 if one fails. `--all` runs the
 others too, `--focus` selects by a regular expression. `e2e.test` is part of the Kubernetes test archive, or
 built from source with `make WHAT=test/e2e/e2e.test`; kubectl is taken from the same folder, or from `PATH`.
+"""
+
+OTHERS_INTRODUCTION: Final = """# Other end-to-end tests
+
+Kubernetes' end-to-end tests {release} that are not part of [Conformance](conformance.md), run against
+`mooring up`. Not run are those for a cloud, for Windows, that log in to nodes, that need a feature gate
+that is off by default and does not concern the scheduler, and that measure a real network or disk.
+
+```console
+$ python -m tests.conformance --e2e path/to/e2e.test --focus 'sig-apps.*CronJob'
+$ python -m tests.conformance --e2e path/to/e2e.test --focus 'sig-node.*PodLevel' --unlisted
+```
+
+The second runs tests that no list has.
 """
 
 
