@@ -27,9 +27,11 @@ def representation(accept: str, params: Params, clock: Callable[[], float]) -> R
         if accept and not any(media in accept for media in (*_JSON, _PROTOBUF)):
             raise not_acceptable(_OFFERED)
         return PLAIN
+    prefers_protobuf = False
     for alternative in accept.split(","):
         media, *parameters = (part.strip() for part in alternative.split(";"))
         if media not in _JSON:
+            prefers_protobuf |= media == _PROTOBUF
             continue
         options = dict(part.split("=", 1) for part in parameters if "=" in part)
         if "as" not in options:
@@ -39,7 +41,7 @@ def representation(accept: str, params: Params, clock: Callable[[], float]) -> R
             if options["as"] == "Table":
                 return Tables(api_version, include_object(params), clock)
             if options["as"] in ("PartialObjectMetadata", "PartialObjectMetadataList"):
-                return Metadata(api_version)
+                return Metadata(api_version, kinds=not prefers_protobuf)
     raise not_acceptable(_OFFERED)
 
 

@@ -70,18 +70,26 @@ class _WithMetadata(msgspec.Struct):
 
 
 class Metadata:
-    """PartialObjectMetadata, for garbage collectors and other generic clients."""
+    """PartialObjectMetadata, for garbage collectors and other generic clients.
+
+    Without `kinds`, the items of a list do not name their kind: protobuf has no such field, and client-go
+    compares what it has listed with what it has watched.
+    """
 
     _decoder = msgspec.json.Decoder(_WithMetadata)
 
-    def __init__(self, api_version: str) -> None:
+    def __init__(self, api_version: str, kinds: bool = True) -> None:
         self._version = api_version
         self._opening = (
             b'{"kind":"PartialObjectMetadata","apiVersion":"%b","metadata":' % api_version.encode()
         )
+        self._item_opening = self._opening if kinds else b'{"metadata":'
 
     def single(self, resource: Resource, record: Record) -> bytes:
-        return self._opening + bytes(self._decoder.decode(record.body).metadata) + b"}"
+        return self._opening + self._metadata(record)
+
+    def _metadata(self, record: Record) -> bytes:
+        return bytes(self._decoder.decode(record.body).metadata) + b"}"
 
     def tree(self, tree: Tree) -> bytes:
         if tree["kind"] == "Status":
@@ -90,7 +98,7 @@ class Metadata:
 
     def listed(self, resource: Resource, listing: Listing) -> Iterator[bytes]:
         yield list_opening("PartialObjectMetadataList", self._version, listing)
-        yield from joined(self.single(resource, record) for record in listing.records)
+        yield from joined(self._item_opening + self._metadata(record) for record in listing.records)
         yield b"]}"
 
     def event(self, resource: Resource, type: str, record: Record) -> bytes:

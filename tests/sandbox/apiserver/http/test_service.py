@@ -183,6 +183,9 @@ def test_partial_metadata(server: Running) -> None:
     assert tree["kind"] == "PartialObjectMetadataList"
     item = next(one for one in tree["items"] if one["metadata"]["name"] == "partial")
     assert (item["kind"], "data" in item) == ("PartialObjectMetadata", False)
+    protobuf = accept.replace("json", "vnd.kubernetes.protobuf")
+    for item in server.ask("GET", MAPS, accept=f"{protobuf},{accept},application/json").tree["items"]:
+        assert set(item) == {"metadata"}  # as in protobuf, so that client-go may compare with watch events
 
 
 def test_yaml_is_read(server: Running) -> None:
