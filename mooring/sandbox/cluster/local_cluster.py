@@ -133,6 +133,7 @@ class LocalCluster:
             missing_images=self._missing_images,
             stop_time=self._stop_time,
             runs=api.runs,
+            servers=api.servers if self._serve else None,
         )
         api.containers = self.nodes.containers
         for controller in controllers(

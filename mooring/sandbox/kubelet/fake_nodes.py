@@ -16,6 +16,7 @@ from mooring.sandbox.kubelet.kubelets import Kubelets
 from mooring.sandbox.kubelet.machines import registered
 from mooring.sandbox.programs.executing import Containers
 from mooring.sandbox.programs.runs import Runs
+from mooring.sandbox.programs.servers import PodServers
 
 TURN = 64  # nodes registered before others on the event loop have their turn
 
@@ -27,7 +28,8 @@ class FakeNodes:
     With `heartbeats`, leases are renewed as time passes. On virtual time that would cost more than all the
     rest; without them, `pulse` reports when a node was last healthy. Images that match one of the shell
     patterns in `missing_images` cannot be pulled. Containers take `stop_time` seconds to stop, unless an
-    annotation of their pod says otherwise. `runs` takes what they print.
+    annotation of their pod says otherwise. `runs` takes what they print. With `servers`, containers that run
+    a known server listen on ports of this machine, which are added there.
     """
 
     def __init__(
@@ -38,11 +40,12 @@ class FakeNodes:
         missing_images: Collection[str] = (),
         stop_time: float = 0.0,
         runs: Runs | None = None,
+        servers: PodServers | None = None,
     ) -> None:
         self._context = context
         self._nodes = context.cache.follow(NODES)
         self._fleet = Fleet(self._nodes, context.clock)
-        self._kubelets = Kubelets(context, self._fleet, runs or Runs(), missing_images, stop_time)
+        self._kubelets = Kubelets(context, self._fleet, runs or Runs(), missing_images, stop_time, servers)
         self._driver = FakeDriver(context)
         self._heartbeats = Heartbeats(context, self._fleet, leases=heartbeats)
 

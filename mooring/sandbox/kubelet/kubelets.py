@@ -21,6 +21,7 @@ from mooring.sandbox.kubelet.configuration import Configuration, missing_keys, m
 from mooring.sandbox.kubelet.containers import RETRY, TERMINATED_CODE, PodLife
 from mooring.sandbox.kubelet.executing import execute, open_container_shell
 from mooring.sandbox.kubelet.fleet import Fleet, Machine
+from mooring.sandbox.kubelet.listeners import Listeners
 from mooring.sandbox.kubelet.mounted_claims import Claims
 from mooring.sandbox.kubelet.prepared_claims import DeviceClaims
 from mooring.sandbox.kubelet.programs import Programs
@@ -30,6 +31,7 @@ from mooring.sandbox.programs.executing import NotRunningError
 from mooring.sandbox.programs.files import Files
 from mooring.sandbox.programs.program import Outcome, run_line
 from mooring.sandbox.programs.runs import Runs
+from mooring.sandbox.programs.servers import PodServers
 from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import PodRun
 
@@ -65,8 +67,10 @@ class Kubelets(Controller):
         runs: Runs,
         missing_images: Collection[str] = (),
         stop_time: float = 0.0,
+        servers: PodServers | None = None,
     ) -> None:
         super().__init__(context)
+        self._listeners = Listeners(servers)
         self._stop_time = stop_time
         self._missing_images = missing_images
         self._fleet = fleet
@@ -83,6 +87,12 @@ class Kubelets(Controller):
         index_by_node(self._pods)
         self._pods.subscribe(self._changed)
         fleet.listen(self._machine_changed)
+
+    async def run(self) -> None:
+        try:
+            await super().run()
+        finally:
+            await self._listeners.stop()
 
     # ---- what changes
 
@@ -121,6 +131,7 @@ class Kubelets(Controller):
     def _release(self, uid: str) -> None:
         guest = self._guests.pop(uid, None)
         if guest is not None:
+            self._listeners.close(uid)
             guest.machine.room.take_back(guest.needs)
             if guest.life is not None:
                 guest.life.abandon(self.context.clock())
@@ -292,6 +303,7 @@ class Kubelets(Controller):
         if follows and life.run is not None:
             life.update(await self._sources(pod, guest, life.run), now)
         due = life.advance(now)
+        self._listeners.follow(pod.uid, guest.ip or guest.machine.address, life)
         if life.must_yield:
             await asyncio.sleep(0)
         if follows or life.follows_sources(now):

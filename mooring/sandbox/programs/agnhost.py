@@ -1,5 +1,5 @@
 """agnhost, the program that Kubernetes' own tests run in containers: those of its commands that need no
-network."""
+network, and its webhooks."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from mooring.sandbox.programs.conversion import convert_resources
 from mooring.sandbox.programs.errors import ForeverError, UnknownProgramError
 from mooring.sandbox.programs.files import NOT_THERE, FileError
+from mooring.sandbox.programs.servers import AnswerPost, Server
+from mooring.sandbox.programs.webhooks import AdmissionWebhooks
 
 if TYPE_CHECKING:
     from mooring.sandbox.programs.shell import Shell
 
 NAMES: Final = frozenset(("agnhost", "agnhost-2"))
 SERVERS: Final = frozenset(
-    ("netexec", "serve-hostname", "test-webserver", "porter", "nettest", "webhook", "liveness",
+    ("netexec", "serve-hostname", "test-webserver", "porter", "nettest", "liveness",
      "grpc-health-checking", "guestbook", "no-snat-test", "no-snat-test-proxy", "port-forward-tester",
      "resource-consumer-controller", "fake-gitserver", "fake-registry-server", "audit-proxy",
-     "crd-conversion-webhook", "inclusterclient")
+     "inclusterclient")
 )  # fmt: skip
 """Commands that run until they are stopped."""
 
@@ -33,6 +36,7 @@ LIVENESS_SECONDS: Final = 10.0
 
 NEW_FILE: Final = "mount-tester new file\n"
 _LOOP: Final = 2.0  # seconds from one look at a file to the next
+_SWITCHES: Final = frozenset(("alsologtostderr", "logtostderr"))
 _FLAG: Final = re.compile(r"--?([A-Za-z0-9_-]+)(?:=(.*))?", re.DOTALL)
 _DURATION: Final = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)(ms|s|m|h)")
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -66,7 +70,9 @@ def _flags(words: list[str]) -> dict[str, str]:
         if match is None:
             raise UnknownProgramError(f"agnhost: {word}")
         name, value = match.groups()
-        flags[_SHORT.get(name, name)] = value if value is not None else next(rest, "")
+        if value is None:
+            value = "true" if name in _SWITCHES else next(rest, "")
+        flags[_SHORT.get(name, name)] = value
     return flags
 
 
@@ -208,8 +214,37 @@ def _logs_generator(shell: Shell, flags: dict[str, str]) -> int:
     return 0
 
 
+# ---- webhooks: serve over HTTPS
+
+
+def _webhook(shell: Shell, flags: dict[str, str]) -> int:
+    return _serve(shell, flags, AdmissionWebhooks(flags.get("sidecar-image", "")))
+
+
+def _conversion_webhook(shell: Shell, flags: dict[str, str]) -> int:
+    return _serve(shell, flags, convert_resources)
+
+
+def _serve(shell: Shell, flags: dict[str, str], answer: AnswerPost) -> int:
+    port = flags.get("port", "443")
+    if not (port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65536):
+        raise UnknownProgramError("agnhost: --port")
+    path = flags.get("tls-cert-file", "")
+    try:
+        certificate = shell.files.read(path, shell.now)
+        path = flags.get("tls-private-key-file", "")
+        key = shell.files.read(path, shell.now)
+    except FileError as error:
+        shell.print(f"open {path}: {str(error).lower()}\n")
+        return 255
+    shell.server = Server(int(port), certificate, key, answer)
+    raise ForeverError
+
+
 _SHORT: Final = {"t": "log-lines-total", "d": "run-duration"}
 _COMMANDS: Final[dict[str, Callable[[Shell, dict[str, str]], int]]] = {
     "mounttest": _mounttest,
     "logs-generator": _logs_generator,
+    "webhook": _webhook,
+    "crd-conversion-webhook": _conversion_webhook,
 }

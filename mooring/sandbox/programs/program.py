@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from mooring.sandbox.programs.environment import read_environment, substitute
 from mooring.sandbox.programs.errors import ExitError, ForeverError, UnknownProgramError
 from mooring.sandbox.programs.files import FileError, Files
+from mooring.sandbox.programs.servers import Server
 from mooring.sandbox.programs.shell import Shell, show_bytes
 from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import ContainerSpec
@@ -34,8 +35,8 @@ START_WORK: Final = 200  # of any run
 
 class Outcome(NamedTuple):
     """One run of a container, or of a command in one. `run_time` is None where it does not end by itself;
-    `output` has the seconds from the start to each text, and `errors` the numbers of those that are error
-    output."""
+    `output` has the seconds from the start to each text, `errors` the numbers of those that are error output,
+    and `server` what it serves meanwhile."""
 
     run_time: float | None
     exit_code: int = 0
@@ -44,6 +45,7 @@ class Outcome(NamedTuple):
     errors: frozenset[int] = frozenset()
     elapsed: float = 0.0
     """The seconds until it ends, or has printed all that it prints."""
+    server: Server | None = None
 
 
 def run_program(
@@ -138,7 +140,14 @@ def _run(shell: Shell, run: Callable[[], int], *, ends: bool = False) -> Outcome
     finally:
         if not ends:
             shell.files.folder = folder
-    return Outcome(run_time, code, tuple(shell.output), "", frozenset(shell.errors), shell.seconds)
+    return Outcome(
+        run_time,
+        code,
+        tuple(shell.output),
+        errors=frozenset(shell.errors),
+        elapsed=shell.seconds,
+        server=shell.server if run_time is None else None,
+    )
 
 
 def _read_message(spec: ContainerSpec, files: Files, now: float) -> str:

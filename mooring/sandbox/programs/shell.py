@@ -15,6 +15,7 @@ from mooring.sandbox.programs.arithmetic import Arithmetic
 from mooring.sandbox.programs.environment import may_be_set
 from mooring.sandbox.programs.errors import ForeverError, UnknownProgramError
 from mooring.sandbox.programs.files import NOT_THERE, FileError, Files
+from mooring.sandbox.programs.servers import Server
 from mooring.sandbox.programs.words import ERRORS, LONGEST, NAME, OUTPUT, Part, Token, Word, tokenize
 from mooring.sandbox.programs.work import Work
 
@@ -54,6 +55,7 @@ class Shell:
         self.errors: set[int] = set()  # which of these went to the standard error output
         self.status = 0
         self.input: str | None = None  # what a pipe or a client provides
+        self.server: Server | None = None  # what it serves
         self.is_waiting = False  # in the condition of a loop
         self._captured: list[str] | None = None
         self._errors = ""  # where the error output goes: "" to the log, "&" to the output, or a path

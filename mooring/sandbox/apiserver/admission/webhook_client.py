@@ -111,8 +111,8 @@ def _target(api: Api, config: Tree, timeout: int) -> _Target:
 def _resolve(api: Api, namespace: str, name: str, port: int) -> tuple[str, int]:
     """Return the address of a service that can be reached from here.
 
-    Pods do not run, so their addresses lead nowhere. An ExternalName does, and so do endpoints that are not
-    pods.
+    Pods do not run, so their addresses lead nowhere, except for programs that serve. An ExternalName can be
+    reached, and so can endpoints that are not pods.
     """
     service = api.read("services", name, namespace)
     if service is None:
@@ -131,16 +131,22 @@ def _resolve(api: Api, namespace: str, name: str, port: int) -> tuple[str, int]:
 
 
 def _endpoints(api: Api, namespace: str, name: str, port: str) -> list[tuple[str, int]]:
-    """Return the endpoints of a service that are not pods."""
+    """Return the endpoints of a service that can be reached."""
     endpoints = api.read("endpoints", name, namespace) or {}
-    return [
-        (address["ip"], one["port"])
+    addresses = (
+        _reachable(api, address, one["port"])
         for subset in endpoints.get("subsets") or ()
         for one in subset.get("ports") or ()
         if one.get("name", "") == port
         for address in subset.get("addresses") or ()
-        if dig(address, "targetRef", "kind") != "Pod"
-    ]
+    )
+    return [address for address in addresses if address is not None]
+
+
+def _reachable(api: Api, address: Tree, port: int) -> tuple[str, int] | None:
+    if dig(address, "targetRef", "kind") == "Pod":
+        return api.servers.find(address["ip"], port)
+    return address["ip"], port
 
 
 # ---- the exchange ---------------------------------------------------------------------------------

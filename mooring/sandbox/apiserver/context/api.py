@@ -22,6 +22,7 @@ from mooring.sandbox.apiserver.store.store import Store
 from mooring.sandbox.apiserver.store.table import Table
 from mooring.sandbox.programs.executing import Containers, NoContainers
 from mooring.sandbox.programs.runs import Runs
+from mooring.sandbox.programs.servers import PodServers
 
 _WEBHOOKS = (
     "validatingwebhookconfigurations.admissionregistration.k8s.io",
@@ -77,6 +78,8 @@ class Api:
         """What the containers of fake nodes print."""
         self.containers: Containers = NoContainers()
         """The containers of fake nodes, for commands that clients run in them."""
+        self.servers = PodServers()
+        """Where the containers of fake nodes serve."""
         self._random = random.Random(seed)
         self._second, self._now = -1, ""
 
