@@ -6,6 +6,8 @@ again from what is stored then, with the answers so far.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple
 
@@ -58,6 +60,21 @@ class Calls:
 
 ACTIVE: ContextVar[Calls | None] = ContextVar("calls", default=None)
 """The calls of the request that is handled now."""
+
+
+class _NoCalls(Calls):
+    def get(self, calls: list[Call]) -> list[Reply]:
+        return [Reply({}, "", "not called") for _ in calls]
+
+
+@contextmanager
+def without_calls() -> Iterator[None]:
+    """Let calls fail: what is done is not a request, so it cannot begin again."""
+    token = ACTIVE.set(_NoCalls(0, ""))
+    try:
+        yield
+    finally:
+        ACTIVE.reset(token)
 
 
 def call_webhooks(calls: list[Call]) -> list[Reply]:

@@ -9,6 +9,7 @@ from mooring.sandbox.apiserver.context.calls import TooLongError
 from mooring.sandbox.apiserver.context.strategy import Strategy
 from mooring.sandbox.apiserver.context.traits import Traits
 from mooring.sandbox.apiserver.context.write import Write
+from mooring.sandbox.apiserver.custom.converted_fields import ConvertedFields
 from mooring.sandbox.apiserver.custom.custom_metadata import check_embedded, finalizer_warnings
 from mooring.sandbox.apiserver.custom.lists import check_lists
 from mooring.sandbox.apiserver.custom.rule_evaluation import Verdict, evaluate_rules
@@ -35,12 +36,24 @@ _NOT_CONTENT: Final = ("apiVersion", "kind", "metadata")
 class CustomStrategy(Strategy):
     """Status and scale subresources if the definition has them; values validated by its schema."""
 
-    def __init__(self, traits: Traits, tree: Tree, schema: Schema, *, terminating: bool) -> None:
+    def __init__(
+        self,
+        traits: Traits,
+        tree: Tree,
+        schema: Schema,
+        *,
+        terminating: bool,
+        fields: ConvertedFields | None = None,
+    ) -> None:
         super().__init__(traits)
+        self._fields = fields
         self._tree = tree
         self._schema = schema
         self._status_schema = schema.member("status")
         self._terminating = terminating
+
+    def select(self, obj: Tree) -> tuple[str, ...]:
+        return super().select(obj) if self._fields is None else self._fields.select(obj)
 
     def prepare_create(self, write: Write, obj: Tree) -> None:
         if self._terminating:

@@ -14,6 +14,7 @@ from mooring.sandbox.apiserver.context.resource import (
     Subresource,
 )
 from mooring.sandbox.apiserver.context.traits import ScalePaths, Traits
+from mooring.sandbox.apiserver.custom.converted_fields import ConvertedFields
 from mooring.sandbox.apiserver.custom.custom_codec import CustomCodec
 from mooring.sandbox.apiserver.custom.custom_strategy import CustomStrategy
 from mooring.sandbox.apiserver.custom.definition_validation import condition
@@ -68,11 +69,13 @@ def _resource(definition: Tree, version: Tree) -> Resource:
     schema = Schema(tree)
     codec = CustomCodec(kind, tree, schema)
     parts = version.get("subresources") or {}
+    conversion = _conversion(definition, kind, schema)
+    fields = ConvertedFields(definition, conversion) if conversion and conversion.is_remote else None
     traits = Traits(
         status=parts.get("status") is not None,
         generation=True,
         unconditional_update=False,
-        selectable=_selectable(spec["versions"]),
+        selectable=_selectable(spec["versions"]) if fields is None else fields.names,
         scale=_scale_paths(parts.get("scale")),
         any_finalizer=True,
     )
@@ -83,13 +86,14 @@ def _resource(definition: Tree, version: Tree) -> Resource:
         namespaced=spec["scope"] == "Namespaced",
         verbs=_VERBS,
         codec=codec,
-        strategy=CustomStrategy(traits, tree, schema, terminating=terminating),
+        strategy=CustomStrategy(traits, tree, schema, terminating=terminating, fields=fields),
         singular=names.get("singular", ""),
         list_kind=names.get("listKind", ""),
         short_names=names.get("shortNames") or (),
         categories=names.get("categories") or (),
         subresources=_subresources(kind, codec, parts),
-        conversion=_conversion(definition, kind, schema),
+        conversion=conversion,
+        field_aliases=None if fields is None else fields.aliases(kind.api_version),
         custom=True,
         printer=_printer(version),
         schema=tree,

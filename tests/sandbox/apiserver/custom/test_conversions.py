@@ -105,3 +105,35 @@ def test_stored_versions_outlive_the_server(tmp_path: Path, webhooks: WebhookSer
     with running(data_dir=tmp_path) as server:
         items = server.ask("GET", path(body, "v2")).tree["items"]
         assert [item["spec"]["count"] for item in items] == [3, 4]
+
+
+def test_fields_are_selected_in_the_version_of_the_request(server: Running, webhooks: WebhookServer) -> None:
+    body = crop(webhooks, "convert")
+    names = body["spec"]["names"]
+    names |= {"plural": "selecteds", "kind": "Selected", "singular": "selected", "listKind": "SelectedList"}
+    body["metadata"]["name"] = f"selecteds.{body['spec']['group']}"
+    first, second = body["spec"]["versions"]
+    first["selectableFields"], second["selectableFields"] = (
+        [{"jsonPath": f".spec.{field}"}] for field in ("size", "count")
+    )
+    define(server, body)
+    create(server, body, "old", "3")
+    new = obj(body, "v2", "new", count=3)
+    assert server.ask("POST", path(body, "v2"), new).code == 201
+    create(server, body, "other", "4")
+
+    def select(version: str, selector: str) -> list[str]:
+        tree = server.ask("GET", f"{path(body, version)}?fieldSelector={selector}").tree
+        return [one["metadata"]["name"] for one in tree["items"]]
+
+    assert select("v1", "spec.size=3") == select("v2", "spec.count=3") == ["new", "old"]
+    change = {"spec": {"size": "4"}}
+    assert server.ask("PATCH", path(body, "v1", "new"), change, content_type=MERGE).code == 200
+    assert select("v2", "spec.count=4") == ["new", "other"]
+    assert server.ask("GET", f"{path(body, 'v1')}?fieldSelector=spec.count=3").code == 400
+
+    second["selectableFields"] = []  # what is stored no longer has the field
+    found = server.ask("GET", f"{DEFINITIONS}/{body['metadata']['name']}").tree
+    found["spec"]["versions"][1].pop("selectableFields")
+    assert server.ask("PUT", f"{DEFINITIONS}/{body['metadata']['name']}", found).code == 200
+    assert select("v1", "spec.size=3") == ["old"]
