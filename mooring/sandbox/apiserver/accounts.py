@@ -55,6 +55,18 @@ def issue(api: Api, account: Tree, spec: Tree, bound: tuple[str, Tree] | None) -
     return f"{signed}.{_signature(api, signed)}"
 
 
+def issue_for_pod(api: Api, namespace: str, name: str, audience: str, seconds: int) -> str | None:
+    """Issue a token for the account of a pod, bound to the pod; None if one of them does not exist."""
+    pod = api.read("pods", name, namespace)
+    if pod is None:
+        return None
+    account = api.read("serviceaccounts", pod["spec"].get("serviceAccountName") or "default", namespace)
+    if account is None:
+        return None
+    spec = {"audiences": [audience or AUDIENCE], "expirationSeconds": seconds}
+    return issue(api, account, spec, ("Pod", pod))
+
+
 def _claims(api: Api, token: str) -> Tree | None:
     """Return the claims of a token that we signed, else None."""
     signed, _, signature = token.rpartition(".")

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 
+from mooring.sandbox.apiserver.accounts import issue_for_pod
 from mooring.sandbox.apiserver.admission.plugins import default_admission
 from mooring.sandbox.apiserver.admission.policy_types import type_warnings
 from mooring.sandbox.apiserver.bootstrap import bootstrap, bootstrap_roles, publish_address
@@ -144,6 +145,10 @@ class EmbeddedServer:
     def check_policy_types(self, policy: Tree) -> list[Tree]:
         """Return what the types of a ValidatingAdmissionPolicy's expressions are wrong about."""
         return type_warnings(self.api.registry, policy)
+
+    def issue_token(self, namespace: str, pod: str, audience: str, seconds: int) -> str | None:
+        """Return a token of a pod's service account that is bound to the pod; None if one is missing."""
+        return issue_for_pod(self.api, namespace, pod, audience, seconds)
 
     @property
     def cluster(self) -> EmbeddedCluster:

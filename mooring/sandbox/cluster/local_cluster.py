@@ -134,6 +134,7 @@ class LocalCluster:
             stop_time=self._stop_time,
             runs=api.runs,
             servers=api.servers if self._serve else None,
+            issue_token=self.server.issue_token,
         )
         api.containers = self.nodes.containers
         for controller in controllers(

@@ -14,6 +14,7 @@ from mooring.sandbox.kubelet.fleet import Fleet, Listener
 from mooring.sandbox.kubelet.heartbeats import Heartbeats
 from mooring.sandbox.kubelet.kubelets import Kubelets
 from mooring.sandbox.kubelet.machines import registered
+from mooring.sandbox.kubelet.pod_tokens import IssueToken
 from mooring.sandbox.programs.executing import Containers
 from mooring.sandbox.programs.runs import Runs
 from mooring.sandbox.programs.servers import PodServers
@@ -29,7 +30,8 @@ class FakeNodes:
     rest; without them, `pulse` reports when a node was last healthy. Images that match one of the shell
     patterns in `missing_images` cannot be pulled. Containers take `stop_time` seconds to stop, unless an
     annotation of their pod says otherwise. `runs` takes what they print. With `servers`, containers that run
-    a known server listen on ports of this machine, which are added there.
+    a known server listen on ports of this machine, which are added there. `issue_token` makes the tokens
+    that containers find in their volumes; without, no container can read one.
     """
 
     def __init__(
@@ -41,11 +43,14 @@ class FakeNodes:
         stop_time: float = 0.0,
         runs: Runs | None = None,
         servers: PodServers | None = None,
+        issue_token: IssueToken | None = None,
     ) -> None:
         self._context = context
         self._nodes = context.cache.follow(NODES)
         self._fleet = Fleet(self._nodes, context.clock)
-        self._kubelets = Kubelets(context, self._fleet, runs or Runs(), missing_images, stop_time, servers)
+        self._kubelets = Kubelets(
+            context, self._fleet, runs or Runs(), missing_images, stop_time, servers, issue_token
+        )
         self._driver = FakeDriver(context)
         self._heartbeats = Heartbeats(context, self._fleet, leases=heartbeats)
 

@@ -23,6 +23,7 @@ from mooring.sandbox.kubelet.executing import execute, open_container_shell
 from mooring.sandbox.kubelet.fleet import Fleet, Machine
 from mooring.sandbox.kubelet.listeners import Listeners
 from mooring.sandbox.kubelet.mounted_claims import Claims
+from mooring.sandbox.kubelet.pod_tokens import IssueToken, request_tokens
 from mooring.sandbox.kubelet.prepared_claims import DeviceClaims
 from mooring.sandbox.kubelet.programs import Programs
 from mooring.sandbox.kubelet.scripts import Script, read_script
@@ -32,7 +33,7 @@ from mooring.sandbox.programs.files import Files
 from mooring.sandbox.programs.program import Outcome, run_line
 from mooring.sandbox.programs.runs import Runs
 from mooring.sandbox.programs.servers import PodServers
-from mooring.sandbox.programs.sources import Sources
+from mooring.sandbox.programs.sources import Sources, Tokens
 from mooring.sandbox.programs.specs import PodRun
 
 EVENTS_PER_SECOND, EVENTS_AT_ONCE = 50.0, 100
@@ -43,7 +44,7 @@ thousands are not slowed down by events."""
 class Guest:
     """A pod that a node has accepted, and what the node knows of it. Times are seconds since the epoch."""
 
-    __slots__ = ("accepted", "ip", "life", "machine", "needs", "script", "stops")
+    __slots__ = ("accepted", "ip", "life", "machine", "needs", "script", "stops", "tokens")
 
     def __init__(self, machine: Machine, needs: Needs, script: Script, accepted: float) -> None:
         self.machine = machine
@@ -53,6 +54,7 @@ class Guest:
         self.life: PodLife | None = None  # until the pod is seen for the first time
         self.stops: float | None = None
         self.ip = ""
+        self.tokens: Tokens | None = None  # until a container may read them
 
 
 class Kubelets(Controller):
@@ -68,8 +70,10 @@ class Kubelets(Controller):
         missing_images: Collection[str] = (),
         stop_time: float = 0.0,
         servers: PodServers | None = None,
+        issue_token: IssueToken | None = None,
     ) -> None:
         super().__init__(context)
+        self._issue_token = issue_token
         self._listeners = Listeners(servers)
         self._stop_time = stop_time
         self._missing_images = missing_images
@@ -230,7 +234,9 @@ class Kubelets(Controller):
             services = [] if kubernetes is None else [kubernetes]
             if run.spec.enable_service_links is not False:
                 services += self._services.in_namespace(pod.namespace)
-            sources = sources._replace(services=service_variables(services))
+            if guest.tokens is None and self._issue_token is not None:
+                guest.tokens = request_tokens(self._issue_token, pod, run)
+            sources = sources._replace(services=service_variables(services), tokens=guest.tokens or {})
         return await self._configuration.read(run, sources)
 
     async def _follow(self, pod: Pod, guest: Guest, life: PodLife) -> None:

@@ -14,6 +14,9 @@ from mooring.sandbox.programs.specs import ContainerSpec, FieldRef, ResourceFiel
 Data = Mapping[str, str]
 """Keys and values of a ConfigMap or Secret; bytes that are not UTF-8 are escaped as surrogates."""
 
+Tokens = Mapping[tuple[str, int], str]
+"""Tokens of the pod's service account, by audience and lifetime."""
+
 _FIELD: Final = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
 _BYTES: Final = frozenset(("memory", "ephemeral-storage"))
 
@@ -31,6 +34,7 @@ class Sources(NamedTuple):
     """Fields of the pod's spec and status."""
     allocatable: Mapping[str, Quantity] | None = None
     """What containers without limits can use: the limits of their pod, else all of the node."""
+    tokens: Tokens = {}
     hostname: str = ""
     """What the containers call themselves, if it is not the name of the pod."""
 

@@ -206,6 +206,8 @@ class ProjectedSecret(Struct):
 
 class ProjectedToken(Struct):
     path: str = ""
+    audience: str = ""
+    expiration_seconds: int = 3600
 
 
 class Projection(Struct):

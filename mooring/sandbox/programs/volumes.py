@@ -109,12 +109,15 @@ class Volumes:
         files: dict[str, File] = {}
         for one in projections:
             for path, content, mode in _contents(one, self._run, sources):
-                bits = default if mode is None else mode
-                if one.service_account_token is not None and self._group is None:
-                    bits = 0o600 if _runs_as_one_user(self._run) else 0o644
+                bits, owner = default if mode is None else mode, 0
+                if one.service_account_token is not None:
+                    user = _only_user(self._run)
+                    owner = user or 0
+                    if user is not None or self._group is not None:
+                        bits = 0o600
                 if self._group is not None:
                     bits |= 0o440
-                files[path] = File(content, stat.S_IFREG | bits, 0, self._group or 0)
+                files[path] = File(content, stat.S_IFREG | bits, owner, self._group or 0)
         return files
 
 
@@ -189,7 +192,8 @@ def _contents(
         for item in one.downward_api.items:
             yield item.path, _downward(item, run, sources), item.mode
     elif one.service_account_token is not None:
-        yield one.service_account_token.path, None, None
+        token = one.service_account_token
+        yield token.path, sources.tokens.get((token.audience, token.expiration_seconds)), None
 
 
 def _keys(data: Data | None, items: list[KeyToPath]) -> Iterator[tuple[str, str | None, int | None]]:
@@ -211,11 +215,11 @@ def _downward(item: DownwardItem, run: RunSpec, sources: Sources) -> str | None:
     return None if ref is None or spec is None else sources.read_resource(ref, spec)
 
 
-def _runs_as_one_user(run: RunSpec) -> bool:
-    """Whether all containers have the same user, who then owns tokens."""
+def _only_user(run: RunSpec) -> int | None:
+    """Return the user of all containers, who owns tokens, if it is the same."""
     pod = (run.security_context or _NO_CONTEXT).run_as_user
     users = {
         own if (own := (one.security_context or _NO_CONTEXT).run_as_user) is not None else pod
         for one in (*run.init_containers, *run.containers)
     }
-    return len(users) == 1 and None not in users
+    return users.pop() if len(users) == 1 else None

@@ -43,6 +43,7 @@ class Nodes(Stage):
             heartbeats=self._heartbeats,
             missing_images=self.missing_images,
             runs=self.server.api.runs,
+            issue_token=self.server.issue_token,
         )
         self.server.api.containers = self.fake.containers
         self.pods = cache.follow(PODS)

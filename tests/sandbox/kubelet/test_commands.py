@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from mooring.api.kinds import PODS
 from mooring.client.port import PatchType
+from mooring.sandbox.apiserver.accounts import user_of
 from mooring.sandbox.apiserver.dispatch import handle
 from mooring.sandbox.apiserver.verbs.request import Request, TextAnswer, TextStreamAnswer
 from tests.sandbox.apiserver.kit import USER
@@ -488,5 +490,41 @@ def test_variables_show_the_limits_of_the_pod_where_containers_have_none() -> No
         )
         await stage.advance(2)
         assert log(stage, "main") == "2 67108864\n"
+
+    play(scene)
+
+
+@pytest.mark.parametrize(
+    ("context", "shown"),
+    [
+        ({}, "-rw-r--r-- 0 0"),
+        ({"runAsUser": 1000}, "-rw------- 1000 0"),
+        ({"fsGroup": 2000}, "-rw-r----- 0 2000"),
+        ({"runAsUser": 1000, "fsGroup": 2000}, "-rw-r----- 1000 2000"),
+    ],
+)
+def test_tokens_are_valid_while_their_pod_exists(context: Tree, shown: str) -> None:
+    async def scene(stage: Nodes) -> None:
+        api = stage.server.api
+        await stage.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}})
+        mount = {"name": "token", "mountPath": "/token"}
+        args = ["mounttest", *(f"--file_{what}=/token/main" for what in ("perm", "owner", "content"))]
+        files = {**container(), "image": "agnhost:2", "args": args, "volumeMounts": [mount]}
+        projection = {"serviceAccountToken": {"path": "main", "expirationSeconds": 7200}}
+        await stage.run_pod(
+            containers=[files],
+            volumes=[{"name": "token", "projected": {"sources": [projection]}}],
+            securityContext=context,
+            serviceAccountName="default",
+            restartPolicy="Never",
+        )
+        await stage.advance(2)
+        mode, uid, gid, token = (line.split(": ")[1] for line in log(stage, "main").splitlines() if line)
+        assert f"{mode} {uid} {gid}" == shown
+        user = user_of(api, token)
+        assert user is not None
+        assert user.name == "system:serviceaccount:default:default"
+        await stage.cluster.delete(PODS, "web", "default", grace_period_seconds=0)
+        assert user_of(api, token) is None
 
     play(scene)
