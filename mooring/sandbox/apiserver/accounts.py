@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -13,6 +14,7 @@ from mooring.sandbox.apiserver.authorization.users import ADMIN, User, service_a
 from mooring.sandbox.apiserver.context.api import Api
 from mooring.sandbox.apiserver.objects import Tree, dig, encode_json
 
+_EXTRA: Final = "authentication.kubernetes.io"
 AUDIENCE: Final = "https://kubernetes.default.svc.cluster.local"
 _HEADER: Final = {"alg": "HS256", "typ": "JWT"}
 BOUND_TO: Final = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
@@ -27,7 +29,19 @@ def user_of(api: Api, token: str) -> User | None:
     if claims is None or not _holds(api, claims):
         return None
     about = claims["kubernetes.io"]
-    return service_account(about["namespace"], about["serviceaccount"]["name"])
+    user = service_account(about["namespace"], about["serviceaccount"]["name"])
+    return user._replace(uid=about["serviceaccount"]["uid"], extra=tuple(_extra(claims)))
+
+
+def _extra(claims: Tree) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield what else a token says: by which it is known, and for which pod and node it was issued."""
+    about = claims["kubernetes.io"]
+    yield f"{_EXTRA}/credential-id", (f"JTI={claims['jti']}",)
+    for kind in ("node", "pod"):
+        if kind in about:
+            yield f"{_EXTRA}/{kind}-name", (about[kind]["name"],)
+            if about[kind].get("uid"):
+                yield f"{_EXTRA}/{kind}-uid", (about[kind]["uid"],)
 
 
 def issue(api: Api, account: Tree, spec: Tree, bound: tuple[str, Tree] | None) -> str:
@@ -41,6 +55,9 @@ def issue(api: Api, account: Tree, spec: Tree, bound: tuple[str, Tree] | None) -
     if bound is not None:
         kind, obj = bound
         about[kind.lower()] = {"name": obj["metadata"]["name"], "uid": obj["metadata"]["uid"]}
+        if kind == "Pod" and (name := obj["spec"].get("nodeName")):
+            uid = _uid(api, "nodes", name, "")
+            about["node"] = {"name": name, **({"uid": uid} if uid else {})}
     claims = {
         "aud": spec["audiences"],
         "exp": now + spec["expirationSeconds"],
@@ -83,7 +100,8 @@ def _holds(api: Api, claims: Tree) -> bool:
         return False
     about = claims["kubernetes.io"]
     named = [("serviceaccounts", about["serviceaccount"])]
-    named += [(table, about[kind.lower()]) for kind, table in BOUND_TO.items() if kind.lower() in about]
+    bound = (kind.lower() for kind in BOUND_TO if kind != "Node" or "pod" not in about)
+    named += [(f"{kind}s", about[kind]) for kind in bound if kind in about]
     return all(_uid(api, table, one["name"], about["namespace"]) == one["uid"] for table, one in named)
 
 

@@ -24,12 +24,8 @@ def _question(request: Request) -> Tree:
     return obj
 
 
-def _shown(user: User) -> Tree:
-    return {"username": user.name, "groups": list(user.groups)}
-
-
 def _who_am_i(request: Request) -> Answer:
-    return TreeAnswer({**_question(request), "status": {"userInfo": _shown(request.user)}}, 201)
+    return TreeAnswer({**_question(request), "status": {"userInfo": request.user.info}}, 201)
 
 
 def _is_token_good(request: Request) -> Answer:
@@ -41,7 +37,7 @@ def _is_token_good(request: Request) -> Answer:
     user = user_of(request.api, token)
     status: Tree = {"user": {}}
     if user is not None and AUDIENCE in audiences:
-        status = {"authenticated": True, "user": _shown(user), "audiences": [AUDIENCE]}
+        status = {"authenticated": True, "user": user.info, "audiences": [AUDIENCE]}
     return TreeAnswer({**question, "status": status}, 201)
 
 

@@ -59,6 +59,28 @@ def test_a_token_ends_with_what_it_is_bound_to(robot: Direct) -> None:
     assert user_of(robot.api, found) is None
 
 
+def test_a_token_says_what_it_is_bound_to(robot: Direct) -> None:
+    robot.ask("create", "nodes", body={"metadata": {"name": "n"}})
+    body = pod("p", serviceAccountName="robot", nodeName="n")
+    robot.ask("create", "pods", body=body)
+    found = token(robot, boundObjectRef={"kind": "Pod", "apiVersion": "v1", "name": "p"})
+    user = user_of(robot.api, found)
+    assert user is not None
+    uids = {kind: robot.tree("get", kind, name)["metadata"]["uid"] for kind, name in
+            (("pods", "p"), ("nodes", "n"), ("serviceaccounts", "robot"))}  # fmt: skip
+    assert user.info["uid"] == uids["serviceaccounts"]
+    extra = {name.partition("/")[2]: values for name, values in user.info["extra"].items()}
+    assert extra.pop("credential-id")[0].startswith("JTI=")
+    assert extra == {
+        "node-name": ["n"],
+        "node-uid": [uids["nodes"]],
+        "pod-name": ["p"],
+        "pod-uid": [uids["pods"]],
+    }
+    robot.ask("delete", "nodes", "n")
+    assert user_of(robot.api, found) is not None  # only the pod keeps it valid
+
+
 def test_tokens_for_others_are_not_for_us(robot: Direct) -> None:
     assert user_of(robot.api, token(robot, audiences=["example.com"])) is None
     assert user_of(robot.api, token(robot, audiences=["example.com", AUDIENCE])) is not None
@@ -105,5 +127,9 @@ def test_an_account_comes_in(server: Running) -> None:
     bearer = f"Bearer {made.tree['status']['token']}"
     told = server.ask("POST", path, {}, Authorization=bearer)
     assert told.tree["status"]["userInfo"]["username"] == "system:serviceaccount:default:robot"
+    impersonated = {"Impersonate-User": "jane", "Impersonate-Uid": "7", "Impersonate-Extra-Team%2fName": "a"}
+    info = server.ask("POST", path, {}, **impersonated).tree["status"]["userInfo"]
+    groups = ["system:authenticated"]
+    assert info == {"username": "jane", "uid": "7", "groups": groups, "extra": {"team/name": ["a"]}}
     assert server.ask("DELETE", f"{ACCOUNTS}/robot").code == 200
     assert server.ask("GET", ACCOUNTS, Authorization=bearer).code == 401

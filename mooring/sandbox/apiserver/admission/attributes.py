@@ -72,7 +72,7 @@ class Attributes:
             **({"name": self.name} if self.name else {}),
             **({"namespace": self.namespace} if self.namespace else {}),
             "operation": write.operation,
-            "userInfo": {"username": write.user.name, "groups": list(write.user.groups)},
+            "userInfo": write.user.info,
             "dryRun": write.options.dry_run,
             "options": self._options(),
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 MASTERS: Final = "system:masters"
 """Members of this group may do everything, whatever the roles say."""
@@ -15,6 +15,19 @@ class User(NamedTuple):
 
     name: str
     groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Further names and values, such as the pod that a token was issued for."""
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """Return the UserInfo of reviews and policies."""
+        info: dict[str, Any] = {"username": self.name, "groups": list(self.groups)}
+        if self.uid:
+            info["uid"] = self.uid
+        if self.extra:
+            info["extra"] = {name: list(values) for name, values in self.extra}
+        return info
 
 
 IN_PROCESS: Final = User("system:mooring", (MASTERS, "system:authenticated"))

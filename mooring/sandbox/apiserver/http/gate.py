@@ -65,14 +65,17 @@ def acting(api: Api, user: User, headers: Iterable[tuple[bytes, bytes]]) -> User
         api.rbac.check(user, Attributes("impersonate", "", "users", "", name))
     for group in (value for name, value in impersonation if name == b"group"):
         api.rbac.check(user, Attributes("impersonate", "", "groups", "", group))
+    uid, extras = "", dict[str, tuple[str, ...]]()
     for kind, value in impersonation:
         if kind == b"uid":
+            uid = value
             api.rbac.check(user, Attributes("impersonate", "authentication.k8s.io", "uids", "", value))
         elif kind.startswith(b"extra-"):
             extra = unquote(kind.removeprefix(b"extra-").decode("latin-1"))
+            extras[extra] = (*extras.get(extra, ()), value)
             api.rbac.check(
                 user, Attributes("impersonate", "authentication.k8s.io", f"userextras/{extra}", "", value)
             )
     if name != "system:anonymous" and _AUTHENTICATED not in groups:
         groups = [*groups, _AUTHENTICATED]
-    return User(name, tuple(groups))
+    return User(name, tuple(groups), uid, tuple(extras.items()))

@@ -15,7 +15,7 @@ class CertificateSigningRequestStrategy(Strategy):
         spec = obj["spec"]
         for name in ("uid", "extra"):
             spec.pop(name, None)
-        spec["username"], spec["groups"] = write.user.name, list(write.user.groups)
+        spec |= write.user.info
 
     def prepare_update(self, write: Write, obj: Tree, old: Tree) -> None:
         super().prepare_update(write, obj, old)
