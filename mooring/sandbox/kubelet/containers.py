@@ -264,11 +264,20 @@ class PodLife:
         work = Work()
         return max((_hook_time(hook, self.pod, work) for hook in hooks if hook is not None), default=0.0)
 
+    @property
+    def stop_time(self) -> float:
+        """The seconds that running containers take to handle the signal to stop; 0 if none does."""
+        stops = (one.outcome.stop for one in self.all if one.state == RUNNING)
+        return max((stop.seconds for stop in stops if stop is not None), default=0.0)
+
     def stop(self, now: float, exit_code: int) -> None:
-        """End everything that runs."""
+        """End everything that runs, with the code of containers that do not handle the signal."""
         for one in (*self.all, *self.ephemerals):
             if one.state == RUNNING:
-                self._end(one, Ended(0 if one.is_sidecar and exit_code == 0 else exit_code, one.started, now))
+                code = 0 if one.is_sidecar and exit_code == 0 else exit_code
+                if one.outcome.stop is not None and exit_code == TERMINATED_CODE:
+                    code = one.outcome.stop.exit_code
+                self._end(one, Ended(code, one.started, now))
         self.over = True
 
     def abandon(self, now: float) -> None:

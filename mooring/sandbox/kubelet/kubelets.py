@@ -18,7 +18,7 @@ from mooring.sandbox.kubelet import statuses
 from mooring.sandbox.kubelet.addresses import POD_NETWORK, Addresses
 from mooring.sandbox.kubelet.admission import Needs, needs_of, resized_needs
 from mooring.sandbox.kubelet.configuration import Configuration, missing_keys, missing_volume
-from mooring.sandbox.kubelet.containers import RETRY, TERMINATED_CODE, PodLife
+from mooring.sandbox.kubelet.containers import KILLED, RETRY, TERMINATED_CODE, PodLife
 from mooring.sandbox.kubelet.executing import execute, open_container_shell
 from mooring.sandbox.kubelet.fleet import Fleet, Machine
 from mooring.sandbox.kubelet.listeners import Listeners
@@ -392,7 +392,7 @@ class Kubelets(Controller):
                 return
             if pod.metadata.finalizers and not pod.finished:  # it stays for others to see how it ended
                 life = guest.life or await self._know(pod, guest)
-                life.stop(now, TERMINATED_CODE)
+                life.stop(now, TERMINATED_CODE if guest.stops is None or now >= guest.stops else KILLED)
                 await self._write(pod, statuses.ended(pod, life, now))
         try:
             await self.cluster.delete(PODS, pod.name, pod.namespace, uid=pod.uid, grace_period_seconds=0)
@@ -405,8 +405,10 @@ class Kubelets(Controller):
     def _stopped_at(self, pod: Pod, guest: Guest, now: float) -> float:
         """Return when the containers of a deleted pod have stopped; the first call stops them."""
         if guest.stops is None:
-            hooks = 0.0 if guest.life is None else guest.life.stop_delay
-            guest.stops = now + hooks + (guest.script.stop_time or self._stop_time)
+            hooks, handlers = 0.0, 0.0
+            if guest.life is not None:
+                hooks, handlers = guest.life.stop_delay, guest.life.stop_time
+            guest.stops = now + hooks + (guest.script.stop_time or handlers or self._stop_time)
             if self._budget.try_take(len(pod.spec.containers)):
                 for container in pod.spec.containers:
                     self._event(

@@ -509,9 +509,12 @@ def _true(shell: Shell, words: list[str]) -> int:
 
 
 def _trap(shell: Shell, words: list[str]) -> int:
-    """Ignore handlers of signals: none is sent before the container stops."""
-    if {"EXIT", "ERR", "0"} & {word.removeprefix("SIG") for word in words[1:]}:
+    """Keep the handler of the signal to stop; no other is sent."""
+    script, signals = "".join(words[:1]), {word.removeprefix("SIG") for word in words[1:]}
+    if {"EXIT", "ERR", "0"} & signals:
         raise UnknownProgramError("trap")
+    if {"TERM", "15"} & signals:
+        shell.term_handler = "" if script == "-" else script
     return 0
 
 

@@ -33,10 +33,17 @@ MOST_ANSWER: Final = 512 * 1024  # characters that a command prints to the clien
 START_WORK: Final = 200  # of any run
 
 
+class Stop(NamedTuple):
+    """How a program ends that handles the signal to stop: after how many seconds, with which code."""
+
+    seconds: float
+    exit_code: int
+
+
 class Outcome(NamedTuple):
     """One run of a container, or of a command in one. `run_time` is None where it does not end by itself;
     `output` has the seconds from the start to each text, `errors` the numbers of those that are error output,
-    and `server` what it serves meanwhile."""
+    `server` what it serves meanwhile, and `stop` how it ends if it handles the signal to stop."""
 
     run_time: float | None
     exit_code: int = 0
@@ -46,6 +53,7 @@ class Outcome(NamedTuple):
     elapsed: float = 0.0
     """The seconds until it ends, or has printed all that it prints."""
     server: Server | None = None
+    stop: Stop | None = None
 
 
 def run_program(
@@ -73,7 +81,8 @@ def run_program(
     if not message and outcome.exit_code and spec.termination_message_policy == "FallbackToLogsOnError":
         message = "".join(text for _, text in outcome.output)[-2048:]
     output = tuple((at, show_bytes(text)) for at, text in outcome.output)
-    return outcome._replace(output=output, message=show_bytes(message[:MOST_MESSAGE]))
+    stop = _stop(shell) if outcome.run_time is None else None
+    return outcome._replace(output=output, message=show_bytes(message[:MOST_MESSAGE]), stop=stop)
 
 
 def _run_main(shell: Shell, words: list[str]) -> int:
@@ -148,6 +157,20 @@ def _run(shell: Shell, run: Callable[[], int], *, ends: bool = False) -> Outcome
         elapsed=shell.seconds,
         server=shell.server if run_time is None else None,
     )
+
+
+def _stop(shell: Shell) -> Stop | None:
+    """Return how a program that runs forever ends by the signal to stop, if its handler ends it."""
+    if not shell.term_handler:
+        return None
+    began = shell.seconds
+    try:
+        shell.terminate()
+    except ExitError as ended:
+        return Stop(shell.seconds - began, ended.code)
+    except (ForeverError, UnknownProgramError, RecursionError):
+        pass
+    return None
 
 
 def _read_message(spec: ContainerSpec, files: Files, now: float) -> str:

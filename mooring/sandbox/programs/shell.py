@@ -56,6 +56,8 @@ class Shell:
         self.status = 0
         self.input: str | None = None  # what a pipe or a client provides
         self.server: Server | None = None  # what it serves
+        self.functions: dict[str, tuple[list[Token], int]] = {}  # where their bodies begin
+        self.term_handler = ""  # a script
         self.is_waiting = False  # in the condition of a loop
         self._captured: list[str] | None = None
         self._errors = ""  # where the error output goes: "" to the log, "&" to the output, or a path
@@ -115,6 +117,12 @@ class Shell:
             raise UnknownProgramError(f"unexpected {tokens[end]}")
         return self.status
 
+    def terminate(self) -> None:
+        """Run what the signal to stop causes in a script that goes on forever; files stay as they are."""
+        self.files, self.output, self._steps = self.files.fork(), [], 0
+        self.work = self.files.work = Work()
+        self.script(self.term_handler)
+
     def command(self, words: list[str]) -> int:
         """Run one command."""
         from mooring.sandbox.programs.commands import find_command
@@ -123,7 +131,15 @@ class Shell:
         self.work.spend(len(words))
         if not words:
             return 0
+        if words[0] in self.functions:
+            return self._call(*self.functions[words[0]], words[1:])
         self.status = find_command(words[0])(self, words[1:])
+        return self.status
+
+    def _call(self, tokens: list[Token], start: int, arguments: list[str]) -> int:
+        if arguments:
+            raise UnknownProgramError("a function with arguments")
+        self._list(tokens, start, ("}",), run=True)
         return self.status
 
     # ---- grammar: each method returns the index after what it has read, and runs it if `run`
@@ -191,12 +207,27 @@ class Shell:
             return self._expect(tokens, self._list(tokens, at + 1, ("}",), run=run), "}")
         if keyword or at >= len(tokens):
             raise UnknownProgramError(f"unexpected {keyword}")
+        if tokens[at + 1 : at + 3] == ["(", ")"]:
+            return self._function(tokens, at, run=run)
         return self._simple(tokens, at, run=run)
 
     def _expect(self, tokens: list[Token], at: int, keyword: str) -> int:
         if at >= len(tokens) or _keyword(tokens[at]) != keyword:
             raise UnknownProgramError(f"missing {keyword}")
         return at + 1
+
+    def _function(self, tokens: list[Token], at: int, *, run: bool) -> int:
+        word, start = tokens[at], at + 3
+        while start < len(tokens) and tokens[start] == "\n":
+            start += 1
+        start = self._expect(tokens, start, "{")
+        end = self._expect(tokens, self._list(tokens, start, ("}",), run=False), "}")
+        if not isinstance(word, Word) or not NAME.fullmatch(word.bare):
+            raise UnknownProgramError("a function without a name")
+        if run:
+            self.functions[word.bare] = tokens, start
+            self.status = 0
+        return end
 
     def _if(self, tokens: list[Token], at: int, *, run: bool) -> int:
         at = self._expect(tokens, self._list(tokens, at, ("then",), run=run), "then")

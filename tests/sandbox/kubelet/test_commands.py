@@ -528,3 +528,24 @@ def test_tokens_are_valid_while_their_pod_exists(context: Tree, shown: str) -> N
         assert user_of(api, token) is None
 
     play(scene)
+
+
+@pytest.mark.parametrize(("grace", "seconds", "code"), [(30, 5, 7), (3, 3, 137)])
+def test_containers_handle_the_signal_to_stop_within_their_grace_period(
+    grace: int, seconds: int, code: int
+) -> None:
+    async def scene(stage: Nodes) -> None:
+        script = "end() { sleep 5; exit 7; }; trap end TERM; while true; do sleep 1; done"
+        body = pod("web", containers=[container(script=script)])
+        body["metadata"]["finalizers"] = ["example.com/kept"]
+        await stage.create(body)
+        await stage.advance(2)
+        await stage.cluster.delete(PODS, "web", "default", grace_period_seconds=grace)
+        await stage.advance(seconds - 1)
+        assert await stage.phase() == "Running"
+        await stage.advance(2)
+        status = await stage.status()
+        assert status["phase"] == "Failed"
+        assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == code
+
+    play(scene)

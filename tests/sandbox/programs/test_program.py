@@ -93,12 +93,34 @@ def test_scripts(text: str, expected: tuple[float | None, int, str]) -> None:
         "python app.py", "echo a | sed x", "sleep 1 & echo a; wait", "sleep 1 & wait $!",
         "trap 'echo a' EXIT",
         "cat /etc/passwd", "echo *.txt", "exit $RANDOM",
-        "if true; then echo", 'echo "open', "f() { echo; }", "set -e; false; echo", "echo $(python x)",
+        "if true; then echo", 'echo "open', "f() { echo; }; f a", "f() { f; }; f; g() echo",
+        "set -e; false; echo", "echo $(python x)",
         "x=aaaaaaaaaa; for i in $(seq 20); do x=$x$x; done",
     ],
 )  # fmt: skip
 def test_what_is_not_understood_is_not_guessed(text: str) -> None:
     assert script(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "stop"),
+    [
+        ("f() {\n sleep 5; exit 7\n}\ntrap f SIGTERM\nwhile true; do sleep 1; done", (5.0, 7)),
+        ("trap 'exit 0' INT TERM; sleep infinity", (0.0, 0)),
+        ("trap 'echo no' TERM; sleep infinity", None),
+        ("trap '' TERM; sleep infinity", None),
+        ("trap 'exit 0' TERM; trap - TERM; sleep infinity", None),
+        ("sleep infinity", None),
+    ],
+)
+def test_signals_are_handled(text: str, stop: tuple[float, int] | None) -> None:
+    outcome = run("sh", "-c", text)
+    assert outcome is not None
+    assert (outcome.run_time, outcome.stop) == (None, stop)
+
+
+def test_functions() -> None:
+    assert script("f() { echo hi; false; }; f || f") == (0.0, 1, "hi\nhi\n")
 
 
 def test_loops_without_an_end_run_on_and_print_meanwhile() -> None:
