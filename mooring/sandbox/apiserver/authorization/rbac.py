@@ -12,6 +12,7 @@ from mooring.api.decode import strip_nulls
 from mooring.api.meta import KubeObject, Value
 from mooring.api.preparing import prepare
 from mooring.client.api_errors import ApiError
+from mooring.sandbox.apiserver.authorization.nodes import decide_for_node
 from mooring.sandbox.apiserver.authorization.rules import EVERYTHING, Attributes, Rule, Rules
 from mooring.sandbox.apiserver.authorization.users import ACCOUNT, MASTERS, User
 from mooring.sandbox.apiserver.errors import forbidden, show
@@ -75,7 +76,8 @@ class Decision(NamedTuple):
 
 
 class Rbac:
-    """Authorizes requests by the roles and bindings in a store."""
+    """Authorizes requests by the roles and bindings in a store, and nodes by the pods that are bound to
+    them."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -100,6 +102,9 @@ class Rbac:
         """Decide whether a user may do something, and by which binding."""
         if MASTERS in user.groups:
             return Decision(True)
+        allowed, why = decide_for_node(self._store, user, attributes)
+        if allowed:
+            return Decision(True)
         problems: dict[str, None] = {}
         tried: set[Rules] = set()  # many bindings may name one role
         for grant in self._grants_of(user, attributes.namespace):
@@ -110,7 +115,7 @@ class Rbac:
                 if rules.allow(attributes):
                     return Decision(True, f"RBAC: allowed by {grant.description}")
                 tried.add(rules)
-        return Decision(False, _join(list(problems)))
+        return Decision(False, "\n".join(filter(None, (why, _join(list(problems))))))
 
     def rules(self, user: User, namespace: str) -> list[Rule]:
         """Return all rules that apply to a user in a namespace and in the cluster."""
