@@ -64,7 +64,7 @@ def _reasons(tests_by_reason: Mapping[str, list[str]]) -> dict[str, str]:
 
 def render_page(verdicts: Verdicts) -> str:
     """Return docs/conformance.md."""
-    lines = [INTRODUCTION.format(release=verdicts.release), *_summary(verdicts), ""]
+    lines = [INTRODUCTION.format(release=verdicts.release), *_summary(verdicts, LACKING), ""]
     for sig in sorted({_sig(name) for name in verdicts.names}):
         lines += [f"## {sig}", "", "| Test | Result |", "|---|---|"]
         for name in verdicts.names:
@@ -76,7 +76,11 @@ def render_page(verdicts: Verdicts) -> str:
 
 def render_others(verdicts: Verdicts) -> str:
     """Return docs/conformance-others.md."""
-    lines = [OTHERS_INTRODUCTION.format(release=verdicts.release), *_summary(verdicts), ""]
+    lines = [
+        OTHERS_INTRODUCTION.format(release=verdicts.release),
+        *_summary(verdicts, "Need what a sandbox lacks"),
+        "",
+    ]
     by_result: dict[str, dict[str, list[str]]] = {}
     for name in verdicts.names:
         by_result.setdefault(_sig(name), {}).setdefault(_result(verdicts, name), []).append(name)
@@ -88,6 +92,8 @@ def render_others(verdicts: Verdicts) -> str:
             lines.append("")
     return "\n".join(lines)
 
+
+LACKING: Final = "Need a real container, network or kernel"
 
 INTRODUCTION: Final = """# Conformance
 
@@ -111,7 +117,8 @@ OTHERS_INTRODUCTION: Final = """# Other end-to-end tests
 
 Kubernetes' end-to-end tests {release} that are not part of [Conformance](conformance.md), run against
 `mooring up`. Not run are those for a cloud, for Windows, that log in to nodes, that need a feature gate
-that is off by default and does not concern the scheduler, and that measure a real network or disk.
+that is off by default and does not concern the scheduler, that measure a real network or disk, and those of
+sig-autoscaling, whose load is a container that serves.
 
 ```console
 $ python -m tests.conformance --e2e path/to/e2e.test --focus 'sig-apps.*CronJob'
@@ -122,9 +129,9 @@ The second runs tests that no list has.
 """
 
 
-def _summary(verdicts: Verdicts) -> list[str]:
+def _summary(verdicts: Verdicts, lacking: str) -> list[str]:
     lines = [
-        "| Group | Tests | Pass | Need a real container, network or kernel | To be fixed | Not run yet |",
+        f"| Group | Tests | Pass | {lacking} | To be fixed | Not run yet |",
         "|---|---|---|---|---|---|",
     ]
     for sig in (*sorted({_sig(name) for name in verdicts.names}), "all"):
