@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from mooring.sandbox.apiserver.authorization.default_flows import (
+    default_flow_schemas,
+    default_priority_levels,
+)
 from mooring.sandbox.apiserver.authorization.default_roles import default_roles
 from mooring.sandbox.apiserver.authorization.rbac import GROUP
 from mooring.sandbox.apiserver.authorization.users import User
@@ -116,6 +120,15 @@ def publish_components(api: Api) -> None:
             "conditions": [condition],
         }
         _put(api, "", "componentstatuses", status)
+
+
+def bootstrap_flows(api: Api) -> None:
+    """Create the default FlowSchemas and PriorityLevelConfigurations."""
+    group = "flowcontrol.apiserver.k8s.io"
+    for level in default_priority_levels():
+        _put(api, group, "prioritylevelconfigurations", level)
+    for schema in default_flow_schemas():
+        _put(api, group, "flowschemas", schema)
 
 
 def bootstrap_roles(api: Api) -> None:

@@ -17,7 +17,7 @@ from mooring.config import LoadedConfig
 from mooring.core.decision import Decision
 from mooring.explain.log import Recording
 from mooring.runtime.registry import Registry
-from mooring.sandbox.apiserver.bootstrap import publish_components
+from mooring.sandbox.apiserver.bootstrap import bootstrap_flows, publish_components
 from mooring.sandbox.apiserver.custom.metrics_group import serve_metrics
 from mooring.sandbox.apiserver.port import EmbeddedCluster
 from mooring.sandbox.apiserver.server import EmbeddedServer
@@ -109,6 +109,7 @@ class LocalCluster:
         serve_metrics(api.registry)
         if self._serve:
             publish_components(api)
+            bootstrap_flows(api)
         writes = self._writes = EmbeddedCluster(api, user_agent=MANAGER, tracked=False)
         self.applier = Applier(
             EmbeddedCluster(api, user_agent="mooring-apply"),

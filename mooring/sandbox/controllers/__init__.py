@@ -17,6 +17,7 @@ from mooring.sandbox.controllers.endpoint_slices import EndpointSlices
 from mooring.sandbox.controllers.ephemeral_volumes import EphemeralVolumes
 from mooring.sandbox.controllers.event_expiry import EventExpiry
 from mooring.sandbox.controllers.every_namespace import RootCertificates, ServiceAccounts
+from mooring.sandbox.controllers.flow_schema_status import FlowSchemaStatuses
 from mooring.sandbox.controllers.garbage_collector import GarbageCollector
 from mooring.sandbox.controllers.horizontal_pod_autoscaler import HorizontalPodAutoscalerController
 from mooring.sandbox.controllers.job import JobController, OrphanedJobPods
@@ -81,6 +82,7 @@ def controllers(
         TTLAfterFinishedController(context),
         CronJobController(context),
         HorizontalPodAutoscalerController(context),
+        FlowSchemaStatuses(context),
         *([PodGroupProtection(context)] if "GenericWorkload" in features else []),
         *([PodGroupPhase(context)] if coscheduling else []),
         *([AdmissionPolicyStatus(context, check_types)] if check_types is not None else []),

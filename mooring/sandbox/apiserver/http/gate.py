@@ -18,15 +18,15 @@ from mooring.sandbox.apiserver.verbs.selectors import parse_fields
 _AUTHENTICATED: Final = "system:authenticated"
 
 
-def check_target(api: Api, user: User, verb: str, target: Target, params: Mapping[str, list[str]]) -> None:
-    """Check that a user may use a verb on objects of the API. Raises 403."""
+def attributes_of(verb: str, target: Target, params: Mapping[str, list[str]]) -> Attributes:
+    """Return what a request to objects of the API is about to do."""
     resource, part = target.resource, target.subresource
     named = f"{resource.plural}/{part.name}" if part is not None else resource.plural
     namespace = target.name if resource.storage == "namespaces" else target.namespace
     name = target.name
     if not name and verb in ("list", "watch"):
         name = _only_name((params.get("fieldSelector") or [""])[0])
-    api.rbac.check(user, Attributes(verb, resource.group, named, namespace, name))
+    return Attributes(verb, resource.group, named, namespace, name)
 
 
 def _only_name(selector: str) -> str:
@@ -35,11 +35,6 @@ def _only_name(selector: str) -> str:
         terms = parse_fields(selector)
         return next((term.value for term in terms if term.field == "metadata.name" and term.equal), "")
     return ""
-
-
-def check_path(api: Api, user: User, method: str, path: str) -> None:
-    """Check that a user may use a method on a path that is not an object of the API. Raises 403."""
-    api.rbac.check(user, Attributes(method.lower(), path=path))
 
 
 def acting(api: Api, user: User, headers: Iterable[tuple[bytes, bytes]]) -> User:

@@ -1,4 +1,4 @@
-"""/metrics: kube-apiserver's counts and durations of requests."""
+"""/metrics: kube-apiserver's counts and durations of requests, and its priority levels."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import accumulate
 
-from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
+from mooring.sandbox.apiserver.authorization.flows import Flows
 from mooring.sandbox.apiserver.http.paths import Target
 
 _VERBS = {"create": "POST", "update": "PUT"}
@@ -27,7 +28,8 @@ Labels = tuple[str, ...]
 class RequestMetrics(Collector):
     """Counts requests for objects by what they are about."""
 
-    def __init__(self) -> None:
+    def __init__(self, flows: Flows) -> None:
+        self._flows = flows
         self._requests: Counter[Labels] = Counter()
         self._buckets: dict[Labels, list[int]] = {}
         self._seconds: defaultdict[Labels, float] = defaultdict(float)
@@ -66,6 +68,14 @@ class RequestMetrics(Collector):
             named = [*zip(_NAMES, accumulate(buckets), strict=True)]
             durations.add_metric(labels, named, self._seconds[labels])
         yield durations
+        seats = GaugeMetricFamily(
+            "apiserver_flowcontrol_nominal_limit_seats",
+            "[BETA] Nominal number of execution seats configured for each priority level",
+            labels=("priority_level",),
+        )
+        for name, count in sorted(self._flows.seats().items()):
+            seats.add_metric((name,), count)
+        yield seats
 
 
 def encode(metrics: Collector, accept: str) -> tuple[bytes, str]:

@@ -14,6 +14,8 @@ from typing import TypeVar, TypeVarTuple, Unpack
 from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.accounts import user_of
 from mooring.sandbox.apiserver.answering import answer_request
+from mooring.sandbox.apiserver.authorization.flows import Flows
+from mooring.sandbox.apiserver.authorization.rules import Attributes
 from mooring.sandbox.apiserver.authorization.users import User
 from mooring.sandbox.apiserver.context.api import Api
 from mooring.sandbox.apiserver.discovery import Discovery
@@ -25,7 +27,7 @@ from mooring.sandbox.apiserver.errors import (
     too_many_requests,
     unauthorized,
 )
-from mooring.sandbox.apiserver.http.gate import acting, check_path, check_target
+from mooring.sandbox.apiserver.http.gate import acting, attributes_of
 from mooring.sandbox.apiserver.http.health_checks import health_checks
 from mooring.sandbox.apiserver.http.log_stream import send_text, wants_websocket, whole
 from mooring.sandbox.apiserver.http.negotiation import representation, wants_aggregated_discovery
@@ -87,7 +89,8 @@ class ApiService:
         self._describing = asyncio.Lock()
         """Held by the request whose document is made in a thread."""
         self._watches = 0
-        self._metrics = RequestMetrics()
+        self._flows = Flows(api.store)
+        self._metrics = RequestMetrics(self._flows)
         self._checked = HealthRecord()
         self._health = {
             path: handler
@@ -117,7 +120,7 @@ class ApiService:
             await self._answer_api(exchange, user)
             return
         _check_timeout(_params(exchange))
-        check_path(self._api, user, exchange.method, path)
+        self._authorize(exchange, user, Attributes(exchange.method.lower(), path=path))
         if path in ("/version", "/version/"):
             await _send_json(exchange, 200, self._version)
         elif path.startswith(("/api/", "/apis/")) or path in ("/api", "/apis"):
@@ -143,6 +146,16 @@ class ApiService:
             raise unauthorized()
         return user
 
+    def _authorize(self, exchange: Exchange, user: User, attributes: Attributes) -> None:
+        """Check that the user may do this, and send to which flow it belongs. Raises 403."""
+        flow = self._flows.classify(user, attributes)
+        if flow is not None:
+            exchange.extra_headers += [
+                (b"x-kubernetes-pf-flowschema-uid", flow.schema.encode()),
+                (b"x-kubernetes-pf-prioritylevel-uid", flow.level.encode()),
+            ]
+        self._api.rbac.check(user, attributes)
+
     def _store_problem(self) -> str:
         try:
             self._api.store.check()
@@ -165,7 +178,7 @@ class ApiService:
         verb = verb_of(exchange.method, target, watch)
         began, code = time.perf_counter(), 500
         try:
-            check_target(self._api, user, verb, target, params)
+            self._authorize(exchange, user, attributes_of(verb, target, params))
             code = await self._answer_target(exchange, user, target, verb, params)
         except ApiError as error:
             code = error.code
