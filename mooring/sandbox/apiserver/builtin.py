@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from mooring.sandbox.apiserver.context.resource import GroupVersionKind, Registry, Resource, Subresource
 from mooring.sandbox.apiserver.conversions import CONVERSIONS, FIELD_ALIASES, STORED_ELSEWHERE
@@ -27,12 +27,15 @@ _ADDED = {
     "DRADeviceTaintRules": ("resource_v1beta2", ("devicetaintrules",)),
 }
 """What is served if a feature gate is on: kinds of a version."""
-_CONNECTIONS = {
-    "attach": "PodAttachOptions",
-    "exec": "PodExecOptions",
-    "portforward": "PodPortForwardOptions",
+_CONNECTIONS: Mapping[str, Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    "pods": {
+        "attach": ("PodAttachOptions", ("create", "get")),
+        "exec": ("PodExecOptions", ("create", "get")),
+        "portforward": ("PodPortForwardOptions", ("create", "get")),
+    },
+    "nodes": {"proxy": ("NodeProxyOptions", ("create", "delete", "get", "patch", "update"))},
 }
-"""Subresources of pods that are not objects, and that lightkube-models leaves out."""
+"""Subresources that are not objects, with kinds and verbs; lightkube-models leaves them out."""
 _VERBS = {"post": "create", "put": "update", "global_list": "list", "global_watch": "watch"}
 
 
@@ -86,11 +89,10 @@ def _resource(member: type, info: models.ApiInfo, subresources: list[Subresource
     own = f"{plural}.{gvk.group}" if gvk.group else plural
     storage = STORED_ELSEWHERE.get(own, own)
     codec = BuiltinCodec(gvk.api_version, gvk.kind, type)
-    if own == "pods":
-        subresources += [
-            Subresource(name, GroupVersionKind("", "v1", kind), ("create", "get"), codec)
-            for name, kind in _CONNECTIONS.items()
-        ]
+    subresources += [
+        Subresource(name, GroupVersionKind("", "v1", kind), verbs, codec)
+        for name, (kind, verbs) in _CONNECTIONS.get(own, {}).items()
+    ]
     return Resource(
         gvk,
         plural,

@@ -8,22 +8,32 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from operator import itemgetter
-from typing import NamedTuple
 
 import msgspec
 
 from mooring.api.objects import Container, Pod, ResourceRequirements
 from mooring.api.times import go_duration, parse_time
+from mooring.sandbox.kubelet.container_life import (
+    FOREVER,
+    HEALTHY,
+    NO_FILES,
+    RUNNING,
+    TERMINATED,
+    WAITING,
+    ContainerLife,
+    Ended,
+    Note,
+)
 from mooring.sandbox.kubelet.scripts import Script
 from mooring.sandbox.kubelet.users import root_problem
-from mooring.sandbox.programs.environment import read_environment
+from mooring.sandbox.programs.environment import missing_file_key, read_environment
 from mooring.sandbox.programs.errors import UnknownProgramError
 from mooring.sandbox.programs.files import Files, Mount, Volume
-from mooring.sandbox.programs.probing import Change, Health, judge
-from mooring.sandbox.programs.program import Outcome, is_missing, run_program
+from mooring.sandbox.programs.probing import judge
+from mooring.sandbox.programs.program import Outcome, is_missing, run_hook, run_program
 from mooring.sandbox.programs.runs import Runs
 from mooring.sandbox.programs.sources import Sources
-from mooring.sandbox.programs.specs import ContainerSpec, Handler, PodRun
+from mooring.sandbox.programs.specs import ContainerSpec, PodRun
 from mooring.sandbox.programs.volumes import SubPathError, Volumes
 from mooring.sandbox.programs.work import MOST_WORK, Work
 
@@ -33,103 +43,11 @@ SHORTEST = 0.1  # seconds that a container runs, so that its pod is seen running
 PULL_TIME = 1.0  # seconds from the error of a pull to waiting for the next
 RETRY = 5.0  # seconds until a missing ConfigMap or Secret is looked up again
 KILLED = 137
+REMOVAL_TIME = 1.0  # seconds that a kubelet takes to remove all containers of a pod
+RESTARTING_ALL = "RestartingAllContainers"
+REMOVED = "The container is removed because RestartAllContainers in place"
 
-WAITING, RUNNING, TERMINATED = "waiting", "running", "terminated"
-
-
-class Ended(NamedTuple):
-    """How a container ended. Times are seconds since the epoch."""
-
-    exit_code: int
-    started: float
-    finished: float
-    message: str = ""
-
-
-class Note(NamedTuple):
-    """An event about a container of a pod."""
-
-    type: str
-    reason: str
-    message: str
-    field_path: str
-
-
-class ContainerLife:
-    """One container. `due` is when a waiting one is looked at again; `end` how a terminated one ended, and
-    `last` how it ended before."""
-
-    __slots__ = (
-        "backoff", "due", "end", "field_path", "files", "health", "image", "is_init", "is_sidecar", "last",
-        "message", "name", "notices", "outcome", "reason", "resources", "restarts", "sources", "spec",
-        "started", "state",
-    )  # fmt: skip
-
-    def __init__(self, container: Container, spec: ContainerSpec | None, field: str = "containers") -> None:
-        self.name = container.name
-        self.field_path = f"spec.{field}{{{container.name}}}"
-        self.image = container.image
-        self.resources = container.resources  # that the node has allocated
-        self.spec = spec
-        self.is_init = field == "initContainers"
-        self.is_sidecar = self.is_init and container.restart_policy == "Always"
-        self.state = WAITING
-        self.reason = self.message = ""
-        self.due = 0.0
-        self.started = 0.0
-        self.health = _HEALTHY
-        self.outcome = _FOREVER
-        self.files = _NO_FILES
-        self.sources: Sources | None = None  # as they were at its start
-        self.notices: list[tuple[float, Note]] = []  # events to come
-        self.end: Ended | None = None
-        self.last: Ended | None = None
-        self.restarts = 0
-        self.backoff = 0.0  # how long it waits the next time
-
-    @property
-    def ran(self) -> bool:
-        """Whether it was started at least once."""
-        return self.state != WAITING or self.last is not None
-
-    @property
-    def done(self) -> bool:
-        """Whether an init container has done its work."""
-        return self.state == TERMINATED and self.end is not None and self.end.exit_code == 0
-
-    def is_ready(self, now: float) -> bool:
-        if self.is_init and not self.is_sidecar:
-            return self.done
-        return self.state == RUNNING and self.health.is_ready(now)
-
-    def has_started(self, now: float) -> bool:
-        """Whether it runs and its startup probe has succeeded."""
-        started = self.health.started_at
-        return self.state == RUNNING and started is not None and started <= now
-
-    @property
-    def ends_at(self) -> float | None:
-        """When a running container ends by itself."""
-        return None if self.outcome.run_time is None else self.started + self.outcome.run_time
-
-    def note(self, type: str, reason: str, message: str) -> Note:
-        return Note(type, reason, message, self.field_path)
-
-    def next_time(self, now: float) -> float | None:
-        """Return when there is something to do for the container."""
-        if self.state == WAITING:
-            return self.due if self.due > now else None
-        if self.state == TERMINATED:
-            return None
-        times = [at for at, _ in self.notices]
-        times += [at for at in (self.ends_at, self.health.next_change(now)) if at is not None]
-        return min(times, default=None)
-
-
-_FOREVER = Outcome(None)
 _AT_ONCE = Outcome(0.0)
-_NO_FILES = Files()
-_HEALTHY = Health(0.0, (Change(0.0, None),))
 
 
 class PodLife:
@@ -197,7 +115,8 @@ class PodLife:
                 if all(one.end and one.end.exit_code == 0 for one in self.containers)
                 else "Failed"
             )
-        if not self.initialized or not all(one.ran for one in self.containers):
+        initializing = (one.state == RUNNING or not one.ran for one in self.inits if not one.is_sidecar)
+        if any(initializing) or not all(one.ran for one in self.containers):
             return "Pending"
         return "Running"
 
@@ -253,16 +172,28 @@ class PodLife:
         if all(one.state == TERMINATED for one in self.containers):
             self._finish(now)
 
-    @property
-    def stop_delay(self) -> float:
-        """The seconds that the preStop hooks of running containers take."""
-        hooks = (
-            one.spec.lifecycle.pre_stop
-            for one in self.all
-            if one.state == RUNNING and one.spec is not None and one.spec.lifecycle is not None
-        )
+    def begin_stop(self, now: float) -> float:
+        """Run the preStop hooks of running containers; return the seconds that they take."""
         work = Work()
-        return max((_hook_time(hook, self.pod, work) for hook in hooks if hook is not None), default=0.0)
+        return max((self._pre_stop(one, now, work) for one in self.all if one.state == RUNNING), default=0.0)
+
+    def _pre_stop(self, one: ContainerLife, now: float, work: Work) -> float:
+        spec = one.spec
+        hook = None if spec is None or spec.lifecycle is None else spec.lifecycle.pre_stop
+        if hook is not None and hook.sleep is not None:
+            return float(hook.sleep.seconds)
+        outcome = None if spec is None else run_hook(spec, hook, one.sources, one.files, now, work)
+        if outcome is None:
+            return 0.0
+        self._log(one, outcome, now)
+        return LAST_BACKOFF if outcome.run_time is None else outcome.run_time
+
+    def _log(self, one: ContainerLife, hook: Outcome, now: float) -> None:
+        """Add what a hook has written to the output of its container."""
+        lines = tuple((now - one.started + at, text) for at, text in hook.output)
+        if lines:
+            one.outcome = one.outcome._replace(output=(*one.outcome.output, *lines))
+            self._runs.keep(self.pod.uid, one.name, one.started, one.outcome)
 
     @property
     def stop_time(self) -> float:
@@ -304,8 +235,23 @@ class PodLife:
             self.notes.append(one.notices.pop(0)[1])
         while one.state == RUNNING and (end := one.ends_at) is not None and now >= end:
             self._end(one, Ended(one.outcome.exit_code, one.started, now, one.outcome.message))
-            if self._is_restarted(one):
+            if one.spec is not None and one.spec.restarts_pod(one.outcome.exit_code):
+                self._restart_all(now)
+            elif self._is_restarted(one):
                 self._begin_again(one, now)
+
+    def _restart_all(self, now: float) -> None:
+        """Remove all containers, and begin with the init containers again."""
+        for one in self.all:
+            if one.state == RUNNING:
+                self._note(one, "Normal", "Killing", "killing")
+                one.files.stop(now)
+            if one.state != WAITING:
+                one.last = Ended(KILLED, 0.0, 0.0, REMOVED, RESTARTING_ALL)
+                one.end = None
+                self._wait(one, RESTARTING_ALL, REMOVED, now)
+            one.due, one.backoff = now + REMOVAL_TIME, 0.0
+        self.initialized = not self.inits
 
     def _is_restarted(self, one: ContainerLife) -> bool:
         assert one.end is not None
@@ -319,11 +265,33 @@ class PodLife:
     def _begin(self, one: ContainerLife, now: float) -> None:
         if is_missing(one.image, self._missing_images):
             self._fail_pull(one, now)
-        elif problem := self.missing.get(one.name) or root_problem(self.run, one.spec):
+        elif problem := self._configuration_problem(one, now):
             self._note(one, "Warning", "Failed", f"Error: {problem}")
             self._wait(one, "CreateContainerConfigError", problem, now + RETRY)
         else:
             self._start(one, now)
+
+    def _configuration_problem(self, one: ContainerLife, now: float) -> str:
+        """Return why a container cannot be created, in kubelet's words, or ""."""
+        problem = self.missing.get(one.name) or root_problem(self.run, one.spec)
+        if problem or one.spec is None or not one.spec.file_keys:
+            return problem
+        return missing_file_key(one.spec, self._look_around(one, now))
+
+    def _look_around(self, one: ContainerLife, now: float) -> Sources:
+        """Return what a container that starts now takes variables from."""
+        if one.spec is None or self.run is None or not one.spec.file_keys:
+            return self.sources
+        volumes, files = self._set_up_volumes(self.run, now), {}
+        for ref in one.spec.file_keys:
+            with suppress(UnknownProgramError):
+                files[ref.volume_name, ref.path] = volumes.read(ref.volume_name, ref.path, now)
+        return self.sources._replace(env_files=files)
+
+    def _set_up_volumes(self, run: PodRun, now: float) -> Volumes:
+        if self._volumes is None:
+            self._volumes = Volumes(run.spec, self.sources, self._host, now)
+        return self._volumes
 
     def _begin_again(self, one: ContainerLife, now: float) -> None:
         assert one.end is not None
@@ -339,6 +307,7 @@ class PodLife:
         one.backoff = min(one.backoff * 2, LAST_BACKOFF)
 
     def _start(self, one: ContainerLife, now: float) -> None:
+        one.sources = self._look_around(one, now)
         try:
             one.files = self._mount(one, now)
         except SubPathError as error:
@@ -347,8 +316,10 @@ class PodLife:
             return
         one.restarts += one.last is not None
         one.state, one.reason, one.message, one.started = RUNNING, "", "", now
-        one.sources = self.sources
+        failed = self._post_start(one, now)
         self._evaluate(one, now)
+        if failed:
+            one.outcome = one.outcome._replace(run_time=SHORTEST, exit_code=KILLED)
         if self._volumes is not None and self._volumes.written_by(one.files):
             readers = (each for each in self.all if each.state == RUNNING and each.files.last_read)
             self._stale |= dict.fromkeys(each for each in readers if each is not one)
@@ -359,14 +330,25 @@ class PodLife:
         self._note(one, "Normal", "Created", "Container created")
         self._note(one, "Normal", "Started", "Container started")
 
+    def _post_start(self, one: ContainerLife, now: float) -> bool:
+        """Run the postStart hook of a container that starts; return whether it fails."""
+        if one.spec is None or one.spec.lifecycle is None:
+            return False
+        work = Work()
+        outcome = run_hook(one.spec, one.spec.lifecycle.post_start, one.sources, one.files, now, work)
+        self.work += work.done
+        if outcome is None or outcome.exit_code == 0:
+            return False
+        self._note(one, "Warning", "FailedPostStartHook", "PostStartHook failed")
+        return True
+
     def _mount(self, one: ContainerLife, now: float) -> Files:
         """Return the file system of a new run. Raises SubPathError."""
         if self.run is None or one.spec is None:
-            return _NO_FILES
-        if self._volumes is None:
-            self._volumes = Volumes(self.run.spec, self.sources, self._host, now)
+            return NO_FILES
+        volumes = self._set_up_volumes(self.run, now)
         try:
-            return self._volumes.mount(one.spec, read_environment(one.spec, self.sources), now)
+            return volumes.mount(one.spec, read_environment(one.spec, one.sources or self.sources), now)
         except UnknownProgramError:
             return Files(Mount(mount.mount_path, None) for mount in one.spec.volume_mounts)
 
@@ -375,16 +357,21 @@ class PodLife:
 
     def _evaluate(self, one: ContainerLife, now: float) -> None:
         """Find out how a run goes: when it ends, and what its probes find."""
-        outcome = self._outcome(one)
-        one.health, one.notices = _HEALTHY, []
+        outcome, is_known = self._outcome(one)
+        one.health, one.notices = HEALTHY, []
         if one.spec is not None and one.spec.is_probed:
             work, sources = Work(), one.sources or self.sources
-            health = one.health = judge(one.spec, sources, one.files, one.started, work)
+            health = judge(one.spec, sources, one.files, one.started, work, is_known=is_known)
+            one.health = health
             self.work += work.done
             death = health.death
             if health.first_unready is not None:
                 text = f"Readiness probe failed: {health.first_unready.failure}"
                 one.notices = [(health.first_unready.at, one.note("Warning", "Unhealthy", text))]
+            if health.redirect is not None:
+                body = f'<a href="{health.redirect.failure}">Found</a>.\n\n'
+                text = f"Liveness probe warning: Probe terminated redirects, Response body: {body}"
+                one.notices.append((health.redirect.at, one.note("Warning", "ProbeWarning", text)))
             run_time = outcome.run_time
             if death is not None and (run_time is None or run_time > death.at - one.started):
                 outcome = outcome._replace(
@@ -409,27 +396,28 @@ class PodLife:
                 self._evaluate(one, now)
         return not self._stale
 
-    def _outcome(self, one: ContainerLife) -> Outcome:
+    def _outcome(self, one: ContainerLife) -> tuple[Outcome, bool]:
+        """Return how a run goes, and whether its program is known."""
         if one in self.ephemerals and one.spec is not None:
-            usual = _FOREVER if one.spec.stdin else _AT_ONCE  # a shell ends without input
+            usual = FOREVER if one.spec.stdin else _AT_ONCE  # a shell ends without input
         elif one.is_init:
-            usual = _FOREVER if one.is_sidecar else _AT_ONCE
+            usual = FOREVER if one.is_sidecar else _AT_ONCE
         else:
             usual = Outcome(self.script.run_time, self.script.exit_code)
             if self.script.annotated:
-                return usual
+                return usual, False
         if one.spec is None:
-            return usual
+            return usual, False
         one.files.forget()
         work = Work()
         outcome = run_program(one.spec, one.sources or self.sources, one.files, one.started, work)
         self.work += work.done
         if outcome is None:
-            return usual
+            return usual, False
         self._runs.keep(self.pod.uid, one.name, one.started, outcome)
         if one.is_init or one in self.ephemerals or outcome.run_time is None:
-            return outcome
-        return outcome._replace(run_time=max(outcome.run_time, SHORTEST))
+            return outcome, True
+        return outcome._replace(run_time=max(outcome.run_time, SHORTEST)), True
 
     def _end(self, one: ContainerLife, end: Ended) -> None:
         one.state, one.end = TERMINATED, end
@@ -580,16 +568,6 @@ class PodLife:
 
 TERMINATED_CODE = 143
 """The exit code of a container that obeys SIGTERM."""
-
-
-def _hook_time(hook: Handler, pod: Pod, work: Work) -> float:
-    if hook.sleep is not None:
-        return float(hook.sleep.seconds)
-    if hook.exec is None or work.left < 0:
-        return 0.0
-    spec = ContainerSpec(command=hook.exec.command)
-    outcome = run_program(spec, Sources(pod.metadata), Files(), work=work)
-    return 0.0 if outcome is None else LAST_BACKOFF if outcome.run_time is None else outcome.run_time
 
 
 def pod_text(pod: Pod) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mooring.sandbox.kubelet.containers import ContainerLife, PodLife
+from mooring.sandbox.kubelet.container_life import ContainerLife
+from mooring.sandbox.kubelet.containers import PodLife
 from mooring.sandbox.programs.executing import NotRunningError
 from mooring.sandbox.programs.files import Files
 from mooring.sandbox.programs.program import Outcome, open_shell, run_command

@@ -23,6 +23,7 @@ from mooring.sandbox.kubelet.executing import execute, open_container_shell
 from mooring.sandbox.kubelet.fleet import Fleet, Machine
 from mooring.sandbox.kubelet.listeners import Listeners
 from mooring.sandbox.kubelet.mounted_claims import Claims
+from mooring.sandbox.kubelet.os_admission import refuse_system
 from mooring.sandbox.kubelet.pod_tokens import IssueToken, request_tokens
 from mooring.sandbox.kubelet.prepared_claims import DeviceClaims
 from mooring.sandbox.kubelet.programs import Programs
@@ -44,7 +45,7 @@ thousands are not slowed down by events."""
 class Guest:
     """A pod that a node has accepted, and what the node knows of it. Times are seconds since the epoch."""
 
-    __slots__ = ("accepted", "ip", "life", "machine", "needs", "script", "stops", "tokens")
+    __slots__ = ("accepted", "ip", "life", "machine", "needs", "run", "script", "stops", "tokens")
 
     def __init__(self, machine: Machine, needs: Needs, script: Script, accepted: float) -> None:
         self.machine = machine
@@ -52,6 +53,7 @@ class Guest:
         self.script = script
         self.accepted = accepted
         self.life: PodLife | None = None  # until the pod is seen for the first time
+        self.run: PodRun | None = None  # what its containers do, if that was read already
         self.stops: float | None = None
         self.ip = ""
         self.tokens: Tokens | None = None  # until a container may read them
@@ -162,8 +164,11 @@ class Kubelets(Controller):
 
     async def _accept(self, machine: Machine, pod: Pod) -> None:
         needs = needs_of(pod)
-        assert machine.node is not None
-        refusal = machine.room.refuse(machine.node, pod, needs)
+        run = await self._programs.read(pod)
+        if machine.node is None:
+            return  # until it is there again
+        refusal = None if run is None else refuse_system(run)
+        refusal = refusal or machine.room.refuse(machine.node, pod, needs)
         if refusal is not None:
             reason, message = refusal
             self._event(pod, "Warning", reason, message)
@@ -173,6 +178,7 @@ class Kubelets(Controller):
         for problem in problems:
             self._event(pod, "Warning", "InvalidAnnotation", problem)
         guest = self._guests[pod.uid] = Guest(machine, needs, script, self.context.clock())
+        guest.run = run
         machine.room.give(needs)
         await self._go_on(pod, guest)
 
@@ -201,7 +207,7 @@ class Kubelets(Controller):
 
     async def _know(self, pod: Pod, guest: Guest) -> PodLife:
         """Read what the containers of a pod do."""
-        run = await self._programs.read(pod)
+        run = guest.run or await self._programs.read(pod)
         sources = Sources(pod.metadata)
         if run is not None and pod.status.start_time is not None:
             sources = await self._sources(pod, guest, run)
@@ -390,7 +396,7 @@ class Kubelets(Controller):
             if now < due:
                 self.enqueue(pod.key, due - now)
                 return
-            if pod.metadata.finalizers and not pod.finished:  # it stays for others to see how it ended
+            if not pod.finished:  # watchers see how it ended before it is gone
                 life = guest.life or await self._know(pod, guest)
                 life.stop(now, TERMINATED_CODE if guest.stops is None or now >= guest.stops else KILLED)
                 await self._write(pod, statuses.ended(pod, life, now))
@@ -407,7 +413,7 @@ class Kubelets(Controller):
         if guest.stops is None:
             hooks, handlers = 0.0, 0.0
             if guest.life is not None:
-                hooks, handlers = guest.life.stop_delay, guest.life.stop_time
+                hooks, handlers = guest.life.begin_stop(now), guest.life.stop_time
             guest.stops = now + hooks + (guest.script.stop_time or handlers or self._stop_time)
             if self._budget.try_take(len(pod.spec.containers)):
                 for container in pod.spec.containers:

@@ -6,7 +6,8 @@ import asyncio
 import logging
 from typing import Final
 
-from mooring.sandbox.kubelet.containers import RUNNING, PodLife
+from mooring.sandbox.kubelet.container_life import RUNNING
+from mooring.sandbox.kubelet.containers import PodLife
 from mooring.sandbox.programs.servers import AnswerPost, PodServers, Server
 from mooring.serving.certificates import KeyPair
 from mooring.serving.exchange import BodyTooLargeError, Exchange

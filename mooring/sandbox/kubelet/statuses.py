@@ -8,10 +8,12 @@ from functools import lru_cache
 from mooring.api.meta import Condition, ResourceList, Tree
 from mooring.api.objects import Pod
 from mooring.api.times import format_time
-from mooring.sandbox.kubelet.containers import RUNNING, WAITING, ContainerLife, Ended, PodLife
+from mooring.sandbox.kubelet.container_life import RUNNING, WAITING, ContainerLife, Ended
+from mooring.sandbox.kubelet.containers import RESTARTING_ALL, PodLife
 
 NOT_READY = "ContainersNotReady"
 RESIZE_PENDING = "PodResizePending"
+RESTARTING = "AllContainersRestarting"
 
 
 def living(pod: Pod, life: PodLife, host_ip: str, pod_ip: str, now: float) -> Tree:
@@ -30,7 +32,13 @@ def living(pod: Pod, life: PodLife, host_ip: str, pod_ip: str, now: float) -> Tr
     unready = [one.name for one in life.all if not one.is_ready(now) and (one.is_sidecar or not one.is_init)]
     ready = _unready(unready) if unready else {"Ready": readiness(pod), "ContainersReady": "True"}
     started = "True" if pod_ip else "False"
-    conditions = {"PodReadyToStartContainers": started, "Initialized": _initialized(life, now), **ready}
+    initialized = _initialized(life, now)
+    if (before := _condition(pod, "Initialized")) is not None and before.status == "True":
+        initialized = "True"  # it stays so while all containers restart
+    conditions = {"PodReadyToStartContainers": started, "Initialized": initialized, **ready}
+    conditions["PodScheduled"] = "True"
+    if life.run is not None and life.run.may_restart_all:
+        conditions[RESTARTING] = _restarting(life, now)
     if life.pending_resize is not None:
         conditions[RESIZE_PENDING] = ("True", *life.pending_resize)
     status["conditions"] = _conditions(pod, text, conditions)
@@ -49,6 +57,8 @@ def ended(pod: Pod, life: PodLife, now: float, reason: str = "", message: str = 
     }
     if not life.initialized:
         conditions["Initialized"] = _initialized(life, now)
+    if life.run is not None and life.run.may_restart_all:
+        conditions[RESTARTING] = ("False", why, "")
     status: Tree = {"phase": phase, "conditions": _conditions(pod, format_time(now), conditions)}
     if reason:
         status |= {"reason": reason, "message": message}
@@ -106,6 +116,12 @@ def _initialized(life: PodLife, now: float) -> _Verdict:
     ]
     names = " ".join(incomplete)
     return "False", "ContainersNotInitialized", f"containers with incomplete status: [{names}]"
+
+
+def _restarting(life: PodLife, now: float) -> _Verdict:
+    if any(one.reason == RESTARTING_ALL and one.due > now for one in life.all):
+        return "True", "RestartAllContainersStarted", "container exited with restart policy rule"
+    return "False"
 
 
 def _unready(names: list[str]) -> dict[str, _Verdict]:
@@ -206,9 +222,9 @@ def _state(pod: Pod, life: PodLife, one: ContainerLife) -> Tree:
 def _terminated(pod: Pod, one: ContainerLife, restarts: int, end: Ended) -> Tree:
     state: Tree = {
         "exitCode": end.exit_code,
-        "reason": "Completed" if end.exit_code == 0 else "Error",
-        "startedAt": format_time(end.started),
-        "finishedAt": format_time(end.finished),
+        "reason": end.reason or ("Completed" if end.exit_code == 0 else "Error"),
+        "startedAt": format_time(end.started) if end.started else None,
+        "finishedAt": format_time(end.finished) if end.finished else None,
         "containerID": container_id(pod.uid, one.name, restarts),
     }
     if end.message:

@@ -18,6 +18,7 @@ from mooring.sandbox.programs.webhooks import AdmissionWebhooks
 
 if TYPE_CHECKING:
     from mooring.sandbox.programs.shell import Shell
+    from mooring.sandbox.programs.specs import ContainerSpec
 
 NAMES: Final = frozenset(("agnhost", "agnhost-2"))
 SERVERS: Final = frozenset(
@@ -40,6 +41,16 @@ _SWITCHES: Final = frozenset(("alsologtostderr", "logtostderr"))
 _FLAG: Final = re.compile(r"--?([A-Za-z0-9_-]+)(?:=(.*))?", re.DOTALL)
 _DURATION: Final = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)(ms|s|m|h)")
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def command_of(spec: ContainerSpec) -> str:
+    """Return the command of agnhost that a container runs; "" if it runs another program."""
+    words = [*spec.command, *spec.args]
+    if spec.command:
+        name, *words = words
+        return words[0] if words and name.rpartition("/")[2] in NAMES else ""
+    is_agnhost = spec.image.partition("@")[0].rpartition("/")[2].partition(":")[0] in NAMES
+    return (words or ["pause"])[0] if is_agnhost else ""
 
 
 def run(shell: Shell, words: list[str]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import posixpath
 import re
 from collections.abc import Callable
@@ -30,6 +31,7 @@ _LAST_KNOWN_USER, _NOBODY = 1000, 65534
 _NETWORK_CODES: Final = {"nslookup": 1, "wget": 1, "curl": 7}
 """The exit codes of programs that need a network, for a connection that fails."""
 _PLAIN: Final = re.compile(r"\^?[\w \-/:=,@%#!]+\$?")
+_ALTERNATIVES: Final = re.compile(rf"\(?{_PLAIN.pattern}(\|{_PLAIN.pattern})*\)?")
 _ESCAPE: Final = re.compile(r"\\([ntr\\])")
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
 
@@ -275,7 +277,9 @@ def _sort(shell: Shell, words: list[str]) -> int:
 def _grep(shell: Shell, words: list[str]) -> int:
     """Find plain text, perhaps at the beginning or the end of lines."""
     options, rest = _options(words)
-    if set(options) - set("qFvi") or not 1 <= len(rest) <= 2 or not _PLAIN.fullmatch(rest[0]):
+    if set(options) - set("qFviE") or not 1 <= len(rest) <= 2:
+        raise UnknownProgramError("grep")
+    if not (_ALTERNATIVES if "E" in options else _PLAIN).fullmatch(rest[0]):
         raise UnknownProgramError("grep")
     pattern = rest[0] if "F" not in options else re.escape(rest[0])
     find = re.compile(pattern, re.IGNORECASE if "i" in options else 0)
@@ -286,6 +290,20 @@ def _grep(shell: Shell, words: list[str]) -> int:
         return "" if "q" in options else "".join(f"{line}\n" for line in hits)
 
     return _filter(shell, "grep", rest[1:], select) * 2 or int(not hits)
+
+
+def _cut(shell: Shell, words: list[str]) -> int:
+    """Print one field of each line; fields are separated by tabs or by the character of `-d`."""
+    match = re.fullmatch(r"(?:-d ?(.) )?-f ?([1-9])", " ".join(words[:4]))
+    if match is None:
+        raise UnknownProgramError("cut")
+    separator, field = match.group(1) or "\t", int(match.group(2))
+
+    def pick(line: str) -> str:
+        fields = line.split(separator)
+        return line if len(fields) == 1 else "".join(fields[field - 1 : field])
+
+    return _filter(shell, "cut", [], lambda text: "".join(f"{pick(line)}\n" for line in text.splitlines()))
 
 
 def _awk(shell: Shell, words: list[str]) -> int:
@@ -521,6 +539,9 @@ def _trap(shell: Shell, words: list[str]) -> int:
 def _wait(shell: Shell, words: list[str]) -> int:
     if words:
         raise UnknownProgramError("wait")
+    if shell.background_end == math.inf:
+        raise ForeverError
+    shell.seconds = max(shell.seconds, shell.background_end)
     return 0
 
 
@@ -549,6 +570,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "sleep": _sleep, "echo": _echo, "printf": _printf, "test": _test, "[": _bracket, "[[": _bracket,
     "expr": _expr, "date": _date, "touch": _touch, "rm": _rm, "mkdir": _mkdir, "cat": _cat,
     "ls": _ls, "hexdump": _hexdump, "tail": _tail, "seq": _seq, "env": _env, "printenv": _printenv, "id": _id,
-    "wc": _wc, "head": _head, "sort": _sort, "grep": _grep, "awk": _awk, "pwd": _pwd, "hostname": _hostname,
+    "wc": _wc, "head": _head, "sort": _sort, "grep": _grep, "awk": _awk, "cut": _cut, "pwd": _pwd,
+    "hostname": _hostname,
     "tar": archives.tar, "sh": _sh, "bash": _sh, "ash": _sh, "dash": _sh,
 }  # fmt: skip

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from mooring.api.workloads import Service
+from mooring.sandbox.programs.env_files import EnvFileError, read_key
 from mooring.sandbox.programs.errors import UnknownProgramError
 from mooring.sandbox.programs.sources import Data, Sources
-from mooring.sandbox.programs.specs import ContainerSpec, EnvVarSource, KeyRef
+from mooring.sandbox.programs.specs import ContainerSpec, EnvVarSource, FileKeyRef, KeyRef
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 ANY: Final = "*"
@@ -74,7 +75,34 @@ def _value_from(source: EnvVarSource, spec: ContainerSpec, sources: Sources) -> 
         return _key(source.config_map_key_ref, sources.config_maps)
     if source.secret_key_ref is not None:
         return _key(source.secret_key_ref, sources.secrets)
+    if source.file_key_ref is not None and sources.env_files is not None:
+        value = _file_key(source.file_key_ref, sources)
+        return value, bool(value)
     return None, True
+
+
+def _file_key(ref: FileKeyRef, sources: Sources) -> str | None:
+    """Return the value that a file has for a key, "" if it has none; None if it cannot be read."""
+    text = (sources.env_files or {}).get((ref.volume_name, ref.path))
+    try:
+        return None if text is None else read_key(text, ref.key)
+    except EnvFileError:
+        return None
+
+
+def missing_file_key(spec: ContainerSpec, sources: Sources) -> str:
+    """Return what a container lacks of the files that its variables come from, in kubelet's words, or ""."""
+    for ref in spec.file_keys:
+        value = _file_key(ref, sources)
+        if value is None:
+            return "couldn't parse env file"
+        if not value and not ref.optional:
+            folder = f"/var/lib/kubelet/pods/{sources.metadata.uid}/volumes/kubernetes.io~empty-dir"
+            return (
+                f'environment variable key "{ref.key}" not found in file '
+                f'"{folder}/{ref.volume_name}/{ref.path}"'
+            )
+    return ""
 
 
 def _key(ref: KeyRef, data: Mapping[str, Data | None] | None) -> tuple[str | None, bool]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from typing import Final, NamedTuple
+from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
 from mooring.sandbox.programs import agnhost
 from mooring.sandbox.programs.files import Files
-from mooring.sandbox.programs.program import image_name, run_program
+from mooring.sandbox.programs.program import run_program
 from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import ContainerSpec, Probe
 from mooring.sandbox.programs.work import Work
@@ -52,6 +53,8 @@ class Health(NamedTuple):
     readiness: tuple[Change, ...]
     death: Death | None = None
     first_unready: Change | None = None
+    redirect: Change | None = None
+    """When the liveness probe is redirected to another host, and to which URL."""
 
     def is_ready(self, now: float) -> bool:
         passed = [one for one in self.readiness if one.at <= now]
@@ -65,11 +68,20 @@ class Health(NamedTuple):
         return min(times, default=None)
 
 
-def judge(spec: ContainerSpec, sources: Sources, files: Files, started: float, work: Work) -> Health:
-    """Return what the probes of a container find that starts at a time."""
+def judge(
+    spec: ContainerSpec,
+    sources: Sources,
+    files: Files,
+    started: float,
+    work: Work,
+    *,
+    is_known: bool = False,
+) -> Health:
+    """Return what the probes of a container find that starts at a time. If its program is known, so are the
+    ports at which it does not listen."""
 
     def run(probe: Probe) -> list[Result]:
-        return probe_results(probe, spec, sources, files, started, work)
+        return probe_results(probe, spec, sources, files, started, work, is_known=is_known)
 
     def changes(probe: Probe, results: list[Result], begin: float, *, succeeds: bool) -> list[Change]:
         first = max(started + probe.initial_delay_seconds, begin)
@@ -85,7 +97,10 @@ def judge(spec: ContainerSpec, sources: Sources, files: Files, started: float, w
         if passed is None:
             return Health(None, ())
         begin = passed.at
-    death, unready = None, None
+    death, unready, warning = None, None, None
+    if url := foreign_redirect(spec, spec.liveness_probe):
+        assert spec.liveness_probe is not None
+        warning = Change(max(started + spec.liveness_probe.initial_delay_seconds, begin), url)
     if spec.liveness_probe is not None:
         results = run(spec.liveness_probe)
         failed = next(iter(changes(spec.liveness_probe, results, begin, succeeds=True)), None)
@@ -97,7 +112,7 @@ def judge(spec: ContainerSpec, sources: Sources, files: Files, started: float, w
         if results[0].failure is not None:
             at = max(started + spec.readiness_probe.initial_delay_seconds, begin)
             unready = Change(at, results[0].failure)
-    return Health(begin, readiness, death, unready)
+    return Health(begin, readiness, death, unready, warning)
 
 
 def _death(probe: Probe, failed: Change, name: str) -> Death:
@@ -107,7 +122,14 @@ def _death(probe: Probe, failed: Change, name: str) -> Death:
 
 
 def probe_results(
-    probe: Probe, spec: ContainerSpec, sources: Sources, files: Files, started: float, work: Work
+    probe: Probe,
+    spec: ContainerSpec,
+    sources: Sources,
+    files: Files,
+    started: float,
+    work: Work,
+    *,
+    is_known: bool,
 ) -> list[Result]:
     """Return what a probe finds, from the start of a container on. It succeeds if that is not known."""
     if probe.exec is not None and probe.exec.command:
@@ -122,17 +144,59 @@ def probe_results(
                 break  # what it found last stays
             results.append(Result(at, failure))
         return results
-    action = probe.http_get or probe.tcp_socket or probe.grpc
-    words = [*spec.command, *spec.args][1 if spec.command else 0 :]
-    if action is None or image_name(spec.image) != "agnhost" or not words:
-        return [Result(started, None)]
-    port = agnhost.PORTS.get(words[0])
-    if len(words) == 1 and port and isinstance(action.port, int) and action.port != port:
-        return [Result(started, f"dial tcp :{action.port}: connect: connection refused")]
-    if words[0] == "liveness" and probe.http_get is not None and probe.http_get.path == "/healthz":
-        end = started + agnhost.LIVENESS_SECONDS
-        return [Result(started, None), Result(end, "HTTP probe failed with statuscode: 500")]
+    if is_known and (probe.http_get or probe.tcp_socket or probe.grpc):
+        if not _listens(spec, probe):
+            return [Result(started, _refusal(probe, sources))]
+        path = "" if probe.http_get is None else local_redirect(probe.http_get.path)
+        if agnhost.command_of(spec) == "liveness" and path == "/healthz":
+            end = started + agnhost.LIVENESS_SECONDS
+            return [Result(started, None), Result(end, "HTTP probe failed with statuscode: 500")]
     return [Result(started, None)]
+
+
+def _listens(spec: ContainerSpec, probe: Probe) -> bool:
+    """Whether a known program listens at the port of a probe."""
+    words, command = [*spec.command, *spec.args], agnhost.command_of(spec)
+    if command not in agnhost.SERVERS:
+        return not words and not command  # what an image does by itself may be a server
+    action = probe.http_get or probe.tcp_socket or probe.grpc
+    only = agnhost.PORTS.get(command) if words[-1] == command else None
+    return action is None or isinstance(action.port, str) or only in (None, action.port)
+
+
+def _refusal(probe: Probe, sources: Sources) -> str:
+    """Return what a kubelet reports of a connection that is refused."""
+    action = probe.http_get or probe.tcp_socket or probe.grpc
+    port = 0 if action is None else action.port
+    address = f"{sources.fields.get('status.podIP', '')}:{port}"
+    refused = f"dial tcp {address}: connect: connection refused"
+    if probe.http_get is not None:
+        scheme, path = probe.http_get.scheme.lower() or "http", probe.http_get.path
+        return f'Get "{scheme}://{address}/{path.removeprefix("/")}": {refused}'
+    if probe.grpc is not None:
+        seconds = f"{probe.timeout_seconds}s"
+        return f'timeout: failed to connect service "{address}" within {seconds}: context deadline exceeded'
+    return refused
+
+
+def local_redirect(path: str) -> str:
+    """Return the path that a request for agnhost's `/redirect` ends at; other paths are returned as they
+    are."""
+    target = _redirect_target(path)
+    return path if target is None or "://" in target else target
+
+
+def foreign_redirect(spec: ContainerSpec, probe: Probe | None) -> str:
+    """Return the URL of another host that a probe is redirected to, or ""; kubelets do not follow it."""
+    if probe is None or probe.http_get is None or agnhost.command_of(spec) not in agnhost.SERVERS:
+        return ""
+    target = _redirect_target(probe.http_get.path) or ""
+    return target if "://" in target else ""
+
+
+def _redirect_target(path: str) -> str | None:
+    url = urlsplit(path)
+    return next(iter(parse_qs(url.query).get("loc", ())), None) if url.path == "/redirect" else None
 
 
 def _failure(

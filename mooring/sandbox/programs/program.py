@@ -6,13 +6,15 @@ from collections.abc import Callable, Collection, Sequence
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
+import msgspec
+
 from mooring.sandbox.programs.environment import read_environment, substitute
 from mooring.sandbox.programs.errors import ExitError, ForeverError, UnknownProgramError
 from mooring.sandbox.programs.files import FileError, Files
 from mooring.sandbox.programs.servers import Server
 from mooring.sandbox.programs.shell import Shell, show_bytes
 from mooring.sandbox.programs.sources import Sources
-from mooring.sandbox.programs.specs import ContainerSpec
+from mooring.sandbox.programs.specs import ContainerSpec, Handler
 from mooring.sandbox.programs.work import Work
 
 SERVERS: Final = frozenset(
@@ -62,6 +64,8 @@ def run_program(
     files: Files,
     started: float | None = None,
     work: Work | None = None,
+    *,
+    is_hook: bool = False,
 ) -> Outcome | None:
     """Return what the container does, or None where that is not known. It reads and writes `files`. `started`
     is when the run began, `work` what it may cost."""
@@ -73,7 +77,7 @@ def run_program(
     files.work = work or Work()
     files.work.left -= START_WORK
     variables = read_environment(spec, sources)
-    shell = Shell(variables, files, started, knows_image=image in PLAIN_IMAGES)
+    shell = Shell(variables, files, started, knows_image=image in PLAIN_IMAGES, is_hook=is_hook)
     outcome = _run(shell, lambda: _run_main(shell, words))
     if outcome is None:
         return None
@@ -149,11 +153,12 @@ def _run(shell: Shell, run: Callable[[], int], *, ends: bool = False) -> Outcome
     finally:
         if not ends:
             shell.files.folder = folder
+    order = sorted(range(len(shell.output)), key=lambda i: shell.output[i][0])  # some is of the background
     return Outcome(
         run_time,
         code,
-        tuple(shell.output),
-        errors=frozenset(shell.errors),
+        tuple(shell.output[i] for i in order),
+        errors=frozenset(place for place, i in enumerate(order) if i in shell.errors),
         elapsed=shell.seconds,
         server=shell.server if run_time is None else None,
     )
@@ -171,6 +176,21 @@ def _stop(shell: Shell) -> Stop | None:
     except (ForeverError, UnknownProgramError, RecursionError):
         pass
     return None
+
+
+def run_hook(
+    spec: ContainerSpec,
+    hook: Handler | None,
+    sources: Sources | None,
+    files: Files,
+    at: float,
+    work: Work,
+) -> Outcome | None:
+    """Return what the command of a hook does in a container, or None where that is not known."""
+    if hook is None or hook.exec is None or sources is None or work.left < 0:
+        return None
+    command = msgspec.structs.replace(spec, command=hook.exec.command, args=[], termination_message_path="")
+    return run_program(command, sources, files.fork(), at, work, is_hook=True)
 
 
 def _read_message(spec: ContainerSpec, files: Files, now: float) -> str:

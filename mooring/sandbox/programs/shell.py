@@ -1,11 +1,12 @@
 """A small shell: runs scripts of well-known commands in no time, and reports what they would have done.
 
-Understood are lists, `if`, `while`, `for`, variables, `$(…)`, `$((…))`, redirections to files, and the
+Understood are lists, `&`, `if`, `while`, `for`, variables, `$(…)`, `$((…))`, redirections to files, and the
 commands of `commands.py`. Everything else raises `UnknownProgramError`: nothing is guessed.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -13,7 +14,7 @@ from typing import Final
 
 from mooring.sandbox.programs.arithmetic import Arithmetic
 from mooring.sandbox.programs.environment import may_be_set
-from mooring.sandbox.programs.errors import ForeverError, UnknownProgramError
+from mooring.sandbox.programs.errors import ExitError, ForeverError, UnknownProgramError
 from mooring.sandbox.programs.files import NOT_THERE, FileError, Files
 from mooring.sandbox.programs.servers import Server
 from mooring.sandbox.programs.words import ERRORS, LONGEST, NAME, OUTPUT, Part, Token, Word, tokenize
@@ -34,7 +35,8 @@ _ARITHMETIC: Final = re.compile(r"\s*(?:(\d{1,18})|\$?([A-Za-z_]\w*)|(==|!=|<=|>
 class Shell:
     """One run of a script. `seconds` is the time that it has taken, `output` what it printed when; `started`
     is in seconds since the epoch, None if it is not known. A variable that is None has a value that is not
-    known. With `knows_image`, the image sets no variables of its own."""
+    known. With `knows_image`, the image sets no variables of its own. The output of a hook is lost, except
+    what it writes to that of the container."""
 
     def __init__(
         self,
@@ -43,11 +45,13 @@ class Shell:
         started: float | None = None,
         *,
         knows_image: bool = False,
+        is_hook: bool = False,
     ) -> None:
         self.started = started
         self.variables = dict(variables)
         self.exported = set(variables)
         self.knows_image = knows_image
+        self._is_hook = is_hook
         self.files = files
         self.work = files.work
         self.seconds = 0.0
@@ -59,6 +63,7 @@ class Shell:
         self.functions: dict[str, tuple[list[Token], int]] = {}  # where their bodies begin
         self.term_handler = ""  # a script
         self.is_waiting = False  # in the condition of a loop
+        self.background_end = 0.0  # when all commands in the background have ended
         self._captured: list[str] | None = None
         self._errors = ""  # where the error output goes: "" to the log, "&" to the output, or a path
         self.most_output = MOST_OUTPUT  # characters; a script that prints more is taken to run forever
@@ -80,14 +85,14 @@ class Shell:
         self.work.copy(len(text))
         if self._captured is not None:
             self._captured.append(text)
-        elif text:
+        elif text and not self._is_hook:
             self._log(text)
 
     def complain(self, text: str) -> None:
         """Write to the standard error output."""
         if self._errors == "&":
             self.print(text)
-        elif self._errors != "/dev/null":
+        elif self._errors != "/dev/null" and not self._is_hook:
             self.errors.add(len(self.output))
             self._log(text)
 
@@ -152,12 +157,33 @@ class Shell:
             if at >= len(tokens) or _keyword(tokens[at]) in ends or tokens[at] in ends:
                 self.work.spend(1 + at - start)
                 return at
-            at = self._and_or(tokens, at, run=run)
+            if run and "&" in tokens and self._is_background(tokens, at):
+                at = self._run_in_background(tokens, at)
+            else:
+                at = self._and_or(tokens, at, run=run)
             self.work.spend(1 + at - start)
-            if _is_awaited(tokens, at):  # as if in the foreground
+            if at < len(tokens) and tokens[at] == "&":
                 at += 1
             elif at < len(tokens) and tokens[at] not in (";", "\n") and tokens[at] not in ends:
                 raise UnknownProgramError(f"unexpected {tokens[at]}")
+
+    def _is_background(self, tokens: list[Token], at: int) -> bool:
+        self.work.spend(len(tokens) // 16)
+        end = self._and_or(tokens, at, run=False)
+        return tokens[end : end + 1] == ["&"]
+
+    def _run_in_background(self, tokens: list[Token], at: int) -> int:
+        """Run commands in a shell of their own, while the script goes on."""
+        before, variables, exported = self.seconds, dict(self.variables), set(self.exported)
+        try:
+            self._and_or(tokens, at, run=True)
+        except ExitError:
+            pass
+        except ForeverError:
+            self.seconds = math.inf
+        self.background_end = max(self.background_end, self.seconds)
+        self.seconds, self.variables, self.exported, self.status = before, variables, exported, 0
+        return self._and_or(tokens, at, run=False)
 
     def _and_or(self, tokens: list[Token], at: int, *, run: bool) -> int:
         at = self._pipeline(tokens, at, run=run)
@@ -304,7 +330,7 @@ class Shell:
                 at += 2
             else:
                 break
-        if tokens[at : at + 1] and tokens[at] in ("&", "(", ")", "<", ";;") and not _is_awaited(tokens, at):
+        if tokens[at : at + 1] and tokens[at] in ("(", ")", "<", ";;"):
             raise UnknownProgramError(f"{tokens[at]}")
         if run:
             before, self._errors = self._errors, errors or self._errors
@@ -339,7 +365,10 @@ class Shell:
         text = self._capture(lambda: self.command(arguments))
         if path == "/dev/null":
             return
-        if path in ("/dev/stdout", "/dev/stderr", "/proc/1/fd/1"):
+        if path == "/proc/1/fd/1":
+            self._log(text)
+            return
+        if path in ("/dev/stdout", "/dev/stderr"):
             self.print(text)
             return
         self._write(path, text, append=target[1])
@@ -434,12 +463,6 @@ class Shell:
             tokens.append(operator or number or self._variable(name) or "0")
             at = match.end()
         return Arithmetic(tokens).value()
-
-
-def _is_awaited(tokens: list[Token], at: int) -> bool:
-    """Whether a command runs in the background, and the next one waits for it: `sleep infinity & wait`."""
-    following = tokens[at + 1] if at + 1 < len(tokens) else ""
-    return tokens[at : at + 1] == ["&"] and isinstance(following, Word) and following.bare == "wait"
 
 
 def show_bytes(text: str) -> str:

@@ -35,6 +35,8 @@ class Sources(NamedTuple):
     allocatable: Mapping[str, Quantity] | None = None
     """What containers without limits can use: the limits of their pod, else all of the node."""
     tokens: Tokens = {}
+    env_files: Mapping[tuple[str, str], str | None] | None = None
+    """Files that variables of a container come from, by volume and path; None for one that does not exist."""
     hostname: str = ""
     """What the containers call themselves, if it is not the name of the pod."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from mooring.api.meta import KubeObject, Quantity, Struct
@@ -23,11 +25,21 @@ class ResourceFieldRef(Struct):
     divisor: Quantity = "0"
 
 
+class FileKeyRef(Struct):
+    """A key of a file in a volume."""
+
+    volume_name: str = ""
+    path: str = ""
+    key: str = ""
+    optional: bool | None = None
+
+
 class EnvVarSource(Struct):
     field_ref: FieldRef | None = None
     resource_field_ref: ResourceFieldRef | None = None
     config_map_key_ref: KeyRef | None = None
     secret_key_ref: KeyRef | None = None
+    file_key_ref: FileKeyRef | None = None
 
 
 class EnvVar(Struct):
@@ -58,6 +70,7 @@ class SleepAction(Struct):
 class HttpGetAction(Struct):
     path: str = "/"
     port: int | str = 0
+    scheme: str = "HTTP"
 
 
 class PortAction(Struct):
@@ -84,6 +97,7 @@ class Handler(Struct):
 
 
 class Lifecycle(Struct):
+    post_start: Handler | None = None
     pre_stop: Handler | None = None
 
 
@@ -95,6 +109,15 @@ class VolumeMount(Struct):
     read_only: bool = False
 
 
+class Sysctl(Struct):
+    name: str = ""
+    value: str = ""
+
+
+class PodOS(Struct):
+    name: str = ""
+
+
 class SecurityContext(Struct):
     """Of a container or of a pod."""
 
@@ -104,6 +127,7 @@ class SecurityContext(Struct):
     read_only_root_filesystem: bool | None = None
     fs_group: int | None = None
     supplemental_groups: list[int] = []
+    sysctls: list[Sysctl] = []
 
 
 class Resources(Struct):
@@ -114,6 +138,9 @@ class Resources(Struct):
 class ExitCodes(Struct):
     operator: str = ""
     values: list[int] = []
+
+
+RESTART_ALL: Final = "RestartAllContainers"
 
 
 class RestartRule(Struct):
@@ -144,6 +171,12 @@ class ContainerSpec(Struct):
     termination_message_policy: str = "File"
 
     @property
+    def file_keys(self) -> list[FileKeyRef]:
+        """The keys of files that its variables come from."""
+        sources = (one.value_from for one in self.env if one.value_from is not None)
+        return [one.file_key_ref for one in sources if one.file_key_ref is not None]
+
+    @property
     def is_configured(self) -> bool:
         """Whether its variables come from ConfigMaps or Secrets."""
         return bool(self.env_from) or any(
@@ -154,12 +187,22 @@ class ContainerSpec(Struct):
 
     def is_restarted(self, exit_code: int, pod_policy: str) -> bool:
         """Whether it is started again after an exit: by the first rule that matches, or by a policy."""
+        if action := self._restart_action(exit_code):
+            return action == "Restart"
+        policy = self.restart_policy or pod_policy
+        return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
+
+    def restarts_pod(self, exit_code: int) -> bool:
+        """Whether all containers of the pod are started again after an exit."""
+        return self._restart_action(exit_code) == RESTART_ALL
+
+    def _restart_action(self, exit_code: int) -> str:
+        """Return the action of the first rule that matches an exit, or ""."""
         for rule in self.restart_policy_rules:
             codes = rule.exit_codes
             if codes is not None and (exit_code in codes.values) == (codes.operator == "In"):
-                return rule.action in ("Restart", "RestartAllContainers")
-        policy = self.restart_policy or pod_policy
-        return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
+                return rule.action
+        return ""
 
     @property
     def is_probed(self) -> bool:
@@ -257,6 +300,7 @@ class RunSpec(Struct):
     service_account_name: str = ""
     enable_service_links: bool | None = None
     host_network: bool = False
+    os: PodOS | None = None
     hostname: str = ""
     hostname_override: str | None = None
     subdomain: str = ""
@@ -267,6 +311,12 @@ class PodRun(KubeObject):
     """A pod as its containers see it."""
 
     spec: RunSpec = msgspec.field(default_factory=RunSpec)
+
+    @property
+    def may_restart_all(self) -> bool:
+        """Whether the exit of a container may have all containers started again."""
+        everything = (*self.spec.init_containers, *self.spec.containers)
+        return any(rule.action == RESTART_ALL for one in everything for rule in one.restart_policy_rules)
 
     @property
     def has_commands(self) -> bool:

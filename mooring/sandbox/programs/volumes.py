@@ -6,6 +6,7 @@ import posixpath
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 
+from mooring.api.quantity import QuantityError, parse
 from mooring.sandbox.programs.environment import substitute
 from mooring.sandbox.programs.files import File, Files, Mount, User, Volume
 from mooring.sandbox.programs.sources import Data, Sources
@@ -36,6 +37,7 @@ class Volumes:
         self._host = host
         self._group = (run.security_context or _NO_CONTEXT).fs_group
         self._hosts = _hosts_file(run, sources)
+        self._status = _status_file(sources)
         self._volumes = {one.name: self._make(one) for one in run.volumes}
         self._host_paths = {
             one.name: one.host_path.path.strip("/") for one in run.volumes if one.host_path is not None
@@ -60,6 +62,12 @@ class Volumes:
     def written_by(self, files: Files) -> bool:
         """Whether a run of a container has written to a volume."""
         return any(one.written_by(files) for one in self._volumes.values())
+
+    def read(self, name: str, path: str, at: float) -> str | None:
+        """Return the content of a file of a volume, None if it does not exist. Raises UnknownProgramError."""
+        volume = self._volumes.get(name)
+        file = None if volume is None else volume.find(posixpath.normpath(path), at)
+        return None if file is None else file.content
 
     def mount(self, spec: ContainerSpec, variables: Mapping[str, str | None], now: float) -> Files:
         """Return the file system of a new run of a container. Raises SubPathError and
@@ -86,8 +94,9 @@ class Volumes:
             read_only=bool(own.read_only_root_filesystem),
             folder=spec.working_dir,
         )
-        if not self._run.host_network and self._hosts:
+        if self._hosts:
             files.root.write("etc/hosts", File(self._hosts), now)
+        files.root.write("proc/self/status", File(self._status), now)
         return files
 
     def _make(self, spec: VolumeSpec) -> Volume:
@@ -131,19 +140,40 @@ fe00::2\tip6-allrouters
 """
 
 
+_NODE_HOSTS = """# Kubernetes-managed hosts file (host network).
+127.0.0.1\tlocalhost
+"""
+"""What containers in the network of a fake node see."""
+
+
 def _hosts_file(run: RunSpec, sources: Sources) -> str:
     """Return the file that kubelet mounts as /etc/hosts; "" where the address of the pod is not known."""
     address = sources.fields.get("status.podIP")
     if not address:
         return ""
+    if run.host_network:
+        return _NODE_HOSTS + _host_aliases(run)
     name, domain = sources.hostname or sources.metadata.name, ""
     if run.subdomain and run.hostname_override is None:
         domain = f"{run.subdomain}.{sources.metadata.namespace}.svc.cluster.local"
     text = f"{_HOSTS}{address}\t{f'{name}.{domain}{chr(9)}' if domain else ''}{name}\n"
-    if run.host_aliases:
-        text += "\n# Entries added by HostAliases.\n"
-        text += "".join(f"{one.ip}\t{chr(9).join(one.hostnames)}\n" for one in run.host_aliases)
-    return text
+    return text + _host_aliases(run)
+
+
+def _host_aliases(run: RunSpec) -> str:
+    if not run.host_aliases:
+        return ""
+    lines = (f"{one.ip}\t{chr(9).join(one.hostnames)}\n" for one in run.host_aliases)
+    return "\n# Entries added by HostAliases.\n" + "".join(lines)
+
+
+def _status_file(sources: Sources) -> str | None:
+    """Return what is known of /proc/self/status: the CPUs of the node."""
+    try:
+        cpus = parse((sources.allocatable or {})["cpu"])
+    except (KeyError, QuantityError):
+        return None
+    return f"Cpus_allowed_list:\t0-{max(cpus // 10**9 - 1, 0)}\n"
 
 
 def expand_sub_path(expression: str, variables: Mapping[str, str | None]) -> str:

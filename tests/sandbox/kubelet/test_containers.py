@@ -91,5 +91,5 @@ def test_the_hooks_of_a_pod_share_their_work() -> None:
     one, many = (life("sleep 100", count, loop) for count in (1, 30))
     for each in (one, many):
         each.advance(NOW)
-        assert each.stop_delay == 300.0
-    assert count_calls(lambda: many.stop_delay) < 2 * count_calls(lambda: one.stop_delay)
+        assert each.begin_stop(NOW) == 300.0
+    assert count_calls(lambda: many.begin_stop(NOW)) < 2 * count_calls(lambda: one.begin_stop(NOW))

@@ -32,7 +32,7 @@ def test_a_bound_pod_runs_at_once_and_is_ready() -> None:
         assert status["startTime"] == "2030-01-01T00:00:00Z"
         assert status["hostIP"] == host
         assert status["podIPs"] == [{"ip": status["podIP"]}] != [{"ip": host}]
-        kinds = ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady"]
+        kinds = ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"]
         assert [one["type"] for one in status["conditions"] if one["status"] == "True"] == kinds
         main = container(status)
         assert main["ready"] is main["started"] is True

@@ -65,6 +65,12 @@ def test_commands_take_their_time_and_end_with_their_code(
         ("exit 3", (0.0, 3, "")),
         ("trap exit TERM; sleep 3; echo done", (3.0, 0, "done\n")),
         ("trap : TERM INT; sleep infinity & wait", (None, 0, "")),
+        ("sleep 10 & exit 1", (0.0, 1, "")),
+        ("sleep 1 & echo a; wait", (1.0, 0, "a\n")),
+        ("{ sleep 2; echo b; exit 3; } & sleep 1; echo a; wait; echo $?", (2.0, 0, "a\nb\n0\n")),
+        ("X=b; { X=c; sleep 2; } & echo $X; wait && echo $X", (2.0, 0, "b\nb\n")),
+        ("sleep infinity & sleep 3; exit 4", (3.0, 4, "")),
+        ("while true; do sleep 1 & wait; exit 2; done", (1.0, 2, "")),
         ("exit 256", (0.0, 0, "")),
         ("false; echo $?", (0.0, 0, "1\n")),
         ("true; false", (0.0, 1, "")),
@@ -90,7 +96,7 @@ def test_scripts(text: str, expected: tuple[float | None, int, str]) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "python app.py", "echo a | sed x", "sleep 1 & echo a; wait", "sleep 1 & wait $!",
+        "python app.py", "echo a | sed x", "sleep 1 & wait $!",
         "trap 'echo a' EXIT",
         "cat /etc/passwd", "echo *.txt", "exit $RANDOM",
         "if true; then echo", 'echo "open', "f() { echo; }; f a", "f() { f; }; f; g() echo",

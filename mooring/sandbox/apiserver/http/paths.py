@@ -9,12 +9,14 @@ from mooring.sandbox.apiserver.errors import method_not_allowed, no_such_resourc
 
 
 class Target(NamedTuple):
-    """The target of a path: all objects of a resource, those of a namespace, one, or a subresource."""
+    """The target of a path: all objects of a resource, those of a namespace, one, or a subresource. `path` is
+    what follows the subresource `proxy`."""
 
     resource: Resource
     namespace: str = ""
     name: str = ""
     subresource: Subresource | None = None
+    path: str = ""
 
 
 def find_target(registry: Registry, path: str) -> Target | None:
@@ -37,6 +39,9 @@ def find_target(registry: Registry, path: str) -> Target | None:
         if registry.serves(group, version):
             raise no_such_resource()
         return None
+    path = ""
+    if rest[2:3] == ["proxy"]:
+        path, rest = "/".join(rest[3:]), rest[:3]
     if len(rest) > 3 or "" in rest or (namespace and not resource.namespaced):
         raise no_such_resource()
     name = rest[1] if len(rest) > 1 else ""
@@ -47,7 +52,7 @@ def find_target(registry: Registry, path: str) -> Target | None:
     subresource = resource.subresources.get(rest[2])
     if subresource is None:
         raise no_such_resource()
-    return Target(resource, namespace, name, subresource)
+    return Target(resource, namespace, name, subresource, path)
 
 
 _ON_ONE = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}

@@ -203,6 +203,7 @@ class ApiService:
             b"" if exchange.method == "GET" else _readable(await _body(exchange), content_type),
             content_type,
             exchange.header(b"user-agent"),
+            path=target.path,
         )
         return await self._answer_request(exchange, request)
 

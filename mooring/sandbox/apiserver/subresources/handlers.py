@@ -9,6 +9,7 @@ from mooring.sandbox.apiserver.subresources.connecting import connect
 from mooring.sandbox.apiserver.subresources.eviction import evict
 from mooring.sandbox.apiserver.subresources.finalize import finalize
 from mooring.sandbox.apiserver.subresources.log import read_log
+from mooring.sandbox.apiserver.subresources.node_proxy import proxy_node
 from mooring.sandbox.apiserver.subresources.scale import get_scale, patch_scale, update_scale
 from mooring.sandbox.apiserver.subresources.token import request_token
 from mooring.sandbox.apiserver.verbs.request import Answer, Request
@@ -16,6 +17,7 @@ from mooring.sandbox.apiserver.verbs.request import Answer, Request
 Handler = Callable[[Request], Answer]
 
 SUBRESOURCES: dict[tuple[str, str], Mapping[str, Handler]] = {
+    ("nodes", "proxy"): {"get": proxy_node},
     ("pods", "attach"): {"create": connect, "get": connect},
     ("pods", "binding"): {"create": bind_pod},
     ("pods", "eviction"): {"create": evict},

@@ -22,6 +22,7 @@ _MAY_CHANGE: Final = (
     "existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was "
     "previously negative)"
 )
+_RESTART_ALL: Final = "RestartAllContainers"
 _SYSTEM_CONDITIONS: Final = ("PodScheduled", "Ready", "Initialized")
 
 
@@ -196,7 +197,11 @@ def pod_status(obj: Tree, old: Tree) -> Causes:
 
 
 def _restarts(name: str, new: Sequence[Tree], old: Sequence[Tree], spec: Tree) -> Causes:
-    """A container that terminated for good must not be restarted."""
+    """A container that terminated for good must not be restarted, unless all containers may be."""
+    everything = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    rules = [rule for one in everything for rule in one.get("restartPolicyRules") or ()]
+    if name != "ephemeralContainerStatuses" and any(one["action"] == _RESTART_ALL for one in rules):
+        return
     states = {status.get("name"): status.get("state") or {} for status in new}
     for index, status in enumerate(old):
         ended = dig(status, "state", "terminated")
@@ -211,8 +216,14 @@ def _starts_again(kind: str, name: str, code: int, spec: Tree) -> bool:
     if kind == "ephemeralContainerStatuses":
         return False
     members = spec.get("containers" if kind == "containerStatuses" else "initContainers") or ()
-    own = next((one.get("restartPolicy") for one in members if one.get("name") == name), None)
-    policy = own or spec.get("restartPolicy", "Always")
+    container: Tree = next((one for one in members if one.get("name") == name), {})
+    for rule in container.get("restartPolicyRules") or ():
+        codes = rule.get("exitCodes") or {}
+        if (code in (codes.get("values") or ())) == (codes.get("operator") == "In"):
+            if rule["action"] == "Restart":
+                return True
+            break
+    policy = container.get("restartPolicy") or spec.get("restartPolicy", "Always")
     return policy == "Always" or (policy == "OnFailure" and code != 0)
 
 

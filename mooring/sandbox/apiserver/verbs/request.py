@@ -48,6 +48,8 @@ class Request:
     """A decoded merge patch, instead of `body`."""
     warnings: list[str] = field(default_factory=list)
     """Warnings of the write, for the answer if it fails."""
+    path: str = ""
+    """What follows the subresource `proxy`."""
 
     @property
     def codec(self) -> Codec:

@@ -1,0 +1,110 @@
+"""One container of a pod: what state it is in, and how its runs went."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from mooring.api.objects import Container
+from mooring.sandbox.programs.files import Files
+from mooring.sandbox.programs.probing import Change, Health
+from mooring.sandbox.programs.program import Outcome
+from mooring.sandbox.programs.sources import Sources
+from mooring.sandbox.programs.specs import ContainerSpec
+
+WAITING, RUNNING, TERMINATED = "waiting", "running", "terminated"
+
+
+class Ended(NamedTuple):
+    """How a container ended. Times are seconds since the epoch. Without a `reason` it follows from the exit
+    code."""
+
+    exit_code: int
+    started: float
+    finished: float
+    message: str = ""
+    reason: str = ""
+
+
+class Note(NamedTuple):
+    """An event about a container of a pod."""
+
+    type: str
+    reason: str
+    message: str
+    field_path: str
+
+
+class ContainerLife:
+    """One container. `due` is when a waiting one is looked at again; `end` how a terminated one ended, and
+    `last` how it ended before."""
+
+    __slots__ = (
+        "backoff", "due", "end", "field_path", "files", "health", "image", "is_init", "is_sidecar", "last",
+        "message", "name", "notices", "outcome", "reason", "resources", "restarts", "sources", "spec",
+        "started", "state",
+    )  # fmt: skip
+
+    def __init__(self, container: Container, spec: ContainerSpec | None, field: str = "containers") -> None:
+        self.name = container.name
+        self.field_path = f"spec.{field}{{{container.name}}}"
+        self.image = container.image
+        self.resources = container.resources  # that the node has allocated
+        self.spec = spec
+        self.is_init = field == "initContainers"
+        self.is_sidecar = self.is_init and container.restart_policy == "Always"
+        self.state = WAITING
+        self.reason = self.message = ""
+        self.due = 0.0
+        self.started = 0.0
+        self.health = HEALTHY
+        self.outcome = FOREVER
+        self.files = NO_FILES
+        self.sources: Sources | None = None  # as they were at its start
+        self.notices: list[tuple[float, Note]] = []  # events to come
+        self.end: Ended | None = None
+        self.last: Ended | None = None
+        self.restarts = 0
+        self.backoff = 0.0  # how long it waits the next time
+
+    @property
+    def ran(self) -> bool:
+        """Whether it was started at least once."""
+        return self.state != WAITING or self.last is not None
+
+    @property
+    def done(self) -> bool:
+        """Whether an init container has done its work."""
+        return self.state == TERMINATED and self.end is not None and self.end.exit_code == 0
+
+    def is_ready(self, now: float) -> bool:
+        if self.is_init and not self.is_sidecar:
+            return self.done
+        return self.state == RUNNING and self.health.is_ready(now)
+
+    def has_started(self, now: float) -> bool:
+        """Whether it runs and its startup probe has succeeded."""
+        started = self.health.started_at
+        return self.state == RUNNING and started is not None and started <= now
+
+    @property
+    def ends_at(self) -> float | None:
+        """When a running container ends by itself."""
+        return None if self.outcome.run_time is None else self.started + self.outcome.run_time
+
+    def note(self, type: str, reason: str, message: str) -> Note:
+        return Note(type, reason, message, self.field_path)
+
+    def next_time(self, now: float) -> float | None:
+        """Return when there is something to do for the container."""
+        if self.state == WAITING:
+            return self.due if self.due > now else None
+        if self.state == TERMINATED:
+            return None
+        times = [at for at, _ in self.notices]
+        times += [at for at in (self.ends_at, self.health.next_change(now)) if at is not None]
+        return min(times, default=None)
+
+
+FOREVER = Outcome(None)
+NO_FILES = Files()
+HEALTHY = Health(0.0, (Change(0.0, None),))
