@@ -205,10 +205,7 @@ class PodLife:
         """End everything that runs, with the code of containers that do not handle the signal."""
         for one in (*self.all, *self.ephemerals):
             if one.state == RUNNING:
-                code = 0 if one.is_sidecar and exit_code == 0 else exit_code
-                if one.outcome.stop is not None and exit_code == TERMINATED_CODE:
-                    code = one.outcome.stop.exit_code
-                self._end(one, Ended(code, one.started, now))
+                self._end(one, _stopped(one, now, exit_code))
         self.over = True
 
     def abandon(self, now: float) -> None:
@@ -564,6 +561,17 @@ class PodLife:
                 one.state, one.end = TERMINATED, Ended(ended.exit_code, finished, finished)
         self.started = any(one.ran for one in self.all)
         self.initialized = any(one.ran for one in self.containers)
+
+
+def _stopped(one: ContainerLife, now: float, exit_code: int) -> Ended:
+    """Return how a container ends that is stopped, unless it ended by itself meanwhile."""
+    end = one.ends_at
+    if end is not None and end <= now:
+        return Ended(one.outcome.exit_code, one.started, end, one.outcome.message)
+    code = 0 if one.is_sidecar and exit_code == 0 else exit_code
+    if one.outcome.stop is not None and exit_code == TERMINATED_CODE:
+        code = one.outcome.stop.exit_code
+    return Ended(code, one.started, now)
 
 
 TERMINATED_CODE = 143

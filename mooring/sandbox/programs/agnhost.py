@@ -53,6 +53,18 @@ def command_of(spec: ContainerSpec) -> str:
     return (words or ["pause"])[0] if is_agnhost else ""
 
 
+def port_of(command: str, words: list[str]) -> int | None:
+    """Return the only port at which a server listens; None if there may be others."""
+    try:
+        flags = _flags(words)
+    except UnknownProgramError:
+        return None
+    if not flags:
+        return PORTS.get(command)
+    port = flags.get("port", "")
+    return int(port) if port.isascii() and port.isdigit() and len(port) <= 5 else None
+
+
 def run(shell: Shell, words: list[str]) -> int:
     """Run a command of agnhost; the first word is the path of the program."""
     name = words[1] if len(words) > 1 else ""

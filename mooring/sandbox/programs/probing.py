@@ -160,7 +160,7 @@ def _listens(spec: ContainerSpec, probe: Probe) -> bool:
     if command not in agnhost.SERVERS:
         return not words and not command  # what an image does by itself may be a server
     action = probe.http_get or probe.tcp_socket or probe.grpc
-    only = agnhost.PORTS.get(command) if words[-1] == command else None
+    only = agnhost.port_of(command, words[words.index(command) + 1 :])
     return action is None or isinstance(action.port, str) or only in (None, action.port)
 
 

@@ -107,6 +107,19 @@ def test_hooks_see_the_variables_and_files_of_their_container() -> None:
     play(scene)
 
 
+@pytest.mark.parametrize(("port", "ready"), [(80, True), (81, False)])
+def test_agnhost_listens_at_the_port_of_its_flag(port: int, ready: bool) -> None:
+    async def scene(stage: Nodes) -> None:
+        probe = {"httpGet": {"path": "/", "port": port}}
+        server = {"image": "e2e-test-images/agnhost:2.63.0", "args": ["test-webserver", "--port", "80"]}
+        sidecar = {"name": "server", "restartPolicy": "Always", "readinessProbe": probe, **server}
+        await stage.run_pod(initContainers=[sidecar])
+        await stage.advance(2)
+        assert (condition(await stage.get("pods", "web"), "Ready")["status"] == "True") is ready
+
+    play(scene)
+
+
 def test_nothing_listens_where_a_program_is_known_not_to_serve() -> None:
     async def scene(stage: Nodes) -> None:
         probe = {"httpGet": {"path": "/healthz", "port": 8080}, "failureThreshold": 1, "periodSeconds": 1}
@@ -170,6 +183,20 @@ def test_watchers_see_how_a_deleted_pod_ended() -> None:
 
     def condition_of(one: Any) -> str:
         return next((each.status for each in one.status.conditions if each.type == "Ready"), "")
+
+    play(scene)
+
+
+def test_a_container_that_ends_while_it_is_stopped_keeps_its_exit_code() -> None:
+    async def scene(stage: Nodes) -> None:
+        main = container(script="sleep 3; exit 1")
+        held = {"finalizers": ["example.com/hold"]}
+        await stage.run_pod(containers=[main], metadata=held, run={"stop-time": "10s"})
+        await stage.advance(1)
+        await stage.delete("pods", "web")
+        await stage.advance(11)
+        ended = (await stage.status())["containerStatuses"][0]["state"]["terminated"]
+        assert (ended["exitCode"], ended["finishedAt"]) == (1, "2030-01-01T00:00:03Z")
 
     play(scene)
 
