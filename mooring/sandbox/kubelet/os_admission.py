@@ -6,6 +6,7 @@ from typing import Final
 
 from mooring.sandbox.kubelet.admission import Refusal
 from mooring.sandbox.programs.specs import PodRun
+from mooring.sandbox.programs.volumes import normalize_sysctl
 
 _SAFE_SYSCTLS: Final = frozenset(
     (
@@ -36,9 +37,3 @@ def refuse_system(run: PodRun) -> Refusal | None:
     if spec.os is not None and spec.os.name not in ("", "linux"):
         return Refusal("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
     return None
-
-
-def normalize_sysctl(name: str) -> str:
-    """Return a name with dots as separators: those whose first separator is a slash have dots within."""
-    first = next((char for char in name if char in "./"), ".")
-    return name if first == "." else name.translate({ord("."): "/", ord("/"): "."})

@@ -479,6 +479,17 @@ def _full_name(shell: Shell, name: str | None) -> str | None:
     return found[0][0] if found else None
 
 
+def _sysctl(shell: Shell, words: list[str]) -> int:
+    """Print kernel parameters that the pod sets; others are not known."""
+    if not words or any(not re.fullmatch(r"[\w./-]+", word) or word.startswith("-") for word in words):
+        raise UnknownProgramError("sysctl")
+    for word in words:
+        path = word.replace(".", "/")
+        value = shell.files.read(f"/proc/sys/{path}", shell.now).rstrip("\n")
+        shell.print(f"{path.replace('/', '.')} = {value}\n")
+    return 0
+
+
 def _network(shell: Shell, name: str) -> int:
     """Fail, except where a script waits for success: it would wait forever for what a cluster would have."""
     if shell.is_waiting:
@@ -571,6 +582,6 @@ COMMANDS: Final[dict[str, Command]] = {
     "expr": _expr, "date": _date, "touch": _touch, "rm": _rm, "mkdir": _mkdir, "cat": _cat,
     "ls": _ls, "hexdump": _hexdump, "tail": _tail, "seq": _seq, "env": _env, "printenv": _printenv, "id": _id,
     "wc": _wc, "head": _head, "sort": _sort, "grep": _grep, "awk": _awk, "cut": _cut, "pwd": _pwd,
-    "hostname": _hostname,
+    "hostname": _hostname, "sysctl": _sysctl,
     "tar": archives.tar, "sh": _sh, "bash": _sh, "ash": _sh, "dash": _sh,
 }  # fmt: skip

@@ -21,8 +21,15 @@ from mooring.sandbox.programs.specs import (
     VolumeSpec,
 )
 
+_SWAPPED = str.maketrans("./", "/.")
 DEFAULT_MODE = 0o644
 _NO_CONTEXT = SecurityContext()
+
+
+def normalize_sysctl(name: str) -> str:
+    """Return a name with dots as separators: one whose first separator is a slash has dots within."""
+    first = next((char for char in name if char in "./"), ".")
+    return name if first == "." else name.translate(_SWAPPED)
 
 
 class SubPathError(Exception):
@@ -97,6 +104,9 @@ class Volumes:
         if self._hosts:
             files.root.write("etc/hosts", File(self._hosts), now)
         files.root.write("proc/self/status", File(self._status), now)
+        for sysctl in pod.sysctls:
+            path = "proc/sys/" + normalize_sysctl(sysctl.name).translate(_SWAPPED)
+            files.root.write(path, File(f"{sysctl.value}\n"), now)
         return files
 
     def _make(self, spec: VolumeSpec) -> Volume:

@@ -169,6 +169,19 @@ def test_a_linux_node_rejects_what_it_cannot_run(spec: Tree, reason: str) -> Non
     play(scene)
 
 
+@pytest.mark.parametrize("separator", [".", "/"])
+def test_containers_see_the_kernel_parameters_of_their_pod(separator: str) -> None:
+    async def scene(stage: Nodes) -> None:
+        name = f"kernel{separator}shm_rmid_forced"
+        main = {"name": "main", "image": "busybox", "command": ["/bin/sysctl", name]}
+        context = {"sysctls": [{"name": name, "value": "1"}]}
+        await stage.run_pod(containers=[main], restartPolicy="Never", securityContext=context)
+        await stage.advance(1)
+        assert read_log(stage) == "kernel.shm_rmid_forced = 1\n"
+
+    play(scene)
+
+
 def test_watchers_see_how_a_deleted_pod_ended() -> None:
     async def scene(stage: Nodes) -> None:
         seen: list[tuple[str, str]] = []
