@@ -12,6 +12,13 @@ CAPACITY = {"cpu": "16", "memory": "64Gi", "ephemeral-storage": "100Gi", "pods":
 REGION = "local"
 ZONES = ("local-a", "local-b", "local-c")
 KUBELET = "v1.36.0"
+DECLARED_FEATURES = (
+    "ExtendWebSocketsToKubelet",
+    "InPlacePodLevelResourcesVerticalScaling",
+    "InPlacePodVerticalScalingInitContainers",
+    "RestartAllContainersOnContainerExits",
+)
+"""What a kubelet of this version declares: pods that need a feature run only on nodes that have it."""
 FAILED = "mooring/failed"
 """The annotation that makes a node fail while it is "true"."""
 
@@ -71,6 +78,7 @@ def registered(node: Tree, address: str, now: str) -> Tree:
         "addresses": addresses,
         "conditions": [*conditions, *healthy(now)],
         "nodeInfo": {**node_info(name), **(status.get("nodeInfo") or {})},
+        "declaredFeatures": status.get("declaredFeatures") or list(DECLARED_FEATURES),
     }
     return {**node, "status": completed}
 
@@ -91,6 +99,8 @@ def completion(node: Node, address: str) -> Tree:
     if not internal_ip(node):
         status["addresses"] = [{"type": "InternalIP", "address": address}]
         status["nodeInfo"] = node_info(node.name)
+        if not node.status.declared_features:
+            status["declaredFeatures"] = list(DECLARED_FEATURES)
     return status
 
 

@@ -57,6 +57,18 @@ def test_an_exit_can_restart_all_containers() -> None:
     play(scene)
 
 
+def test_nodes_declare_what_pods_that_restart_together_need() -> None:
+    async def scene(stage: Nodes) -> None:
+        await stage.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "of-a-user"}})
+        await stage.rest()
+        for name in ("node-1", "of-a-user"):
+            declared = (await stage.node(name))["status"]["declaredFeatures"]
+            assert "RestartAllContainersOnContainerExits" in declared
+            assert declared == sorted(declared)
+
+    play(scene)
+
+
 def test_variables_come_from_files_of_a_volume() -> None:
     def variable(name: str, key: str, **fields: Any) -> Tree:
         ref = {"volumeName": "shared", "path": "app.env", "key": key, **fields}
