@@ -193,7 +193,7 @@ def _container(pod: Pod, life: PodLife, one: ContainerLife, now: float) -> Tree:
     if one.ran:
         status["imageID"] = image_id(one.image)
         status["containerID"] = container_id(pod.uid, one.name, one.restarts)
-    if one.last is not None and one.end is None:
+    if one.last is not None:
         before = one.restarts if one.state == WAITING else one.restarts - 1
         status["lastState"] = _terminated(pod, one, before, one.last)
     return status

@@ -115,8 +115,9 @@ class Volumes:
             mode, gid = mode | stat.S_ISGID, self._group
         folder = File(mode=mode, gid=gid)
         if spec.empty_dir is not None:
-            memory = spec.empty_dir.medium == "Memory"
-            return Volume(folder=folder, fs_type="tmpfs") if memory else Volume(folder=folder)
+            if spec.empty_dir.medium == "Memory":  # a tmpfs is mounted with the sticky bit
+                return Volume(folder=folder._replace(mode=mode | stat.S_ISVTX), fs_type="tmpfs")
+            return Volume(folder=folder)
         if spec.host_path is not None:
             return self._host
         if any(project(spec)):

@@ -52,6 +52,7 @@ def test_an_exit_can_restart_all_containers() -> None:
         everything = [*status["initContainerStatuses"], *status["containerStatuses"]]
         assert states(everything) == ["terminated", "running", "running", "running"]
         assert [one["restartCount"] for one in everything] == [1, 1, 1, 1]
+        assert {one["lastState"]["terminated"]["reason"] for one in everything} == {"RestartingAllContainers"}
         assert condition({"status": status}, "AllContainersRestarting")["status"] == "False"
 
     play(scene)
@@ -65,6 +66,22 @@ def test_nodes_declare_what_pods_that_restart_together_need() -> None:
             declared = (await stage.node(name))["status"]["declaredFeatures"]
             assert "RestartAllContainersOnContainerExits" in declared
             assert declared == sorted(declared)
+
+    play(scene)
+
+
+def test_a_folder_of_a_volume_in_memory_has_the_bits_of_a_tmpfs() -> None:
+    async def scene(stage: Nodes) -> None:
+        mount = {"name": "m", "mountPath": "/m", "subPath": "new"}
+        agnhost = {"image": "e2e-test-images/agnhost:2.63.0", "args": ["mounttest", "--file_mode=/m"]}
+        await stage.run_pod(
+            containers=[{"name": "main", "volumeMounts": [mount], **agnhost}],
+            restartPolicy="Never",
+            securityContext={"fsGroup": 123},
+            volumes=[{"name": "m", "emptyDir": {"medium": "Memory"}}],
+        )
+        await stage.advance(1)
+        assert read_log(stage) == 'mode of file "/m": dgtrwxrwxrwx\n'
 
     play(scene)
 

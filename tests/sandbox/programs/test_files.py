@@ -157,7 +157,7 @@ def test_a_root_file_system_can_be_read_only() -> None:
     ("flag", "expected"),
     [
         ("--file_mode=/settings/color", 'mode of file "/settings/color": -r--------\n'),
-        ("--file_mode=/scratch", 'mode of file "/scratch": drwxrwxrwx\n'),
+        ("--file_mode=/scratch", 'mode of file "/scratch": dtrwxrwxrwx\n'),
         ("--file_perm=/login/deep/pass", 'perms of file "/login/deep/pass": -r--r-----\n'),
         ("--file_content=/none/x", None),
     ],
