@@ -11,6 +11,7 @@ from mooring.sandbox.apiserver.errors import Cause
 from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.validation.metadata import validate_metadata
 from mooring.sandbox.apiserver.validation.rules import Rules
+from mooring.sandbox.apiserver.validation.warnings.workloads import Warn
 
 if TYPE_CHECKING:
     from mooring.sandbox.apiserver.context.write import Write
@@ -28,11 +29,13 @@ class Strategy:
         default: Callable[[Tree], None] | None = None,
         rules: Rules | None = None,
         empty_status: Callable[[], Tree] | None = None,
+        warnings: Warn | None = None,
     ) -> None:
         self.traits = traits
         self._default = default
         self._rules = rules
         self._empty_status = empty_status
+        self._warnings = warnings
         self.outcomes: Outcomes | None = None
         """For kinds of which many objects are created from the same spec."""
         self._selectable = [path.split(".") for path in traits.selectable]
@@ -109,6 +112,11 @@ class Strategy:
     ) -> list[Cause]:
         """Return further causes, by what may take long or adds warnings; `old` is None for a new object."""
         return []
+
+    def warn(self, write: Write, obj: Tree, old: Tree | None) -> None:
+        """Warn the client about an object that is about to be written."""
+        if self._warnings is not None and not write.subresource:
+            write.warnings += self._warnings(obj, old)
 
     def grace_period(self, obj: Tree, requested: int | None) -> int | None:
         """Return the seconds until a deleted object is removed; None for kinds without grace periods."""

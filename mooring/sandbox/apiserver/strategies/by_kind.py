@@ -38,6 +38,7 @@ from mooring.sandbox.apiserver.strategies.workload_strategies import (
     PodTemplateStrategy,
 )
 from mooring.sandbox.apiserver.validation.rules import RULES
+from mooring.sandbox.apiserver.validation.warnings.by_kind import WARNINGS
 
 STRATEGIES: dict[str, type[Strategy]] = {
     "certificatesigningrequests.certificates.k8s.io": CertificateSigningRequestStrategy,
@@ -69,7 +70,13 @@ def strategy_of(storage: str, type: ObjectType, *, status: bool) -> Strategy:
     """Return the strategy of a built-in kind, by its table."""
     strategy = STRATEGIES.get(storage, Strategy)
     empty = _empty_status(type) if status else None
-    return strategy(traits_of(storage, status=status), DEFAULTS.get(storage), RULES.get(storage), empty)
+    return strategy(
+        traits_of(storage, status=status),
+        DEFAULTS.get(storage),
+        RULES.get(storage),
+        empty,
+        WARNINGS.get(storage),
+    )
 
 
 def _empty_status(type: ObjectType) -> Callable[[], Tree] | None:

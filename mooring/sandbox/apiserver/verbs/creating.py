@@ -46,6 +46,7 @@ def create(write: Write, obj: Tree) -> Record:
     causes += resource.strategy.finish_validation(write, obj, None, causes)
     if causes:
         raise invalid(resource.group, resource.kind, write.name, causes)
+    resource.strategy.warn(write, obj, None)
     write.api.admission.validate(write, obj, None)
     return put_new(write, obj, named)
 

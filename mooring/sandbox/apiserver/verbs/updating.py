@@ -81,6 +81,7 @@ def change(write: Write, produce: Produce, *, spares_old: bool = False) -> Recor
     causes = _validate(write, obj, stored_old)
     if causes:
         raise invalid(resource.group, resource.kind, write.name, causes)
+    resource.strategy.warn(write, obj, stored_old)
     write.api.admission.validate(write, obj, stored_old)
     if _goes_now(resource, obj):
         return _remove(write, key, obj, record)

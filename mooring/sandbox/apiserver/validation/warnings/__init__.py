@@ -1,0 +1,1 @@
+"""Warnings about valid objects that are likely mistakes, with kube-apiserver's messages."""
