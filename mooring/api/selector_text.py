@@ -49,14 +49,19 @@ def parse_selector(text: str) -> list[SelectorTerm]:
     terms: list[SelectorTerm] = []
     if tokens.next == "":
         return terms
+    if not tokens.begin_term():
+        raise SelectorError(f"found '{tokens.next}', expected: !, identifier, or 'end of string'")
     while True:
-        terms.append(_term(tokens))
+        try:
+            terms.append(_term(tokens))
+        except SelectorError as error:
+            raise SelectorError(f"unable to parse requirement: {error}") from None
         separator = tokens.take()
         if separator == "":
             return terms
         if separator != ",":
             raise SelectorError(f"found '{separator}', expected: ',' or 'end of string'")
-        if tokens.next in ("", ","):
+        if not tokens.begin_term():
             raise SelectorError(f"found '{tokens.next}', expected: identifier after ','")
 
 
@@ -78,6 +83,10 @@ class _Tokens:
             self._at = match.end()
             self.next = match.group(1) or match.group(2) or ""
         return taken
+
+    def begin_term(self) -> bool:
+        """Whether a term can begin here."""
+        return self.next == "!" or self.next not in _SYMBOLS
 
 
 def _term(tokens: _Tokens) -> SelectorTerm:
@@ -110,8 +119,9 @@ def _value(tokens: _Tokens) -> str:
 
 
 def _set(tokens: _Tokens) -> list[str]:
-    if tokens.take() != "(":
-        raise SelectorError("found '', expected: '('")
+    opening = tokens.take()
+    if opening != "(":
+        raise SelectorError(f"found '{opening}' expected: '('")
     values, value = [], ""
     while True:
         token = tokens.take()

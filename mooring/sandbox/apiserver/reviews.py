@@ -25,7 +25,9 @@ def _question(request: Request) -> Tree:
 
 
 def _who_am_i(request: Request) -> Answer:
-    return TreeAnswer({**_question(request), "status": {"userInfo": request.user.info}}, 201)
+    question = _question(request)
+    question["metadata"]["creationTimestamp"] = request.api.now()
+    return TreeAnswer({**question, "status": {"userInfo": request.user.info}}, 201)
 
 
 def _is_token_good(request: Request) -> Answer:

@@ -9,6 +9,7 @@ from mooring.sandbox.apiserver.admission.certificates import (
     CertificateSigning,
     CertificateSubjectRestriction,
 )
+from mooring.sandbox.apiserver.admission.claim_resize import PersistentVolumeClaimResize
 from mooring.sandbox.apiserver.admission.default_ingress_class import DefaultIngressClass
 from mooring.sandbox.apiserver.admission.default_storage_class import DefaultStorageClass
 from mooring.sandbox.apiserver.admission.default_toleration_seconds import DefaultTolerationSeconds
@@ -43,6 +44,7 @@ PLUGINS: tuple[type[AdmissionPlugin], ...] = (
     PodGroupProtection,
     PodGroupWorkloadExists,
     JobValidation,
+    PersistentVolumeClaimResize,
     RuntimeClass,
     CertificateApproval,
     CertificateSigning,

@@ -119,10 +119,9 @@ class Rbac:
 
     def rules(self, user: User, namespace: str) -> list[Rule]:
         """Return all rules that apply to a user in a namespace and in the cluster."""
-        if MASTERS in user.groups:
-            return list(EVERYTHING)
+        unlimited = list(EVERYTHING) if MASTERS in user.groups else []
         granted = (self.rules_of(grant.binding) for grant in self._grants_of(user, namespace))
-        return [rule for rules in granted if rules is not None for rule in rules]
+        return unlimited + [rule for rules in granted if rules is not None for rule in rules]
 
     def rules_of(self, binding: Binding) -> list[Rule] | None:
         """Return the rules that a binding grants; None if its role does not exist."""

@@ -132,6 +132,8 @@ def conversion_problem(problem: str) -> str:
         return f"json: cannot unmarshal {match[1]} into Go value of type int32"
     if match[1] == "number" and expected.startswith("int"):
         return f"cannot convert float64 to {expected}"
+    if match[1] == "number" and expected == "string":  # Go converts integers to text; nearly all are
+        return "cannot convert int64 to string"
     if expected.startswith("[]"):
         return f"cannot restore slice from {value}"
     if expected.startswith("map["):

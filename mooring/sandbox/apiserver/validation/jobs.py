@@ -176,21 +176,18 @@ _EVERY = re.compile(r"@every ([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+")
 
 
 def cron_job(obj: Tree) -> Causes:
-    yield from _cron_spec(obj["spec"], "")
-    yield from _time_zone(obj["spec"].get("timeZone"))
+    yield from _cron_spec(obj["spec"], None)
     name = obj["metadata"].get("name", "")
     if len(name) > _LONGEST_CRON_NAME:
         yield invalid_value("metadata.name", name, f"must be no more than {_LONGEST_CRON_NAME} characters")
 
 
 def cron_job_update(obj: Tree, old: Tree) -> Causes:
-    yield from _cron_spec(obj["spec"], old["spec"].get("schedule", ""))
-    if obj["spec"].get("timeZone") != old["spec"].get("timeZone"):
-        yield from _time_zone(obj["spec"].get("timeZone"))
+    yield from _cron_spec(obj["spec"], old["spec"])
 
 
-def _cron_spec(spec: Tree, before: str) -> Causes:
-    schedule = spec.get("schedule", "")
+def _cron_spec(spec: Tree, old: Tree | None) -> Causes:
+    schedule, before = spec.get("schedule", ""), (old or {}).get("schedule", "")
     if not schedule:
         yield required("spec.schedule")
     else:
@@ -201,6 +198,8 @@ def _cron_spec(spec: Tree, before: str) -> Causes:
             why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
             yield invalid_value("spec.schedule", schedule, why)
     yield from nonnegatives("spec", spec, "startingDeadlineSeconds")
+    if old is None or spec.get("timeZone") != old.get("timeZone"):
+        yield from _time_zone(spec.get("timeZone"))
     policies = choices("batch_v1.CronJobSpec.concurrencyPolicy")
     yield from one_of("spec.concurrencyPolicy", spec.get("concurrencyPolicy"), policies)
     template = dig(spec, "jobTemplate", "spec") or {}

@@ -21,7 +21,7 @@ def parse_labels(text: str) -> Selector:
     try:
         return from_requirements(requirement(*term) for term in parse_selector(text))
     except SelectorError as error:
-        raise bad_request(f"unable to parse requirement: {error}") from None
+        raise bad_request(str(error)) from None
 
 
 # ---- fields ---------------------------------------------------------------------------------------

@@ -54,9 +54,13 @@ def test_label_selectors(direct: Direct, selector: str, count: int) -> None:
     ("selector", "message"),
     [
         ("a===", "unable to parse requirement: found '=', expected: identifier"),
-        ("a in b", "unable to parse requirement: found '"),
-        (",", "unable to parse requirement: found ',', expected: identifier"),
-        ("a=b,", "unable to parse requirement: found '', expected: identifier after ','"),
+        ("a in b", "unable to parse requirement: found 'b' expected: '('"),
+        ("a in (b", "unable to parse requirement: found '', expected: ',' or ')'"),
+        (",", "found ',', expected: !, identifier, or 'end of string'"),
+        ("(a)", "found '(', expected: !, identifier, or 'end of string'"),
+        ("a=b,", "found '', expected: identifier after ','"),
+        ("a=b c", "found 'c', expected: ',' or 'end of string'"),
+        ("!a=b", "found '=', expected: ',' or 'end of string'"),
         ("a b", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"),
     ],
 )
