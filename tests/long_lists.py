@@ -38,6 +38,33 @@ def _spread(action: str) -> Callable[[int], Spec]:
     return spec
 
 
+def _container(n: int) -> Spec:
+    """A container with host ports of its own addresses."""
+    ports = [
+        {
+            "containerPort": i + 1,
+            "hostPort": i + 1,
+            "hostIP": f"10.0.{i % 250}.{i // 250 + 1}",
+            "protocol": "TCP",
+        }
+        for i in range(n)
+    ]
+    return {"name": "main", "image": "i", "ports": ports}
+
+
+def _named(i: int) -> Spec:
+    return {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [f"node-{i}"]}]}
+
+
+def _named_nodes(n: int) -> Spec:
+    terms = {"nodeSelectorTerms": [_named(i) for i in range(n)]}
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
+
+
+def _volumes(disk: Callable[[int], Spec]) -> Callable[[int], Spec]:
+    return lambda n: {"volumes": [{"name": f"v{i}", **disk(i)} for i in range(n)]}
+
+
 def _exists(i: int) -> Spec:
     return {"matchExpressions": [{"key": f"example.com/k{i}", "operator": "Exists"}]}
 
@@ -52,5 +79,9 @@ LONG_SPECS: dict[str, Callable[[int], Spec]] = {
     "preferred nodes": _preferred("nodeAffinity", "preference", _exists),
     "hard spread": _spread("DoNotSchedule"),
     "soft spread": _spread("ScheduleAnyway"),
+    "named nodes": _named_nodes,
+    "host ports": lambda n: {"containers": [_container(n)]},
+    "disks": _volumes(lambda i: {"gcePersistentDisk": {"pdName": f"disk-{i}"}}),
+    "images of one pool": _volumes(lambda i: {"rbd": {"monitors": [f"m{i}"], "image": "a", "pool": "b"}}),
     "tolerations": lambda n: {"tolerations": [{"key": f"k{i}", "operator": "Exists"} for i in range(n)]},
 }

@@ -140,7 +140,7 @@ def _preferences(terms: Iterable[PreferredSchedulingTerm]) -> list[Preference]:
 
 def _named_nodes(terms: Sequence[NodeSelectorTerm]) -> frozenset[str] | None:
     """The only nodes that can match because every term names its own; None where some term does not."""
-    named: frozenset[str] | None = None
+    named: set[str] = set()
     for term in terms:
         lists = [
             frozenset(field.values)
@@ -149,8 +149,8 @@ def _named_nodes(terms: Sequence[NodeSelectorTerm]) -> frozenset[str] | None:
         ]
         if not lists:
             return None
-        named = (named or frozenset()) | lists[0].intersection(*lists[1:])
-    return named
+        named |= lists[0].intersection(*lists[1:])
+    return frozenset(named) if terms else None
 
 
 # ---- one node at a time, for events

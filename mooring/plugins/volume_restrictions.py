@@ -29,23 +29,53 @@ class Disk(NamedTuple):
     kind: str
     identity: tuple[str, ...]
     read_only: bool
-    monitors: frozenset[str] = frozenset()  # of Ceph: two disks can be the same only where these overlap
-
-    def conflicts(self, other: Disk) -> bool:
-        return (
-            self.kind == other.kind
-            and self.identity == other.identity
-            and not (self.read_only and other.read_only)
-            and (self.kind != "rbd" or not self.monitors.isdisjoint(other.monitors))
-        )
+    monitors: frozenset[str] = frozenset({""})  # of Ceph: disks can be the same only where these overlap
 
 
-def disks_of(shape: Shape) -> tuple[Disk, ...]:
+class _Use(NamedTuple):
+    """Through which monitors the volumes of a pod use one disk."""
+
+    users: set[str]
+    writers: set[str]
+
+    def excludes(self, other: _Use) -> bool:
+        return not (self.writers.isdisjoint(other.users) and self.users.isdisjoint(other.writers))
+
+
+_Uses = dict[tuple[str, tuple[str, ...]], _Use]
+
+
+class Disks:
     """The inline disks of pods of a shape."""
-    disks: tuple[Disk, ...] | None = shape.derived.get(disks_of)
-    if disks is None:
-        disks = shape.derived[disks_of] = tuple(_disks(shape))
-    return disks
+
+    __slots__ = ("disks", "uses")
+
+    def __init__(self, disks: frozenset[Disk]) -> None:
+        self.disks = disks
+        self.uses: _Uses = {}
+        for disk in disks:
+            use = self.uses.setdefault(disk[:2], _Use(set(), set()))
+            use.users.update(disk.monitors)
+            if not disk.read_only:
+                use.writers.update(disk.monitors)
+
+    @classmethod
+    def of(cls, shape: Shape) -> Disks:
+        disks: Disks | None = shape.derived.get(cls)
+        if disks is None:
+            disks = shape.derived[cls] = cls(frozenset(_disks(shape)))
+        return disks
+
+    def exclude(self, other: Disks) -> bool:
+        """Whether one node cannot have both."""
+        few, many = (self.uses, other.uses) if len(self.uses) < len(other.uses) else (other.uses, self.uses)
+        return any(key in many and use.excludes(many[key]) for key, use in few.items())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Disks) and self.disks == other.disks
+
+    def __hash__(self) -> int:
+        return hash(self.disks)
 
 
 def _disks(shape: Shape) -> Iterable[Disk]:
@@ -64,36 +94,33 @@ def _disks(shape: Shape) -> Iterable[Disk]:
 class DiskConflict:
     """Pods with a disk that excludes one of these."""
 
-    disks: tuple[Disk, ...]
+    disks: Disks
 
     @property
     def count_terminating(self) -> bool:
         return True  # a disk is free only when its pod is gone
 
     def matches(self, shape: Shape) -> bool:
-        return any(mine.conflicts(theirs) for theirs in disks_of(shape) for mine in self.disks)
+        return bool(shape.spec.volumes) and self.disks.exclude(Disks.of(shape))
 
 
 @dataclass(frozen=True, slots=True)
 class RefersToClaims:
-    """Pods with at least so many volumes whose claims have one of these names.
+    """The volumes of pods whose claims have one of these names.
 
     As in kube-scheduler the namespace is not compared, so that preempting a pod of another namespace
     counts as freeing a claim of the same name.
     """
 
     claims: frozenset[str]
-    times: int
 
     @property
     def count_terminating(self) -> bool:
         return True
 
-    def matches(self, shape: Shape) -> bool:
-        names = [
-            v.persistent_volume_claim.claim_name for v in shape.spec.volumes if v.persistent_volume_claim
-        ]
-        return sum(name in self.claims for name in names) >= self.times
+    def matches(self, shape: Shape) -> int:
+        claims = (volume.persistent_volume_claim for volume in shape.spec.volumes)
+        return sum(claim is not None and claim.claim_name in self.claims for claim in claims)
 
 
 class _Needs(NamedTuple):
@@ -147,8 +174,8 @@ class VolumeRestrictions(Plugin):
 
     def _needs(self, state: CycleState, pod: PodInfo) -> _Needs:
         def make() -> _Needs:
-            disks = disks_of(pod.shape)
-            return _Needs(DiskConflict(disks) if disks else None, direct_claims_of(pod))
+            disks = Disks.of(pod.shape)
+            return _Needs(DiskConflict(disks) if disks.disks else None, direct_claims_of(pod))
 
         return state.cached(_NEEDS, make)
 
@@ -167,12 +194,8 @@ class VolumeRestrictions(Plugin):
     def _in_use(self, exclusive: _Exclusive, nodes: EngineNodes) -> IntArray:
         """How many of the claims are in use, given the pods that a hypothetical view adds or removes."""
         in_use = np.full(len(nodes), exclusive.in_use, np.int64)
-        for times in range(1, len(exclusive.claims) + 1):
-            change = nodes.delta(RefersToClaims(exclusive.claims, times))
-            if change is None:
-                break
-            in_use += change
-        return in_use
+        change = nodes.delta(RefersToClaims(exclusive.claims))
+        return in_use if change is None else in_use + change
 
     # ---- queueing hints
 
@@ -184,7 +207,7 @@ class VolumeRestrictions(Plugin):
     def _after_pod_delete(self, pod: PodInfo, old: PodInfo, new: Any) -> Hint:
         if old.namespace != pod.namespace:
             return Hint.SKIP
-        freed = DiskConflict(disks_of(pod.shape)).matches(old.shape)
+        freed = DiskConflict(Disks.of(pod.shape)).matches(old.shape)
         freed = freed or not set(direct_claims_of(pod)).isdisjoint(direct_claims_of(old))
         return Hint.QUEUE if freed else Hint.SKIP
 

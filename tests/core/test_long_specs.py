@@ -60,6 +60,49 @@ def test_the_work_is_linear_in_the_terms(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", LONG_SPECS)
+def test_the_work_is_linear_beside_another_long_pod(kind: str) -> None:
+    def prepared(n: int) -> Callable[[], object]:
+        here = cluster()
+        here.apply(pod("first", "first", LONG_SPECS[kind](n)))
+        here.run()
+
+        def run() -> None:
+            here.apply(pod("second", "second", LONG_SPECS[kind](n)))
+            here.run()
+
+        return run
+
+    assert growth(prepared, SIZE // 2) < 2.3
+
+
+def _disks(n: int, whose: str) -> Spec:
+    return {"volumes": [{"name": f"v{i}", "gcePersistentDisk": {"pdName": f"{whose}-{i}"}} for i in range(n)]}
+
+
+def _images(n: int, whose: str) -> Spec:
+    rbd = [{"monitors": [f"{whose}-{i}"], "image": "a", "pool": "b"} for i in range(n)]
+    return {"volumes": [{"name": f"v{i}", "rbd": each} for i, each in enumerate(rbd)]}
+
+
+@pytest.mark.parametrize("make", [_disks, _images])
+def test_disks_are_not_compared_one_by_one(make: Callable[[int, str], Spec]) -> None:
+    def prepared(n: int) -> Callable[[], object]:
+        here = cluster()
+        for i in range(3):
+            here.apply(pod(f"first-{i}", f"first-{i}", make(n, f"first-{i}")))
+        here.run()
+        second = pod("second", "second", make(n, "second"))
+
+        def run() -> None:
+            here.apply(second)
+            here.run()
+
+        return run
+
+    assert growth(prepared, SIZE // 2) < 2.3
+
+
+@pytest.mark.parametrize("kind", LONG_SPECS)
 def test_what_is_kept_does_not_grow_with_the_terms(kind: str) -> None:
     here = cluster()
     here.apply(pod("long", spec=LONG_SPECS[kind](SIZE)))

@@ -15,7 +15,7 @@ from mooring.api.meta import LabelSelector, LabelSelectorRequirement
 from mooring.api.selectors import compile_selector
 from mooring.framework.nodes import Ids, PodPredicate
 from mooring.framework.pod import Shape
-from mooring.plugins.node_ports import PortConflict
+from mooring.plugins.node_ports import HostPorts, PortConflict
 from mooring.plugins.predicates import PodsSelected
 from mooring.runtime.engine_nodes import EngineNodes
 from mooring.state.cluster import ClusterState
@@ -49,7 +49,7 @@ PREDICATES: tuple[PodPredicate, ...] = (
     _app("a", False),
     _app("b", False),
     PodsSelected(None, _untiered),
-    PortConflict("0.0.0.0", "TCP", 80),
+    PortConflict(HostPorts(frozenset({("0.0.0.0", "TCP", 80)}), frozenset({("TCP", 80)}))),
     HasTerms(ZONE, True),
     HasTerms(HOST, False),
 )
