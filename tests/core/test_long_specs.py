@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from mooring.api.decode import from_dict
+from mooring.api.meta import KubeObject
 from mooring.api.objects import Pod
 from mooring.core.memory import MemoryCluster
 from mooring.core.scheduler import Scheduler
@@ -141,3 +142,33 @@ def test_the_pods_after_it_cost_what_they_always_cost() -> None:
 
     first = count_calls(schedule("first"))
     assert count_calls(schedule("second")) < first
+
+
+def test_budgets_are_not_looked_at_for_each_node() -> None:
+    def prepared(n: int) -> Callable[[], object]:
+        here = MemoryCluster(Scheduler(clock=lambda: 0.0, pick=lambda n: 0))
+        for i in range(n):
+            here.apply(make_node(f"n{i}", cpu="1"))
+            here.apply(pod(f"low-{i}", "low", {"nodeName": f"n{i}", "containers": [_cpu("1")]}))
+            budget = {"selector": {"matchLabels": {"app": "low" if i == 0 else f"app-{i}"}}}
+            here.apply(_budget(f"b{i}", budget))
+        preemptor = pod("high", spec={"priority": 10, "containers": [_cpu("1")]})
+
+        def run() -> None:
+            here.apply(preemptor)
+            here.run()
+            assert len(here.evictions) == 1
+
+        return run
+
+    assert growth(prepared, 40) < 2.3
+
+
+def _cpu(amount: str) -> Spec:
+    return {"name": "main", "resources": {"requests": {"cpu": amount}}}
+
+
+def _budget(name: str, spec: Spec) -> KubeObject:
+    metadata = {"name": name, "namespace": "default"}
+    budget = {"kind": "PodDisruptionBudget", "metadata": metadata, "spec": spec}
+    return from_dict({"apiVersion": "policy/v1", **budget})

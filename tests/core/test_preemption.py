@@ -179,6 +179,12 @@ class TestChoice:
         one = low("w", on="n1", priority=50, labels=a)
         assert self.choose(*two, one, others=(budget("b", "a", 0),)) == ("n1", {"default/w"})
 
+    def test_a_budget_with_an_invalid_selector_covers_nothing(self) -> None:
+        invalid = {"selector": {"matchExpressions": [{"key": "app", "operator": "Like", "values": ["a"]}]}}
+        other = thing("PodDisruptionBudget", "b", "default", group="policy/v1", spec=invalid)
+        running = low("v", labels={"app": "a"}), low("w", on="n1", priority=50)
+        assert self.choose(*running, others=(other,)) == ("n0", {"default/v"})
+
     def test_each_victim_uses_the_budget_up(self) -> None:
         a = {"app": "a"}
         two = low("v0", cpu="2", labels=a), low("v1", cpu="2", labels=a)

@@ -21,6 +21,7 @@ from mooring.core.queue import QueuedPodInfo
 from mooring.framework.placements import Placement
 from mooring.framework.pod import GroupKey, PodInfo
 from mooring.framework.status import SUCCESS, Code, Status, unschedulable
+from mooring.plugins.default_preemption.budgets import Budgets
 from mooring.plugins.default_preemption.victims import importance
 from mooring.runtime.profile import Profile
 
@@ -126,7 +127,7 @@ class GroupPreemption:
         if not units:
             return NO_VICTIMS
         units.sort(key=lambda unit: unit.importance)
-        violating, others = split_units_by_budgets(units, scheduler.store.list(PodDisruptionBudget))
+        violating, others = split_units_by_budgets(units, Budgets(scheduler.store.list(PodDisruptionBudget)))
         trial = PlannedTrial(scheduler, remember, self._undo_if_in_force)
         try:
             for unit in units:
@@ -237,7 +238,7 @@ class GroupPreemption:
         if not candidates.units and not candidates.leaving:
             return NO_VICTIMS
         trial = PlannedTrial(self._scheduler, plan, self._undo_if_in_force)
-        budgets = self._scheduler.store.list(PodDisruptionBudget)
+        budgets = Budgets(self._scheduler.store.list(PodDisruptionBudget))
         try:
             victims = finish(VictimSearch(candidates.units, trial, budgets).fewest(candidates.leaving))
         finally:
@@ -272,7 +273,7 @@ class GroupPreemption:
         Where these are counted, the cluster is not touched, and the search may pause.
         """
         scheduler, mask = self._scheduler, self._placements.mask(placement)
-        budgets = scheduler.store.list(PodDisruptionBudget)
+        budgets = Budgets(scheduler.store.list(PodDisruptionBudget))
         if room is not None:
             needed = max(self._planner.missing(profile, pods[0].pod), 1)
             counted = CountedTrial(scheduler, room, mask, pods, needed)

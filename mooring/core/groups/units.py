@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from mooring.api.selectors import compile_selector
-from mooring.api.workloads import PodDisruptionBudget
 from mooring.core.groups.dialects import AnyPodGroup
 from mooring.framework.pod import GroupKey, PodInfo
-from mooring.plugins.default_preemption.victims import covers
+from mooring.plugins.default_preemption.budgets import Budgets, Evictions
 
 if TYPE_CHECKING:
     from mooring.core.scheduler import Scheduler
@@ -62,25 +60,13 @@ def units_of(scheduler: Scheduler, pods: Iterable[PodInfo], preserve_gangs: bool
     return units
 
 
-def split_units_by_budgets(
-    units: Iterable[Unit], budgets: Sequence[PodDisruptionBudget]
-) -> tuple[list[Unit], list[Unit]]:
+def split_units_by_budgets(units: Iterable[Unit], budgets: Budgets) -> tuple[list[Unit], list[Unit]]:
     """The units with a pod whose eviction some budget forbids, and the others. As in kube-scheduler, what
     follows the first violation in a unit does not use budgets up."""
-    allowed = [budget.status.disruptions_allowed for budget in budgets]
-    selectors = [compile_selector(budget.spec.selector) for budget in budgets]
-
-    def violates(unit: Unit) -> bool:
-        for pod in unit.pods:
-            for i, budget in enumerate(budgets):
-                if covers(budget, selectors[i], pod):
-                    allowed[i] -= 1
-                    if allowed[i] < 0:
-                        return True
-        return False
-
+    evictions = Evictions(budgets)
     violating: list[Unit] = []
     others: list[Unit] = []
     for unit in units:
-        (violating if violates(unit) else others).append(unit)
+        violates = any(True for pod in unit.pods for _ in evictions.violated(pod))
+        (violating if violates else others).append(unit)
     return violating, others

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from mooring.api.workloads import PodDisruptionBudget
 from mooring.core.groups.slices import Sliced, finish, paced
 from mooring.core.groups.trials import CountedTrial, Trial
 from mooring.core.groups.units import Unit
 from mooring.framework.pod import PodInfo
-from mooring.plugins.default_preemption.victims import importance, split_by_budgets
+from mooring.plugins.default_preemption.budgets import Budgets, split_by_budgets
+from mooring.plugins.default_preemption.victims import importance
 
 MANY_UNITS = 2000  # beyond which not every unit is tried by itself
 
@@ -35,7 +35,7 @@ class Victims(msgspec.Struct, eq=False):
 class VictimSearch:
     """One search, in one trial."""
 
-    def __init__(self, units: Sequence[Unit], trial: Trial, budgets: Sequence[PodDisruptionBudget]) -> None:
+    def __init__(self, units: Sequence[Unit], trial: Trial, budgets: Budgets) -> None:
         self._trial = trial
         self._budgets = budgets
         units = sorted(units, key=lambda unit: unit.importance)

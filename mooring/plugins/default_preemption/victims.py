@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from mooring.api.selectors import Selector, compile_selector
 from mooring.api.workloads import PodDisruptionBudget
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import BoolArray
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Code, Status, error, unresolvable
+from mooring.plugins.default_preemption.budgets import Budgets, split_by_budgets
 from mooring.runtime.engine_handle import EngineHandle
 from mooring.runtime.engine_nodes import HypotheticalNodes
 
@@ -74,7 +74,7 @@ def try_rows(
 ) -> None:
     """Look for victims on each of these rows of the node table."""
     nodes = handle.snapshot.nodes
-    budgets = handle.listers.list(PodDisruptionBudget)
+    budgets = Budgets(handle.listers.list(PodDisruptionBudget))
     trial: list[tuple[int, list[PodInfo], int]] = []  # row, victims in the order of reprieve, violating ones
     for row in rows:
         lower = [p for p in nodes[row].pods if p.priority < pod.priority]
@@ -156,32 +156,3 @@ def _fits(
                 statuses[i] = status
         passed &= answer.passed
     return passed, statuses
-
-
-def split_by_budgets(
-    pods: Sequence[PodInfo], budgets: Sequence[PodDisruptionBudget]
-) -> tuple[list[PodInfo], list[PodInfo]]:
-    """The pods whose eviction some budget forbids, and the others; each eviction uses the budgets up."""
-    allowed = [budget.status.disruptions_allowed for budget in budgets]
-    selectors = [compile_selector(budget.spec.selector) for budget in budgets]
-    violating: list[PodInfo] = []
-    others: list[PodInfo] = []
-    for pod in pods:
-        violates = False
-        for i, budget in enumerate(budgets):
-            if covers(budget, selectors[i], pod):
-                allowed[i] -= 1
-                violates = violates or allowed[i] < 0
-        (violating if violates else others).append(pod)
-    return violating, others
-
-
-def covers(budget: PodDisruptionBudget, selector: Selector, pod: PodInfo) -> bool:
-    """Whether evicting a pod uses up a budget with this selector."""
-    return (
-        bool(pod.labels)
-        and budget.metadata.namespace == pod.namespace
-        and not selector.empty
-        and pod.name not in budget.status.disrupted_pods
-        and selector.matches(pod.labels)
-    )
