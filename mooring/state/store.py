@@ -11,15 +11,39 @@ Obj = TypeVar("Obj", bound=KubeObject)
 
 
 class ChangeFeed(Generic[Obj]):
-    """The changes of one kind for one reader."""
+    """The changes of one kind for one reader. What happened to an object between two reads is kept as one
+    change where it would be much more than there are objects: a reader may not come for days."""
+
+    SPARE = 1024
 
     def __init__(self, existing: Sequence[Obj]) -> None:
-        self.pending: list[tuple[Obj | None, Obj | None]] = [(None, obj) for obj in existing]
+        self._pending: list[tuple[Obj | None, Obj | None]] = [(None, obj) for obj in existing]
+        self._merge_at = 2 * len(existing) + self.SPARE
+
+    def __len__(self) -> int:
+        return len(self._pending)
 
     def take(self) -> Sequence[tuple[Obj | None, Obj | None]]:
         """Return the changes since the last call, oldest first: the object before and after, or None."""
-        taken, self.pending = self.pending, []
+        taken, self._pending, self._merge_at = self._pending, [], self.SPARE
         return taken
+
+    def add(self, old: Obj | None, new: Obj | None) -> None:
+        self._pending.append((old, new))
+        if len(self._pending) > self._merge_at:
+            self._pending = self._merged()
+            self._merge_at = 2 * len(self._pending) + self.SPARE
+
+    def _merged(self) -> list[tuple[Obj | None, Obj | None]]:
+        """One change for each object, in the order of the last ones."""
+        merged: dict[str, tuple[Obj | None, Obj | None]] = {}
+        for old, new in self._pending:
+            obj = old if new is None else new
+            assert obj is not None
+            first = merged.pop(obj.key, (old, None))[0]
+            if first is not None or new is not None:
+                merged[obj.key] = (first, new)
+        return list(merged.values())
 
 
 class ObjectStore:
@@ -48,7 +72,7 @@ class ObjectStore:
     def _changed(self, kind: type[KubeObject], old: KubeObject | None, new: KubeObject | None) -> None:
         self._versions[kind] = self._versions.get(kind, 0) + 1
         for feed in self._feeds.get(kind, ()):
-            feed.pending.append((old, new))
+            feed.add(old, new)
 
     def changes(self, kind: type[Obj]) -> ChangeFeed[Obj]:
         feed = ChangeFeed(self.list(kind))
