@@ -22,13 +22,20 @@ from mooring.plugins.dynamic_resources.dynamic_resources import DynamicResources
 from mooring.plugins.dynamic_resources.inventory import DeviceId, DeviceInfo
 from mooring.plugins.dynamic_resources.manager import DeviceManager
 from mooring.plugins.dynamic_resources.plan import Alternative, ClaimPlan, expressions
-from mooring.plugins.dynamic_resources.search import AllocationError, PlannedClaim, Search, World
+from mooring.plugins.dynamic_resources.search import (
+    AllocationError,
+    PlannedClaim,
+    Search,
+    SearchTimeoutError,
+    World,
+)
 from mooring.plugins.dynamic_resources.usage import Usage
 from mooring.runtime.engine_nodes import EngineNode
 
 MOST_NODES = 2  # that a line describes
 MOST_ROWS = 200  # that a change is tried on
 MOST_HOLDERS = 20
+MOST_STEPS = 50_000  # of a search, of which there are many
 _AT_LEAST = re.compile(r'device\.capacity\["[^"]*"\]\.(\w+)\.compareTo\(quantity\("([^"]*)"\)\) >= 0')
 _EQUAL = re.compile(r'device\.attributes\["[^"]*"\]\.(\w+) == (.+)')
 
@@ -203,8 +210,10 @@ class _Shortage:
     def _solves(self, planned: Sequence[PlannedClaim], world: World, row: int) -> bool:
         node = self._node(row)
         try:
-            return Search(world, node, self._manager.inventory.of(node), planned).solve() is not None
-        except AllocationError:
+            reachable = self._manager.inventory.of(node)
+            search = Search(world, node, reachable, planned, lambda steps: steps > MOST_STEPS)
+            return search.solve() is not None
+        except (AllocationError, SearchTimeoutError):
             return False
 
     def _change(self, text: str, rows: Rows, command: str = "") -> Change:

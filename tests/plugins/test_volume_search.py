@@ -10,9 +10,12 @@ from hypothesis import strategies as st
 from mooring.api import quantity
 from mooring.api.objects import Node
 from mooring.api.storage import PersistentVolume, PersistentVolumeClaim
+from mooring.framework.status import Status
+from mooring.plugins.volume_binding import static_volumes
 from mooring.plugins.volume_binding.volume_binding import VolumeBinding
 from mooring.runtime.engine_state import EngineState
 from mooring.runtime.runners import FilterRunner
+from tests.calls import count_lines
 from tests.plugins.plugin_kit import make_node, make_pod
 from tests.plugins.volume_kit import HOST, ZONE, VolumeCluster, claim, storage_class, using, volume
 
@@ -158,3 +161,20 @@ def reserved(cluster: VolumeCluster, pvcs: Sequence[PersistentVolumeClaim], node
             if not pvc.spec.volume_name and match(pvc, [pv], node_object.node) is pv:
                 found[ref.name] = pv.name
     return found
+
+
+def test_the_work_is_quadratic_in_the_claims_at_most() -> None:
+    def lines(n: int) -> int:
+        pairs = [(volume(f"pv{i}", "1Gi"), claim(f"c{i}")) for i in range(n)]
+        objects = [
+            storage_class("wait", "kubernetes.io/no-provisioner"),
+            *(o for pair in pairs for o in pair),
+        ]
+        cluster = VolumeCluster([make_node("a")], *objects)
+        plugin, pod = cluster.plugin(VolumeBinding), make_pod(volumes=using(*(f"c{i}" for i in range(n))))
+        answers: dict[str, Status | None] = {}
+        counted = count_lines(lambda: answers.update(cluster.filter(plugin, pod)), static_volumes.__file__)
+        assert answers == {"a": None}
+        return counted
+
+    assert lines(60) / lines(30) < 4.5

@@ -3,7 +3,7 @@ the allocated ones can be reached from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from mooring.plugins.args import DynamicResourcesArgs
 from mooring.plugins.dynamic_resources import binding
 from mooring.plugins.dynamic_resources.manager import DeviceManager
 from mooring.plugins.dynamic_resources.pod_claims import PodClaims
+from mooring.plugins.dynamic_resources.search import SearchTime
 from mooring.plugins.dynamic_resources.verdicts import FAILS, INVALID_POOLS, NO_SOLUTION, PASSES, Codes
 from mooring.plugins.matching import match_node_selector
 from mooring.runtime.engine_handle import EngineHandle
@@ -78,13 +79,14 @@ class ClaimFilter:
 
     def _device_codes(self, claims: PodClaims, nodes: EngineNodes) -> tuple[Codes, Mapping[int, str]]:
         """For each row whether all claims can be allocated there, and what went wrong where that failed."""
+        time = self._search_time()
         parts: list[tuple[Codes, Mapping[int, str]]] = []
         for offer in claims.offers:
             if offer.planned is None:
                 parts.append((self._manager.all_pass(len(nodes)), {}))
                 continue
             offer.verdicts = self._manager.verdicts.of(offer.planned)
-            codes = offer.verdicts.refresh(nodes, offer.planned, self._deadline)
+            codes = offer.verdicts.refresh(nodes, offer.planned, time)
             parts.append((codes, offer.verdicts.errors))
         if not parts:
             return self._manager.all_pass(len(nodes)), {}
@@ -99,12 +101,9 @@ class ClaimFilter:
         }
         return codes, errors
 
-    def _deadline(self) -> Callable[[], bool]:
-        timeout = self._args.filter_timeout.seconds
-        if timeout <= 0 or not self._manager.features.filter_timeout:
-            return lambda: False
-        until, now = self._handle.now() + timeout, self._handle.now
-        return lambda: now() > until
+    def _search_time(self) -> SearchTime:
+        timeout = self._args.filter_timeout.seconds if self._manager.features.filter_timeout else 0.0
+        return SearchTime(timeout, self._handle.now)
 
     def _unavailable(self, claims: PodClaims, nodes: Nodes) -> Iterable[tuple[int, BoolArray]]:
         """The allocated claims that cannot be used on some nodes, and on which."""

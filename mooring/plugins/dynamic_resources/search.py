@@ -22,6 +22,8 @@ from mooring.plugins.dynamic_resources.plan import Alternative, ClaimPlan, Reque
 from mooring.plugins.dynamic_resources.usage import Usage
 
 CHECK_EVERY = 256  # steps between looks at the clock
+MOST_STEPS = 5_000_000  # on one node, where no clock ends a search: about 10 s
+LEAST_SHARE = 0.01  # of the time for one node, which every node gets
 
 
 class AllocationError(Exception):
@@ -30,6 +32,38 @@ class AllocationError(Exception):
 
 class SearchTimeoutError(Exception):
     """The search took longer than it may."""
+
+
+class SearchTime:
+    """The time for the searches of one attempt, on all nodes.
+
+    kube-scheduler gives each node so many seconds, and the first that takes longer ends the attempt, in which
+    16 nodes are searched at a time. Here they are searched in turn: a pod holds the others up for about as
+    long as there, however many nodes there are.
+    """
+
+    def __init__(self, timeout: float, now: Callable[[], float]) -> None:
+        """`timeout` is in seconds; 0 is no limit."""
+        self._timeout = timeout
+        self._now = now
+        self._end = now() + timeout
+        self._exceeded = False
+
+    def start(self) -> Callable[[int], bool]:
+        """Begin with a node; the result says after so many steps whether the search has to end."""
+        began = self._now()
+
+        def is_late(steps: int) -> bool:
+            late = self._exceeded or steps > MOST_STEPS
+            if self._timeout > 0 and not late:
+                now = self._now()
+                late = now > began + self._timeout or now > max(
+                    self._end, began + self._timeout * LEAST_SHARE
+                )
+            self._exceeded |= late
+            return late
+
+        return is_late
 
 
 class Chosen(NamedTuple):
@@ -91,7 +125,7 @@ class Search:
         node: NodeInfo,
         reachable: NodeDevices,
         planned: Sequence[PlannedClaim],
-        is_late: Callable[[], bool] = lambda: False,
+        is_late: Callable[[int], bool] = lambda steps: steps > MOST_STEPS,
     ) -> None:
         self._world = world
         self._node = node
@@ -249,7 +283,7 @@ class Search:
 
     def _step(self) -> None:
         self._steps += 1
-        if self._steps % CHECK_EVERY == 0 and self._is_late():
+        if self._steps % CHECK_EVERY == 0 and self._is_late(self._steps):
             raise SearchTimeoutError
 
     # ---- candidates
@@ -375,6 +409,7 @@ __all__ = [
     "PlannedClaim",
     "Request",
     "Search",
+    "SearchTime",
     "SearchTimeoutError",
     "Solution",
     "World",

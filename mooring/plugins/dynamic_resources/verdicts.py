@@ -6,7 +6,7 @@ chosen; the answer says no more than that there are some.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from mooring.plugins.dynamic_resources.search import (
     AllocationError,
     PlannedClaim,
     Search,
+    SearchTime,
     SearchTimeoutError,
     Solution,
     World,
@@ -46,9 +47,7 @@ class DeviceVerdicts:
         self.codes: Codes = np.zeros(0, np.int32)
         self.errors: dict[int, str] = {}  # of the rows that fail
 
-    def refresh(
-        self, nodes: EngineNodes, planned: Sequence[PlannedClaim], is_late: Callable[[], Callable[[], bool]]
-    ) -> Codes:
+    def refresh(self, nodes: EngineNodes, planned: Sequence[PlannedClaim], time: SearchTime) -> Codes:
         """Bring the codes up to date; the same array as last time where none changed."""
         mark, position = nodes.mark, self._inventory.position
         rows = self._stale(nodes, mark)
@@ -60,7 +59,7 @@ class DeviceVerdicts:
             self.errors.pop(row, None)
             code = self._quick(reachable[row])
             if code is None:
-                code = self._evaluate(row, nodes[row], planned, is_late)
+                code = self._evaluate(row, nodes[row], planned, time)
             if code != self.codes.item(row):
                 changed[row] = code
         if changed:
@@ -93,11 +92,11 @@ class DeviceVerdicts:
         row: int,
         node: NodeInfo,
         planned: Sequence[PlannedClaim],
-        is_late: Callable[[], Callable[[], bool]],
+        time: SearchTime,
     ) -> int:
         reachable = self._inventory.of(node)
         try:
-            solution = Search(self._world, node, reachable, planned, is_late()).solve()
+            solution = Search(self._world, node, reachable, planned, time.start()).solve()
         except AllocationError as error:
             self.errors[row] = str(error)
             return FAILS

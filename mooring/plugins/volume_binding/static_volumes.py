@@ -115,7 +115,7 @@ class StaticMatcher:
         self._assumed = assumed
         self._volumes: list[PersistentVolume] = []
         self._ids: dict[str, int] = {}
-        self._choices: list[Choice] = []
+        self._taken: dict[int, BoolArray] = {}  # by volume: the rows where an earlier claim has it
 
     def match(self, claim: PersistentVolumeClaim, possible: BoolArray) -> Match:
         """Return the smallest volume that fits, or the one that refers to the claim, on the possible rows."""
@@ -132,8 +132,14 @@ class StaticMatcher:
             usable[self._usable_rows(volume)] = True
             choice[rows[usable[rows]]] = self._id(volume)
         self._match_free(claim, group, choice, undecided)
-        self._choices.append(choice)
+        self._take(choice)
         return Match(claim, choice, self._volumes)
+
+    def _take(self, choice: Choice) -> None:
+        for volume_id in np.unique(choice[choice != UNMATCHED]).tolist():
+            rows = choice == volume_id
+            taken = self._taken.get(volume_id)
+            self._taken[volume_id] = rows if taken is None else taken | rows
 
     def _match_free(
         self, claim: PersistentVolumeClaim, group: _ClassVolumes, choice: Choice, undecided: BoolArray
@@ -165,10 +171,8 @@ class StaticMatcher:
 
     def _not_taken(self, volume: PersistentVolume, rows: Rows) -> Rows:
         volume_id = self._ids.get(volume.name)
-        if volume_id is not None:
-            for choice in self._choices:
-                rows = rows[choice[rows] != volume_id]
-        return rows
+        taken = None if volume_id is None else self._taken.get(volume_id)
+        return rows if taken is None else rows[~taken[rows]]
 
     def _id(self, volume: PersistentVolume) -> int:
         volume_id = self._ids.setdefault(volume.name, len(self._volumes))
