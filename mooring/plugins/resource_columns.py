@@ -56,7 +56,7 @@ class ScoredResources:
         "nonzero_requested",
         "requested",
         "requests",
-        "resource_count",
+        "resources",
         "total_weight",
         "weights",
     )
@@ -68,9 +68,9 @@ class ScoredResources:
         resources: Sequence[str],
         device_backed: Sequence[str] = (),
     ) -> None:
-        self.resource_count = len(resources)
+        self.resources = resources
         self.device_backed = device_backed
-        lines = lines_for(self.resource_count)
+        lines = lines_for(len(resources))
         taken = pods_line(lines)
         self.each: list[ScoredResource] = []
         for name, weight in ((spec.name, spec.weight) for spec in specs):
