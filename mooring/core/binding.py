@@ -7,7 +7,7 @@ from typing import Any
 
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import SUCCESS, Code, Status
-from mooring.runtime.containment import CONTAINED
+from mooring.runtime.containment import CONTAINED, reraise_if_from_outside
 from mooring.runtime.engine_state import EngineState
 from mooring.runtime.extender import Extender, ExtenderCallError
 from mooring.runtime.observer import Laps
@@ -132,6 +132,7 @@ async def _status(name: str, ask: Callable[..., Any], answer: Any) -> Status:
         if hasattr(answer, "__await__"):
             answer = await answer
     except CONTAINED as exc:
+        reraise_if_from_outside(exc, awaited=True)
         return Status(Code.ERROR, str(raised(name, ask.__name__, exc)), exception=exc)
     if answer is None:
         return SUCCESS

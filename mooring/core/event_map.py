@@ -13,7 +13,7 @@ from mooring.api.quantity import QuantityError, parse
 from mooring.framework.events import Action, ClusterEvent, EventHint, Resource
 from mooring.framework.plugin import Plugin, overrides
 from mooring.framework.pod import PodInfo
-from mooring.runtime.containment import CONTAINED
+from mooring.runtime.containment import CONTAINED, shown
 from mooring.runtime.runners import PluginError, raised
 
 ASSIGNED_POD_ADD = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD)
@@ -69,7 +69,7 @@ def events_of(plugin: Plugin) -> list[EventHint]:
             hints = list(plugin.events_to_register())
             for hint in hints:
                 if not isinstance(hint, EventHint):
-                    raise TypeError(f"yielded {hint!r}; expected requeue_on(Resource.NODE, Action.ADD)")
+                    raise TypeError(f"yielded {shown(hint)}; expected requeue_on(Resource.NODE, Action.ADD)")
             return hints
         except CONTAINED as exc:
             message = f'plugin "{plugin.name}": events_to_register: {raised(plugin.name, "start-up", exc)}'

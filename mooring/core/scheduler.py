@@ -41,7 +41,7 @@ from mooring.framework.handle import Client
 from mooring.framework.plugin import Plugin, PostFilterResult
 from mooring.framework.pod import GroupKey, PodInfo
 from mooring.framework.status import Code, Status
-from mooring.runtime.containment import CONTAINED, reraise_if_from_outside
+from mooring.runtime.containment import CONTAINED, reraise_if_from_outside, text_of
 from mooring.runtime.extender import Extender
 from mooring.runtime.observer import Observer
 from mooring.runtime.profile import Profile
@@ -337,7 +337,7 @@ class Scheduler:
         logger.error("scheduling pod %s", queued.pod.key, exc_info=bug)
         profile.forget(queued.pod.shape)
         if queued.place is Place.IN_FLIGHT:
-            self.fail(queued, Status(Code.ERROR, f"{type(bug).__name__}: {bug}"), "", decision)
+            self.fail(queued, Status(Code.ERROR, text_of(bug)), "", decision)
 
     def _follow(
         self, queued: QueuedPodInfo, profile: Profile, choice: Choice, decision: Decision, in_full: bool

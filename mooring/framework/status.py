@@ -68,7 +68,9 @@ class Status:
 
     @property
     def message(self) -> str:
-        return ", ".join(self.reasons)
+        """The reasons as one text; what an API server would not take is replaced."""
+        text = ", ".join(map(str, self.reasons))
+        return text if text.isascii() else text.encode(errors="replace").decode()
 
     def by(self, plugin: str) -> Status:
         """Return a copy of the status with the name of the plugin (statuses are shared and immutable)."""

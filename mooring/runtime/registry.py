@@ -12,7 +12,7 @@ from types import ModuleType
 from mooring.framework import registration
 from mooring.framework.plugin import Plugin
 from mooring.framework.registration import RegistrationError, check_class, name_conflict
-from mooring.runtime.containment import CONTAINED, reraise_if_from_outside
+from mooring.runtime.containment import CONTAINED, reraise_if_from_outside, text_of
 from mooring.runtime.source_modules import is_file, load_module, search_path
 
 ENTRY_POINT_GROUP = "mooring.plugins"
@@ -62,7 +62,7 @@ def _load(load: Callable[[], object], source: str) -> type[Plugin]:
         raise RegistrationError(f"{source}: {exc}") from exc
     except CONTAINED as exc:
         reraise_if_from_outside(exc)
-        raise RegistrationError(f"{source}: {type(exc).__name__}: {exc}") from exc
+        raise RegistrationError(f"{source}: {text_of(exc)}") from exc
     return cls  # type: ignore[return-value]
 
 

@@ -13,7 +13,7 @@ from mooring.framework.nodes import BoolArray, IntArray, Verdicts
 from mooring.framework.plugin import Plugin, overrides
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Code, Status
-from mooring.runtime.containment import CONTAINED, reraise_if_from_outside
+from mooring.runtime.containment import CONTAINED, reraise_if_from_outside, shown, text_of
 from mooring.runtime.engine_nodes import EngineNode, EngineNodes
 from mooring.runtime.engine_state import EngineState
 from mooring.runtime.groups import Groups, has_key_for_shape, scores_by_shape, scores_groups
@@ -48,12 +48,12 @@ def raised(plugin: str, where: str, exc: BaseException) -> PluginError:
         return exc
     reraise_if_from_outside(exc)
     logger.error("plugin %s raised in %s", plugin, where, exc_info=exc)
-    return PluginError(plugin, f"{type(exc).__name__}: {exc}" if str(exc) else type(exc).__name__)
+    return PluginError(plugin, text_of(exc))
 
 
 def unexpected(method: str, value: object, expected: str = EXPECTED_STATUS) -> str:
     """Return the message for a method that returned a value of the wrong type."""
-    return f"{method} returned {value!r}; expected {expected}"
+    return f"{method} returned {shown(value)}; expected {expected}"
 
 
 def check_refusal(plugin: str, status: object) -> None:
@@ -188,7 +188,7 @@ class FilterRunner:
             raise PluginError(self.name, f"filter_nodes gave {codes.shape} codes for {count(length, 'node')}")
         if not isinstance(verdicts.statuses, Mapping):
             raise PluginError(
-                self.name, f"filter_nodes gave statuses {verdicts.statuses!r}; expected a mapping"
+                self.name, f"filter_nodes gave statuses {shown(verdicts.statuses)}; expected a mapping"
             )
         if verdicts is not self._fine and type(verdicts.statuses) is dict:
             self._check_codes(verdicts)

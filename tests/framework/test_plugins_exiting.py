@@ -39,9 +39,27 @@ def closing(*args: Any) -> Any:
         len(args)
 
 
+class Panic(BaseException):
+    """As extension modules raise it."""
+
+
+def panicking(*args: Any) -> Any:
+    raise Panic("over")
+
+
+def cancelling(*args: Any) -> Any:
+    raise asyncio.CancelledError
+
+
 EXITS = pytest.mark.parametrize(
     ("leave", "words"),
-    [(exiting, "SystemExit: 3"), (interrupting, "KeyboardInterrupt"), (closing, "GeneratorExit: over")],
+    [
+        (exiting, "SystemExit: 3"),
+        (interrupting, "KeyboardInterrupt"),
+        (closing, "GeneratorExit: over"),
+        (panicking, "Panic: over"),
+        (cancelling, "CancelledError"),
+    ],
 )
 
 
@@ -132,3 +150,56 @@ def test_a_cancelled_binding_is_cancelled() -> None:
         assert task.cancelled()
 
     asyncio.run(cancel())
+
+
+def test_a_future_that_was_cancelled_is_an_error_of_the_attempt() -> None:
+    """It is asyncio that raises here, in a method that nothing can cancel."""
+
+    def waiting(*args: Any) -> Any:
+        loop = asyncio.new_event_loop()
+        future = loop.create_future()
+        future.cancel()
+        loop.close()
+        return future.result()
+
+    cluster = only(misbehaving("filter", waiting))
+    cluster.apply(make_pod(BAD), make_pod("after"))
+    cluster.schedule()
+    assert "CancelledError" in failure(cluster, BAD)
+    assert cluster.node_of("after")
+
+
+class UnprintableError(Exception):
+    """Has neither a text nor a representation."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+    __repr__ = __str__
+
+
+def raising_unprintable(*args: Any) -> Any:
+    raise UnprintableError
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (raising_unprintable, "UnprintableError"),
+        (lambda *args: UnprintableError(), "returned <UnprintableError object>; expected"),
+        (lambda *args: unschedulable(5), "5"),  # type: ignore[arg-type]
+        (lambda *args: unschedulable("\ud800"), "?"),
+        (lambda *args: "x" * 10_000_000, "xxx...; expected"),
+    ],
+)
+@pytest.mark.parametrize(
+    "method", ["pre_enqueue", "pre_filter", "filter", "reserve", "permit", "pre_bind", "post_bind"]
+)
+def test_what_cannot_be_shown_concerns_no_other_pod(method: str, answer: Any, words: str) -> None:
+    cluster = only(probe("Bad", events_to_register=NEVER, **{method: for_bad(answer)}))
+    cluster.apply(make_pod(BAD), make_pod("after"))
+    cluster.schedule()
+    assert cluster.node_of("after")
+    conditions = cluster.pod(BAD).status.conditions
+    assert all(words in c.message and len(c.message) < 2000 for c in conditions)
+    assert len(conditions) == (method not in ("pre_enqueue", "post_bind"))

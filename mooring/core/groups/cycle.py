@@ -35,7 +35,7 @@ from mooring.core.queue import QueuedPodInfo
 from mooring.framework.handle import Client
 from mooring.framework.pod import SCHEDULING_GROUP, GroupKey, PodInfo
 from mooring.framework.status import Code, Status
-from mooring.runtime.containment import CONTAINED, reraise_if_from_outside
+from mooring.runtime.containment import CONTAINED, reraise_if_from_outside, text_of
 from mooring.runtime.profile import Profile
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class GroupCycle:
             logger.error("scheduling pod group %s", key, exc_info=bug)
             for profile in self._scheduler.profiles.values():
                 profile.forget_all()
-            broken = Status(Code.ERROR, f"{type(bug).__name__}: {bug}")
+            broken = Status(Code.ERROR, text_of(bug))
             return [self._fail_alone(queued, broken) for queued in pods if queued.in_flight]
         finally:
             self._planned.difference_update(keys)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 
 from mooring.extender.serving.handlers import Handler, handlers_of
-from mooring.runtime.containment import CONTAINED, reraise_if_from_outside
+from mooring.runtime.containment import CONTAINED, reraise_if_from_outside, text_of
 from mooring.runtime.source_modules import load_module
 
 
@@ -36,4 +36,4 @@ def _loaded(source: str) -> ModuleType:
         raise LoadingError(f"{source}: {error}") from error
     except CONTAINED as error:
         reraise_if_from_outside(error)
-        raise LoadingError(f"{source}: {type(error).__name__}: {error}") from error
+        raise LoadingError(f"{source}: {text_of(error)}") from error

@@ -32,7 +32,7 @@ from mooring.extender.wire import (
     write,
 )
 from mooring.framework.status import Code, Status
-from mooring.runtime.containment import CONTAINED, reraise_if_from_outside
+from mooring.runtime.containment import CONTAINED, reraise_if_from_outside, text_of
 from mooring.runtime.runners import PluginError
 
 log = logging.getLogger("mooring.extender")
@@ -70,9 +70,9 @@ class Verb(ABC):
             return str(error)
         if isinstance(error, PluginError):
             return f"plugin {error.plugin}: {error}"
-        reraise_if_from_outside(error)
+        reraise_if_from_outside(error, awaited=True)
         log.error("%s raised", self.who, exc_info=error)
-        return f"{self.who}: {type(error).__name__}: {error}"
+        return f"{self.who}: {text_of(error)}"
 
 
 class FilterVerb(Verb):
