@@ -91,7 +91,7 @@ class Certificates:
     def _count(self, profile: Profile, pod: PodInfo) -> IntArray | None:
         """How many pods like this one each row takes; None where more than resources limits their number."""
         spec = pod.spec
-        if spec.volumes or spec.resource_claims or spec.affinity is not None:
+        if pod.shape.volumes or spec.resource_claims or spec.affinity is not None:
             return None  # depends on objects that are not part of the state
         counted = (profile, pod.shape)
         if counted not in self._capacities:

@@ -67,7 +67,7 @@ def _kind(shape: Shape) -> bytes:
                 spec.affinity,
                 spec.tolerations,
                 spec.topology_spread_constraints,
-                spec.volumes,
+                shape.volumes,
                 spec.resource_claims,
                 spec.preemption_policy,
                 (spec.host_network, spec.host_users),

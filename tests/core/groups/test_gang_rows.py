@@ -432,6 +432,26 @@ def test_waiting_gangs_are_not_even_moved_by_an_event_that_leaves_too_little_roo
     assert len(bound(cluster)) == 8
 
 
+def test_the_volume_of_each_pods_token_makes_no_difference() -> None:
+    """An API server gives each pod a volume of its own name, and an indexed Job a label of its own value."""
+    cluster = cluster_with(*gpu_nodes(8))
+    cluster.apply(*(gpu_pod(f"web-{i}", nodeName=f"n{i}") for i in range(8)))
+    pods = members("train", 8)
+    for i, pod in enumerate(pods):
+        pod["metadata"]["labels"] = {"batch.kubernetes.io/job-completion-index": str(i)}
+        pod["spec"]["volumes"] = [{"name": f"kube-api-access-{i}", "projected": {"sources": []}}]
+    cluster.apply(pod_group("train", 8), *pods)
+    cluster.schedule()
+    attempts = len(cluster.decisions)
+    for i in range(7):
+        cluster.delete(f"pod/web-{i}")
+        cluster.schedule()
+    assert len(cluster.decisions) == attempts
+    cluster.delete("pod/web-7")
+    cluster.schedule()
+    assert len(bound(cluster, "train")) == 8
+
+
 def test_a_gang_starts_in_the_instant_in_which_a_claim_gives_its_device_back() -> None:
     def claim(name: str) -> dict[str, Any]:
         request = {"name": "gpu", "exactly": {"deviceClassName": "gpu", "count": 1}}
