@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mooring.api.coscheduling import PodGroup as CoschedulingGroup
 from mooring.api.devices import DeviceClass
 from mooring.api.groups import PodGroup
 from mooring.api.kinds import (
@@ -36,7 +37,7 @@ from mooring.core.event_map import (
 )
 from mooring.core.groups.dialects import DIALECTS
 from mooring.framework.events import Action, ClusterEvent
-from mooring.framework.pod import GroupKey, PodInfo
+from mooring.framework.pod import COSCHEDULING_GROUP, GroupKey, PodInfo
 
 if TYPE_CHECKING:
     from mooring.core.scheduler import Scheduler
@@ -133,6 +134,10 @@ class Intake:
         elif isinstance(obj, PodGroup):
             assert old is None or isinstance(old, PodGroup)
             self._scheduler.members.sets.replace(old, None if new is None else obj)
+            self._scheduler.members.group_changed(GroupKey(obj.namespace, obj.name))
+        elif isinstance(obj, CoschedulingGroup):
+            key = GroupKey(obj.namespace, obj.name, COSCHEDULING_GROUP)
+            self._scheduler.members.group_changed(key)
 
     def _publish(
         self,

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mooring.api.groups import PodGroup
+from mooring.core.groups.members import GroupKind
 from mooring.core.groups.plan import Planner
 from mooring.core.groups.room import alike, measure
 from mooring.core.queue import QueuedPodInfo
@@ -31,7 +33,7 @@ class Certificates:
         self._planner = planner
         self._state = (-1, -1)  # of the cluster, when capacities were counted
         self._capacities: dict[tuple[Profile, Shape], IntArray | None] = {}
-        self._lacking: dict[tuple[Profile, Shape, int], bool] = {}
+        self._lacking: dict[GroupKind, bool] = {}
 
     def put_back(self, first: QueuedPodInfo, keys: Sequence[GroupKey]) -> bool:
         """Let a popped member wait again if an attempt at its group, and those that start with it, would
@@ -50,43 +52,49 @@ class Certificates:
         """Whether the nodes still have too few places for a group."""
         members = self._scheduler.members
         wait = members.waits.get(key)
-        if wait is None or not wait.waits_for or key in members.broken:
+        # One that waits for nodes to be kept for it is tried, so that they are chosen again if they change.
+        if wait is None or not wait.waits_for or wait.reserves or key in members.broken:
             return False
-        pod = wait.kind = wait.kind or self._kind(key)
-        profile = None if pod is None else self._scheduler.profiles.get(pod.scheduler_name)
-        if pod is None or profile is None:
-            return False
-        missing = self._planner.missing(profile, pod)
-        if missing <= 1 or not self._lack(profile, pod, missing):
+        kind = wait.kind = wait.kind or self._kind(key)
+        if kind is None or members.scheduled(key) or not self._lack(kind, key):
             return False
         nominator = self._scheduler.queue.nominator
-        if nominator.nodes_with_nominations() and any(nominator.node_of(p.uid) for p in members.pods(key)):
-            return False
-        if self._scheduler.group_waits.has_starved(profile, key):
-            return False
-        return not self._planner.may_preempt(profile, pod, key)
+        nominated = nominator.nodes_with_nominations()
+        return not nominated or not any(nominator.node_of(each.uid) for each in members.pods(key))
 
-    def _kind(self, key: GroupKey) -> PodInfo | None:
-        """One of the members, where they are all alike, none has a node and none is being deleted."""
-        pods = list(self._scheduler.members.pods(key))
-        if any(pod.terminating or self._scheduler.cluster.placed(pod.uid) is not None for pod in pods):
+    def _kind(self, key: GroupKey) -> GroupKind | None:
+        """What the group has in common with others; None unless its members are all alike, none has a node
+        and none is being deleted."""
+        members = self._scheduler.members
+        group, pods = members.group(key), list(members.pods(key))
+        if group is None or not pods or any(pod.terminating for pod in pods) or not alike(pods):
             return None
-        return pods[0] if pods and alike(pods) else None
+        is_constrained = isinstance(group, PodGroup) and group.spec.scheduling_constraints is not None
+        first = pods[0]
+        return GroupKind(
+            first.scheduler_name, first.shape, key.api_group, is_constrained, group.min_count or 0
+        )
 
-    def _lack(self, profile: Profile, pod: PodInfo, missing: int) -> bool:
-        """Whether the nodes take fewer pods like this one than are missing. It is found out once for all
-        gangs of this kind, until something changes."""
+    def _lack(self, kind: GroupKind, key: GroupKey) -> bool:
+        """Whether the nodes take fewer pods of this kind than must start, and none may make room for itself.
+        It is found out once for all gangs of this kind, until something changes."""
         table = self._scheduler.cluster.table
         state = (table.pod_log.position, table.node_log.position)
         if state != self._state:
             self._state, self._capacities, self._lacking = state, {}, {}
-        asked = (profile, pod.shape, missing)
-        lack = self._lacking.get(asked)
+        lack = self._lacking.get(kind)
         if lack is None:
-            capacities = self._count(profile, pod)
-            lack = capacities is not None and int(np.minimum(capacities, missing).sum()) < missing
-            self._lacking[asked] = lack
+            profile = self._scheduler.profiles.get(kind.scheduler_name)
+            pod = next(iter(self._scheduler.members.pods(key)))
+            lack = self._lacking[kind] = profile is not None and self._lack_room(profile, pod, key)
         return lack
+
+    def _lack_room(self, profile: Profile, pod: PodInfo, key: GroupKey) -> bool:
+        missing = self._planner.missing(profile, pod)
+        if missing <= 1 or self._planner.may_preempt(profile, pod, key):
+            return False
+        capacities = self._count(profile, pod)
+        return capacities is not None and int(np.minimum(capacities, missing).sum()) < missing
 
     def _count(self, profile: Profile, pod: PodInfo) -> IntArray | None:
         """How many pods like this one each row takes; None where more than resources limits their number."""

@@ -13,7 +13,7 @@ from mooring.core.groups.dialects import DIALECTS, AnyPodGroup
 from mooring.core.groups.sets import GroupSets
 from mooring.core.queue.sorting import SortKey
 from mooring.framework.plugin import QueuedPod
-from mooring.framework.pod import GroupKey, PodInfo
+from mooring.framework.pod import GroupKey, PodInfo, Shape
 from mooring.state.cluster import ClusterState
 from mooring.state.store import ObjectStore
 
@@ -28,6 +28,16 @@ class _Aged(NamedTuple):
     attempts: int
 
 
+class GroupKind(NamedTuple):
+    """What decides whether the nodes have places for a group none of whose members has a node."""
+
+    scheduler_name: str
+    shape: Shape
+    api_group: str
+    is_constrained: bool
+    minimum: int
+
+
 class GroupWait(msgspec.Struct):
     """A group that waits for room: since when, and when it was tried last."""
 
@@ -35,7 +45,7 @@ class GroupWait(msgspec.Struct):
     last_failure: float
     reported: bool = False  # whether it has been reported that it takes too long
     reserves: bool = False  # whether nodes are kept for it
-    kind: PodInfo | None = None  # one of its members, where they are all alike and none has a node
+    kind: GroupKind | None = None  # where its members are all alike and none has a node
     waits_for: frozenset[str] = frozenset()  # plugins whose events retry it; none: its members changed since
 
 
@@ -70,6 +80,12 @@ class GroupMembers:
             if not pods:
                 del self._pods[pod.group]
                 self.waits.pop(pod.group, None)
+
+    def group_changed(self, group: GroupKey) -> None:
+        """The object of a group came, changed or went."""
+        wait = self.waits.get(group)
+        if wait is not None:
+            wait.kind = None
 
     def _members_changed(self, group: GroupKey) -> None:
         wait = self.waits.get(group)
