@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,7 +15,7 @@ from mooring.core.groups.plan import DEFAULT_PREEMPTION, GROUP_UNSCHEDULABLE, Pl
 from mooring.core.groups.room import Room, alike, measure
 from mooring.core.groups.slices import Sliced, finish
 from mooring.core.groups.trials import CountedTrial, PlannedTrial
-from mooring.core.groups.units import Unit, split_units_by_budgets, units_of
+from mooring.core.groups.units import Unit, priority_in, split_units_by_budgets, units_of
 from mooring.core.groups.victims import Victims, VictimSearch
 from mooring.core.queue import QueuedPodInfo
 from mooring.framework.placements import Placement
@@ -93,7 +93,8 @@ class GroupPreemption:
                 if args.preempts_as_kube_scheduler:
                     chosen = self._as_kube_scheduler(priority, plan)
                 else:
-                    chosen = self._fewest_for_all(priority, args.preserve_gangs, plan)
+                    keys = {each for each, _ in parts}
+                    chosen = self._fewest_for_all(keys, priority, args.preserve_gangs, plan)
         else:
             chosen = yield from self._fewest(profile, key, priority, pods, args.preserve_gangs)
         if chosen is None:
@@ -123,7 +124,8 @@ class GroupPreemption:
             return last
 
         pods = scheduler.cluster.pods()
-        units = [unit for unit in units_of(scheduler, pods, False) if unit.priority < priority]
+        every = units_of(scheduler, pods, preserve_gangs=False, of_group=False)
+        units = [unit for unit in every if unit.priority < priority]
         if not units:
             return NO_VICTIMS
         units.sort(key=lambda unit: unit.importance)
@@ -155,7 +157,7 @@ class GroupPreemption:
         preserve_gangs: bool,
     ) -> Sliced[Victims | Status | None]:
         members, before = list(self._scheduler.members.pods(key)), self._position()
-        candidates = self._candidates(priority, preserve_gangs)
+        candidates = self._candidates((key,), priority, preserve_gangs)
         if not candidates.units and not candidates.leaving:
             return NO_VICTIMS
         placements = [Placement("")]
@@ -231,10 +233,10 @@ class GroupPreemption:
         return Victims(found.pods, found.violating, trial.nodes(), found.cost)
 
     def _fewest_for_all(
-        self, priority: int, preserve_gangs: bool, plan: Callable[[], Plan]
+        self, keys: Collection[GroupKey], priority: int, preserve_gangs: bool, plan: Callable[[], Plan]
     ) -> Victims | Status:
         """The fewest victims that let several groups in."""
-        candidates = self._candidates(priority, preserve_gangs)
+        candidates = self._candidates(keys, priority, preserve_gangs)
         if not candidates.units and not candidates.leaving:
             return NO_VICTIMS
         trial = PlannedTrial(self._scheduler, plan, self._undo_if_in_force)
@@ -245,20 +247,33 @@ class GroupPreemption:
             trial.restore()
         return unschedulable(GROUP_UNSCHEDULABLE) if victims is None else victims
 
-    def _candidates(self, priority: int, preserve_gangs: bool) -> _Candidates:
-        """The pods that may leave for a group of this priority, and those that are leaving."""
+    def _candidates(self, keys: Collection[GroupKey], priority: int, preserve_gangs: bool) -> _Candidates:
+        """The pods that may leave for groups of this priority, and those that are leaving.
+
+        A group's members may have a lower priority than the group, and do not leave for each other: their
+        controller would create them again, without end.
+        """
         pods: list[PodInfo] = []
         leaving: list[PodInfo] = []
         for pod in self._scheduler.cluster.pods():
-            (leaving if pod.terminating and pod.priority < priority else pods).append(pod)
+            if pod.terminating and pod.priority < priority:
+                leaving.append(pod)
+            elif pod.group not in keys:
+                pods.append(pod)
         units: list[Unit] = []
-        for unit in units_of(self._scheduler, pods, preserve_gangs):
+        for unit in units_of(self._scheduler, pods, preserve_gangs=preserve_gangs, of_group=True):
             if unit.priority < priority:
                 units.append(unit)
             elif unit.surplus:  # it cannot leave as a whole
-                lower = sorted((pod for pod in unit.pods if pod.priority < priority), key=importance)
+                group = self._group_of(unit)
+                lower = [pod for pod in unit.pods if priority_in(group, pod) < priority]
+                lower.sort(key=importance)
                 units += [Unit([pod], pod.priority) for pod in lower[-unit.surplus :]]
         return _Candidates(units, leaving)
+
+    def _group_of(self, unit: Unit) -> AnyPodGroup | None:
+        key = unit.pods[0].group
+        return None if key is None else self._scheduler.members.group(key)
 
     def _search(
         self,

@@ -30,8 +30,18 @@ class Unit(msgspec.Struct, eq=False):
         return -self.priority, not in_group, -len(self.pods) if in_group else 0, first.start_time
 
 
-def units_of(scheduler: Scheduler, pods: Iterable[PodInfo], preserve_gangs: bool) -> list[Unit]:
-    """Pods on nodes, by node and pod name, in the units in which they leave."""
+def priority_in(group: AnyPodGroup | None, pod: PodInfo) -> int:
+    """The priority of a member as a victim: that of its group, where the pod itself was given less."""
+    return pod.priority if group is None or group.priority <= 0 else max(pod.priority, group.priority)
+
+
+def units_of(
+    scheduler: Scheduler, pods: Iterable[PodInfo], *, preserve_gangs: bool, of_group: bool
+) -> list[Unit]:
+    """Pods on nodes, by node and pod name, in the units in which they leave.
+
+    `of_group` says whether a group's priority counts for each of its members, where theirs is lower.
+    """
     groups: dict[GroupKey, AnyPodGroup | None] = {}
     as_one: dict[GroupKey, Unit] = {}
     units: list[Unit] = []
@@ -43,20 +53,21 @@ def units_of(scheduler: Scheduler, pods: Iterable[PodInfo], preserve_gangs: bool
         if key not in groups:
             groups[key] = scheduler.members.group(key)
         group = groups[key]
+        priority = priority_in(group, pod) if of_group else pod.priority
         if key in as_one:
             unit = as_one[key]
             unit.pods.append(pod)
             if group is None or not group.disrupted_as_one:
-                unit.priority = max(unit.priority, pod.priority)
+                unit.priority = max(unit.priority, priority)
         elif group is not None and group.disrupted_as_one:
             as_one[key] = Unit([pod], group.priority)
             units.append(as_one[key])
         elif group is not None and preserve_gangs and group.min_count is not None:
             surplus = max(scheduler.members.scheduled(key) - group.min_count, 0)
-            as_one[key] = Unit([pod], pod.priority, surplus)
+            as_one[key] = Unit([pod], priority, surplus)
             units.append(as_one[key])
         else:
-            units.append(Unit([pod], pod.priority))
+            units.append(Unit([pod], priority))
     return units
 
 

@@ -144,6 +144,30 @@ def test_gangs_are_broken_where_that_is_configured(args: dict[str, Any]) -> None
 
 
 @both_ways
+def test_members_do_not_leave_for_each_other(spec: dict[str, Any]) -> None:
+    """Their pods may have a lower priority than the group itself, such as none."""
+    cluster = cluster_with(*gpu_nodes(4), gates=WHOLE)
+    cluster.apply(pod_group("high", 2, priority=10), *members("high", 4, **spec))
+    cluster.schedule()
+    assert len(bound(cluster)) == 4
+    cluster.apply(*members("high", 1, start=4, **spec))
+    cluster.advance(600)
+    assert sorted(bound(cluster)) == [f"high-{i}" for i in range(4)]
+
+
+@both_ways
+@pytest.mark.parametrize("min_count", [None, 2, 4])
+def test_the_priority_of_a_group_protects_its_members(spec: dict[str, Any], min_count: int | None) -> None:
+    """Otherwise two groups whose pods have none would evict each other without end."""
+    cluster = cluster_with(*gpu_nodes(4), gates=WHOLE)
+    cluster.apply(pod_group("x", min_count, priority=20), *members("x", 4))
+    cluster.schedule()
+    cluster.apply(*high_gang(2, spec))
+    cluster.advance(600)
+    assert len(bound(cluster, "x")) == 4
+
+
+@both_ways
 def test_one_victim_leaves_where_one_suffices(spec: dict[str, Any]) -> None:
     cluster = cluster_with(gpu_node("n0", 10), gpu_node("n1", 8), gates=WHOLE)
     cluster.apply(*(gpu_pod(f"small-{i}", gpus=1, nodeName="n0") for i in range(10)))
