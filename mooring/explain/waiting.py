@@ -65,9 +65,10 @@ def _queued(scheduler: Scheduler, queued: QueuedPodInfo, refused_by: Iterable[st
     pod, queue = queued.pod, scheduler.queue
     refusing = queued.unschedulable_plugins | queued.pending_plugins
     entry = queued
-    if not refusing and refused_by:  # not tried yet, or just taken from the queue: what would it wait for?
+    # Not tried yet, or not since its group became complete: what would it wait for?
+    if refused_by and (not refusing or queued.place is Place.ACTIVE):
         entry = QueuedPodInfo(pod, queued.timestamp)
-        entry.refused_by(refused_by)
+        entry.refused_by({*refused_by, *refusing})
     since = queued.initial_attempt_timestamp
     return Waiting(
         queue=queued.place.value,

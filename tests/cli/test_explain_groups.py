@@ -33,6 +33,14 @@ def test_a_group_is_explained_from_manifests_without_any_flag(train: str) -> Non
         assert result.stdout.splitlines()[0] == LACKS_ONE
 
 
+def test_a_group_from_manifests_waits_for_events_of_the_plugins_that_refuse_it(train: str) -> None:
+    output = run("explain", "podgroup/train", "-f", train).stdout
+    assert (
+        "until a pod is added or is deleted, or its requests change (GangScheduling, NodeResourcesFit)"
+        in output
+    )
+
+
 def test_as_json_a_group_is_an_explanation(train: str) -> None:
     explanation = json.loads(run("explain", "podgroup/train", "-f", train, "-o", "json").stdout)
     assert (explanation["group"], explanation["state"], explanation["places"]) == (
