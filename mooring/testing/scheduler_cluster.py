@@ -136,7 +136,7 @@ class SchedulerCluster(Cluster):
 
     def _named(self, what: str, namespace: str) -> KubeObject:
         kind, name = split_name(what)
-        resource = _resource(kind)
+        resource = _resource(kind, kinds_of_plugins(self.scheduler))
         if resource is PODS:
             return self.pod(f"{namespace}/{name}")
         if resource is NODES:
@@ -222,10 +222,10 @@ def _objects(manifest: Manifest, custom: Iterable[ApiResource[Any]]) -> Iterator
     yield from loaded.objects
 
 
-def _resource(kind: str) -> ApiResource[Any]:
+def _resource(kind: str, custom: Iterable[ApiResource[Any]]) -> ApiResource[Any]:
     """Return a kind by its name, "pod", "pods" or "Pod". Raises LookupError."""
     name = kind.lower()
-    for resource in WATCHED:
+    for resource in (*WATCHED, *custom):
         if name in (resource.plural, resource.model.__name__.lower()):
             return resource
     raise LookupError(f'kind "{kind}" is not read by the scheduler')

@@ -60,6 +60,16 @@ def test_a_binding_request_that_fails_is_repeated_in_place(make: Make) -> None:
     assert cluster.node_of("rival") == ""
 
 
+def test_groups_are_read_and_deleted_by_name(make: Make) -> None:
+    cluster = make(2)
+    cluster.gang("train", 3, requests={"cpu": "4"})
+    assert cluster.get("podgroup/train")["spec"]["schedulingPolicy"] == {"gang": {"minCount": 3}}
+    cluster.delete("podgroup/train", *(f"pod/train-{i}" for i in range(3)))
+    cluster.advance(10)
+    with pytest.raises(LookupError):
+        cluster.get("podgroup/train")
+
+
 def test_some_members_are_enough(make: Make) -> None:
     cluster = make(3)
     cluster.gang("train", 5, min_count=3, requests={"cpu": "4"})
