@@ -98,10 +98,10 @@ def scene(cluster: TestCluster) -> Iterator[Scene]:
 
 
 @pytest.fixture(scope="module")
-def groups_cluster(
+def groups_plane(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[TestCluster]:
-    """An API server with the alpha API and the module's GATES; the others' has what is on by default."""
+) -> Iterator[ControlPlane]:
+    """With the alpha API of groups and the module's GATES; the others' has what is on by default."""
     binaries = assets()
     if binaries is None:
         pytest.skip(HOW_TO_GET)
@@ -109,9 +109,17 @@ def groups_cluster(
     plane = ControlPlane(binaries, tmp_path_factory.mktemp("groups-plane"), flags)
     try:
         plane.start()
-        cluster = TestCluster(plane.kubeconfig(), tmp_path_factory.mktemp("groups-cluster"))
-        cluster.kubectl("apply", "-k", str(DEPLOY / "overlays" / "second-scheduler"))
-        yield cluster
-        cluster.api.close()
+        yield plane
     finally:
         plane.stop()
+
+
+@pytest.fixture(scope="module")
+def groups_cluster(
+    groups_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[TestCluster]:
+    """The cluster of that control plane, with the roles of deploy/."""
+    cluster = TestCluster(groups_plane.kubeconfig(), tmp_path_factory.mktemp("groups-cluster"))
+    cluster.kubectl("apply", "-k", str(DEPLOY / "overlays" / "second-scheduler"))
+    yield cluster
+    cluster.api.close()

@@ -162,7 +162,8 @@ class ControlPlane:
         self._wait_ready()
 
     def start_controller_manager(self, *controllers: str) -> None:
-        """kube-controller-manager with the controllers named, where the binary is at hand."""
+        """kube-controller-manager with the controllers named and the API server's feature gates, where the
+        binary is at hand."""
         self._spawn(
             "kube-controller-manager",
             f"--kubeconfig={self.kubeconfig()}",
@@ -171,6 +172,7 @@ class ControlPlane:
             f"--secure-port={free_port()}",
             "--bind-address=127.0.0.1",
             "--pvclaimbinder-sync-period=1s",
+            *(flag for flag in self._api_server_flags if flag.startswith("--feature-gates=")),
         )
 
     def stop_controller_manager(self) -> None:
