@@ -39,7 +39,7 @@ def workload(obj: Tree) -> Causes:
     if controller is not None:
         path = "spec.controllerRef"
         if controller.get("apiGroup"):
-            yield from text(f"{path}.apiGroup", controller["apiGroup"], dns_subdomain)
+            yield from text(f"{path}.apiGroup", controller["apiGroup"], _long_name)
         yield from required_text(f"{path}.kind", controller.get("kind"), path_segment)
         yield from required_text(f"{path}.name", controller.get("name"), path_segment)
     path, templates = "spec.podGroupTemplates", spec.get("podGroupTemplates") or ()
@@ -50,7 +50,7 @@ def workload(obj: Tree) -> Causes:
         return
     yield from _distinct(path, templates)
     for index, template in enumerate(templates):
-        yield from required_text(f"{path}[{index}].name", template.get("name"), dns_label)
+        yield from required_text(f"{path}[{index}].name", template.get("name"), _short_name)
         yield from _terms(f"{path}[{index}]", template)
 
 
@@ -67,9 +67,9 @@ def pod_group(obj: Tree) -> Causes:
         template = reference.get("workload")
         if template is not None:
             path += ".workload"
-            yield from required_text(f"{path}.workloadName", template.get("workloadName"), dns_subdomain)
+            yield from required_text(f"{path}.workloadName", template.get("workloadName"), _long_name)
             name = template.get("podGroupTemplateName")
-            yield from required_text(f"{path}.podGroupTemplateName", name, dns_label)
+            yield from required_text(f"{path}.podGroupTemplateName", name, _short_name)
     yield from _terms("spec", spec)
 
 
@@ -95,6 +95,22 @@ def scheduling_group(path: str, group: Tree) -> Causes:
         yield from text(f"{path}.podGroupName", name, dns_subdomain)
 
 
+def _long_name(value: str) -> list[str]:
+    return _in_bytes(dns_subdomain(value))
+
+
+def _short_name(value: str) -> list[str]:
+    return _in_bytes(dns_label(value))
+
+
+def _in_bytes(problems: Sequence[str]) -> list[str]:
+    """Problems as the declarative validation of these kinds words them."""
+    return [
+        problem.replace(" characters", " bytes") if "no more than" in problem else problem
+        for problem in problems
+    ]
+
+
 def _terms(path: str, spec: Tree) -> Causes:
     """Validate what templates and groups have in common."""
     policy = spec.get("schedulingPolicy") or {}
@@ -109,7 +125,7 @@ def _terms(path: str, spec: Tree) -> Causes:
     if mode is not None and mode not in _MODES:
         yield not_supported(f"{path}.disruptionMode", mode, _MODES)
     if spec.get("priorityClassName"):
-        yield from text(f"{path}.priorityClassName", spec["priorityClassName"], dns_subdomain)
+        yield from text(f"{path}.priorityClassName", spec["priorityClassName"], _long_name)
     priority = spec.get("priority")
     if priority is not None and priority > _MAX_PRIORITY:
         yield invalid_value(f"{path}.priority", priority, f"must be less than or equal to {_MAX_PRIORITY}")
@@ -138,10 +154,10 @@ def _claims(path: str, claims: Sequence[Tree]) -> Causes:
     for index, claim in enumerate(claims):
         at = f"{path}[{index}]"
         yield from _exactly_one(at, claim, _CLAIM_SOURCES)
-        yield from required_text(f"{at}.name", claim.get("name"), dns_label)
+        yield from required_text(f"{at}.name", claim.get("name"), _short_name)
         for source in _CLAIM_SOURCES:
             if claim.get(source) is not None:
-                yield from text(f"{at}.{source}", claim[source], dns_subdomain)
+                yield from text(f"{at}.{source}", claim[source], _long_name)
 
 
 def _distinct(path: str, items: Sequence[Tree]) -> Causes:
