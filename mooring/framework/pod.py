@@ -64,7 +64,6 @@ class Shape:
         "score_requests",
         "spec",
         "used",
-        "volumes",
     )
 
     def __init__(self, pod: Pod) -> None:
@@ -82,7 +81,6 @@ class Shape:
         self.used = Resources(resources.pod_requests(pod, use_status=True, pod_level=True, non_missing=False))
         self.nonzero_used: tuple[int, int] = resources.nonzero_requests(pod)
         self.affinity_terms: tuple[AffinityTerm, ...] = terms_of(pod)
-        self.volumes: tuple[Volume, ...] = tuple(_scheduled_by(pod.spec.volumes))
         self.claims = tuple(
             f"{self.namespace}/{volume.persistent_volume_claim.claim_name}"
             for volume in pod.spec.volumes
@@ -104,7 +102,7 @@ class Shape:
     def key_of(pod: Pod) -> bytes:
         """Equal for pods that no default plugin can distinguish, whatever their names and nodes."""
         spec, meta = pod.spec, pod.metadata
-        volumes = _scheduled_by(spec.volumes)
+        volumes = relevant_volumes(spec.volumes)
         claims_by_name = any(volume.ephemeral is not None for volume in volumes)
         return _encode(
             (
@@ -132,7 +130,7 @@ class Shape:
         )
 
 
-def _scheduled_by(volumes: list[Volume]) -> list[Volume]:
+def relevant_volumes(volumes: list[Volume]) -> list[Volume]:
     """Return the volumes that any plugin looks at: not the one with its own name that each pod has for the
     token of its ServiceAccount."""
     return [volume for volume in volumes if volume != Volume(name=volume.name)]

@@ -18,7 +18,7 @@ from mooring.core.groups.plan import Planner
 from mooring.core.groups.room import alike, measure
 from mooring.core.queue import QueuedPodInfo
 from mooring.framework.nodes import IntArray
-from mooring.framework.pod import GroupKey, PodInfo, Shape
+from mooring.framework.pod import GroupKey, PodInfo, Shape, relevant_volumes
 from mooring.runtime.profile import Profile
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Certificates:
     def _count(self, profile: Profile, pod: PodInfo) -> IntArray | None:
         """How many pods like this one each row takes; None where more than resources limits their number."""
         spec = pod.spec
-        if pod.shape.volumes or spec.resource_claims or spec.affinity is not None:
+        if relevant_volumes(spec.volumes) or spec.resource_claims or spec.affinity is not None:
             return None  # depends on objects that are not part of the state
         counted = (profile, pod.shape)
         if counted not in self._capacities:

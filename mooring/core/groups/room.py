@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from mooring.framework.nodes import BoolArray, IntArray
-from mooring.framework.pod import PodInfo, Shape
+from mooring.framework.pod import PodInfo, Shape, relevant_volumes
 from mooring.plugins.node_resources_fit.node_resources_fit import NodeResourcesFit
 from mooring.runtime.amounts import ALLOWED_PODS, pods_line
 from mooring.runtime.profile import Profile
@@ -67,7 +67,7 @@ def _kind(shape: Shape) -> bytes:
                 spec.affinity,
                 spec.tolerations,
                 spec.topology_spread_constraints,
-                shape.volumes,
+                relevant_volumes(spec.volumes),
                 spec.resource_claims,
                 spec.preemption_policy,
                 (spec.host_network, spec.host_users),
