@@ -41,8 +41,8 @@ class JobRun:
     """A Job during a run. Changes of its pods are gathered for a second, as the Job controller does."""
 
     __slots__ = (
-        "_active", "_backoff", "_deadline", "_deadline_timer", "_done", "_done_indexes", "_failed",
-        "_gathered", "_labels", "_life", "_made", "_name", "_new_failed", "_new_succeeded", "_on_finish",
+        "_active", "_backoff", "_counted_indexes", "_deadline", "_deadline_timer", "_done", "_done_indexes",
+        "_failed", "_gathered", "_labels", "_life", "_made", "_name", "_new_failed", "_new_succeeded", "_on_finish",
         "_run", "_spec", "_sync_at", "_template", "_timer", "finished",
     )  # fmt: skip
 
@@ -63,7 +63,8 @@ class JobRun:
             self._labels = dict.fromkeys(NAME_LABELS, name) | dict.fromkeys(UID_LABELS, uid)
         self._active: dict[int, int | None] = {}  # row → completion index
         self._done = job.status.succeeded
-        self._done_indexes = parse_indexes(job.status.completed_indexes, job.spec.completions or 0)
+        self._counted_indexes = parse_indexes(job.status.completed_indexes, job.spec.completions or 0)
+        self._done_indexes: set[int] = set()  # in addition
         self._failed = job.status.failed
         self._backoff = Backoff()
         self._new_succeeded: list[float] = []
@@ -195,7 +196,8 @@ class JobRun:
 
     def _free_indexes(self) -> Iterator[int]:
         taken = {*self._done_indexes, *self._active.values()}
-        return (index for index in range(self._spec.completions or 0) if index not in taken)
+        missing = self._counted_indexes.missing(self._spec.completions or 0)
+        return (index for index in missing if index not in taken)
 
     def _delete(self, count: int) -> None:
         """Delete pods: those without a node first, then the youngest."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import islice
 
 import msgspec
 
@@ -17,7 +18,6 @@ from mooring.client.controller import Context, Controller
 from mooring.client.port import PatchType
 from mooring.sandbox.controllers.deletion_order import pods_to_delete
 from mooring.sandbox.controllers.job_groups import JobGroups, join
-from mooring.sandbox.controllers.job_indexes import format_indexes
 from mooring.sandbox.controllers.job_pods import (
     FINALIZER,
     Backoff,
@@ -29,7 +29,7 @@ from mooring.sandbox.controllers.job_pods import (
     index_of,
     waits_for_failed,
 )
-from mooring.sandbox.controllers.job_tally import COMPLETE, Finish, Tally, deadline_in, finish_of
+from mooring.sandbox.controllers.job_tally import COMPLETE, Finish, Tally, deadline_in, finish_of, indexes_of
 from mooring.sandbox.controllers.owning import Claims, controller_reference
 from mooring.sandbox.controllers.pod_controller import PodController
 from mooring.sandbox.controllers.statuses import status_changes
@@ -37,6 +37,7 @@ from mooring.sandbox.controllers.statuses import status_changes
 OURS = "kubernetes.io/job-controller"
 BATCH = 1.0  # seconds for which changes of pods are gathered
 MOST_UNCOUNTED = 500  # pods that a status lists at a time
+BURST = 500  # pods created or deleted by one sync
 TURN = 32  # pods before others on the event loop have their turn
 
 
@@ -162,7 +163,7 @@ class JobController(PodController[Job]):
         """As many pods as there are to be: fewer at once, more after a pause for every failure."""
         job, active = tally.job, len(tally.active)
         desired = _wanted(tally)
-        surplus = _surplus(tally, active - desired)
+        surplus = _surplus(tally, active - desired)[:BURST]
         if surplus:
             for pod in surplus:
                 await self.release(pod)  # it did not fail and is not counted
@@ -175,6 +176,7 @@ class JobController(PodController[Job]):
         if not per_index and (wait := backoff.remaining(tally.now)) > 0:
             self.enqueue(job.key, max(wait, BATCH))
             return
+        missing = min(missing, BURST)  # the pods that are created lead to the next sync
         moulds = Moulds(job)
         if not job.indexed:
             bodies = [moulds.body() for _ in range(missing)]
@@ -321,9 +323,9 @@ class _Counting:
         status, tally = self._status, self._tally
         if self._job.indexed:
             status.succeeded = len(tally.succeeded_indexes)
-            status.completed_indexes = format_indexes(tally.succeeded_indexes)
+            status.completed_indexes = str(tally.succeeded_indexes)
             if self._job.spec.backoff_limit_per_index is not None:
-                status.failed_indexes = format_indexes(tally.failed_indexes)
+                status.failed_indexes = str(tally.failed_indexes)
 
     def _say(self, type: str, finish: Finish) -> None:
         now = self._controller.context.now()
@@ -465,9 +467,7 @@ def _surplus(tally: Tally, count: int) -> list[Pod]:
 def _pending_indexes(tally: Tally, count: int) -> list[int]:
     """Return the first indexes that have no active pod and are not finished."""
     job = tally.job
-    taken: set[int | None] = {*tally.succeeded_indexes, *tally.failed_indexes}
-    taken.update(index_of(pod) for pod in tally.active)
+    taken = tally.succeeded_indexes | tally.failed_indexes | indexes_of(tally.active)
     if waits_for_failed(job):
-        taken.update(index_of(pod) for pod in tally.terminating)
-    free = (index for index in range(job.spec.completions or 0) if index not in taken)
-    return [index for index, _ in zip(free, range(count), strict=False)]
+        taken |= indexes_of(tally.terminating)
+    return list(islice(taken.missing(job.spec.completions or 0), count))

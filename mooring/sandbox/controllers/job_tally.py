@@ -8,7 +8,7 @@ from typing import NamedTuple
 from mooring.api.jobs import Job, UncountedTerminatedPods
 from mooring.api.objects import Pod
 from mooring.api.times import parse_time
-from mooring.sandbox.controllers.job_indexes import parse_indexes
+from mooring.sandbox.controllers.job_indexes import IndexSet, parse_indexes
 from mooring.sandbox.controllers.job_pods import (
     counts,
     failures_of,
@@ -56,8 +56,7 @@ class Tally:
         self.failed = job.status.failed + len(self.uncounted.failed)
         self.failed += sum(counts(job, pod) for pod in self.new_failed)
         self.succeeded = job.status.succeeded + len(self.uncounted.succeeded) + len(self.new_succeeded)
-        self.succeeded_indexes: set[int] = set()
-        self.failed_indexes: set[int] = set()
+        self.succeeded_indexes = self.failed_indexes = IndexSet()
         self.delayed: dict[int, Pod] = {}
         if job.indexed:
             self._count_indexes(succeeded)
@@ -69,16 +68,16 @@ class Tally:
 
     def _count_indexes(self, succeeded: list[Pod]) -> None:
         job, completions = self.job, self.job.spec.completions or 0
-        self.succeeded_indexes = parse_indexes(job.status.completed_indexes, completions)
-        self.succeeded_indexes.update(index for pod in succeeded if (index := index_of(pod)) is not None)
+        counted = parse_indexes(job.status.completed_indexes, completions)
+        self.succeeded_indexes = counted | indexes_of(succeeded)
         self.succeeded = len(self.succeeded_indexes)
         if job.spec.backoff_limit_per_index is None:
             return
-        self.failed_indexes = parse_indexes(job.status.failed_indexes or "", completions)
-        for pod in self.all_failed:
-            index = index_of(pod)
-            if index is not None and self._index_failed(pod, job.spec.backoff_limit_per_index):
-                self.failed_indexes.add(index)
+        limit = job.spec.backoff_limit_per_index
+        counted = parse_indexes(job.status.failed_indexes or "", completions)
+        self.failed_indexes = counted | indexes_of(
+            [pod for pod in self.all_failed if self._index_failed(pod, limit)]
+        )
         self._delay()
 
     def _index_failed(self, pod: Pod, limit: int) -> bool:
@@ -87,7 +86,7 @@ class Tally:
 
     def _delay(self) -> None:
         """Failed pods stay until another takes the place: it has to know how often its index failed."""
-        settled = self.succeeded_indexes | self.failed_indexes | {index_of(pod) for pod in self.active}
+        settled = self.succeeded_indexes | self.failed_indexes | indexes_of(self.active)
         for pod in sorted(self.all_failed, key=lambda pod: (_tries(pod), finished_at(pod, self.now))):
             index = index_of(pod)
             if index is not None and index not in settled:
@@ -97,6 +96,10 @@ class Tally:
         """How often an index failed in a row, and when last."""
         pod = self.delayed.get(index)
         return (0, 0.0) if pod is None else (_tries(pod) + 1, finished_at(pod, self.now))
+
+
+def indexes_of(pods: list[Pod]) -> IndexSet:
+    return IndexSet.of(index for pod in pods if (index := index_of(pod)) is not None)
 
 
 def _tries(pod: Pod) -> int:

@@ -204,3 +204,24 @@ def test_whoever_takes_over_counts_on() -> None:
         assert len(await stage.all("pods")) == 3
 
     play(scene, *ALL)
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_only_so_many_pods_are_created_at_a_time(indexed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first attempt would be to make two billion of them."""
+    monkeypatch.setattr(job_module, "BURST", 3)
+    largest = 2**31 - 1
+    spec: Tree = {"parallelism": largest, "completions": largest}
+    if indexed:
+        spec |= {"parallelism": 100_000, "completionMode": "Indexed"}
+        rule = {"succeededIndexes": f"0-{largest - 2}", "succeededCount": 10}
+        spec["successPolicy"] = {"rules": [rule]}
+
+    async def scene(stage: Embedded) -> None:
+        await stage.create(job(**spec))
+        await stage.advance(BATCH / 2)
+        assert len(await stage.all("pods")) == 3
+        await stage.advance(BATCH)
+        assert len(await stage.all("pods")) in (6, 9)
+
+    play(scene, *ALL)
