@@ -42,8 +42,8 @@ class JobRun:
 
     __slots__ = (
         "_active", "_backoff", "_counted_indexes", "_deadline", "_deadline_timer", "_done", "_done_indexes",
-        "_failed", "_gathered", "_labels", "_life", "_made", "_name", "_new_failed", "_new_succeeded", "_on_finish",
-        "_run", "_spec", "_sync_at", "_template", "_timer", "finished",
+        "_failed", "_gathered", "_labels", "_life", "_made", "_name", "_new_failed", "_new_succeeded",
+        "_on_finish", "_run", "_spec", "_sync_at", "_template", "_timer", "finished",
     )  # fmt: skip
 
     def __init__(

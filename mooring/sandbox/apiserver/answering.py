@@ -15,7 +15,6 @@ from typing import Final, TypeVar
 
 from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.admission.webhook_client import call_webhook
-from mooring.sandbox.apiserver.context.api import Api
 from mooring.sandbox.apiserver.context.calls import Call, Calls, CallsNeeded, TooLongError
 from mooring.sandbox.apiserver.context.drafting import LARGE, run_drafted
 from mooring.sandbox.apiserver.context.resource import Resource
@@ -88,10 +87,10 @@ async def _delete_one_by_one(request: Request, answer: ListAnswer) -> None:
 
 async def _answer_in_attempts(request: Request, *, converts: bool = False) -> Answer:
     calls = request.api.new_calls() if converts or request.api.webhooks.any else None
-    return await _with_calls(request.api, calls, partial(_attempt, request, calls))
+    return await _with_calls(request, calls, partial(_attempt, request, calls))
 
 
-async def _with_calls(api: Api, calls: Calls | None, attempt: Callable[[], Awaitable[T]]) -> T:
+async def _with_calls(request: Request, calls: Calls | None, attempt: Callable[[], Awaitable[T]]) -> T:
     """Make an attempt again and again, until it needs no more calls to webhooks."""
     try:
         async with asyncio.timeout(_SECONDS):
@@ -100,7 +99,7 @@ async def _with_calls(api: Api, calls: Calls | None, attempt: Callable[[], Await
                     return await attempt()
                 except CallsNeeded as needed:
                     assert calls is not None
-                    await _make(api, calls, needed.calls)
+                    await _make(request, calls, needed.calls)
     except TimeoutError:
         message = "Timeout: request did not complete within requested timeout"
         raise ApiError(504, "Timeout", message) from None
@@ -135,7 +134,9 @@ async def _attempt(request: Request, calls: Calls | None) -> Answer:
         return _handle(replace(request, api=request.api.unhurried()), calls)
     try:
         answer, stored = await run_drafted(
-            request.api, lambda api: _handle(_refreshed(replace(request, api=api)), calls)
+            request.api,
+            request.user.name,
+            lambda api: _handle(_refreshed(replace(request, api=api)), calls),
         )
     except OutdatedError:
         raise conflict(request.resource.group, request.resource.plural, request.name, MODIFIED) from None
@@ -175,13 +176,14 @@ def _handle(request: Request, calls: Calls | None) -> Answer:
 # ---- webhooks -------------------------------------------------------------------------------------
 
 
-async def _make(api: Api, calls: Calls, needed: Sequence[Call]) -> None:
+async def _make(request: Request, calls: Calls, needed: Sequence[Call]) -> None:
     """Make calls at the same time, and keep the replies."""
+    api, user = request.api, request.user.name
     if len(calls.replies) + len(needed) > _MOST_CALLS:
         raise ApiError(504, "Timeout", f"Timeout: more than {_MOST_CALLS} calls to webhooks for one request")
 
     async def make(call: Call) -> None:
-        async with api.webhook_slots:
+        async with api.webhook_turns.turn(user):
             calls.replies[call] = await call_webhook(api, call)
 
     async with asyncio.TaskGroup() as group:
@@ -195,31 +197,32 @@ async def _make(api: Api, calls: Calls, needed: Sequence[Call]) -> None:
 async def _answer_converted(request: Request) -> Answer:
     """Answer a request about objects that a webhook converts."""
     if request.verb == "deletecollection" and request.verb in request.resource.verbs:
-        return await _converted(request.api, await _delete_collection(request))
+        return await _converted(request, await _delete_collection(request))
     if _is_read(request):
         try:
-            return await _converted(request.api, handle(request))
+            return await _converted(request, handle(request))
         except TooLongError:  # a Scale, which has to be converted to be read
             pass
-    return await _converted(request.api, await _answer_in_attempts(request, converts=True))
+    return await _converted(request, await _answer_in_attempts(request, converts=True))
 
 
-async def _converted(api: Api, answer: Answer) -> Answer:
+async def _converted(request: Request, answer: Answer) -> Answer:
     """Return an answer with objects in the version of their resource, which a webhook converts."""
     if isinstance(answer, ObjectAnswer):
-        (answer.record,) = await _convert(api, answer.resource, [answer.record])
+        (answer.record,) = await _convert(request, answer.resource, [answer.record])
         answer.resource = answer.resource.converted()
     elif isinstance(answer, ListAnswer):
-        records = await _convert(api, answer.resource, answer.listing.records)
+        records = await _convert(request, answer.resource, answer.listing.records)
         return ListAnswer(answer.listing._replace(records=records), answer.resource.converted())
     elif isinstance(answer, WatchAnswer):
-        convert = partial(_convert, api, answer.resource)
+        convert = partial(_convert, request, answer.resource)
         return WatchAnswer(ConvertedWatching(answer.watching, convert), answer.resource.converted())
     return answer
 
 
-async def _convert(api: Api, resource: Resource, records: Sequence[Record]) -> list[Record]:
+async def _convert(request: Request, resource: Resource, records: Sequence[Record]) -> list[Record]:
     """Return records in the version of a resource."""
+    api = request.api
     conversion, calls = resource.conversion, api.new_calls()
     assert conversion is not None
     trees = [decode_record(record, resource.api_version, resource.kind) for record in records]
@@ -231,7 +234,7 @@ async def _convert(api: Api, resource: Resource, records: Sequence[Record]) -> l
             with api.attempt(calls):
                 return conversion.convert(some)
 
-        converted += await _with_calls(api, calls, attempt)
+        converted += await _with_calls(request, calls, attempt)
     return [
         Record(record.key, record.version, encode_tail(tree), tree["metadata"].get("labels"), record.fields)
         for record, tree in zip(records, converted, strict=True)

@@ -15,6 +15,7 @@ from mooring.sandbox.apiserver.context.admission import Admission
 from mooring.sandbox.apiserver.context.calls import ACTIVE, Calls
 from mooring.sandbox.apiserver.context.compaction import Compaction
 from mooring.sandbox.apiserver.context.resource import Registry, Resource
+from mooring.sandbox.apiserver.context.turns import Turns
 from mooring.sandbox.apiserver.objects import Tree, decode_record, read_all
 from mooring.sandbox.apiserver.store.draft import Draft
 from mooring.sandbox.apiserver.store.record import Record, key_of
@@ -35,6 +36,8 @@ _POLICIES = (
 )
 _MOST_CALLS = 64
 """Calls to webhooks at the same time."""
+_MOST_DRAFTS = 3
+"""Requests that are handled in threads at the same time; fewer than asyncio has threads."""
 
 
 class Api:
@@ -68,9 +71,10 @@ class Api:
         """The calls to webhooks of the request that is handled now; without any, webhooks are not called."""
         self.may_take_long = False
         """Whether the request is handled where it does not delay others."""
-        self.webhook_slots = asyncio.Semaphore(_MOST_CALLS)
-        self.drafting = asyncio.Lock()
-        """Held by the request that is handled in a thread: more than one would only wait for each other."""
+        self.webhook_turns = Turns(_MOST_CALLS, _MOST_CALLS // 4)
+        self.draft_turns = Turns(_MOST_DRAFTS, 1)
+        """For requests that are handled in a thread: of several users, so that none waits for long ones of
+        another; one of each user, since more would only wait for each other."""
         self.following: dict[str, asyncio.Task[None]] = {}
         """What serves large definitions, by their names, while it is at work."""
         self.compaction = Compaction()

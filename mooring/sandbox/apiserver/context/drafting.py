@@ -27,14 +27,14 @@ def has_threads() -> bool:
         return False
 
 
-async def run_drafted(api: Api, work: Callable[[Api], T]) -> tuple[T, dict[Record, Record]]:
-    """Return the result of `work`, and the stored records by the drafted ones.
+async def run_drafted(api: Api, user: str, work: Callable[[Api], T]) -> tuple[T, dict[Record, Record]]:
+    """Return the result of `work` for a user, and the stored records by the drafted ones.
 
     `work` is called again if something that it has read was changed meanwhile. Raises OutdatedError if that
     happens too often.
     """
     at_once = not has_threads()
-    async with api.drafting:
+    async with api.draft_turns.turn(user):
         for _ in range(_MOST_DRAFTS):
             drafted, draft = api.draft()
             result = work(drafted) if at_once else await asyncio.to_thread(work, drafted)

@@ -126,7 +126,7 @@ class Definitions:
             return record, _examine(record, self._served_for.get(name))
 
         with contextlib.suppress(OutdatedError, ApiError):  # such as a definition that is gone
-            (drafted, view), stored = await run_drafted(self._api, work)
+            (drafted, view), stored = await run_drafted(self._api, _SYSTEM.name, work)
             if drafted in stored and view.serving is not None:
                 self._serve(stored[drafted], view.serving)
 
@@ -217,7 +217,7 @@ class Definitions:
     async def _draft(self, work: Callable[[Api], object]) -> None:
         while True:
             try:
-                await run_drafted(self._api, work)
+                await run_drafted(self._api, _SYSTEM.name, work)
             except OutdatedError:
                 continue
             except ApiError as error:  # such as a definition that is gone

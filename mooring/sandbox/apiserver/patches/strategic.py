@@ -62,9 +62,10 @@ def _retained(original: Tree, patch: Tree) -> Tree:
     kept = patch[RETAIN_KEYS]
     directives = (RETAIN_KEYS, DELETE_PRIMITIVES, ELEMENT_ORDER)
     members = [name for name, value in patch.items() if value is not None and not name.startswith(directives)]
-    if not isinstance(kept, list) or any(name not in kept for name in members):
+    names = {name for name in kept if isinstance(name, str)} if isinstance(kept, list) else set[str]()
+    if not isinstance(kept, list) or any(name not in names for name in members):
         raise malformed("invalid patch format of retainKeys")
-    return {name: value for name, value in original.items() if name in kept}
+    return {name: value for name, value in original.items() if name in names}
 
 
 def _field_of(name: str, directive: str) -> str:
@@ -124,7 +125,8 @@ def _delete_primitives(field: str, values: Any, merged: Tree) -> None:
     present = merged.get(field)
     if isinstance(present, list) and isinstance(values, list):
         _check_same_type(present, values)
-        merged[field] = [item for item in present if item not in values]
+        gone = {item for item in values if not isinstance(item, dict)}
+        merged[field] = [item for item in present if isinstance(item, dict) or item not in gone]
     elif values is None:
         merged.pop(field, None)
 
