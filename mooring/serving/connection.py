@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+from collections import deque
 from collections.abc import Callable
 from typing import Any, cast
 
 import httptools
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from mooring.serving.limits import Limits
@@ -18,7 +21,8 @@ from mooring.serving.messages import Answer, ClientCertificate, User
 
 AUTHENTICATED = "system:authenticated"
 
-_PIECE = 16 * 1024  # bytes parsed at a time, so that a bound is noticed soon after it is passed
+_PIECE = 16 * 1024  # bytes parsed in one turn of the loop: some hundred requests or thousand chunks
+_MOST_PIECES = 4  # to be parsed later while more is read
 _PER_LINE = 4  # bytes of a header line: colon, space and line end
 _LARGE = 64 * 1024  # bytes from which copying costs more than a system call
 
@@ -50,6 +54,10 @@ class Connection(HttpToolsProtocol):
         self._make_error = make_error
         self._on_lost = on_lost
         self.is_made = False  # the TLS handshake is complete
+        self._pieces: deque[bytes] = deque()  # that are not parsed yet
+        self._parsing: asyncio.Handle | None = None
+        self._held_since: float | None = None
+        self._running: RequestResponseCycle | None = None
         self._in_head = True
         self._head_bytes = 0  # of the URL and the headers that were parsed
         self._unparsed_bytes = 0  # since the parser last had something complete
@@ -66,8 +74,9 @@ class Connection(HttpToolsProtocol):
     def upgrade(self, head: bytes, receive: Callable[[bytes], object]) -> None:
         """Answer the current request with `head`, and hand what the client sends from now on to `receive`: no
         bytes at the end of the connection."""
-        assert self.cycle is not None
-        self.cycle.response_started = self.cycle.response_complete = True
+        assert self._running is not None
+        self._running.response_started = self._running.response_complete = True
+        self._pieces.clear()
         self._answer_since = self._request_since = None
         self._receive = receive
         self.transport.write(head)
@@ -90,6 +99,7 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._gathering = _GatheringTransport(transport, self.loop)
         super().connection_made(cast(asyncio.Transport, self._gathering))
+        self.flow = self._reading = _Reading(cast(asyncio.Transport, self._gathering))
         self.is_made = True
         self.app_state["transport"] = transport
         self.app_state["connection"] = self
@@ -97,6 +107,13 @@ class Connection(HttpToolsProtocol):
         self._request_since = self.loop.time()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._pieces.clear()
+        self.pipeline.clear()
+        if self._parsing is not None:
+            self._parsing.cancel()
+        if self._running is not None and not self._running.response_complete:
+            self._running.disconnected = True  # uvicorn only looks at the request that came last
+            self._running.message_event.set()
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
         if self._receive is not None:
@@ -104,17 +121,39 @@ class Connection(HttpToolsProtocol):
         self._on_lost(self)
 
     def data_received(self, data: bytes) -> None:
-        """Parse data. The parser gathers a name or value until it is complete, so bytes are counted here."""
+        """Parse data. Large amounts take several turns of the loop, and wait for requests in the pipeline,
+        so that few are held at a time."""
         if self._receive is not None:
             self._receive(data)
-        elif len(data) > _PIECE:
-            for start in range(0, len(data), _PIECE):
-                self.data_received(data[start : start + _PIECE])
-        elif not self.transport.is_closing():
-            self._unparsed_bytes += len(data)
-            super().data_received(data)
+            return
+        self._pieces.extend(data[start : start + _PIECE] for start in range(0, len(data), _PIECE))
+        if self._parsing is None:
+            self._parse()
+
+    def _parse(self) -> None:
+        """Parse the next piece, and schedule the one after it. The parser gathers a name or value until it is
+        complete, so bytes are counted here."""
+        self._parsing = None
+        if self.transport.is_closing():
+            self._pieces.clear()
+            return
+        if self._pieces and not self.pipeline:
+            piece = self._pieces.popleft()
+            self._unparsed_bytes += len(piece)
+            super().data_received(piece)
             if self._head_bytes + self._unparsed_bytes > self._head_limit:
                 self.send_400_response("")
+            if self.transport.is_closing():
+                return
+        if self._pieces and not self.pipeline:
+            self._parsing = self.loop.call_soon(self._parse)
+        self._hold(len(self._pieces) > _MOST_PIECES)
+
+    def _hold(self, held: bool) -> None:
+        """Stop reading while much is to be parsed. A transport that does not read does not notice that its
+        client disconnects, so this has a time limit."""
+        self._held_since = self.loop.time() if held else None
+        self._reading.hold(held)
 
     def pause_writing(self) -> None:
         self._unread_since = self.loop.time()
@@ -147,6 +186,8 @@ class Connection(HttpToolsProtocol):
         if self._answer_since is None:
             self._answer_since = self.loop.time()
         super().on_headers_complete()
+        if self.pipeline:  # what is received meanwhile has a bound of its own
+            self._reading.resume_reading()
 
     def on_body(self, body: bytes) -> None:
         self._unparsed_bytes = 0
@@ -162,6 +203,12 @@ class Connection(HttpToolsProtocol):
         self._gathering.flush()
         self._answer_since = self.loop.time() if self.pipeline else None
         super().on_response_complete()
+        if self._pieces and self._parsing is None:
+            self._parsing = self.loop.call_soon(self._parse)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
 
     def _unsupported_upgrade_warning(self) -> None:
         """No warning: the answer says why there is no stream, for example to `kubectl exec`."""
@@ -184,7 +231,7 @@ class Connection(HttpToolsProtocol):
             path = self.scope.get("path") if self.scope is not None else None
             log.warning("dropped the connection that requested %s: its client does not read", path)
             self.transport.abort()
-        elif _is_over(self._answer_since, limits.answer_seconds, now):
+        elif _is_over(self._held_since, limits.request_seconds, now) or _is_over(self._answer_since, limits.answer_seconds, now):
             self.transport.abort()
         else:
             seconds = limits.head_seconds if self._in_head else limits.request_seconds
@@ -201,7 +248,8 @@ class Connection(HttpToolsProtocol):
         """Answer a request that cannot be read, unless an answer is on its way already, and close."""
         if self.transport.is_closing():
             return
-        if self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete:
+        running = self._running
+        if running is not None and running.response_started and not running.response_complete:
             self.transport.abort()
             return
         answer = self._make_error(code, message)
@@ -213,6 +261,35 @@ class Connection(HttpToolsProtocol):
 
 def _is_over(since: float | None, seconds: float | None, now: float) -> bool:
     return since is not None and seconds is not None and now - since > seconds
+
+
+class _Reading(FlowControl):
+    """Reads from a transport unless uvicorn pauses it, or it is held."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        super().__init__(transport)
+        self.is_held = self._paused = False
+
+    def hold(self, held: bool) -> None:
+        self.is_held = held
+        self._update()
+
+    def pause_reading(self) -> None:
+        self.read_paused = True
+        self._update()
+
+    def resume_reading(self) -> None:
+        self.read_paused = False
+        self._update()
+
+    def _update(self) -> None:
+        paused = self.read_paused or self.is_held
+        if paused != self._paused:
+            self._paused = paused
+            if paused:
+                self._transport.pause_reading()
+            else:
+                self._transport.resume_reading()
 
 
 class _GatheringTransport:
