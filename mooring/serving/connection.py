@@ -54,6 +54,7 @@ class Connection(HttpToolsProtocol):
         self._make_error = make_error
         self._on_lost = on_lost
         self.is_made = False  # the TLS handshake is complete
+        self.received = 0  # bytes
         self._pieces: deque[bytes] = deque()  # that are not parsed yet
         self._parsing: asyncio.Handle | None = None
         self._held_since: float | None = None
@@ -126,6 +127,7 @@ class Connection(HttpToolsProtocol):
         if self._receive is not None:
             self._receive(data)
             return
+        self.received += len(data)
         self._pieces.extend(data[start : start + _PIECE] for start in range(0, len(data), _PIECE))
         if self._parsing is None:
             self._parse()
@@ -231,7 +233,13 @@ class Connection(HttpToolsProtocol):
             path = self.scope.get("path") if self.scope is not None else None
             log.warning("dropped the connection that requested %s: its client does not read", path)
             self.transport.abort()
-        elif _is_over(self._held_since, limits.request_seconds, now) or _is_over(self._answer_since, limits.answer_seconds, now):
+        elif any(
+            _is_over(since, seconds, now)
+            for since, seconds in (
+                (self._held_since, limits.request_seconds),
+                (self._answer_since, limits.answer_seconds),
+            )
+        ):
             self.transport.abort()
         else:
             seconds = limits.head_seconds if self._in_head else limits.request_seconds

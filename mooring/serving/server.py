@@ -26,6 +26,7 @@ log = logging.getLogger("mooring.serving")
 REFRESH_SECONDS = 60.0  # between two looks at certificates and authorities
 PAUSE_SECONDS = 1.0  # after a connection could not be accepted
 RELEASE_AFTER = 500  # closed connections after which freed memory is returned to the operating system
+RELEASE_AFTER_BYTES = 64 * 1024 * 1024  # received on closed connections, likewise
 
 
 class Identity(Protocol):
@@ -74,7 +75,7 @@ class HttpServer:
         self._state = ServerState()
         self._set_date()
         self._open: dict[Connection, asyncio.Task[None]] = {}  # with their handshakes; the oldest first
-        self._closed = 0
+        self._closed = self._closed_bytes = 0
         self.port: int = listener.getsockname()[1]
 
     @property
@@ -156,6 +157,7 @@ class HttpServer:
     def _lost(self, connection: Connection) -> None:
         if self._open.pop(connection, None) is not None:
             self._closed += 1
+            self._closed_bytes += connection.received
 
     # ---- over time
 
@@ -168,8 +170,8 @@ class HttpServer:
             now = loop.time()
             for connection in tuple(self.connections):
                 connection.check_time(now)
-            if self._closed >= RELEASE_AFTER:
-                self._closed = 0
+            if self._closed >= RELEASE_AFTER or self._closed_bytes >= RELEASE_AFTER_BYTES:
+                self._closed = self._closed_bytes = 0
                 await asyncio.to_thread(release_memory)
 
     def _set_date(self) -> None:

@@ -219,17 +219,23 @@ def test_connections_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.fail("no client is let in any more")
 
 
+AS_ANOTHER = {"Impersonate-User": "another", "Impersonate-Group": "system:masters"}
+
+
 # ---- watches --------------------------------------------------------------------------------------
 
 
-def test_watches_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "MOST_WATCHES", 3)
+@pytest.mark.parametrize("limit", ["MOST_WATCHES", "MOST_WATCHES_OF_USER"])
+def test_watches_are_counted(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, limit, 3)
     with running() as server:
         path = f"{MAPS}?watch=true"
         with watches(server, path, 3) as open_ones:
             reply = server.ask("GET", path)
             assert (reply.code, reply.tree["reason"]) == (429, "TooManyRequests")
             assert int(reply.headers["retry-after"]) >= 1
+            other = server.ask("GET", f"{path}&timeoutSeconds=1", **AS_ANOTHER)
+            assert other.code == (429 if limit == "MOST_WATCHES" else 200)
             open_ones.pop().close()
             for _ in range(100):  # until the server has noticed
                 code = server.ask("GET", f"{path}&timeoutSeconds=1").code

@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import accumulate
@@ -63,6 +64,7 @@ Args = TypeVarTuple("Args")
 
 LARGEST_BODY = 3 * 1024 * 1024
 MOST_WATCHES = 10_000
+MOST_WATCHES_OF_USER = 5_000
 MOST_WARNING_TEXT = 4096  # characters of all warnings of an answer
 LONGEST_WARNING = 256  # if they are more together
 _JSON: list[Header] = [(b"content-type", b"application/json"), (b"cache-control", b"no-cache, private")]
@@ -88,7 +90,7 @@ class ApiService:
         self._openapi = OpenAPI(api.registry, version["gitVersion"])
         self._describing = asyncio.Lock()
         """Held by the request whose document is made in a thread."""
-        self._watches = 0
+        self._watches = Counter[str]()  # by user
         self._flows = Flows(api.store)
         self._metrics = RequestMetrics(self._flows)
         self._checked = HealthRecord()
@@ -252,24 +254,24 @@ class ApiService:
         elif isinstance(answer, TreeAnswer):
             await _send_json(exchange, answer.code, shown.tree(answer.tree), answer.warnings)
         elif isinstance(answer, WatchAnswer):
-            await self._stream(exchange, answer, shown)
+            await self._stream(exchange, request.user.name, answer, shown)
         elif isinstance(answer, TextAnswer | TextStreamAnswer) and wants_websocket(exchange):
             texts = whole(answer.text) if isinstance(answer, TextAnswer) else answer.texts
-            with self._stream_slot():
+            with self._stream_slot(request.user.name):
                 await send_text(exchange, texts)
             return 101
         elif isinstance(answer, TextAnswer):
             await _send_text(exchange, 200, answer.text)
         elif isinstance(answer, TextStreamAnswer):
-            await self._stream_text(exchange, answer)
+            await self._stream_text(exchange, request.user.name, answer)
         elif isinstance(answer, CommandAnswer):
-            with self._stream_slot():
+            with self._stream_slot(request.user.name):
                 await serve_command(exchange, answer, self._api.clock)
             return 101
         return answer.code if isinstance(answer, ObjectAnswer | TreeAnswer) else 200
 
-    async def _stream_text(self, exchange: Exchange, answer: TextStreamAnswer) -> None:
-        with self._counted_stream(exchange) as gone:
+    async def _stream_text(self, exchange: Exchange, user: str, answer: TextStreamAnswer) -> None:
+        with self._counted_stream(exchange, user) as gone:
             await exchange.start(200, _TEXT)
             async for text in answer.texts:
                 if gone.done():
@@ -279,28 +281,35 @@ class ApiService:
             await exchange.end()
 
     @contextmanager
-    def _stream_slot(self) -> Iterator[None]:
+    def _stream_slot(self, user: str) -> Iterator[None]:
         """Count a stream. Raises 429 if there are too many."""
-        if self._watches >= MOST_WATCHES:
+        if self._watches.total() >= MOST_WATCHES:
             raise too_many_requests(f"more than {MOST_WATCHES} watches, please try again later", 1)
-        self._watches += 1
+        if self._watches[user] >= MOST_WATCHES_OF_USER:
+            why = f"more than {MOST_WATCHES_OF_USER} watches of one user, please try again later"
+            raise too_many_requests(why, 1)
+        self._watches[user] += 1
         try:
             yield
         finally:
-            self._watches -= 1
+            self._watches[user] -= 1
+            if not self._watches[user]:
+                del self._watches[user]
 
     @contextmanager
-    def _counted_stream(self, exchange: Exchange) -> Iterator[asyncio.Future[None]]:
+    def _counted_stream(self, exchange: Exchange, user: str) -> Iterator[asyncio.Future[None]]:
         """Count a stream; the future is done when the client has disconnected."""
-        with self._stream_slot():
+        with self._stream_slot(user):
             gone = asyncio.ensure_future(exchange.disconnected())
             try:
                 yield gone
             finally:
                 gone.cancel()
 
-    async def _stream(self, exchange: Exchange, answer: WatchAnswer, shown: Representation) -> None:
-        with self._counted_stream(exchange) as gone:
+    async def _stream(
+        self, exchange: Exchange, user: str, answer: WatchAnswer, shown: Representation
+    ) -> None:
+        with self._counted_stream(exchange, user) as gone:
             gone.add_done_callback(lambda _: answer.watching.close())
             try:
                 await exchange.start(200, _JSON)
