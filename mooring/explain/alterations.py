@@ -26,7 +26,7 @@ from mooring.api.objects import (
     Volume,
 )
 from mooring.api.storage import PersistentVolumeClaim
-from mooring.api.tolerations import HARD_EFFECTS, tolerates
+from mooring.api.tolerations import HARD_EFFECTS, Tolerations
 from mooring.explain import words
 
 MOST_OF_A_KIND = 16  # of taints, labels, terms and so on that are tried: a spec may be as long as it likes
@@ -161,12 +161,8 @@ def tolerations(pod: Pod, taints: Iterable[Taint]) -> Group:
 
 def untolerated(pod: Pod, taints: Iterable[Taint]) -> list[Taint]:
     """The taints among these that keep the pod off a node."""
-    mine = pod.spec.tolerations
-    return [
-        taint
-        for taint in taints
-        if taint.effect in HARD_EFFECTS and not any(tolerates(each, taint) for each in mine)
-    ]
+    mine = Tolerations(pod.spec.tolerations)
+    return [taint for taint in taints if taint.effect in HARD_EFFECTS and mine.find(taint) is None]
 
 
 def _toleration_text(taint: Taint) -> str:

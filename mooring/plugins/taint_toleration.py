@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from mooring.api.objects import Node, Taint, Toleration
-from mooring.api.tolerations import PREFER_NO_SCHEDULE, find_untolerated, tolerates
+from mooring.api.tolerations import PREFER_NO_SCHEDULE, Tolerations, find_untolerated
 from mooring.framework.cache_key import CacheKey
 from mooring.framework.cycle_state import CycleState, StateKey
 from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
@@ -69,7 +69,5 @@ def _untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> 
 
 def _count_disliked(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> int:
     """How many PreferNoSchedule taints none of the tolerations covers."""
-    return sum(
-        taint.effect == PREFER_NO_SCHEDULE and not any(tolerates(each, taint) for each in tolerations)
-        for taint in taints
-    )
+    index = Tolerations(tolerations)
+    return sum(taint.effect == PREFER_NO_SCHEDULE and index.find(taint) is None for taint in taints)

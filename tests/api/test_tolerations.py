@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mooring.api.objects import Taint, Toleration
-from mooring.api.tolerations import find_untolerated, tolerates
+from mooring.api.tolerations import Tolerations, find_untolerated, tolerates
 
 TAINT = Taint(key="gpu", value="a100", effect="NoSchedule")
 
@@ -42,3 +44,34 @@ def test_the_first_hard_taint_is_found() -> None:
     assert find_untolerated([soft, TAINT, last], []) == TAINT
     assert find_untolerated([soft, TAINT], tolerations) is None
     assert find_untolerated([soft, TAINT], tolerations, ("PreferNoSchedule",)) == soft
+
+
+KEYS, VALUES = st.sampled_from(["a", "b"]), st.sampled_from(["", "x", "y"])
+EFFECTS = st.sampled_from(["NoSchedule", "PreferNoSchedule", "NoExecute"])
+TAINTS = st.builds(Taint, key=KEYS, value=VALUES, effect=EFFECTS)
+TOLERATIONS = st.builds(
+    Toleration,
+    key=st.just("") | KEYS,
+    operator=st.sampled_from(["", "Equal", "Exists", "Gt"]),
+    value=VALUES,
+    effect=st.just("") | EFFECTS,
+    toleration_seconds=st.none() | st.integers(0, 3),
+)
+
+
+@given(TAINTS, st.lists(TOLERATIONS, max_size=40))
+def test_the_first_toleration_of_many_is_found(taint: Taint, tolerations: list[Toleration]) -> None:
+    expected = next((one for one in tolerations if tolerates(one, taint)), None)
+    assert Tolerations(tolerations).find(taint) == expected
+
+
+def test_many_taints_are_not_compared_with_many_tolerations() -> None:
+    """4 * 10^8 comparisons would take minutes."""
+    keys = [f"key-{number}" for number in range(20_000)]
+    taints = [Taint(key=key, effect="NoExecute") for key in keys]
+    tolerations = [Toleration(key=key, operator="Exists") for key in keys[1:]]
+    anything = [
+        Toleration(operator="Exists", effect="NoSchedule", toleration_seconds=n) for n in range(20_000)
+    ]
+    assert find_untolerated(taints[1:], tolerations + anything) is None
+    assert find_untolerated(taints, tolerations + anything) is taints[0]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from mooring.api.kinds import NODES, PODS
 from mooring.api.objects import Node, Pod, Taint, Toleration
-from mooring.api.tolerations import NO_EXECUTE, tolerates
+from mooring.api.tolerations import NO_EXECUTE, Tolerations
 from mooring.client.api_errors import ClusterError
 from mooring.client.controller import Context, Controller
 from mooring.sandbox.controllers.placement import disrupt, index_by_node, pods_on
@@ -98,9 +98,9 @@ class TaintEviction(Controller):
 
 def _patience(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> float:
     """For how many seconds all of some taints are tolerated."""
-    shortest = math.inf
+    shortest, index = math.inf, Tolerations(tolerations)
     for taint in taints:
-        used = next((one for one in tolerations if tolerates(one, taint)), None)
+        used = index.find(taint)
         if used is None:
             return 0.0
         if used.toleration_seconds is not None:
