@@ -3,17 +3,17 @@
 A task of the server's event loop beats all the time. For each request the longest pause between two beats is
 printed, in wall time and in CPU time of the loop's thread, next to the time until the request was answered.
 
-    python -m benchmarks.stalls [NAME ...]
+    python -m benchmarks.stalls [GROUP ...]
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import gc
 import http.client
 import json
 import ssl
-import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -305,10 +305,10 @@ class Client:
         return len(text)
 
 
-async def main(names: list[str]) -> None:
+async def run(names: list[str]) -> None:
     relax_collector()
     print(f"{'request':50} {'kB':>6} {'answer':>8} {'stall':>8} {'on CPU':>8}")
-    for name in names or list(GROUPS):
+    for name in names or GROUPS:
         async with EmbeddedServer() as server:
             heart = Heart()
             beating = asyncio.create_task(heart.beat())
@@ -330,5 +330,15 @@ async def main(names: list[str]) -> None:
             beating.cancel()
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    known = ", ".join(GROUPS)
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of requests: {known} (default: all)")
+    groups: list[str] = parser.parse_args().groups
+    if unknown := sorted({*groups} - {*GROUPS}):
+        parser.error(f"unknown group {unknown[0]}, expected one of: {known}")
+    asyncio.run(run(groups))
+
+
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1:]))
+    main()

@@ -19,6 +19,7 @@ UNCONSTRUCTED = (ValueError, LookupError, AttributeError, TypeError)
 """What PyYAML raises, apart from its own errors, for a text that its tag does not allow, as in `!!int ""`."""
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_MERGE = "tag:yaml.org,2002:merge"
 _START = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 
 _SET_BY_SERVER = frozenset(
@@ -38,6 +39,22 @@ _INDENT = re.compile(r"^[ \t?:-]+", re.MULTILINE)
 
 class _Loader(_Base):  # type: ignore[misc]
     """YAML as Kubernetes' tools read it: no dates, and no numbers in base sixty such as 12:30."""
+
+    merged = 0
+    """Members that `<<` has copied."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Copy the members of merged mappings; raise for mappings that multiply by it."""
+        for key, value in node.value:
+            if key.tag != _MERGE:
+                continue
+            for mapping in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                if isinstance(mapping, yaml.MappingNode):
+                    self.flatten_mapping(mapping)
+                    self.merged += len(mapping.value)
+            if self.merged > MOST_VALUES:
+                raise ValueError("excessive aliasing")
+        super().flatten_mapping(node)
 
 
 _UNWANTED = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:int", "tag:yaml.org,2002:float")

@@ -44,3 +44,22 @@ def test_ordinary_aliases_and_many_brackets_are_fine() -> None:
 
 def test_control_characters_become_escapes() -> None:
     assert printable("a\x1b[31m\tb\nc\x9b\u202e") == "a\\x1b[31m\tb\nc\\x9b\\u202e"
+
+
+MERGED = ["a0: &a0 {x: 1}"] + [f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}" for n in range(1, 20)]
+LARGE = ["a: &a", *(f"  k{n}: v" for n in range(3_000)), *(f"b{n}: {{<<: *a}}" for n in range(1_000))]
+
+
+@pytest.mark.parametrize("lines", [MERGED, LARGE], ids=["exponential", "large"])
+def test_mappings_that_multiply_by_merging(lines: list[str]) -> None:
+    (error,) = read_documents("\n".join(lines))
+    assert isinstance(error, DocumentError)
+    assert "excessive aliasing" in str(error)
+
+
+def test_merged_mappings() -> None:
+    text = "a: &a {x: 1, y: 1}\nb: &b {y: 2, z: 2}\nc: {<<: [*a, *b], z: 3}\nd: {<<: *a}\n"
+    (tree,) = read_documents(text)
+    assert isinstance(tree, dict)
+    assert tree["c"] == {"x": 1, "y": 1, "z": 3}
+    assert tree["d"] == {"x": 1, "y": 1}
