@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections import OrderedDict
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject
@@ -44,6 +45,8 @@ CONFIG_MAPS: ApiResource[Keyed] = ApiResource("", "v1", "configmaps", True, Conf
 SECRETS: ApiResource[Keyed] = ApiResource("", "v1", "secrets", True, Secret)
 ROOT_CA = "kube-root-ca.crt"
 """The ConfigMap that every namespace has, and almost every pod mounts."""
+_MOST_SHARED: Final = 64
+"""Objects whose values the pods that read them share."""
 
 
 def _decode(value: Any) -> str:
@@ -53,11 +56,18 @@ def _decode(value: Any) -> str:
         return ""
 
 
+class _Shared(NamedTuple):
+    uid: str
+    version: str
+    values: Data
+
+
 class Configuration:
-    """Reads ConfigMaps and Secrets when pods start."""
+    """Reads ConfigMaps and Secrets when pods start. Pods share the values of one version."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._shared: OrderedDict[tuple[str, str, str], _Shared] = OrderedDict()
 
     async def read(self, run: PodRun, sources: Sources) -> Sources:
         """Return the sources with the ConfigMaps and Secrets that a pod names."""
@@ -68,11 +78,19 @@ class Configuration:
 
     async def _get(self, resource: ApiResource[Keyed], namespace: str, name: str) -> Data | None:
         try:
-            return (await self._cluster.get(resource, name, namespace)).values
+            current = await self._cluster.get(resource, name, namespace)
         except ApiError as refusal:
             if not refusal.not_found:
                 raise
             return None
+        key, version = (resource.plural, namespace, name), current.metadata.resource_version
+        shared = self._shared.pop(key, None)
+        if shared is None or (shared.uid, shared.version) != (current.uid, version):
+            shared = _Shared(current.uid, version, current.values)
+        self._shared[key] = shared
+        if len(self._shared) > _MOST_SHARED:
+            self._shared.popitem(last=False)
+        return shared.values
 
 
 def config_map_names(run: PodRun) -> set[str]:
