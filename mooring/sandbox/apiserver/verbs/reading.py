@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
+import posixpath
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -125,9 +126,12 @@ def _keys(table: Table, state: Mapping[str, Record], namespace: str) -> list[str
 # ---- continue tokens ------------------------------------------------------------------------------
 
 
+_Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
+
 class _Token(msgspec.Struct):
     v: str
-    rv: int
+    rv: _Int64
     start: str
 
 
@@ -150,6 +154,8 @@ def _read_token(text: str, namespace: str) -> tuple[int, str]:
     if not token.start or token.rv == 0:
         why = "incorrect encoded start resourceVersion (version meta.k8s.io/v1)"
         raise bad_request(f"invalid continue token: continue key is not valid: {why}")
+    if posixpath.normpath(f"/{token.start}") != f"/{token.start}":
+        raise bad_request(f"invalid continue token: continue key is not valid: {token.start}")
     return token.rv, f"{namespace}/{token.start}" if namespace else token.start
 
 

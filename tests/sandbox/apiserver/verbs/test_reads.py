@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 from typing import Any
 
 import pytest
@@ -159,6 +161,19 @@ def test_versions_of_lists(direct: Direct) -> None:
     assert problem(direct, resourceVersionMatch="Exact").reason == "Invalid"
     assert problem(direct, continue_="abc").message.startswith("invalid continue token")
     assert problem(direct, limit="x").message == 'strconv.ParseInt: parsing "x": invalid syntax'
+
+
+@pytest.mark.parametrize(
+    ("rv", "start", "code"), [(1, "../../secrets/", 400), (2**64, "a", 400), (-1, "a", 200), (-5, "a", 200)]
+)
+def test_forged_continue_tokens(direct: Direct, rv: int, start: str, code: int) -> None:
+    """As kube-apiserver answers them."""
+    token = json.dumps({"v": "meta.k8s.io/v1", "rv": rv, "start": start}).encode()
+    continued = base64.urlsafe_b64encode(token).decode()
+    if code == 200:
+        assert direct.tree("list", "configmaps", continue_=continued)["kind"] == "ConfigMapList"
+    else:
+        assert problem(direct, continue_=continued).code == code
 
 
 # ---- watch ----------------------------------------------------------------------------------------
