@@ -17,7 +17,7 @@ class Turns:
         self._each = each
         self._held = Counter[str]()
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-        """By user; the user whose turn is next comes first."""
+        """By user; the user that is next comes first."""
 
     @asynccontextmanager
     async def turn(self, user: str) -> AsyncIterator[None]:
@@ -57,7 +57,7 @@ class Turns:
             self._admit(following)
 
     def _admit(self, user: str) -> None:
-        """Give a place to the first waiting request of a user, whose turn is then last."""
+        """Give a place to the first waiting request of a user, and move the user to the end."""
         places = self._waiting.pop(user)
         place = places.popleft()
         if places:
