@@ -15,6 +15,7 @@ from mooring.sandbox.apiserver.store.store import Store
 _GROUP: Final = "flowcontrol.apiserver.k8s.io"
 _SEATS: Final = 600  # kube-apiserver's --max-requests-inflight and --max-mutating-requests-inflight
 _SHARES: Final = 30  # of a level that does not say
+_MOST: Final = 2_000  # results to remember
 
 
 class Flow(NamedTuple):
@@ -76,11 +77,26 @@ class Flows:
         self._store = store
         self._schemas = Mirror(f"flowschemas.{_GROUP}", _read_schemas)
         self._levels = Mirror(f"prioritylevelconfigurations.{_GROUP}", _read_levels)
+        self._recent: dict[tuple[User, Attributes], Flow | None] = {}
+        self._source: tuple[object, object] = (None, None)  # that these were computed from
 
     def classify(self, user: User, attributes: Attributes) -> Flow | None:
         """Return the first that matches; None without any. Those that lack their level do not count."""
-        levels = self._levels.get(self._store)
-        for schema in self._schemas.get(self._store):
+        schemas, levels = self._schemas.get(self._store), self._levels.get(self._store)
+        if not schemas:
+            return None
+        if self._source[0] is not schemas or self._source[1] is not levels or len(self._recent) >= _MOST:
+            self._source = schemas, levels
+            self._recent.clear()
+        key = user, attributes._replace(name="")  # by which no rule selects
+        if key not in self._recent:
+            self._recent[key] = self._find(schemas, levels, user, attributes)
+        return self._recent[key]
+
+    def _find(
+        self, schemas: list[_Schema], levels: dict[str, _Level], user: User, attributes: Attributes
+    ) -> Flow | None:
+        for schema in schemas:
             level = levels.get(schema.level)
             if level is not None and any(rules.match(user, attributes) for rules in schema.rules):
                 return Flow(schema.uid, level.uid)
