@@ -90,7 +90,7 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
 
     def _scored(self, state: CycleState, pod: PodInfo, resources: Sequence[str]) -> ScoredResources:
         scored = state.get_cached(self._scored_key)
-        if scored is None or scored.resources is not resources:
+        if scored is None or scored.resource_count != len(resources):
             devices = self._scored_devices(pod)
             scored = ScoredResources(self.args.resources, pod.shape.used, resources, devices)
             state.write_cached(self._scored_key, scored)

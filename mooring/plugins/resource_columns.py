@@ -56,7 +56,7 @@ class ScoredResources:
         "nonzero_requested",
         "requested",
         "requests",
-        "resources",
+        "resource_count",
         "total_weight",
         "weights",
     )
@@ -68,9 +68,9 @@ class ScoredResources:
         resources: Sequence[str],
         device_backed: Sequence[str] = (),
     ) -> None:
-        self.resources = resources
+        self.resource_count = len(resources)
         self.device_backed = device_backed
-        lines = lines_for(len(resources))
+        lines = lines_for(self.resource_count)
         taken = pods_line(lines)
         self.each: list[ScoredResource] = []
         for name, weight in ((spec.name, spec.weight) for spec in specs):

@@ -20,14 +20,13 @@ from mooring.api.objects import Node, Taint
 from mooring.framework.affinity import AffinityTerm
 from mooring.framework.nodes import BoolArray, IntArray, PodPredicate
 from mooring.framework.pod import PodInfo, Shape
-from mooring.runtime.amounts import ALLOWED_PODS, NONZERO, lines_for, pods_line, wrap_int64
+from mooring.runtime.amounts import ALLOWED_PODS, NONZERO, lines_for, pods_line
 from mooring.state.columns import ChangeLog, Column
 from mooring.state.counters import Counter, Counters, TableDomainSums, TableRowCounts
 from mooring.state.interning import Images, InternedColumn
 from mooring.state.node_info import NodeRow
 
 BASE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
-SPARE_RESOURCES = 64  # lines that may be left of resources which no node offers any more
 
 
 class NodeTable:
@@ -35,10 +34,8 @@ class NodeTable:
 
     def __init__(self) -> None:
         self._capacity = 64
-        # Those that have lines: another list whenever these change.
-        self.resources: Sequence[str] = BASE_RESOURCES
+        self.resources: list[str] = list(BASE_RESOURCES)
         self.resource_index = {name: i for i, name in enumerate(self.resources)}
-        self._offered: dict[str, int] = {}  # scalar resource → how many nodes name it
         capacity = self._capacity
         self.amounts = Column(capacity, np.int64, lines=lines_for(len(self.resources)))
         self.unschedulable = Column(capacity, np.bool_)
@@ -107,7 +104,7 @@ class NodeTable:
 
     def _write(self, info: NodeRow, allocatable: dict[str, int]) -> None:
         node, row = info.node, info.row
-        self._offer(allocatable)
+        self._add_resources(allocatable)
         allocatable_line = self.amounts.data[: pods_line(len(self.amounts.data)), row]
         allocatable_line[:] = 0
         # An API server stores no negative amounts; from a file they count as none.
@@ -131,11 +128,6 @@ class NodeTable:
     def _forget_content(self, info: NodeRow) -> None:
         """Undo what `_write` counted of the Node object."""
         self.images.remove(info)
-        for name in info.node.status.allocatable:
-            if name in self._offered:
-                self._offered[name] -= 1
-                if not self._offered[name]:
-                    del self._offered[name]
         for key in info.node.metadata.labels:
             self._nodes_with[key] -= 1
             if not self._nodes_with[key]:
@@ -146,8 +138,6 @@ class NodeTable:
         columns: Iterable[InternedColumn[Any]] = (self.taints, self.features, *self._labels.values())
         for column in columns:
             column.compact(len(self.nodes))
-        if len(self.resources) > 2 * len(self._offered) + SPARE_RESOURCES:
-            self._drop_resources()
 
     def _node_changed(self, row: int) -> None:
         self.node_version += 1
@@ -244,58 +234,30 @@ class NodeTable:
 
     def vector(self, shape: Shape) -> IntArray:
         """What one pod of a shape adds to a node's amounts."""
-        known: tuple[Sequence[str], IntArray] | None = shape.derived.get(self)
-        if known is not None and known[0] is self.resources:
-            return known[1]
-        vector = np.zeros(len(self.amounts.data), np.int64)
-        taken = vector[pods_line(len(vector)) :]
-        taken[0] = 1
-        taken[NONZERO] = shape.nonzero_used
-        for name, amount in shape.used.items():
-            line = self.resource_index.get(name)
-            if line is not None:
-                taken[1 + line] = amount
-        shape.derived[self] = self.resources, vector
+        vector: IntArray | None = shape.derived.get(self)
+        if vector is None or len(vector) != len(self.amounts.data):
+            self._add_resources(shape.used)
+            vector = np.zeros(len(self.amounts.data), np.int64)
+            taken = vector[pods_line(len(vector)) :]
+            taken[0] = 1
+            taken[NONZERO] = shape.nonzero_used
+            for name, amount in shape.used.items():
+                line = self.resource_index.get(name)
+                if line is not None:
+                    taken[1 + line] = amount
+            shape.derived[self] = vector
         return vector
 
-    # ---- resources: those that some node offers have lines, since pods may name any number of others
-
-    def _offer(self, allocatable: Iterable[str]) -> None:
-        """Count the resources of a node, and add lines for those that have none yet, all at once."""
-        added = []
-        for name in filter(amounts.is_scalar, allocatable):
-            self._offered[name] = self._offered.get(name, 0) + 1
-            if name not in self.resource_index:
-                added.append(name)
+    def _add_resources(self, names: Iterable[str]) -> None:
+        """Add lines for the resources that have none yet, all at once."""
+        added = [name for name in names if name not in self.resource_index and amounts.is_scalar(name)]
         if not added:
             return
+        for name in added:
+            self.resource_index[name] = len(self.resources)
+            self.resources.append(name)
         half, count = pods_line(len(self.amounts.data)), len(added)
         self.amounts.insert_lines((*[half] * count, *[2 * half] * count))
-        self._set_resources([*self.resources, *added])
-        self._count_requested(added)
-
-    def _set_resources(self, names: Sequence[str]) -> None:
-        self.resources = names
-        self.resource_index = {name: i for i, name in enumerate(names)}
-        for info in self.nodes:
-            info.amounts_changed()
-
-    def _count_requested(self, names: Iterable[str]) -> None:
-        """Count what pods on nodes take of resources whose lines are new."""
-        added, first = set(names), pods_line(len(self.amounts.data)) + 1
-        for shape, rows in (*self.counters.running.items(), *self.counters.terminating.items()):
-            for name in added.intersection(shape.used):
-                taken = [wrap_int64(shape.used[name] * pods) for pods in rows.values()]
-                self.amounts.data[first + self.resource_index[name], list(rows)] += np.array(taken, np.int64)
-
-    def _drop_resources(self) -> None:
-        """Drop the lines of resources that no node offers any more."""
-        base = len(BASE_RESOURCES)
-        kept = [i for i, name in enumerate(self.resources) if i < base or name in self._offered]
-        half, lines = pods_line(len(self.amounts.data)), self.amounts.data
-        picked = [0, *(1 + i for i in kept), half, *(half + 1 + i for i in kept), -2, -1]
-        self.amounts.data = lines[picked]
-        self._set_resources([self.resources[i] for i in kept])
 
     # ---- counts
 

@@ -50,15 +50,12 @@ class NodeView:
 
     def __init__(self, table: NodeTable, rows: Rows) -> None:
         self.table = table
+        self.resources: Sequence[str] = table.resources
         self._rows = rows
         self.length: int = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
 
     def __len__(self) -> int:
         return self.length
-
-    @property
-    def resources(self) -> Sequence[str]:
-        return self.table.resources
 
     def __getitem__(self, i: int) -> EngineNode:
         rows = self._rows
@@ -234,6 +231,7 @@ class CopiedView(NodeView):
 
     def __init__(self, table: NodeTable, rows: npt.NDArray[np.intp]) -> None:
         self.table = table
+        self.resources = table.resources
         self._rows = rows
         self.length = len(rows)
         self.amounts: IntArray = table.amounts.data.take(rows, axis=1)
@@ -244,6 +242,7 @@ class MaskedView(NodeView):
 
     def __init__(self, table: NodeTable, mask: BoolArray, count: int) -> None:
         self.table = table
+        self.resources = table.resources
         self._mask = mask
         self.length = count
 
@@ -277,7 +276,8 @@ class WhatIf(NodeView):
             self._shape_ids[k, : len(pods)] = [shapes.setdefault(p.shape, len(shapes)) for p in pods]
             self._there[k, : len(removable[k])] = True
         self._shapes: list[Shape] = [shape for shape in shapes if shape is not None]
-        for shape in self._shapes:
+        for shape in self._shapes:  # may add lines for resources not seen before, so first of all
+            table.vector(shape)
             table.carry(shape)
         vectors = [table.vector(shape) for shape in self._shapes]
         blank = np.zeros(len(table.amounts.data), np.int64)

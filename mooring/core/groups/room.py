@@ -99,6 +99,8 @@ def measure(scheduler: Scheduler, profile: Profile, pod: PodInfo) -> Room | None
     if choice.diagnosis.allowed is not None:
         passing = passing & choice.diagnosis.allowed
     nominations = scheduler.queue.nominator.nodes_with_nominations()
+    for each in (pod, *(other for others in nominations.values() for other in others)):
+        table.vector(each.shape)  # may add lines, so before they are counted
     taken = pods_line(len(table.amounts.data))
     places = [ALLOWED_PODS, *(1 + table.resource_index[name] for name in needed.names)]
     amounts = table.amounts.data[:, : len(table)]

@@ -75,7 +75,7 @@ class Requests:
     def aligned(self, resources: Sequence[str]) -> Aligned:
         """As lines of the amounts of nodes that have these resources."""
         aligned = self._aligned
-        if aligned is None or aligned.resources is not resources:
+        if aligned is None or aligned.resource_count != len(resources):
             aligned = self._aligned = Aligned(self, resources)
         return aligned
 
@@ -91,7 +91,7 @@ class Aligned:
         "_missing",
         "_optional",
         "_requests",
-        "resources",
+        "resource_count",
     )
 
     def __init__(self, needed: Requests, resources: Sequence[str]) -> None:
@@ -99,7 +99,7 @@ class Aligned:
         places = [1 + resources.index(needed.names[i]) for i in present]
         amounts = [needed.amounts[i] for i in present]
         bits = [2 << i for i in present]
-        self.resources = resources
+        self.resource_count = len(resources)
         self._lines = lines_of([ALLOWED_PODS, *places])  # of `Nodes.room`, and of what the nodes have
         self._requests: IntArray = np.array([1, *amounts], np.int64).reshape(-1, 1)
         self._bits: IntArray = np.array([1, *bits], np.int64)
@@ -229,7 +229,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
 
     def _scored(self, state: CycleState, pod: PodInfo, resources: Sequence[str]) -> ScoredResources:
         scored = state.get_cached(self._scored_key)
-        if scored is None or scored.resources is not resources:
+        if scored is None or scored.resource_count != len(resources):
             specs, requests = self.args.scoring_strategy.resources, pod.shape.score_requests
             scored = ScoredResources(specs, requests, resources, self._scored_devices(pod))
             state.write_cached(self._scored_key, scored)
