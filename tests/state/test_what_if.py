@@ -146,9 +146,9 @@ def test_supposing_a_pod_with_a_resource_nobody_has_seen() -> None:
     pod = cluster.info(make_pod("p", {LATE: "2", "cpu": "1"}))
     view = cluster.nodes.what_if(np.array([0]), [[]], [[pod]])
     view.set_present(0, np.ones(1, np.bool_), True)
-    assert view.requested[LATE].tolist() == [0]  # no node offers it
-    assert view.free[LATE].tolist() == [0]
-    assert view[0].requested == {"cpu": 1000}
+    assert view.requested[LATE].tolist() == [2]
+    assert view.free[LATE].tolist() == [-2]
+    assert view[0].requested == {"cpu": 1000, LATE: 2}
     assert cluster.nodes.requested[LATE].tolist() == [0]
 
 
