@@ -443,7 +443,7 @@ class Scheduler:
         """Put the pod back, and say why it was not scheduled.
 
         A member of a group `waits_for` events of plugins that refused it or others; they skip its backoff.
-        One that `backs_off` waits for no event, unless pre_enqueue holds it back, as while its victims leave.
+        One that `backs_off` waits for no event.
         """
         reason = UNSCHEDULABLE if status.rejected else SCHEDULER_ERROR
         decision.tried_node, decision.node = decision.node, ""
@@ -463,7 +463,7 @@ class Scheduler:
         if waits_for:
             not_before = None if diagnosis is None else diagnosis.not_before()
             queued.refused_by((), waits_for, not_before)
-        if backs_off and self.profiles[queued.pod.scheduler_name].pre_enqueue(queued.pod).ok:
+        if backs_off:
             queued.refused_by()
         current = self.intake.pod(queued.pod.uid)
         if current is None or current.node_name or bound_elsewhere:
