@@ -12,6 +12,11 @@ from typing import Final
 
 CONTAINED: Final = (BaseException,)
 
+
+class UncontainedError(BaseException):
+    """Never contained: ends a rehearsal of a plugin."""
+
+
 _FROM_OUTSIDE: Final = (KeyboardInterrupt, GeneratorExit)
 _MOST_SHOWN = 1000  # characters of a value
 
@@ -21,6 +26,8 @@ def reraise_if_from_outside(exc: BaseException, *, awaited: bool = False) -> Non
 
     What was `awaited` may have been cancelled; nothing cancels a plain call.
     """
+    if isinstance(exc, UncontainedError):
+        raise exc
     from_outside = isinstance(exc, _FROM_OUTSIDE) or (awaited and _is_cancellation(exc))
     if from_outside and not _has_raise_statement(exc):
         raise exc

@@ -337,6 +337,8 @@ def _outcome(pod: Pod, gone: bool) -> Outcome:
         return Outcome.EVICTED
     if reasons:
         return Outcome.LOST
+    if pod.metadata.deletion_timestamp is not None:  # its kubelet writes how it ended before it is gone
+        return Outcome.DELETED
     return Outcome.FINISHED if not gone or pod.finished else Outcome.DELETED
 
 

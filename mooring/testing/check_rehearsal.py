@@ -14,6 +14,7 @@ from mooring.config.enabling import PluginArgs
 from mooring.core.queue.queued_pod import QueuedPodInfo
 from mooring.framework.plugin import Plugin, overrides
 from mooring.framework.pod import PodInfo
+from mooring.runtime.containment import UncontainedError
 from mooring.testing.answers import (
     ALLOWED,
     Place,
@@ -46,12 +47,12 @@ def check_rehearsal(
             for decision in cluster.advance(60 * minutes):
                 if decision.result == "error":
                     raise AssertionError(f'plugin "{cls.name}", pod {decision.pod}: {decision.message}')
-    except _Found as found:
+    except _FoundError as found:
         raise found.complaint from found.complaint.__cause__
 
 
-class _Found(BaseException):
-    """Ends the rehearsal: no Exception, because a scheduler goes on after those."""
+class _FoundError(UncontainedError):
+    """Ends the rehearsal: a scheduler goes on after all others."""
 
     def __init__(self, complaint: AssertionError) -> None:
         self.complaint = complaint
@@ -77,11 +78,11 @@ def _watch(method: Any, name: str) -> Callable[..., Any]:
         except Exception as exc:
             complaint = AssertionError(f"{place}: raised {type(exc).__name__}: {exc}")
             complaint.__cause__ = exc
-            raise _Found(complaint) from exc
+            raise _FoundError(complaint) from exc
         try:
             check(place, answer)
         except AssertionError as complaint:
-            raise _Found(complaint) from None
+            raise _FoundError(complaint) from None
         return answer
 
     return watched

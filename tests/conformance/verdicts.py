@@ -118,8 +118,8 @@ OTHERS_INTRODUCTION: Final = """# Other end-to-end tests
 Kubernetes' end-to-end tests {release} that are not part of [Conformance](conformance.md), run against
 `mooring up`. Not run are those for a cloud, for Windows, that log in to nodes, that need a feature gate
 that is off by default and does not concern the scheduler, that measure a real network or disk, those of
-sig-autoscaling, whose load is a container that serves, and those of sig-node, sig-storage and sig-network that
-need containers with a network, cgroups or drivers.
+sig-autoscaling, whose load is a container that serves, and those of sig-node, sig-storage and sig-network
+that need containers with a network, cgroups or drivers.
 
 ```console
 $ python -m tests.conformance --e2e path/to/e2e.test --focus 'sig-apps.*CronJob'
