@@ -47,7 +47,7 @@ def test_the_fault_list_is_shrunk_to_what_matters() -> None:
 
 
 def test_gangs_are_whole_whenever_nothing_happens() -> None:
-    result = run_seed(3, 400, gangs=True)
+    result = run_seed(4, 400, gangs=True)
     assert result.violations == []
     assert result.quiet_points
 
