@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import pytest
 from wsproto.connection import Connection, ConnectionType
@@ -102,6 +103,8 @@ def served(scene: Callable[[Client], Awaitable[None]], loop: str) -> None:
             await asyncio.wait_for(scene(Client(reader, writer)), 30)
         finally:
             writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
