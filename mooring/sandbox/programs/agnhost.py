@@ -29,6 +29,9 @@ SERVERS: Final = frozenset(
 )  # fmt: skip
 """Commands that run until they are stopped."""
 
+WEBHOOKS: Final = frozenset(("webhook", "crd-conversion-webhook"))
+"""Commands whose answers are known."""
+
 PORTS: Final = {"test-webserver": 80, "liveness": 8080, "serve-hostname": 9376, "grpc-health-checking": 5000}
 """The only ports of servers that are started without flags."""
 

@@ -157,7 +157,7 @@ def probe_results(
 def _listens(spec: ContainerSpec, probe: Probe) -> bool:
     """Whether a known program listens at the port of a probe."""
     words, command = [*spec.command, *spec.args], agnhost.command_of(spec)
-    if command not in agnhost.SERVERS:
+    if command not in agnhost.SERVERS and command not in agnhost.WEBHOOKS:
         return not words and not command  # what an image does by itself may be a server
     action = probe.http_get or probe.tcp_socket or probe.grpc
     only = agnhost.port_of(command, words[words.index(command) + 1 :])

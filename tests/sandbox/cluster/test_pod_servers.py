@@ -44,6 +44,10 @@ def deployed(made: Certificates) -> list[Tree]:
         "image": "registry.k8s.io/e2e-test-images/agnhost:2.63.0",
         "args": command,
         "volumeMounts": [{"name": "pair", "mountPath": FOLDER}],
+        "readinessProbe": {
+            "httpGet": {"scheme": "HTTPS", "port": 8444, "path": "/readyz"},
+            "periodSeconds": 1,
+        },
     }
     volumes = [{"name": "pair", "secret": {"secretName": "pair"}}]
     webhook = {
