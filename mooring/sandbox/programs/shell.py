@@ -1,7 +1,7 @@
 """A small shell: runs scripts of well-known commands in no time, and reports what they would have done.
 
 Understood are lists, `&`, `if`, `while`, `for`, variables, `$(…)`, `$((…))`, redirections to files, and the
-commands of `commands.py`. Everything else raises `UnknownProgramError`: nothing is guessed.
+commands of `commands`. Everything else raises `UnknownProgramError`: nothing is guessed.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Shell:
 
     def command(self, words: list[str]) -> int:
         """Run one command."""
-        from mooring.sandbox.programs.commands import find_command
+        from mooring.sandbox.programs.commands.table import find_command
 
         self.step()
         self.work.spend(len(words))

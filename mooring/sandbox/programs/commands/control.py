@@ -1,0 +1,170 @@
+"""Commands that control a script: conditions, waiting, its end, and shells in a shell."""
+
+from __future__ import annotations
+
+import math
+import posixpath
+import re
+from itertools import takewhile
+from typing import TYPE_CHECKING, Final
+
+from mooring.sandbox.programs.arithmetic import Arithmetic
+from mooring.sandbox.programs.commands.arguments import find_if_known
+from mooring.sandbox.programs.errors import ExitError, ForeverError, UnknownProgramError
+from mooring.sandbox.programs.files import NO_FOLDER, NOT_THERE, READ
+
+if TYPE_CHECKING:
+    from mooring.sandbox.programs.commands.arguments import Command
+    from mooring.sandbox.programs.shell import Shell
+
+_UNITS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_SPAN: Final = re.compile(r"(\d{1,12}(?:\.\d{0,9})?|\.\d{1,9})([smhd]?)")
+
+
+def _true(shell: Shell, words: list[str]) -> int:
+    return 0
+
+
+def _false(shell: Shell, words: list[str]) -> int:
+    return 1
+
+
+def _test(shell: Shell, words: list[str]) -> int:
+    negations = sum(1 for _ in takewhile("!".__eq__, words))
+    if negations:
+        status = _test(shell, words[negations:])
+        return int(status == 0) if negations % 2 else status
+    if len(words) <= 1:
+        return int(not (words and words[0]))
+    if len(words) == 2:
+        return int(not _unary(shell, words[0], words[1]))
+    if len(words) == 3:
+        return int(not _binary(*words))
+    raise UnknownProgramError("test")
+
+
+def _unary(shell: Shell, operator: str, word: str) -> bool:
+    if operator in ("-z", "-n"):
+        return bool(word) == (operator == "-n")
+    if operator not in ("-e", "-f", "-d", "-r", "-s"):
+        raise UnknownProgramError(f"test {operator}")
+    file = find_if_known(shell, word)
+    if file is None or operator == "-e":
+        return file is not None
+    if operator == "-r":
+        return shell.files.user.may(file, READ)
+    if operator == "-s":
+        return file.content != ""
+    return file.is_folder == (operator == "-d")
+
+
+def _binary(left: str, operator: str, right: str) -> bool:
+    if operator in ("=", "==", "!="):
+        return (left == right) == (operator != "!=")
+    numbers = {"-eq": "==", "-ne": "!=", "-lt": "<", "-le": "<=", "-gt": ">", "-ge": ">="}
+    if operator not in numbers:
+        raise UnknownProgramError(f"test {operator}")
+    return bool(Arithmetic([left, numbers[operator], right]).value())
+
+
+def _bracket(shell: Shell, words: list[str]) -> int:
+    if not words or words[-1] not in ("]", "]]"):
+        raise UnknownProgramError("[")
+    return _test(shell, words[:-1])
+
+
+def _expr(shell: Shell, words: list[str]) -> int:
+    value = Arithmetic([word.lstrip("\\") for word in words]).value()
+    shell.print(f"{value}\n")
+    return int(value == 0)
+
+
+def _sleep(shell: Shell, words: list[str]) -> int:
+    total = 0.0
+    for word in words:
+        if word in ("inf", "infinity"):
+            raise ForeverError
+        match = _SPAN.fullmatch(word)
+        if match is None:
+            shell.complain(f"sleep: invalid number '{word}'\n")
+            return 1
+        total += float(match.group(1)) * _UNITS[match.group(2)]
+    if not words:
+        return 1
+    shell.seconds += total
+    return 0
+
+
+def _cd(shell: Shell, words: list[str]) -> int:
+    path = words[0] if words else "/"
+    file = shell.files.find(path, shell.now)
+    if file is None or not file.is_folder:
+        shell.complain(f"/bin/sh: cd: can't cd to {path}: {NOT_THERE if file is None else NO_FOLDER}\n")
+        return 1
+    shell.files.folder = posixpath.normpath(posixpath.join(shell.files.folder, path))
+    return 0
+
+
+def _exit(shell: Shell, words: list[str]) -> int:
+    if not words:
+        raise ExitError(shell.status)
+    if not (words[0].isascii() and words[0].isdigit() and len(words[0]) <= 9):
+        raise ExitError(2)
+    raise ExitError(int(words[0]) % 256)
+
+
+def _exec(shell: Shell, words: list[str]) -> int:
+    raise ExitError(shell.command(words))
+
+
+def _export(shell: Shell, words: list[str]) -> int:
+    for word in words:
+        name, equals, value = word.partition("=")
+        if equals:
+            shell.variables[name] = value
+        shell.exported.add(name)
+    return 0
+
+
+def _trap(shell: Shell, words: list[str]) -> int:
+    """Keep the handler of the signal to stop; no other is sent."""
+    script, signals = "".join(words[:1]), {word.removeprefix("SIG") for word in words[1:]}
+    if {"EXIT", "ERR", "0"} & signals:
+        raise UnknownProgramError("trap")
+    if {"TERM", "15"} & signals:
+        shell.term_handler = "" if script == "-" else script
+    return 0
+
+
+def _wait(shell: Shell, words: list[str]) -> int:
+    if words:
+        raise UnknownProgramError("wait")
+    if shell.background_end == math.inf:
+        raise ForeverError
+    shell.seconds = max(shell.seconds, shell.background_end)
+    return 0
+
+
+def _sh(shell: Shell, words: list[str]) -> int:
+    if words in ([], ["-s"], ["-"]) and shell.input is not None:
+        words, shell.input = ["-c", shell.input], ""
+    flags, rest = "", list(words)
+    while rest and rest[0].startswith("-"):
+        flags += rest.pop(0)[1:]
+    if "c" not in flags or set(flags) - set("ceux") or not rest:
+        raise UnknownProgramError("sh")
+    if "x" in flags or ("e" in flags and any(char in rest[0] for char in ";\n")):
+        raise UnknownProgramError("sh")  # traces, and ends at the first failure
+    status = shell.status = 0
+    try:
+        status = shell.script(rest[0])
+    except ExitError as ended:
+        status = ended.code
+    return status
+
+
+COMMANDS: Final[dict[str, Command]] = {
+    ":": _true, "true": _true, "false": _false, "test": _test, "[": _bracket, "[[": _bracket, "expr": _expr,
+    "cd": _cd, "sleep": _sleep, "wait": _wait, "exit": _exit, "exec": _exec, "export": _export, "trap": _trap,
+    "sh": _sh, "bash": _sh, "ash": _sh, "dash": _sh,
+}  # fmt: skip

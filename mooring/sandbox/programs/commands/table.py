@@ -1,0 +1,33 @@
+"""All commands of the small shell, by their names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from mooring.sandbox.programs import agnhost, archives
+from mooring.sandbox.programs.commands import control, files, network, surroundings, text
+from mooring.sandbox.programs.errors import UnknownProgramError
+
+if TYPE_CHECKING:
+    from mooring.sandbox.programs.commands.arguments import Command
+
+_FOLDERS: Final = frozenset(("", "/bin", "/usr/bin", "/usr/local/bin"))
+_COMMANDS: Final[dict[str, Command]] = {
+    **control.COMMANDS,
+    **text.COMMANDS,
+    **files.COMMANDS,
+    **surroundings.COMMANDS,
+    **network.COMMANDS,
+    "tar": archives.tar,
+}
+
+
+def find_command(name: str) -> Command:
+    """Return the command by its name or path."""
+    folder, _, base = name.rpartition("/")
+    if base in agnhost.NAMES:
+        return lambda shell, words: agnhost.run(shell, [name, *words])
+    command = _COMMANDS.get(base) if folder in _FOLDERS else None
+    if command is None:
+        raise UnknownProgramError(name)
+    return command
