@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mooring.api.objects import Container
+from mooring.api.objects import Container, ContainerStatus
+from mooring.api.times import parse_time
 from mooring.sandbox.programs.files import Files
 from mooring.sandbox.programs.probing import Change, Health
 from mooring.sandbox.programs.program import Outcome
@@ -12,6 +13,12 @@ from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import ContainerSpec
 
 WAITING, RUNNING, TERMINATED = "waiting", "running", "terminated"
+FIRST_BACKOFF = 10.0  # seconds before a container is started the third time; doubles from then on
+LAST_BACKOFF = 300.0
+SHORTEST = 0.1  # seconds that a container runs, so that its pod is seen running
+KILLED = 137
+TERMINATED_CODE = 143
+"""The exit code of a container that obeys SIGTERM."""
 
 
 class Ended(NamedTuple):
@@ -90,6 +97,38 @@ class ContainerLife:
     def ends_at(self) -> float | None:
         """When a running container ends by itself."""
         return None if self.outcome.run_time is None else self.started + self.outcome.run_time
+
+    def ended_by_stop(self, now: float, exit_code: int) -> Ended:
+        """Return how the container ends that is stopped, unless it ended by itself meanwhile."""
+        end = self.ends_at
+        if end is not None and end <= now:
+            return Ended(self.outcome.exit_code, self.started, end, self.outcome.message)
+        code = 0 if self.is_sidecar and exit_code == 0 else exit_code
+        if self.outcome.stop is not None and exit_code == TERMINATED_CODE:
+            code = self.outcome.stop.exit_code
+        return Ended(code, self.started, now)
+
+    def log(self, hook: Outcome, now: float) -> bool:
+        """Add what a hook has written to the output of the container; return whether there is any."""
+        lines = tuple((now - self.started + at, text) for at, text in hook.output)
+        self.outcome = self.outcome._replace(output=(*self.outcome.output, *lines))
+        return bool(lines)
+
+    def recall(self, status: ContainerStatus) -> None:
+        """Restore the state from a status that was written before."""
+        self.restarts = status.restart_count
+        if self.restarts:
+            self.backoff = min(FIRST_BACKOFF * 2.0 ** min(self.restarts - 1, 10), LAST_BACKOFF)
+        running, ended, last = status.state.running, status.state.terminated, status.last_state.terminated
+        if last is not None and last.finished_at:
+            finished = parse_time(last.finished_at)
+            self.last = Ended(last.exit_code, finished, finished)
+            self.due = finished + self.backoff
+        if running is not None and running.started_at:
+            self.state, self.started = RUNNING, parse_time(running.started_at)
+        elif ended is not None and ended.finished_at:
+            finished = parse_time(ended.finished_at)
+            self.state, self.end = TERMINATED, Ended(ended.exit_code, finished, finished)
 
     def note(self, type: str, reason: str, message: str) -> Note:
         return Note(type, reason, message, self.field_path)

@@ -7,42 +7,41 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from operator import itemgetter
 
 import msgspec
 
-from mooring.api.objects import Container, Pod, ResourceRequirements
-from mooring.api.times import go_duration, parse_time
+from mooring.api.objects import Container, Pod
+from mooring.api.times import go_duration
 from mooring.sandbox.kubelet.container_life import (
+    FIRST_BACKOFF,
     FOREVER,
-    HEALTHY,
-    NO_FILES,
+    KILLED,
+    LAST_BACKOFF,
     RUNNING,
+    SHORTEST,
     TERMINATED,
+    TERMINATED_CODE,
     WAITING,
     ContainerLife,
     Ended,
     Note,
 )
+from mooring.sandbox.kubelet.hooks import run_post_start, run_pre_stop
+from mooring.sandbox.kubelet.probes import probe
 from mooring.sandbox.kubelet.scripts import Script
+from mooring.sandbox.kubelet.surroundings import Surroundings
 from mooring.sandbox.kubelet.users import root_problem
-from mooring.sandbox.programs.environment import missing_file_key, read_environment
-from mooring.sandbox.programs.errors import UnknownProgramError
-from mooring.sandbox.programs.files import Files, Mount, Volume
-from mooring.sandbox.programs.probing import judge
-from mooring.sandbox.programs.program import Outcome, is_missing, run_hook, run_program
+from mooring.sandbox.programs.environment import missing_file_key
+from mooring.sandbox.programs.files import Files, Volume
+from mooring.sandbox.programs.program import Outcome, is_missing, run_program
 from mooring.sandbox.programs.runs import Runs
 from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import ContainerSpec, PodRun
-from mooring.sandbox.programs.volumes import SubPathError, Volumes
+from mooring.sandbox.programs.volumes import SubPathError
 from mooring.sandbox.programs.work import MOST_WORK, Work
 
-FIRST_BACKOFF = 10.0  # seconds before a container is started the third time; doubles from then on
-LAST_BACKOFF = 300.0
-SHORTEST = 0.1  # seconds that a container runs, so that its pod is seen running
 PULL_TIME = 1.0  # seconds from the error of a pull to waiting for the next
 RETRY = 5.0  # seconds until a missing ConfigMap or Secret is looked up again
-KILLED = 137
 REMOVAL_TIME = 1.0  # seconds that a kubelet takes to remove all containers of a pod
 RESTARTING_ALL = "RestartingAllContainers"
 REMOVED = "The container is removed because RestartAllContainers in place"
@@ -51,14 +50,12 @@ _AT_ONCE = Outcome(0.0)
 
 
 class PodLife:
-    """The containers of one pod. `missing` has the ConfigMaps and Secrets that they lack, by container;
-    `sources` is what they take variables and files from, `host` the disk of their node."""
+    """The containers of one pod. `missing` has the ConfigMaps and Secrets that they lack, by container."""
 
     __slots__ = (
-        "_host", "_missing_images", "_policy", "_runs", "_seen", "_stale", "_volumes", "changed",
-        "containers", "ephemerals", "initialized", "inits", "missing", "notes", "over", "pending_resize",
-        "pod", "run",
-        "script", "sources", "started", "work",
+        "_missing_images", "_policy", "_runs", "_seen", "_stale", "changed", "containers", "ephemerals",
+        "initialized", "inits", "missing", "notes", "over", "pending_resize", "pod", "run", "script",
+        "started", "surroundings", "work",
     )  # fmt: skip
 
     def __init__(
@@ -79,10 +76,8 @@ class PodLife:
         self.pod = pod
         self.run = run
         self._policy = pod.spec.restart_policy
-        self.sources = sources
         self._runs = runs
-        self._host = host
-        self._volumes: Volumes | None = None  # until a container starts
+        self.surroundings = Surroundings(run, sources, host)
         self.script = script
         self.inits = [
             ContainerLife(each, specs.get(each.name), "initContainers") for each in pod.spec.init_containers
@@ -178,22 +173,12 @@ class PodLife:
         return max((self._pre_stop(one, now, work) for one in self.all if one.state == RUNNING), default=0.0)
 
     def _pre_stop(self, one: ContainerLife, now: float, work: Work) -> float:
-        spec = one.spec
-        hook = None if spec is None or spec.lifecycle is None else spec.lifecycle.pre_stop
-        if hook is not None and hook.sleep is not None:
-            return float(hook.sleep.seconds)
-        outcome = None if spec is None else run_hook(spec, hook, one.sources, one.files, now, work)
+        outcome = run_pre_stop(one, now, work)
         if outcome is None:
             return 0.0
-        self._log(one, outcome, now)
-        return LAST_BACKOFF if outcome.run_time is None else outcome.run_time
-
-    def _log(self, one: ContainerLife, hook: Outcome, now: float) -> None:
-        """Add what a hook has written to the output of its container."""
-        lines = tuple((now - one.started + at, text) for at, text in hook.output)
-        if lines:
-            one.outcome = one.outcome._replace(output=(*one.outcome.output, *lines))
+        if one.log(outcome, now):
             self._runs.keep(self.pod.uid, one.name, one.started, one.outcome)
+        return LAST_BACKOFF if outcome.run_time is None else outcome.run_time
 
     @property
     def stop_time(self) -> float:
@@ -205,7 +190,7 @@ class PodLife:
         """End everything that runs, with the code of containers that do not handle the signal."""
         for one in (*self.all, *self.ephemerals):
             if one.state == RUNNING:
-                self._end(one, _stopped(one, now, exit_code))
+                self._end(one, one.ended_by_stop(now, exit_code))
         self.over = True
 
     def abandon(self, now: float) -> None:
@@ -273,22 +258,7 @@ class PodLife:
         problem = self.missing.get(one.name) or root_problem(self.run, one.spec)
         if problem or one.spec is None or not one.spec.file_keys:
             return problem
-        return missing_file_key(one.spec, self._look_around(one, now))
-
-    def _look_around(self, one: ContainerLife, now: float) -> Sources:
-        """Return what a container that starts now takes variables from."""
-        if one.spec is None or self.run is None or not one.spec.file_keys:
-            return self.sources
-        volumes, files = self._set_up_volumes(self.run, now), {}
-        for ref in one.spec.file_keys:
-            with suppress(UnknownProgramError):
-                files[ref.volume_name, ref.path] = volumes.read(ref.volume_name, ref.path, now)
-        return self.sources._replace(env_files=files)
-
-    def _set_up_volumes(self, run: PodRun, now: float) -> Volumes:
-        if self._volumes is None:
-            self._volumes = Volumes(run.spec, self.sources, self._host, now)
-        return self._volumes
+        return missing_file_key(one.spec, self.surroundings.look_around(one, now))
 
     def _begin_again(self, one: ContainerLife, now: float) -> None:
         assert one.end is not None
@@ -304,9 +274,9 @@ class PodLife:
         one.backoff = min(one.backoff * 2, LAST_BACKOFF)
 
     def _start(self, one: ContainerLife, now: float) -> None:
-        one.sources = self._look_around(one, now)
+        one.sources = self.surroundings.look_around(one, now)
         try:
-            one.files = self._mount(one, now)
+            one.files = self.surroundings.mount(one, now)
         except SubPathError as error:
             self._note(one, "Warning", "Failed", f"Error: {error}")
             self._wait(one, "CreateContainerConfigError", str(error), now + RETRY)
@@ -317,7 +287,7 @@ class PodLife:
         self._evaluate(one, now)
         if failed:
             one.outcome = one.outcome._replace(run_time=SHORTEST, exit_code=KILLED)
-        if self._volumes is not None and self._volumes.written_by(one.files):
+        if self.surroundings.written_by(one.files):
             readers = (each for each in self.all if each.state == RUNNING and each.files.last_read)
             self._stale |= dict.fromkeys(each for each in readers if each is not one)
             self._evaluate_stale(now)
@@ -329,25 +299,13 @@ class PodLife:
 
     def _post_start(self, one: ContainerLife, now: float) -> bool:
         """Run the postStart hook of a container that starts; return whether it fails."""
-        if one.spec is None or one.spec.lifecycle is None:
-            return False
         work = Work()
-        outcome = run_hook(one.spec, one.spec.lifecycle.post_start, one.sources, one.files, now, work)
+        outcome = run_post_start(one, now, work)
         self.work += work.done
         if outcome is None or outcome.exit_code == 0:
             return False
         self._note(one, "Warning", "FailedPostStartHook", "PostStartHook failed")
         return True
-
-    def _mount(self, one: ContainerLife, now: float) -> Files:
-        """Return the file system of a new run. Raises SubPathError."""
-        if self.run is None or one.spec is None:
-            return NO_FILES
-        volumes = self._set_up_volumes(self.run, now)
-        try:
-            return volumes.mount(one.spec, read_environment(one.spec, one.sources or self.sources), now)
-        except UnknownProgramError:
-            return Files(Mount(mount.mount_path, None) for mount in one.spec.volume_mounts)
 
     def _note(self, one: ContainerLife, type: str, reason: str, message: str) -> None:
         self.notes.append(one.note(type, reason, message))
@@ -355,33 +313,9 @@ class PodLife:
     def _evaluate(self, one: ContainerLife, now: float) -> None:
         """Find out how a run goes: when it ends, and what its probes find."""
         outcome, is_known = self._outcome(one)
-        one.health, one.notices = HEALTHY, []
-        if one.spec is not None and one.spec.is_probed:
-            work, sources = Work(), one.sources or self.sources
-            health = judge(one.spec, sources, one.files, one.started, work, is_known=is_known)
-            one.health = health
-            self.work += work.done
-            death = health.death
-            if health.first_unready is not None:
-                text = f"Readiness probe failed: {health.first_unready.failure}"
-                one.notices = [(health.first_unready.at, one.note("Warning", "Unhealthy", text))]
-            if health.redirect is not None:
-                body = f'<a href="{health.redirect.failure}">Found</a>.\n\n'
-                text = f"Liveness probe warning: Probe terminated redirects, Response body: {body}"
-                one.notices.append((health.redirect.at, one.note("Warning", "ProbeWarning", text)))
-            run_time = outcome.run_time
-            if death is not None and (run_time is None or run_time > death.at - one.started):
-                outcome = outcome._replace(
-                    run_time=max(death.at - one.started, SHORTEST), exit_code=KILLED, message=""
-                )
-                end = one.started + (outcome.run_time or 0.0)
-                text = f"Container {one.name} failed {death.probe.lower()} probe, will be restarted"
-                unhealthy = one.note("Warning", "Unhealthy", f"{death.probe} probe failed: {death.failure}")
-                one.notices += [(at, unhealthy) for at in death.times[:-1]]
-                one.notices += [(end, unhealthy), (end, one.note("Normal", "Killing", text))]
-            one.notices = [notice for notice in one.notices if notice[0] >= now]
-            one.notices.sort(key=itemgetter(0))
-        one.outcome = outcome
+        work = Work()
+        one.outcome = probe(one, outcome, self._sources(one), now, work, is_known=is_known)
+        self.work += work.done
 
     def _evaluate_stale(self, now: float) -> bool:
         """Run containers again that may see other files now; return whether none are left for the next
@@ -407,7 +341,7 @@ class PodLife:
             return usual, False
         one.files.forget()
         work = Work()
-        outcome = run_program(one.spec, one.sources or self.sources, one.files, one.started, work)
+        outcome = run_program(one.spec, self._sources(one), one.files, one.started, work)
         self.work += work.done
         if outcome is None:
             return usual, False
@@ -415,6 +349,9 @@ class PodLife:
         if one.is_init or one in self.ephemerals or outcome.run_time is None:
             return outcome, True
         return outcome._replace(run_time=max(outcome.run_time, SHORTEST)), True
+
+    def _sources(self, one: ContainerLife) -> Sources:
+        return one.sources or self.surroundings.sources
 
     def _end(self, one: ContainerLife, end: Ended) -> None:
         one.state, one.end = TERMINATED, end
@@ -447,16 +384,11 @@ class PodLife:
 
     def follows_sources(self, now: float) -> bool:
         """Whether a running container is yet to read files that come from ConfigMaps, Secrets or the pod."""
-        return (
-            self._volumes is not None
-            and self._volumes.follows_sources
-            and any(one.state == RUNNING and one.files.last_read > now for one in self.all)
-        )
+        return any(self.surroundings.may_change(one, now) for one in self.all)
 
     def update(self, sources: Sources, now: float) -> None:
         """Follow a change of what files come from; running containers keep their variables."""
-        self.sources = sources
-        if self._volumes is not None and self._volumes.update(sources, now):
+        if self.surroundings.update(sources, now):
             self._stale |= dict.fromkeys(self.all)
 
     def find_running(self, name: str) -> ContainerLife | None:
@@ -483,34 +415,6 @@ class PodLife:
             if image != one.image:
                 self._replace_image(one, image)
 
-    @property
-    def is_resized(self) -> bool:
-        """Whether the pod asks for other resources than those that the node has allocated."""
-        resources = self._requested_resources()
-        return any(one.resources != resources.get(one.name, one.resources) for one in self.all)
-
-    def resize(self, now: float) -> None:
-        """Allocate what the pod asks for; containers are restarted if their policy says so."""
-        resources = self._requested_resources()
-        for one in self.all:
-            old, new = one.resources, resources.get(one.name, one.resources)
-            if old == new:
-                continue
-            one.resources = new
-            policies = () if one.spec is None else one.spec.resize_policy
-            if one.state == RUNNING and any(
-                policy.restart_policy == "RestartContainer"
-                and (old.requests.get(policy.resource_name), old.limits.get(policy.resource_name))
-                != (new.requests.get(policy.resource_name), new.limits.get(policy.resource_name))
-                for policy in policies
-            ):
-                self._restart(one, now)
-        self.changed = True
-
-    def _requested_resources(self) -> dict[str, ResourceRequirements]:
-        spec = self.pod.spec
-        return {each.name: each.resources for each in (*spec.init_containers, *spec.containers)}
-
     def attach(self, run: PodRun) -> None:
         """Run the ephemeral containers that have been added to the pod."""
         names = {one.name for one in self.ephemerals}
@@ -526,10 +430,10 @@ class PodLife:
         if one.spec is not None:
             one.spec = msgspec.structs.replace(one.spec, image=image)
         if one.state == RUNNING:
-            self._restart(one, one.started)
+            self.restart(one, one.started)
         self.changed = True
 
-    def _restart(self, one: ContainerLife, now: float) -> None:
+    def restart(self, one: ContainerLife, now: float) -> None:
         """End a running container, to be started again at once."""
         one.due = one.backoff = 0.0
         one.last, one.state = Ended(TERMINATED_CODE, one.started, now), WAITING
@@ -539,43 +443,16 @@ class PodLife:
         status = self.pod.status
         before = {one.name: one for one in (*status.init_container_statuses, *status.container_statuses)}
         for one in self.all:
-            known = before.get(one.name)
-            if known is None:
+            if one.name not in before:
                 continue
-            one.restarts = known.restart_count
-            if one.restarts:
-                one.backoff = min(FIRST_BACKOFF * 2.0 ** min(one.restarts - 1, 10), LAST_BACKOFF)
-            running, ended, last = known.state.running, known.state.terminated, known.last_state.terminated
-            if last is not None and last.finished_at:
-                finished = parse_time(last.finished_at)
-                one.last = Ended(last.exit_code, finished, finished)
-                one.due = finished + one.backoff
-            if running is not None and running.started_at:
-                one.state, one.started = RUNNING, parse_time(running.started_at)
-                one.sources = self.sources
+            one.recall(before[one.name])
+            if one.state == RUNNING:
+                one.sources = self.surroundings.sources
                 with suppress(SubPathError):
-                    one.files = self._mount(one, one.started)
+                    one.files = self.surroundings.mount(one, one.started)
                 self._stale[one] = None
-            elif ended is not None and ended.finished_at:
-                finished = parse_time(ended.finished_at)
-                one.state, one.end = TERMINATED, Ended(ended.exit_code, finished, finished)
         self.started = any(one.ran for one in self.all)
         self.initialized = any(one.ran for one in self.containers)
-
-
-def _stopped(one: ContainerLife, now: float, exit_code: int) -> Ended:
-    """Return how a container ends that is stopped, unless it ended by itself meanwhile."""
-    end = one.ends_at
-    if end is not None and end <= now:
-        return Ended(one.outcome.exit_code, one.started, end, one.outcome.message)
-    code = 0 if one.is_sidecar and exit_code == 0 else exit_code
-    if one.outcome.stop is not None and exit_code == TERMINATED_CODE:
-        code = one.outcome.stop.exit_code
-    return Ended(code, one.started, now)
-
-
-TERMINATED_CODE = 143
-"""The exit code of a container that obeys SIGTERM."""
 
 
 def pod_text(pod: Pod) -> str:

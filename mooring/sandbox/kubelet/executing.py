@@ -22,13 +22,13 @@ def execute(
     """
     one, spec = _find(life, container)
     files = one.files.fork()
-    return run_command(command, spec, one.sources or life.sources, files, now, stdin), files
+    return run_command(command, spec, one.sources or life.surroundings.sources, files, now, stdin), files
 
 
 def open_container_shell(life: PodLife, container: str) -> Shell:
     """Return a shell in a container. Raises NotRunningError."""
     one, spec = _find(life, container)
-    return open_shell(spec, one.sources or life.sources, one.files.fork())
+    return open_shell(spec, one.sources or life.surroundings.sources, one.files.fork())
 
 
 def _find(life: PodLife, container: str) -> tuple[ContainerLife, ContainerSpec]:

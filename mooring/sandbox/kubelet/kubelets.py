@@ -18,7 +18,8 @@ from mooring.sandbox.kubelet import statuses
 from mooring.sandbox.kubelet.addresses import POD_NETWORK, Addresses
 from mooring.sandbox.kubelet.admission import Needs, needs_of, resized_needs
 from mooring.sandbox.kubelet.configuration import Configuration, missing_keys, missing_volume
-from mooring.sandbox.kubelet.containers import KILLED, RETRY, TERMINATED_CODE, PodLife
+from mooring.sandbox.kubelet.container_life import KILLED, TERMINATED_CODE
+from mooring.sandbox.kubelet.containers import RETRY, PodLife
 from mooring.sandbox.kubelet.executing import execute, open_container_shell
 from mooring.sandbox.kubelet.fleet import Fleet, Machine
 from mooring.sandbox.kubelet.listeners import Listeners
@@ -27,6 +28,7 @@ from mooring.sandbox.kubelet.os_admission import refuse_system
 from mooring.sandbox.kubelet.pod_tokens import IssueToken, request_tokens
 from mooring.sandbox.kubelet.prepared_claims import DeviceClaims
 from mooring.sandbox.kubelet.programs import Programs
+from mooring.sandbox.kubelet.resizing import is_resized, resize
 from mooring.sandbox.kubelet.scripts import Script, read_script
 from mooring.sandbox.programs.environment import service_variables
 from mooring.sandbox.programs.executing import NotRunningError
@@ -265,14 +267,14 @@ class Kubelets(Controller):
         """Give a pod the resources that it asks for now, if its node has them."""
         before = life.pending_resize
         life.pending_resize = None
-        if life.is_resized:
+        if is_resized(life):
             needs, room, node = resized_needs(pod), guest.machine.room, guest.machine.node
             assert node is not None
             room.take_back(guest.needs)
             life.pending_resize = room.defer(node, needs)
             if life.pending_resize is None:
                 guest.needs = needs
-                life.resize(now)
+                resize(life, now)
             room.give(guest.needs)
         if life.pending_resize != before:
             life.changed = True
@@ -287,11 +289,11 @@ class Kubelets(Controller):
         if not guest.ip and not pod.spec.host_network:
             guest.ip = self._addresses.take()
         if life.run is not None and now >= due:
-            life.sources = await self._sources(pod, guest, life.run)
+            life.surroundings.sources = await self._sources(pod, guest, life.run)
         if pod.spec.volumes:
             missing = self._claims.missing(pod)
             if not missing and life.run is not None and now >= due:
-                missing = missing_volume(life.run, life.sources)
+                missing = missing_volume(life.run, life.surroundings.sources)
                 retry = now + RETRY if missing else None
         if missing:
             self._event(pod, "Warning", "FailedMount", missing)
@@ -309,8 +311,8 @@ class Kubelets(Controller):
     async def _run(self, pod: Pod, guest: Guest, life: PodLife, now: float) -> float | None:
         """Have the containers do what is due, and write what has changed."""
         if life.run is not None and life.waits_for_configuration:
-            life.sources = await self._sources(pod, guest, life.run)
-            life.missing = missing_keys(life.run, life.sources)
+            life.surroundings.sources = await self._sources(pod, guest, life.run)
+            life.missing = missing_keys(life.run, life.surroundings.sources)
         follows = life.run is not None and life.follows_sources(now)
         if follows and life.run is not None:
             life.update(await self._sources(pod, guest, life.run), now)
