@@ -106,6 +106,8 @@ class Checker:
         if before is not None and before.node and (tree is None or Pod(tree).is_over):
             self.gangs.left(before)
         if tree is None:
+            if before is not None and not before.node:
+                self.gangs.deleted(before)
             del self.pods[entry.key]
             return
         pod = self.pods[entry.key] = Pod(tree)
@@ -205,6 +207,7 @@ class Checker:
     def binding(self, client: str, body: Any) -> None:
         """A binding of a client arrives at the server."""
         self._sent.add((client, _key(body.metadata), body.metadata.uid, body.target.name))
+        self.gangs.binds(body.metadata.uid)
 
     def acknowledged_binding(self, body: Any) -> None:
         """The server answers that a pod is bound, by this request."""

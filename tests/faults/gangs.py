@@ -24,11 +24,13 @@ def group_of(pod: Pod) -> str:
 
 
 class Gangs:
-    """PodGroups by key, and those that lost a pod after it was bound and have not been whole since."""
+    """PodGroups by key, and those that lost a pod after it was bound, or while it was being bound, and have
+    not been whole since."""
 
     def __init__(self) -> None:
         self._groups: dict[str, Tree] = {}
         self._lost: set[str] = set()
+        self._deleted: dict[str, str] = {}  # groups of the pods that were deleted while pending, by uid
 
     def changed(self, entry: Entry, tree: Tree | None) -> None:
         if tree is None:
@@ -40,6 +42,16 @@ class Gangs:
     def left(self, pod: Pod) -> None:
         """A bound pod was deleted, or has ended."""
         self._lost.add(group_of(pod))
+
+    def deleted(self, pod: Pod) -> None:
+        """A pending pod was deleted."""
+        if key := group_of(pod):
+            self._deleted[pod.uid] = key
+
+    def binds(self, uid: str) -> None:
+        """A binding arrives at the server; if its pod is gone, the others of its gang were chosen with it."""
+        if key := self._deleted.get(uid):
+            self._lost.add(key)
 
     def minimums(self) -> dict[str, int]:
         """How many pods of each gang start together."""
@@ -83,7 +95,7 @@ class Gangs:
         key = group_of(pod)
         if not key:
             return False
-        pods, minimum = self.pods(checker, key), self.minimum(key)
+        minimum = self.minimum(key)
         if not minimum:
             return True  # its group is gone
-        return len(pods) < minimum or (minimum > 1 and not any(other.node for other in pods))
+        return minimum > 1 and sum(bool(other.node) for other in self.pods(checker, key)) < minimum

@@ -16,7 +16,7 @@ DEPENDENT = ("volumes", "resourceClaims", "affinity", "topologySpreadConstraints
 def schedulable_pods(checker: Checker) -> list[Pod]:
     """Return the pending pods that fit on a node, perhaps after preemption. Pods with volumes, claims,
     affinity or spread constraints are left out: their nodes depend on more than the nodes. So are pods of
-    gangs that have not started."""
+    gangs that are not whole."""
     return [
         pod
         for pod in checker.pods.values()
@@ -29,17 +29,17 @@ def schedulable_pods(checker: Checker) -> list[Pod]:
 
 
 def startable_gangs(checker: Checker) -> list[str]:
-    """Return the gangs none of whose pods is bound although so many fit as they need, perhaps after
+    """Return the gangs of which too few pods are bound although so many fit as they lack, perhaps after
     preemption. Their pods are alike."""
     startable = []
     for key, minimum in checker.gangs.minimums().items():
         pods = [pod for pod in checker.gangs.pods(checker, key) if not pod.gated]
-        if len(pods) < minimum or any(pod.node for pod in pods):
+        lacking = minimum - sum(bool(pod.node) for pod in pods)
+        pending = [pod for pod in pods if not pod.node]
+        if not 0 < lacking <= len(pending) or any(pending[0].spec.get(part) for part in DEPENDENT):
             continue
-        if any(pods[0].spec.get(part) for part in DEPENDENT):
-            continue
-        room = sum(_room(checker, node, pods[0], minimum) for node in checker.nodes.values())
-        if room >= minimum:
+        room = sum(_room(checker, node, pending[0], lacking) for node in checker.nodes.values())
+        if room >= lacking:
             startable.append(key)
     return startable
 
