@@ -112,14 +112,18 @@ def cluster(log: Path, processes: set[subprocess.Popen[str]], gates: tuple[str, 
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=output, text=True)
         assert process.stdout is not None
         processes.add(process)
+        copying: threading.Thread | None = None
         try:
             if not process.stdout.readline():
                 raise RuntimeError(f"mooring up ended with exit code {process.wait()}, see {log}")
-            threading.Thread(target=shutil.copyfileobj, args=(process.stdout, output), daemon=True).start()
+            copying = threading.Thread(target=shutil.copyfileobj, args=(process.stdout, output), daemon=True)
+            copying.start()
             yield kubeconfig
         finally:
             process.terminate()
             process.wait()
+            if copying is not None:  # until it has read the last line, the log stays open
+                copying.join()
             processes.discard(process)
 
 
