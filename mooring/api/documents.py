@@ -12,8 +12,8 @@ import yaml
 
 MOST_VALUES = 500_000
 """Values of one document once its aliases are expanded."""
-MOST_LEVELS = 500
-"""Levels of nesting. Kubernetes' own objects have about twenty."""
+MOST_LEVELS = 200
+"""Levels of nesting. Kubernetes' own objects have about twenty; a walk may take two frames for each."""
 
 UNCONSTRUCTED = (ValueError, LookupError, AttributeError, TypeError)
 """What PyYAML raises, apart from its own errors, for a text that its tag does not allow, as in `!!int ""`."""
@@ -87,7 +87,10 @@ def read_documents(text: str) -> Iterator[Any | DocumentError]:
     if text.lstrip()[:1] in ("{", "["):
         try:
             trees = _json(text)
+            too_deep = trees is not None and _is_too_deep(trees)
         except RecursionError:
+            too_deep = True
+        if too_deep:
             yield DocumentError("document at line 1: nested too deeply")
             return
         if trees is not None:
@@ -140,6 +143,17 @@ def _json(text: str) -> list[Any] | None:
     except ValueError:
         return None
     return trees
+
+
+def _is_too_deep(trees: list[Any]) -> bool:
+    """Whether one of the trees has more than MOST_LEVELS levels."""
+    levels = -1
+    collections: list[Any] = [trees]
+    while collections:
+        levels += 1
+        members = [one.values() if isinstance(one, dict) else one for one in collections]
+        collections = [each for one in members for each in one if isinstance(each, (dict, list))]
+    return levels > MOST_LEVELS
 
 
 def _skip_space(text: str, at: int) -> int:

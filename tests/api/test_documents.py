@@ -18,6 +18,7 @@ HOSTILE = {
     "deep block YAML": ("".join(" " * level + "a:\n" for level in range(5000)), "nested too deeply"),
     "deep compact YAML": ("- " * 5000 + "a", "nested too deeply"),
     "deep JSON": ('{"a":' * 20000 + "1" + "}" * 20000, "nested too deeply"),
+    "JSON that decodes, but is deep": ('{"a":[' * 101 + "1" + "]}" * 101, "nested too deeply"),
 }
 
 
