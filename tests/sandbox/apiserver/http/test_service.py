@@ -50,6 +50,11 @@ def test_health_shows_each_check(server: Running) -> None:
     assert 'kubernetes_healthcheck{name="etcd",type="livez"} 1.0' in server.ask("GET", "/metrics/slis").text
 
 
+def test_results_of_health_checks_are_there_before_a_client_checks() -> None:
+    with running() as server:
+        assert 'name="etcd",type="readyz"} 1.0' in server.ask("GET", "/metrics/slis").text
+
+
 def test_the_kubeconfig_is_for_its_owner_only(server: Running) -> None:
     path = server.server.kubeconfig
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
