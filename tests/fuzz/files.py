@@ -156,6 +156,7 @@ _DEPLOYMENT = {
         "template": {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c"}]}},
     },
 }
+_OPEN_NODE = {**_NODE, "metadata": {"name": "o", "labels": {"zone": "c"}}, "spec": {}}
 _CLUSTER: dict[str, Any] = {
     "apiVersion": "v1",
     "kind": "List",
@@ -163,8 +164,8 @@ _CLUSTER: dict[str, Any] = {
 }
 _MANIFESTS = [
     json.dumps(_CLUSTER),
-    json.dumps({"kind": "List", "items": [_NODE, _DEPLOYMENT]}),
-    yaml.safe_dump_all([_NODE, _DEPLOYMENT, _POD]),
+    json.dumps({"kind": "List", "items": [_NODE, _OPEN_NODE, _DEPLOYMENT]}),
+    yaml.safe_dump_all([_NODE, _OPEN_NODE, _DEPLOYMENT, _POD]),
     "a: &a [1]\nb: *a\nc: {<<: {d: 1}}\n",
     *(
         (EXAMPLES / name).read_text()
@@ -201,7 +202,7 @@ def load_manifests(data: bytes) -> object:
         objects, problems = read_manifests([str(_write("manifest.yaml", data))])
     for problem in problems:
         printable(problem).encode()
-    return f"{len(objects)} {[problem.partition(': ')[2] for problem in problems]}"
+    return [f"{len(objects)} objects", *(problem.partition(": ")[2] for problem in problems)]
 
 
 _CONFIG = LoadedConfig(default_config())
@@ -219,8 +220,8 @@ def schedule_manifests(data: bytes) -> object:
     cluster = MemoryCluster(scheduler)
     problems = apply_all(cluster, objects)
     decisions: list[str] = []
-    cluster.run(lambda decision: decisions.append(f"{decision.result} {decision.reason}"))
-    return f"{len(problems)} {sorted(set(decisions))}"
+    cluster.run(lambda decision: decisions.append(decision.message or decision.result))
+    return [f"{len(problems)} problems", *sorted(set(decisions))]
 
 
 _CONFIGURATION = {

@@ -34,11 +34,11 @@ def mutate_json(random: Random, data: bytes, words: Sequence[bytes]) -> bytes:
     """Change a few values of a JSON document; now and then its text as well."""
     try:
         tree = json.loads(data)
+        for _ in range(random.choice((1, 1, 1, 2, 3))):
+            tree = _change(random, tree, words)
+        changed = json.dumps(tree).encode()
     except (ValueError, RecursionError):
         return mutate_text(random, data, words)
-    for _ in range(random.choice((1, 1, 1, 2, 3))):
-        tree = _change(random, tree, words)
-    changed = json.dumps(tree).encode()
     return mutate_text(random, changed, words) if random.random() < 0.1 else changed
 
 

@@ -501,4 +501,5 @@ def ask_served_extender(data: bytes) -> object:
         return "no request"
     path, body = _line(tree.get("path")), json.dumps(tree.get("body")).encode()
     method = "GET" if path in ("/metrics", "/healthz") else "POST"
-    return _extender(request(method, path or "/", body, content_type="application/json"))[-80:]
+    answer = _extender(request(method, path or "/", body, content_type="application/json")).decode("latin-1")
+    return f"{answer[9:12]} {answer[-80:]}".replace('"', " ")

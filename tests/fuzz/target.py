@@ -38,7 +38,7 @@ class Target(NamedTuple):
             result = self.run(data)
         except self.errors as error:
             return f"{type(error).__name__}: {_gist(str(error))}"
-        return _gist(str(result))
+        return _gist("; ".join(map(str, result)) if isinstance(result, list) else str(result))
 
     def kept_cases(self) -> list[Path]:
         return sorted(path for path in (CORPUS / self.name).glob("*") if path.is_file())
