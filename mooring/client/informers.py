@@ -144,7 +144,7 @@ class Informer(Generic[Obj]):
             except Unreachable as failure:
                 cut = failure
             if self._version == version:  # it brought nothing
-                if cut is None and clock() - began < SHORT_LIFE:
+                if cut is None and self._refreshing is None and clock() - began < SHORT_LIFE:
                     cut = Unreachable(SERVER, f"closes watches of {self.resource.name} as soon as they start")
                 if cut is not None:
                     raise cut

@@ -205,6 +205,11 @@ class Scheduler:
         groups = self.bindings.groups.next_time(), self.group_waits.next_time()
         return not (self.queue or self._decided or self.effects or self.waiting) and groups == (None, None)
 
+    @property
+    def has_next(self) -> bool:
+        """Whether there is something to try now."""
+        return bool(self._decided or self._paused) or self.queue.peek() is not None
+
     def tick(self) -> None:
         """Time has passed: end backoffs and waits that are over."""
         now = self.clock()

@@ -1,7 +1,11 @@
-"""The core in a thread of its own, for schedulers whose attempts wait for extenders.
+"""Where the core works: in a thread of its own on a live cluster, in place in virtual time.
 
 The core is not made for several threads. While it is at work in one, what happens to it on the event loop is
-held back, in order, and made up for right after.
+held back, in order, and made up for right after, in the same thread.
+
+The event loop waits a few milliseconds for the thread, so nearly everything happens as if there were no
+thread, and the two do not compete for the interpreter. If an attempt takes longer, because a plugin is slow
+or an extender does not answer, the loop goes on: leases are renewed, and requests and signals are answered.
 """
 
 from __future__ import annotations
@@ -9,25 +13,64 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from typing import Any, Protocol, TypeVar
 
 from mooring.api.errors import ObjectError
+from mooring.client.parallel import DaemonThreads
 
 log = logging.getLogger("mooring.scheduler")
 
 T = TypeVar("T")
+Ask = Callable[[Callable[[], Any]], Awaitable[Any]]  # `run`, or `at_once` where there is no thread
+
+
+async def at_once(question: Callable[[], Any]) -> Any:
+    return question()
+
+
+class Workplace(Protocol):
+    """Access to the core: `run` has work done there, `do` changes the core when it is at rest."""
+
+    @property
+    def busy(self) -> bool: ...
+
+    async def run(self, work: Callable[[], T]) -> T: ...
+
+    def do(self, change: Callable[[], None]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class InPlace:
+    """Everything at once, on the event loop."""
+
+    busy = False
+
+    async def run(self, work: Callable[[], T]) -> T:
+        return work()
+
+    def do(self, change: Callable[[], None]) -> None:
+        change()
+
+    def close(self) -> None:
+        """Nothing to close."""
 
 
 class Aside:
-    """One thread for the core; `run` has work done there, `do` changes the core when it is at rest."""
+    """One thread for the core. The event loop waits for it for `patience` seconds, and then goes on."""
 
-    def __init__(self) -> None:
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="mooring-core")
+    def __init__(self, patience: float = 0.0) -> None:
+        self._thread = DaemonThreads(1, "mooring-core")
+        self._patience = patience
         self._busy = False
         self._held: deque[Callable[[], None]] = deque()
         self._turns: deque[asyncio.Future[None]] = deque()
+
+    @property
+    def busy(self) -> bool:
+        return self._busy
 
     async def run(self, work: Callable[[], T]) -> T:
         """Run `work` on the core's thread and return its result; callers take turns. It cannot be
@@ -42,7 +85,14 @@ class Aside:
                     self._next()
                 raise
         self._busy = True
-        future = asyncio.get_running_loop().run_in_executor(self._executor, work)
+        if self._patience:
+            begun = self._thread.submit(work)
+            if _ends(begun, self._patience):
+                self._next()
+                return begun.result()
+            future = asyncio.wrap_future(begun)
+        else:
+            future = asyncio.get_running_loop().run_in_executor(self._thread, work)
         future.add_done_callback(self._done)
         return await asyncio.shield(future)
 
@@ -54,13 +104,20 @@ class Aside:
             change()
 
     def close(self) -> None:
-        """Take no more work; what is under way goes on without being waited for."""
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        """End the thread; what is under way goes on without being waited for."""
+        self._thread.shutdown()
 
     def _done(self, future: asyncio.Future[Any]) -> None:
-        self._busy = False
         if not future.cancelled():
             future.exception()  # is the caller's, who may be gone
+        if self._held:
+            made_up = asyncio.get_running_loop().run_in_executor(self._thread, self._make_up)
+            made_up.add_done_callback(self._done)
+        else:
+            self._next()
+
+    def _make_up(self) -> None:
+        """Apply what was held back."""
         while self._held:
             change = self._held.popleft()
             try:
@@ -69,7 +126,6 @@ class Aside:
                 log.warning("%s; skipped", error)
             except Exception as bug:
                 log.error("cannot apply a deferred change", exc_info=bug)
-        self._next()
 
     def _next(self) -> None:
         """Admit the next waiting caller."""
@@ -80,3 +136,12 @@ class Aside:
                 turn.set_result(None)
                 return
         self._busy = False
+
+
+def _ends(work: Future[Any], seconds: float) -> bool:
+    """Wait for the work to end, for so long at most."""
+    try:
+        work.exception(seconds)
+    except TimeoutError:
+        return False
+    return True

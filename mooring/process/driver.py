@@ -1,10 +1,9 @@
 """The loop that drives a scheduler on a live cluster.
 
-Everything happens on one event loop: informers hand in what changed, the loop makes attempts in short turns
-so that nothing else waits long, and effects become requests. Scheduling runs ahead of the binding requests by
-a bounded number of pods: an API server that is slow, or away, slows the scheduler down instead of making it
-promise ever more. Where extenders are configured, for which attempts have to wait, the core works in a thread
-of its own, and what happens meanwhile is held back until an attempt is over.
+Informers hand in what changed, attempts are made in short turns so that nothing else waits long, and effects
+become requests. Scheduling runs ahead of the binding requests by a bounded number of pods: an API server that
+is slow, or away, slows the scheduler down instead of making it promise ever more. All this happens on one
+event loop, except for the attempts, see `aside`.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from mooring.client.backoff import Backoff
 from mooring.client.clocks import real_seconds
 from mooring.client.event_recorder import EventRecorder
 from mooring.client.port import Cluster
+from mooring.client.virtual_time import VirtualTimeLoop
 from mooring.client.wake import Wake
 from mooring.core.binding import BindingCycle
 from mooring.core.decision import Decision
@@ -32,7 +32,7 @@ from mooring.core.intake import kinds_of_plugins
 from mooring.core.scheduler import Scheduler
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Code, Status
-from mooring.process.aside import Aside
+from mooring.process.aside import Aside, InPlace, Workplace
 from mooring.process.client import BoundElsewhereError, LiveClient
 from mooring.process.logs import failed, verbose
 from mooring.process.status_writer import StatusWriter
@@ -42,9 +42,27 @@ log = logging.getLogger("mooring.scheduler")
 T = TypeVar("T")
 
 AHEAD = 128  # pods that may be on their way to the API server
+STEP = 16  # pods for which there has to be room before the next turn, so that turns are worth their cost
 TURN = 0.004  # seconds of scheduling before others get a word in
 BUG_PAUSE = 1.0  # seconds after a bug, so that it does not flood the log
 GRACE = 15.0  # seconds for what is on its way when the driver is stopped
+LAST_ATTEMPT = 1.0  # seconds for an attempt that is under way then
+
+
+class Turn:
+    """What came of some attempts."""
+
+    def __init__(self) -> None:
+        self.decisions: list[Decision] = []
+        self.effects: list[Effect] = []
+        self.bindings = 0  # among the effects
+        self.more = False  # whether there may be more to do at once
+        self.wake_at: float | None = None  # otherwise: when there will be
+        self.bug: Exception | None = None
+
+    def take(self, effects: list[Effect]) -> None:
+        self.effects += effects
+        self.bindings += sum(isinstance(effect, Bind | Prepare) for effect in effects)
 
 
 class Driver:
@@ -72,41 +90,43 @@ class Driver:
         self._recorder = recorder
         self.statuses = StatusWriter(cluster, wall_clock or scheduler.clock, self._is_ours)
         self._on_decision = on_decision
-        self._seconds = turn
+        self._seconds = 0.0 if scheduler.extenders else turn  # changes come between attempts that are slow
         self._cycles: set[asyncio.Task[None]] = set()
         self._writes: set[asyncio.Task[None]] = set()
         self._eviction_backoff = Backoff(first=1.0, limit=10.0)
         self._stopping = False
         self._allowed: int | None = None  # attempts that may be made while paused; None: not paused
-        self._aside = Aside() if scheduler.extenders else None
+        self._attempt_timeout: asyncio.Timeout | None = None
+        self._abandoned = False  # the core may be busy forever
+        self._core = self._workplace()
+
+    def _workplace(self) -> Workplace:
+        """Where there are extenders, the loop does not wait for attempts at all."""
+        if self.scheduler.extenders:
+            return Aside()
+        virtual = isinstance(asyncio.get_running_loop(), VirtualTimeLoop)
+        return InPlace() if virtual else Aside(patience=2 * self._seconds)
 
     # ---- events in: the sink of the informers
 
     def apply(self, obj: KubeObject) -> None:
-        if self._aside is None:
-            self.scheduler.apply(obj)
+        if self._core.busy:
+            self._core.do(partial(self.scheduler.apply, obj))
         else:
-            self._aside.do(partial(self.scheduler.apply, obj))
+            self.scheduler.apply(obj)
         self._changed()
 
     def delete(self, obj: KubeObject) -> None:
-        self._do(partial(self.scheduler.delete, obj))
+        self._core.do(partial(self.scheduler.delete, obj))
         self._changed()
 
     def _changed(self) -> None:
-        if self._aside is not None or not self.scheduler.is_idle:
+        if self._core.busy or not self.scheduler.is_idle:
             self._wake.set()
 
-    def _do(self, change: Callable[[], None]) -> None:
-        """Change the core, when it is at rest."""
-        if self._aside is None:
-            change()
-        else:
-            self._aside.do(change)
-
     async def ask(self, question: Callable[[], T]) -> T:
-        """Have something found out from the core that must not change meanwhile, or that asks extenders."""
-        return question() if self._aside is None else await self._aside.run(question)
+        """Evaluate a question about the core while it does not change; it may ask extenders."""
+        return await self._core.run(question)
 
     # ---- the loop
 
@@ -115,10 +135,11 @@ class Driver:
         try:
             while not self._stopping:
                 try:
-                    if self._turn() if self._aside is None else await self._turn_aside(self._aside):
+                    turn = await self._make_turn()
+                    if turn.more:
                         await asyncio.sleep(0)
                     else:
-                        await self._wake.wait(self._patience())
+                        await self._wake.wait(self._patience(turn.wake_at))
                 except Exception as bug:  # the pods that it does not concern have to be scheduled on
                     log.error("scheduling failed", exc_info=bug)
                     await asyncio.sleep(BUG_PAUSE)
@@ -126,13 +147,14 @@ class Driver:
         finally:
             for task in self._tasks():
                 task.cancel()
-            if self._aside is not None:
-                self._aside.close()
+            self._core.close()
 
     def stop(self) -> None:
-        """Take no more pods."""
-        self._stopping = True
+        """Take no more pods. An attempt under way that does not end soon is abandoned, without effect."""
         self._wake.set()
+        if self._attempt_timeout is not None and not self._stopping:
+            self._attempt_timeout.reschedule(asyncio.get_running_loop().time() + LAST_ATTEMPT)
+        self._stopping = True
 
     # ---- attempts one by one
 
@@ -164,55 +186,69 @@ class Driver:
             async with asyncio.timeout(GRACE):
                 while tasks := self._tasks():
                     await asyncio.wait(tasks)
-                    self._do(self._carry_out_all)
+                    if not self._abandoned:
+                        self._carry_out(await self._core.run(self.scheduler.take_effects))
                 await self.statuses.flush()
 
     def _tasks(self) -> set[asyncio.Task[None]]:
         return self._cycles | self._writes
 
-    def _turn(self) -> bool:
-        """Make attempts for a short while; whether there may be more to do at once."""
-        scheduler = self.scheduler
-        scheduler.tick()
-        end = time.perf_counter() + self._seconds
-        decision: Decision | None = None
-        while self._ahead() < AHEAD and self._allowed != 0:
-            decision = scheduler.schedule_slice()
-            if scheduler.effects:
-                self._carry_out(scheduler.take_effects())
-            if decision is None:
-                return scheduler.is_paused
+    async def _make_turn(self) -> Turn:
+        """Make attempts for a short while, and carry out what they decide."""
+        room = AHEAD - self._ahead()
+        room = room if room >= STEP else 0
+        try:
+            async with asyncio.timeout(None) as self._attempt_timeout:
+                if self._core.busy or self._has_work(room):
+                    turn = await self._core.run(partial(self._attempts, room, self._allowed))
+                else:
+                    turn = self._attempts(0, 0)  # only what has to be done in time
+        except TimeoutError:
+            log.warning("a scheduling attempt does not end; stopping without it")
+            self._abandoned = True
+            return Turn()
+        finally:
+            self._attempt_timeout = None
+        self._carry_out(turn.effects)
+        for decision in turn.decisions:
             self._count(decision)
-            if time.perf_counter() >= end:
-                return True
-        if scheduler.effects:
-            self._carry_out(scheduler.take_effects())
-        return False
+        if turn.bug is not None:
+            raise turn.bug
+        return turn
 
-    async def _turn_aside(self, aside: Aside) -> bool:
-        """Make one attempt in the core's thread; whether there may be more to do at once."""
-        may_attempt = self._ahead() < AHEAD and self._allowed != 0
-        decision = await aside.run(self._attempt) if may_attempt else None
-        aside.do(self._carry_out_all)
-        if decision is not None:
-            self._count(decision)
-        return decision is not None
-
-    def _attempt(self) -> Decision | None:
+    def _has_work(self, room: int) -> bool:
         self.scheduler.tick()
-        return self.scheduler.schedule_one()
+        return room > 0 and self._allowed != 0 and self.scheduler.has_next
 
-    def _carry_out_all(self) -> None:
-        if self.scheduler.effects:
-            self._carry_out(self.scheduler.take_effects())
+    def _attempts(self, room: int, allowed: int | None) -> Turn:
+        """Make as many attempts as are allowed, until the time is over or there is no room for bindings."""
+        scheduler, turn = self.scheduler, Turn()
+        try:
+            scheduler.tick()
+            end = time.perf_counter() + self._seconds
+            while turn.bindings < room and len(turn.decisions) != allowed:
+                decision = scheduler.schedule_slice()
+                turn.take(scheduler.take_effects())
+                if decision is None:
+                    turn.more = scheduler.is_paused
+                    break
+                turn.decisions.append(decision)
+                if time.perf_counter() >= end:
+                    turn.more = True
+                    break
+        except Exception as bug:  # what was decided before has to be carried out
+            turn.bug = bug
+        turn.take(scheduler.take_effects())
+        if not turn.more:
+            turn.wake_at = scheduler.next_wake()
+        return turn
 
     def _ahead(self) -> int:
         return len(self._cycles) - self.client.waiting
 
-    def _patience(self) -> float | None:
-        wake = self.scheduler.next_wake()
+    def _patience(self, wake_at: float | None) -> float | None:
         clock = self.scheduler.clock
-        return None if wake is None else real_seconds(clock, max(0.0, wake - clock()))
+        return None if wake_at is None else real_seconds(clock, max(0.0, wake_at - clock()))
 
     def speed_changed(self) -> None:
         """Wait again, after the clock became faster or slower."""
@@ -279,9 +315,9 @@ class Driver:
             status = await cycle.prepare()
         except asyncio.CancelledError:
             stopping = Status(Code.ERROR, "the scheduler is stopping")
-            self._do(partial(self.scheduler.bindings.groups.prepared, cycle, stopping))
+            self._core.do(partial(self.scheduler.bindings.groups.prepared, cycle, stopping))
             raise
-        self._do(partial(self.scheduler.bindings.groups.prepared, cycle, status))
+        self._core.do(partial(self.scheduler.bindings.groups.prepared, cycle, status))
 
     async def _bind(self, cycle: BindingCycle) -> None:
         try:
@@ -289,10 +325,10 @@ class Driver:
             status = await cycle.run()
         except asyncio.CancelledError:
             stopping = Status(Code.ERROR, "the scheduler is stopping")
-            self._do(partial(self.scheduler.bindings.finished, cycle, stopping))
+            self._core.do(partial(self.scheduler.bindings.finished, cycle, stopping))
             raise
         elsewhere = isinstance(status.exception, BoundElsewhereError)
-        self._do(partial(self.scheduler.bindings.finished, cycle, status, bound_elsewhere=elsewhere))
+        self._core.do(partial(self.scheduler.bindings.finished, cycle, status, bound_elsewhere=elsewhere))
         pod, node_name = cycle.pod.key, cycle.node_name
         if status.ok:
             verbose(
@@ -319,7 +355,7 @@ class Driver:
             await self.cluster.delete(PODS, victim.name, victim.namespace, uid=victim.uid)
         except ClusterError as failure:
             if isinstance(failure, ApiError) and (failure.not_found or failure.conflict):
-                self._do(partial(self.scheduler.evictions.done, victim.uid))
+                self._core.do(partial(self.scheduler.evictions.done, victim.uid))
             else:
                 preemptor = effect.preemptor
                 failed(log, "Failed to preempt pod", pod=victim.key, preemptor=preemptor.key, err=failure)
@@ -328,7 +364,7 @@ class Driver:
                 )
 
     def _eviction_failed(self, preemptor: PodInfo) -> None:
-        self._do(partial(self.scheduler.evictions.failed, preemptor))
+        self._core.do(partial(self.scheduler.evictions.failed, preemptor))
         self._wake.set()
 
 

@@ -16,6 +16,7 @@ from mooring.api.objects import Container, Pod
 from mooring.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, pod_requests
 from mooring.core.scheduler import Scheduler
 from mooring.framework.pod import PodInfo
+from mooring.process.aside import Ask
 from mooring.serving.messages import Answer, Handler, Request
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -27,11 +28,11 @@ _number: Callable[[float], str] = floatToGoString
 _escape = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
-def pod_resources(scheduler: Scheduler, leads: Callable[[], bool]) -> Handler:
+def pod_resources(scheduler: Scheduler, leads: Callable[[], bool], ask: Ask) -> Handler:
     """Only the leader says anything: one line for each pod is enough."""
 
     async def handle(request: Request) -> Answer:
-        pods = list(scheduler.intake.pods()) if leads() else []
+        pods = await ask(lambda: list(scheduler.intake.pods())) if leads() else []
         return Answer(content_type=CONTENT_TYPE, stream=_families(pods))
 
     return handle

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -15,6 +15,7 @@ from mooring.explain.explain import decisions, recent
 from mooring.explain.groups import explain_named_group
 from mooring.explain.log import DecisionLog
 from mooring.metrics import encode
+from mooring.process.aside import Ask, at_once
 from mooring.process.pod_resources import pod_resources
 from mooring.process.version import version_info
 from mooring.serving.health import Check, HealthRecord, health_routes
@@ -23,13 +24,6 @@ from mooring.serving.messages import Answer, Handler, Request, as_json, failure
 DECISIONS = "/debug/decisions"
 POD_GROUPS = "podgroups/"  # after the namespace; no pod has a name with a slash
 LONGEST_NUMBER = 9  # digits
-
-Ask = Callable[[Callable[[], Any]], Awaitable[Any]]
-
-
-async def at_once(question: Callable[[], Any]) -> Any:
-    """Where the scheduler works on this thread, it is at rest whenever it is asked."""
-    return question()
 
 
 def scheduler_routes(
@@ -52,7 +46,7 @@ def scheduler_routes(
         **health_routes("readyz", ready, record),
         "/metrics": _metrics(registry.collect, ask),
         "/metrics/slis": _metrics(record.collect, at_once),
-        "/metrics/resources": pod_resources(scheduler, leads),
+        "/metrics/resources": pod_resources(scheduler, leads, ask),
         "/configz": _constant({"componentconfig": to_object(config)}),
         "/version": _constant(version_info()),
         **decision_routes(scheduler, log, ask),

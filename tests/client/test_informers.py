@@ -186,6 +186,16 @@ def test_refreshing_delivers_what_a_watch_has_not_shown_yet(failures: int) -> No
     following_pods(scenario)
 
 
+def test_refreshing_while_the_watch_is_new_is_no_failure(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(cluster: FakeCluster, sink: Recorded, informer: Informer[Pod]) -> None:
+        began = now()
+        await informer.refresh()
+        assert now() - began < 0.1
+        assert "closes watches" not in caplog.text
+
+    following_pods(scenario)
+
+
 def test_a_version_that_is_gone_means_a_new_list_of_which_only_the_difference_is_told() -> None:
     async def scenario(cluster: FakeCluster, sink: Recorded, informer: Informer[Pod]) -> None:
         sink.new()

@@ -51,7 +51,7 @@ class Replica:
         )
         extender = UnreliableExtender(process)
         if extenders:
-            self.live.driver._aside = AsideInline(extender)
+            self.live.driver._core = AsideInline(extender)
         for each in self.live.core.extenders:
             each._connections = extender  # type: ignore[attr-defined]
         self.elector = LeaderElector(

@@ -58,9 +58,9 @@ def test_what_happens_meanwhile_comes_after_in_order() -> None:
         assert order == ["before"]
         work.let_go.set()
         assert await attempt == "attempt"
-        order.append("after")
+        await aside.run(lambda: order.append("next"))
 
-    assert run(story) == ["before", "attempt", "change 0", "change 1", "change 2", "after"]
+    assert run(story) == ["before", "attempt", "change 0", "change 1", "change 2", "next"]
 
 
 def test_questions_take_turns() -> None:

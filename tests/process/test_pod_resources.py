@@ -9,6 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from mooring.core.scheduler import Scheduler
+from mooring.process.aside import at_once
 from mooring.process.pod_resources import AT_ONCE, pod_limits, pod_resources, unit
 from mooring.serving.messages import Request
 from mooring.testing import make_node
@@ -31,7 +32,7 @@ def scheduler(*objects: Any) -> Scheduler:
 
 def told(by: Scheduler, *, leads: bool = True) -> str:
     async def main() -> str:
-        answer = await pod_resources(by, lambda: leads)(Request("GET", "/metrics/resources"))
+        answer = await pod_resources(by, lambda: leads, at_once)(Request("GET", "/metrics/resources"))
         assert answer.stream is not None
         return b"".join([piece async for piece in answer.stream]).decode()
 
