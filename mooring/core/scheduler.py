@@ -448,7 +448,7 @@ class Scheduler:
         """Put the pod back, and say why it was not scheduled.
 
         A member of a group `waits_for` events of plugins that refused it or others; they skip its backoff.
-        One that `backs_off` waits for no event.
+        One that `backs_off` waits for no event, unless pre_enqueue holds it back, as while its victims leave.
         """
         reason = UNSCHEDULABLE if status.rejected else SCHEDULER_ERROR
         decision.tried_node, decision.node = decision.node, ""
@@ -475,7 +475,9 @@ class Scheduler:
             self.queue.done(queued.pod.uid)
             return  # gone, or bound by another: a condition written now would hide the binding
         queued.pod = current
-        self.queue.add_unschedulable_if_not_present(queued, self.clock())
+        place = self.queue.add_unschedulable_if_not_present(queued, self.clock())
+        if backs_off and place is Place.UNSCHEDULABLE:
+            self.queue.also_wait_for(queued, waits_for)
         if nominate is not None:
             self.queue.nominator.add(current, nominate)
         note = truncate_note(status.message)

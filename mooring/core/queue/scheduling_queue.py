@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import Any
 
 from mooring.core.event_map import (
@@ -261,6 +261,12 @@ class SchedulingQueue:
             self._to_pool(queued, SCHEDULE_ATTEMPT_FAILURE, now)
             return _UNSCHEDULABLE
         return self._requeue(queued, strategy, SCHEDULE_ATTEMPT_FAILURE, now)
+
+    def also_wait_for(self, queued: QueuedPodInfo, plugins: Set[str]) -> None:
+        """Have events of these plugins requeue a gated pod, too."""
+        self._pool.leave(queued)
+        queued.unschedulable_plugins |= plugins
+        self._pool.enter(queued)
 
     def _strategy_after_attempt(self, queued: QueuedPodInfo) -> Strategy:
         """Whether something happened during the attempt that makes another one worth while."""

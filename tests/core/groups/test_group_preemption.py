@@ -40,6 +40,14 @@ def test_a_gang_evicts_as_many_as_it_needs(gates: tuple[str, ...]) -> None:
     assert len(bound(cluster, "high")) == 4
 
 
+def test_with_backoff_a_gang_starts_once_the_victims_of_its_members_are_gone() -> None:
+    cluster = cluster_with(*gpu_nodes(2), gang_args={"groupRetry": "Backoff"})
+    cluster.apply(*(gpu_pod(f"low-{i}", nodeName=f"n{i}") for i in range(2)))
+    cluster.apply(*members("high", 2, priority=10), pod_group("high", 1))
+    cluster.advance(20)
+    assert len(bound(cluster, "high")) == 2
+
+
 @pytest.mark.parametrize("gates", [GATES, WHOLE])
 def test_free_and_freed_room_count_together(gates: tuple[str, ...]) -> None:
     cluster = cluster_with(*gpu_nodes(2), gates=gates)
