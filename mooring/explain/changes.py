@@ -21,7 +21,7 @@ from mooring.explain.fresh_node import fresh_node
 from mooring.explain.refusing import EXAMPLES, PROMISED, Rows
 from mooring.explain.rehearsal import Rehearsal
 from mooring.plugins.inter_pod_affinity.inter_pod_affinity import InterPodAffinity
-from mooring.plugins.node_resources_fit.node_resources_fit import TOO_MANY_PODS
+from mooring.plugins.node_resources_fit.requests import TOO_MANY_PODS
 
 MOST_PAIRS = 3
 MOST_DESCRIBED = 12  # pairs, to choose those from

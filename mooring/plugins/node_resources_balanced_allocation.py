@@ -63,7 +63,7 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         view = engine_node(node)
         scored = self._scored(state, pod, view.resources)
-        amounts = self._devices.amounts_on(view, scored.device_backed)
+        amounts = self._devices.amounts_on(view, scored)
         with_pod, without, allocatable = [], [], []
         for amount, _, offered, requested, _ in scored.each:
             without.append(amounts[requested])
@@ -75,7 +75,7 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         view = engine_nodes(nodes)
         scored = self._scored(state, pod, view.resources)
-        amounts = self._devices.amounts(view, scored.device_backed)
+        amounts = self._devices.amounts(view, scored)
         allocatable = amounts[scored.allocatable]
         complete = scored.complete_at == view.node_version or scored.offered_by_all(view, allocatable)
         even = balance(amounts[scored.requested][:, None] + scored.cases, allocatable, complete)
@@ -90,7 +90,7 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
 
     def _scored(self, state: CycleState, pod: PodInfo, resources: Sequence[str]) -> ScoredResources:
         scored = state.get_cached(self._scored_key)
-        if scored is None or scored.resource_count != len(resources):
+        if scored is None or scored.resources is not resources:
             devices = self._scored_devices(pod)
             scored = ScoredResources(self.args.resources, pod.shape.used, resources, devices)
             state.write_cached(self._scored_key, scored)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -43,12 +43,13 @@ class ScoredResource(NamedTuple):
 
 class ScoredResources:
     """The resources that count when a pod shape is scored: all configured ones, but scalar resources only
-    where the pod requests them. What no node offers has no line and counts nowhere. Resources that device
-    classes stand behind have two lines each after all others: what there is, and what is in use."""
+    where the pod requests them. Those that device classes stand behind, and those that have no line in the
+    table, have two lines each after all others: what there is, and what is in use."""
 
     __slots__ = (
         "_looked_at",
         "allocatable",
+        "apart",
         "cases",
         "complete_at",
         "device_backed",
@@ -56,27 +57,30 @@ class ScoredResources:
         "nonzero_requested",
         "requested",
         "requests",
-        "resource_count",
+        "resources",
         "total_weight",
         "weights",
     )
 
     def __init__(
         self,
-        specs: Iterable[ResourceSpec],
+        specs: Sequence[ResourceSpec],
         requests: Mapping[str, int],
         resources: Sequence[str],
         device_backed: Sequence[str] = (),
     ) -> None:
-        self.resource_count = len(resources)
+        self.resources = resources
         self.device_backed = device_backed
-        lines = lines_for(self.resource_count)
+        lines = lines_for(len(resources))
         taken = pods_line(lines)
+        scalar = [s.name for s in specs if requests.get(s.name, 0) and is_scalar(s.name)]
+        sparse = [name for name in scalar if name not in resources and name not in device_backed]
+        self.apart = (*device_backed, *sparse)
         self.each: list[ScoredResource] = []
         for name, weight in ((spec.name, spec.weight) for spec in specs):
             amount = requests.get(name, 0)
-            if name in device_backed:
-                place = lines + 2 * device_backed.index(name)
+            if name in self.apart:
+                place = lines + 2 * self.apart.index(name)
                 self.each.append(ScoredResource(amount, weight, place, place + 1, place + 1))
             elif name in resources and (amount or not is_scalar(name)):
                 place = 1 + resources.index(name)
@@ -97,7 +101,7 @@ class ScoredResources:
     def offered_by_all(self, nodes: EngineNodes, allocatable: IntArray) -> bool:
         """Whether the nodes, which have `allocatable`, have some of each. Nearly always the whole table has,
         which need be looked at only after a Node changed: those in a hurry compare `complete_at` first."""
-        if self.device_backed:
+        if self.apart:
             return bool(allocatable.all())
         version = nodes.node_version
         if self._looked_at != version:

@@ -41,7 +41,7 @@ class Changes:
         self.node: Rows | None = EVERY
         self.any: Rows | None = EVERY
         self._view: EngineNodes | None = None
-        self._amounts: list[tuple[int, ...]] | None = None
+        self._amounts: list[tuple[int, ...] | None] | None = None
         if since is not None and since.length == until.length:
             node_rows, pod_rows = nodes.changed_since(since)
             if node_rows is not None:
@@ -68,10 +68,11 @@ class Changes:
             self._view = view
         return view
 
-    def amounts(self, rows: list[int]) -> list[tuple[int, ...]]:
-        """The amounts of the nodes at `any`, if they are few."""
+    def amounts(self, rows: list[int]) -> list[tuple[int, ...] | None]:
+        """The amounts of the nodes at `any`, if they are few; None for one with more than these."""
         if self._amounts is None:
-            self._amounts = [self.nodes[row].amounts for row in rows]
+            nodes = [self.nodes[row] for row in rows]
+            self._amounts = [None if node.sparse else node.amounts for node in nodes]
         return self._amounts
 
     def everything(self) -> None:
@@ -111,7 +112,9 @@ class ByAmounts(dict[tuple[int, ...], T]):
     __slots__ = ()
     LIMIT = 2048
 
-    def keep(self, amounts: tuple[int, ...], answer: T) -> T:
+    def keep(self, amounts: tuple[int, ...] | None, answer: T) -> T:
+        if amounts is None:
+            return answer
         if len(self) >= self.LIMIT:
             self.clear()
         self[amounts] = answer

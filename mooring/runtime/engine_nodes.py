@@ -39,7 +39,13 @@ class EngineNode(NodeInfo, Protocol):
 
     @property
     def amounts(self) -> tuple[int, ...]:
-        """All amounts, in the layout of `runtime.amounts`; equal for nodes of equal size and use."""
+        """All amounts of resources that have lines in the node table, in the layout of `runtime.amounts`;
+        equal for nodes of equal size and use, unless these have `sparse` amounts."""
+        ...
+
+    @property
+    def sparse(self) -> Mapping[str, object]:
+        """The other resources that the node has or its pods request."""
         ...
 
 
@@ -175,7 +181,8 @@ class EngineNodes(Nodes, Protocol):
 
     @property
     def resources(self) -> Sequence[str]:
-        """The resources that have a column: cpu, memory, ephemeral-storage, then the scalar ones."""
+        """The resources that have lines: cpu, memory, ephemeral-storage, then the scalar ones that most nodes
+        offer. Another sequence whenever these change."""
         ...
 
     @property

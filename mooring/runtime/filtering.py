@@ -222,7 +222,7 @@ class Filtering:
         stale = False
         columns, by_amounts = self._by_amounts, self._answers_by_amounts
         for row, amounts in zip(rows, changes.amounts(rows), strict=True):
-            verdicts = by_amounts.get(amounts)
+            verdicts = None if amounts is None else by_amounts.get(amounts)
             if verdicts is None:
                 view = changes.nodes.take(slice(row, row + 1))
                 answers = [column.runner.run_one(state, pod, view[0], view) for column in columns]

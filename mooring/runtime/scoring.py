@@ -281,14 +281,14 @@ class Scoring:
         """Update the cached totals of some rows from the scores of nodes with equal amounts."""
         changes, by_amounts, columns = cycle.changes, self._answers_by_amounts, self._by_amounts
         for row, amounts in zip(rows, changes.amounts(rows), strict=True):
-            weighted = by_amounts.get(amounts)
+            weighted = None if amounts is None else by_amounts.get(amounts)
             if weighted is None:
                 weighted = self._ask_one(cycle, row, amounts)
             for column, score in zip(columns, weighted, strict=True):
                 column.weighted[row] = score
             self._kept[row] = self._base.item(row) + sum(weighted)
 
-    def _ask_one(self, cycle: _Cycle, row: int, amounts: tuple[int, ...]) -> list[int]:
+    def _ask_one(self, cycle: _Cycle, row: int, amounts: tuple[int, ...] | None) -> list[int]:
         columns = self._by_amounts
         view = cycle.changes.nodes.take(slice(row, row + 1))
         scores = [c.runner.run_one(cycle.state, cycle.pod, view[0], view) for c in columns]

@@ -173,7 +173,7 @@ class ClusterState:
     def filled(self, shape: Shape, counts: IntArray) -> Iterator[None]:
         """While this lasts, count so many more pods of a shape on each row, as far as resources go."""
         rows = counts.nonzero()[0]
-        taken = np.outer(self.table.vector(shape), counts[rows])
+        taken = np.outer(self.table.footprint(shape).vector, counts[rows])
         self.table.add_amounts(rows, taken)
         try:
             yield

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,9 +27,6 @@ class Column:
         old = self.data
         self.data = np.full((*old.shape[:-1], capacity), self.fill, old.dtype)
         self.data[..., : old.shape[-1]] = old
-
-    def insert_lines(self, before: Sequence[int]) -> None:
-        self.data = np.insert(self.data, before, self.fill, axis=0)
 
     def move(self, source: int, target: int) -> None:
         self.data[..., target] = self.data[..., source]
@@ -58,6 +54,11 @@ class ChangeLog:
         self.position += 1
         if len(rows) > 2 * self.KEEP:
             del rows[: self.KEEP]
+
+    def forget(self) -> None:
+        """Have every reader look at every row."""
+        self._rows = array("q")
+        self.position += 1
 
     def since(self, position: int) -> array[int] | None:
         """Return the rows changed since a position (with repeats); None if the log does not reach back

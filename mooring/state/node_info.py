@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mooring.api.objects import Node, Taint
 from mooring.framework.pod import PodInfo, Resources
 from mooring.runtime.amounts import ALLOWED_PODS, NONZERO, pods_line, wrap_int64
+from mooring.state.sparse import Amount
 
 if TYPE_CHECKING:
     from mooring.state.table import NodeTable
@@ -16,12 +17,13 @@ if TYPE_CHECKING:
 class BaseNode:
     """What a real and a hypothetical node share: everything that follows from the Node object."""
 
-    __slots__ = ("_table", "node", "row")
+    __slots__ = ("_table", "node", "row", "sparse")
 
-    def __init__(self, table: NodeTable, row: int, node: Node) -> None:
+    def __init__(self, table: NodeTable, row: int, node: Node, sparse: dict[str, Amount]) -> None:
         self._table = table
         self.row = row
         self.node = node
+        self.sparse = sparse  # the amounts of resources that have no line in the table
 
     @property
     def name(self) -> str:
@@ -76,19 +78,25 @@ class BaseNode:
 
     @property
     def allocatable(self) -> Resources:
-        return self._named(self.allocatable_amounts)
+        sparse = {name: amount.allocatable for name, amount in self.sparse.items()}
+        return self._named(self.allocatable_amounts, sparse)
 
     @property
     def requested(self) -> Resources:
-        return self._named(self.requested_amounts)
+        sparse = {name: amount.requested for name, amount in self.sparse.items()}
+        return self._named(self.requested_amounts, sparse)
 
     @property
     def free(self) -> Resources:
         pairs = zip(self.allocatable_amounts, self.requested_amounts, strict=True)
-        return self._named([wrap_int64(allocatable - requested) for allocatable, requested in pairs])
+        free = [wrap_int64(allocatable - requested) for allocatable, requested in pairs]
+        sparse = {name: amount.allocatable - amount.requested for name, amount in self.sparse.items()}
+        return self._named(free, sparse)
 
-    def _named(self, amounts: Sequence[int]) -> Resources:
-        return Resources({n: v for n, v in zip(self._table.resources, amounts, strict=True) if v})
+    def _named(self, amounts: Sequence[int], sparse: Mapping[str, int]) -> Resources:
+        named = Resources({n: v for n, v in zip(self._table.resources, amounts, strict=True) if v})
+        named.update((name, wrap_int64(amount)) for name, amount in sparse.items() if amount)
+        return named
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
@@ -100,7 +108,7 @@ class NodeRow(BaseNode):
     __slots__ = ("_amounts", "_by_uid")
 
     def __init__(self, table: NodeTable, row: int, node: Node) -> None:
-        super().__init__(table, row, node)
+        super().__init__(table, row, node, {})
         self._by_uid: dict[str, PodInfo] = {}
         self._amounts: tuple[int, ...] = ()  # until the node or its pods change
 
@@ -140,8 +148,10 @@ class HypotheticalNode(BaseNode):
 
     __slots__ = ("_amounts", "pods")
 
-    def __init__(self, real: NodeRow, pods: Sequence[PodInfo], amounts: tuple[int, ...]) -> None:
-        super().__init__(real._table, real.row, real.node)
+    def __init__(
+        self, real: NodeRow, pods: Sequence[PodInfo], amounts: tuple[int, ...], sparse: dict[str, Amount]
+    ) -> None:
+        super().__init__(real._table, real.row, real.node, sparse)
         self.pods = pods
         self._amounts = amounts
 

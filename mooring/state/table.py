@@ -7,9 +7,9 @@ readers learn the rows they must look at again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -25,17 +25,31 @@ from mooring.state.columns import ChangeLog, Column
 from mooring.state.counters import Counter, Counters, TableDomainSums, TableRowCounts
 from mooring.state.interning import Images, InternedColumn
 from mooring.state.node_info import NodeRow
+from mooring.state.sparse import SparseAmounts
 
 BASE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
+
+
+class Footprint(NamedTuple):
+    """What one pod of a shape adds to a node's amounts."""
+
+    resources: Sequence[str]  # the table's, when this was made
+    vector: IntArray
+    sparse: Mapping[str, int]  # of resources without lines
 
 
 class NodeTable:
     """All nodes. Mutated by ClusterState only; read through views."""
 
+    MOST_LINES = 64  # for scalar resources: those that most nodes offer
+
     def __init__(self) -> None:
         self._capacity = 64
-        self.resources: list[str] = list(BASE_RESOURCES)
+        # Those that have lines: another sequence whenever these change, which happens with a node only.
+        self.resources: Sequence[str] = BASE_RESOURCES
         self.resource_index = {name: i for i, name in enumerate(self.resources)}
+        self._offered: dict[str, int] = {}  # scalar resource → how many nodes name it
+        self.sparse = SparseAmounts()
         capacity = self._capacity
         self.amounts = Column(capacity, np.int64, lines=lines_for(len(self.resources)))
         self.unschedulable = Column(capacity, np.bool_)
@@ -104,15 +118,16 @@ class NodeTable:
 
     def _write(self, info: NodeRow, allocatable: dict[str, int]) -> None:
         node, row = info.node, info.row
-        self._add_resources(allocatable)
-        allocatable_line = self.amounts.data[: pods_line(len(self.amounts.data)), row]
-        allocatable_line[:] = 0
+        self._offer(allocatable)
+        allocatable_line = self._allocatable_line(row)
         # An API server stores no negative amounts; from a file they count as none.
         allocatable_line[ALLOWED_PODS] = max(0, allocatable.get("pods", 0))
         for name, amount in allocatable.items():
             line = self.resource_index.get(name)
             if line is not None:
                 allocatable_line[1 + line] = max(0, amount)
+            elif name in self._offered:
+                self.sparse.offer(info, name, max(0, amount))
         self.unschedulable.data[row] = node.spec.unschedulable
         self.taints.set(row, tuple(map(_untimed, node.spec.taints)))
         self.features.set(row, frozenset(node.status.declared_features))
@@ -128,6 +143,10 @@ class NodeTable:
     def _forget_content(self, info: NodeRow) -> None:
         """Undo what `_write` counted of the Node object."""
         self.images.remove(info)
+        self._allocatable_line(info.row)[:] = 0
+        for name in info.node.status.allocatable:
+            if name in self._offered:
+                self._forget_offer(info, name)
         for key in info.node.metadata.labels:
             self._nodes_with[key] -= 1
             if not self._nodes_with[key]:
@@ -161,11 +180,11 @@ class NodeTable:
 
     def add_pod(self, info: NodeRow, pod: PodInfo) -> None:
         info.put(pod)
-        self._count(info.row, pod, 1)
+        self._count(info, pod, 1)
 
     def remove_pod(self, info: NodeRow, pod: PodInfo) -> None:
         info.drop(pod)
-        self._count(info.row, pod, -1)
+        self._count(info, pod, -1)
 
     def replace_pod(self, info: NodeRow, old: PodInfo, new: PodInfo) -> None:
         """A newer version of a pod on a node; usually it takes what it took."""
@@ -182,14 +201,16 @@ class NodeTable:
         if before is not after or old.pod.status.start_time != new.pod.status.start_time:
             self.pod_log.add(info.row)
 
-    def _count(self, row: int, pod: PodInfo, sign: int) -> None:
-        shape = pod.shape
-        vector = self.vector(shape)
+    def _count(self, info: NodeRow, pod: PodInfo, sign: int) -> None:
+        row, shape = info.row, pod.shape
+        footprint = self.footprint(shape)
         amounts = self.amounts.data[:, row]
         if sign > 0:
-            amounts += vector
+            amounts += footprint.vector
         else:
-            amounts -= vector
+            amounts -= footprint.vector
+        if footprint.sparse:
+            self.sparse.count(info, footprint.sparse, sign)
         self.counters.add(shape, row, sign, pod.terminating)
         if shape.affinity_terms and sign > 0:
             if len(self._carried) >= self._compact_terms_at:
@@ -232,32 +253,94 @@ class NodeTable:
         self._carried = set(self.carried_terms)
         self._compact_terms_at = 2 * len(self._carried) + 1024
 
-    def vector(self, shape: Shape) -> IntArray:
-        """What one pod of a shape adds to a node's amounts."""
-        vector: IntArray | None = shape.derived.get(self)
-        if vector is None or len(vector) != len(self.amounts.data):
-            self._add_resources(shape.used)
-            vector = np.zeros(len(self.amounts.data), np.int64)
-            taken = vector[pods_line(len(vector)) :]
-            taken[0] = 1
-            taken[NONZERO] = shape.nonzero_used
-            for name, amount in shape.used.items():
-                line = self.resource_index.get(name)
-                if line is not None:
-                    taken[1 + line] = amount
-            shape.derived[self] = vector
-        return vector
+    # ---- what pods take, and the resources that have lines
 
-    def _add_resources(self, names: Iterable[str]) -> None:
-        """Add lines for the resources that have none yet, all at once."""
-        added = [name for name in names if name not in self.resource_index and amounts.is_scalar(name)]
-        if not added:
-            return
-        for name in added:
-            self.resource_index[name] = len(self.resources)
-            self.resources.append(name)
-        half, count = pods_line(len(self.amounts.data)), len(added)
-        self.amounts.insert_lines((*[half] * count, *[2 * half] * count))
+    def footprint(self, shape: Shape) -> Footprint:
+        """What one pod of a shape adds to a node's amounts."""
+        footprint: Footprint | None = shape.derived.get(self)
+        if footprint is None or footprint.resources is not self.resources:
+            footprint = shape.derived[self] = self._measure(shape)
+        return footprint
+
+    def _measure(self, shape: Shape) -> Footprint:
+        vector = np.zeros(len(self.amounts.data), np.int64)
+        taken = vector[pods_line(len(vector)) :]
+        taken[0] = 1
+        taken[NONZERO] = shape.nonzero_used
+        sparse = {}
+        for name, amount in shape.used.items():
+            line = self.resource_index.get(name)
+            if line is not None:
+                taken[1 + line] = amount
+            elif amount and amounts.is_scalar(name):
+                sparse[name] = amount
+        return Footprint(self.resources, vector, sparse)
+
+    def _allocatable_line(self, row: int) -> IntArray:
+        line: IntArray = self.amounts.data[: pods_line(len(self.amounts.data)), row]
+        return line
+
+    def _offer(self, allocatable: Iterable[str]) -> None:
+        """Count the resources of a node, and give lines to those that have none, as far as lines go."""
+        without_line = []
+        for name in filter(amounts.is_scalar, allocatable):
+            self._offered[name] = self._offered.get(name, 0) + 1
+            if name not in self.resource_index:
+                without_line.append(name)
+        if without_line and self._deserve_lines(without_line):
+            names = (*self._with_lines, *without_line)
+            ranked = sorted(names, key=lambda name: -self._offered.get(name, 0))
+            chosen = set(ranked[: self.MOST_LINES])
+            self._lay_out([name for name in names if name in chosen])
+
+    def _forget_offer(self, info: NodeRow, name: str) -> None:
+        if name not in self.resource_index:
+            self.sparse.offer(info, name, 0)
+        self._offered[name] -= 1
+        if not self._offered[name]:
+            del self._offered[name]
+
+    @property
+    def _with_lines(self) -> Sequence[str]:
+        return self.resources[len(BASE_RESOURCES) :]
+
+    def _deserve_lines(self, names: Iterable[str]) -> bool:
+        """Whether there are lines left, or many more nodes offer one of the resources than one that has a
+        line. A single node cannot take a line away, however often its resources change."""
+        if len(self._with_lines) < self.MOST_LINES:
+            return True
+        fewest = min((self._offered.get(name, 0) for name in self._with_lines), default=len(self.nodes))
+        return max(self._offered[name] for name in names) > 2 * fewest + 1
+
+    def _lay_out(self, names: Sequence[str]) -> None:
+        """Have lines for these resources."""
+        before, old = self.resource_index, self.amounts.data
+        resources = (*BASE_RESOURCES, *names)
+        column = Column(self._capacity, np.int64, lines=lines_for(len(resources)))
+        lines, half, old_half = column.data, pods_line(len(column.data)), pods_line(len(old))
+        for new_line, old_line in ((ALLOWED_PODS, ALLOWED_PODS), (half, old_half), (-2, -2), (-1, -1)):
+            lines[new_line] = old[old_line]
+        for place, name in enumerate(resources, 1):
+            pair = [place, half + place]
+            if name in before:
+                lines[pair] = old[[1 + before[name], old_half + 1 + before[name]]]
+            else:
+                lines[pair, : len(self)] = self.sparse.lines(name, len(self))
+        self.sparse.remove(name for name in names if name not in before)
+        for name in before.keys() - set(resources):
+            self._spread(name, old[[1 + before[name], old_half + 1 + before[name]]])
+        self.amounts = column
+        self.resources = resources
+        self.resource_index = {name: i for i, name in enumerate(resources)}
+        for info in self.nodes:
+            info.amounts_changed()
+        self.node_log.forget()  # what was computed from amounts is no longer comparable
+        self.pod_log.forget()
+
+    def _spread(self, name: str, lines: IntArray) -> None:
+        """Keep the amounts of a resource that loses its lines."""
+        for row in np.flatnonzero(lines.any(axis=0)).tolist():
+            self.sparse.put(self.nodes[row], name, *lines[:, row].tolist())
 
     # ---- counts
 

@@ -9,7 +9,7 @@ pods appear on their nodes through it.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from mooring.runtime.amounts import ALLOWED_PODS, NONZERO, pods_line
 from mooring.runtime.engine_nodes import EngineNode, Mark
 from mooring.state.counters import TableDomainSums, TableRowCounts
 from mooring.state.node_info import HypotheticalNode
+from mooring.state.sparse import Amount, plus
 from mooring.state.table import NodeTable
 
 Rows = slice | npt.NDArray[np.intp]
@@ -32,15 +33,16 @@ _NO_ROWS = array("q")
 class Amounts:
     """Amounts by resource name over the rows of a view."""
 
-    __slots__ = ("_index", "matrix")
+    __slots__ = ("_index", "_sparse", "matrix")
 
-    def __init__(self, index: dict[str, int], matrix: IntArray) -> None:
+    def __init__(self, index: dict[str, int], matrix: IntArray, sparse: Callable[[str], IntArray]) -> None:
         self._index = index
         self.matrix = matrix
+        self._sparse = sparse  # those of resources without a line
 
     def __getitem__(self, resource: str) -> IntArray:
         line = self._index.get(resource)
-        return np.zeros(self.matrix.shape[1], np.int64) if line is None else self.matrix[line]
+        return self._sparse(resource) if line is None else self.matrix[line]
 
 
 class NodeView:
@@ -50,7 +52,6 @@ class NodeView:
 
     def __init__(self, table: NodeTable, rows: Rows) -> None:
         self.table = table
-        self.resources: Sequence[str] = table.resources
         self._rows = rows
         self.length: int = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
 
@@ -147,18 +148,24 @@ class NodeView:
     # ---- amounts
 
     @property
+    def resources(self) -> Sequence[str]:
+        return self.table.resources
+
+    @property
     def amounts(self) -> IntArray:
         return self.table.amounts.data[:, self._rows]
 
     @property
     def allocatable(self) -> Amounts:
         amounts = self.amounts
-        return Amounts(self.table.resource_index, amounts[ALLOWED_PODS + 1 : pods_line(len(amounts))])
+        matrix = amounts[ALLOWED_PODS + 1 : pods_line(len(amounts))]
+        return Amounts(self.table.resource_index, matrix, lambda name: self._sparse(name)[0])
 
     @property
     def requested(self) -> Amounts:
         amounts = self.amounts
-        return Amounts(self.table.resource_index, amounts[pods_line(len(amounts)) + 1 : -2])
+        matrix = amounts[pods_line(len(amounts)) + 1 : -2]
+        return Amounts(self.table.resource_index, matrix, lambda name: self._sparse(name)[1])
 
     @property
     def room(self) -> IntArray:
@@ -168,7 +175,17 @@ class NodeView:
 
     @property
     def free(self) -> Amounts:
-        return Amounts(self.table.resource_index, self.room[1:])
+        return Amounts(self.table.resource_index, self.room[1:], self._sparse_free)
+
+    def _sparse_free(self, name: str) -> IntArray:
+        allocatable, requested = self._sparse(name)
+        free: IntArray = allocatable - requested
+        return free
+
+    def _sparse(self, name: str) -> IntArray:
+        """What the rows have, and what their pods take, of a resource without a line in the table."""
+        lines: IntArray = self.table.sparse.lines(name, len(self.table))[:, self._rows]
+        return lines
 
     @property
     def nonzero_requested(self) -> IntArray:
@@ -231,7 +248,6 @@ class CopiedView(NodeView):
 
     def __init__(self, table: NodeTable, rows: npt.NDArray[np.intp]) -> None:
         self.table = table
-        self.resources = table.resources
         self._rows = rows
         self.length = len(rows)
         self.amounts: IntArray = table.amounts.data.take(rows, axis=1)
@@ -242,7 +258,6 @@ class MaskedView(NodeView):
 
     def __init__(self, table: NodeTable, mask: BoolArray, count: int) -> None:
         self.table = table
-        self.resources = table.resources
         self._mask = mask
         self.length = count
 
@@ -276,10 +291,9 @@ class WhatIf(NodeView):
             self._shape_ids[k, : len(pods)] = [shapes.setdefault(p.shape, len(shapes)) for p in pods]
             self._there[k, : len(removable[k])] = True
         self._shapes: list[Shape] = [shape for shape in shapes if shape is not None]
-        for shape in self._shapes:  # may add lines for resources not seen before, so first of all
-            table.vector(shape)
+        for shape in self._shapes:
             table.carry(shape)
-        vectors = [table.vector(shape) for shape in self._shapes]
+        vectors = [table.footprint(shape).vector for shape in self._shapes]
         blank = np.zeros(len(table.amounts.data), np.int64)
         self._vectors = np.stack([blank, *vectors], axis=1)
         self.present = self._there.copy()
@@ -324,10 +338,28 @@ class WhatIf(NodeView):
         part.present, part._amounts = self.present[keep], self._amounts.take(keep, axis=1)
         return part
 
+    def _sparse(self, name: str) -> IntArray:
+        lines = super()._sparse(name)
+        taken = [self.table.footprint(shape).sparse.get(name, 0) for shape in self._shapes]
+        if any(taken):
+            lines[1] += self._difference(self._by_pod(taken))
+        return lines
+
+    def _sparse_on(self, i: int) -> dict[str, Amount]:
+        """The amounts of resources without lines on row i."""
+        amounts = dict(self.table.nodes[self.rows[i]].sparse)
+        for pods, sign in zip(self.changes(i), (-1, 1), strict=True):
+            for pod in pods:
+                plus(amounts, self.table.footprint(pod.shape).sparse, sign)
+        return amounts
+
     def _matching(self, predicate: PodPredicate) -> IntArray:
-        by_shape = np.array([0, *(predicate.matches(shape) for shape in self._shapes)], np.int64)
-        matching: IntArray = by_shape[self._shape_ids]
-        return matching
+        return self._by_pod([predicate.matches(shape) for shape in self._shapes])
+
+    def _by_pod(self, by_shape: Sequence[int]) -> IntArray:
+        """A number of each pod, in the layout of `present`."""
+        numbers: IntArray = np.array([0, *by_shape], np.int64)[self._shape_ids]
+        return numbers
 
     def delta(self, predicate: PodPredicate) -> IntArray:
         return self._difference(self._matching(predicate))
@@ -350,7 +382,7 @@ class WhatIf(NodeView):
         uids = {pod.uid for pod in mine}
         pods = [pod for pod in real.pods if pod.uid not in uids]
         pods += [pod for pod, present in zip(mine, self.present[i], strict=False) if present]
-        return HypotheticalNode(real, pods, tuple(self._amounts[:, i].tolist()))
+        return HypotheticalNode(real, pods, tuple(self._amounts[:, i].tolist()), self._sparse_on(i))
 
     def changes(self, i: int) -> tuple[Sequence[PodInfo], Sequence[PodInfo]]:
         """The pods that are not there but really are, and those that are there but really are not."""

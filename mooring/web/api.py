@@ -198,8 +198,8 @@ class Api:
                 f"{c.type}={c.status} since {c.last_transition_time or '?'}: {c.reason}"
                 for c in obj.status.conditions
             ],
-            allocatable=dict(zip(table.resources, map(int, node.allocatable_amounts), strict=True)),
-            requested=dict(zip(table.resources, map(int, node.requested_amounts), strict=True)),
+            allocatable={**dict.fromkeys(table.resources, 0), **node.allocatable},
+            requested={**dict.fromkeys(table.resources, 0), **node.requested},
             pods_allowed=int(node.allowed_pods),
             pods=[pod_row(pod) for pod in node.pods],
             nominated=[pod.key for pod in core.queue.nominator.nominated_for(name)],

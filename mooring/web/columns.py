@@ -39,7 +39,7 @@ def node_columns(scheduler: Scheduler, rows: Sequence[int]) -> NodeColumns:
     kinds = _Kinds(table.resources)
     pods = [kinds.index(pod.shape) for node in nodes for pod in node.pods]
     return NodeColumns(
-        resources=table.resources,
+        resources=list(table.resources),
         names=[node.name for node in nodes],
         flags=[flags(node) for node in nodes],
         allocatable=data[ALLOWED_PODS + 1 : count].tolist(),

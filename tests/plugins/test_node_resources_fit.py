@@ -133,8 +133,17 @@ def test_as_many_resources_as_a_code_has_bits_for() -> None:
     assert refusal(make_pod(requests=every)) == unresolvable(*reasons)
     have = {**every, "pods": "1"}
     assert refusal(make_pod(requests=every), every, have) == unschedulable("Too many pods", *reasons)
-    with pytest.raises(PluginError, match="pod requests 30 resources, at most 29 can be checked"):
-        refusal(make_pod(requests={**every, "cpu": "1"}))
+
+
+def test_more_resources_than_a_code_has_bits_for() -> None:
+    every = {f"example.com/r{i:02}": "1" for i in range(30)}
+    reasons = [f"Insufficient {name}" for name in every]
+    assert refusal(make_pod(requests=every)) == unresolvable(*reasons)
+    some = {**every, "example.com/r07": "0", "pods": "1"}
+    assert refusal(make_pod(requests=every), None, some) == unresolvable("Insufficient example.com/r07")
+    have = {**every, "pods": "1"}
+    assert refusal(make_pod(requests=every), None, have) is None
+    assert refusal(make_pod(requests=every), every, have) == unschedulable("Too many pods", *reasons)
 
 
 def test_the_filter_needs_pre_filter() -> None:

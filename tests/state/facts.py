@@ -66,8 +66,9 @@ def facts(nodes: EngineNodes, predicates: Sequence[PodPredicate] = PREDICATES) -
         node = nodes[i]
         assert node.name == name
         assert nodes.index(name) == i
+        resources = {*nodes.resources, *node.allocatable, *node.requested}
         by_column = {
-            which: _nonzero({resource: column[resource].item(i) for resource in nodes.resources})
+            which: _nonzero({resource: column[resource].item(i) for resource in resources})
             for which, column in amounts.items()
         }
         assert by_column == {

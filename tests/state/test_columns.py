@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import Any
 
 import numpy as np
@@ -44,11 +45,16 @@ class Columns(RuleBasedStateMachine):
         self.version = 0
         self.sums: dict[tuple[int, str, int], DomainSums] = {}
 
-    @initialize(counters=st.sampled_from([3, 4096]), spare=st.sampled_from([0, 256]))
-    def limit(self, counters: int, spare: int) -> None:
-        """Counters that are dropped and created again make no difference."""
+    @initialize(
+        counters=st.sampled_from([3, 4096]),
+        spare=st.sampled_from([0, 256]),
+        lines=st.sampled_from([0, 1, 64]),
+    )
+    def limit(self, counters: int, spare: int, lines: int) -> None:
+        """Counters that are dropped and created again make no difference, nor resources without lines."""
         mine = self.cluster.table.counters
         mine.LIMIT, mine.SPARE, mine._drop_at = counters, spare, min(counters, spare)
+        self.cluster.table.MOST_LINES = lines
 
     # ---- nodes
 
@@ -191,8 +197,8 @@ class Columns(RuleBasedStateMachine):
         now = [(name, {**by_name[name], "visible": visible(by_name[name]["pods"])}) for name in view.names]
         if self.mark is not None:
             of_nodes, of_pods = view.changed_since(self.mark)
-            assert of_nodes is not None
-            assert of_pods is not None
+            if of_nodes is None or of_pods is None:  # other resources have lines now
+                of_nodes = of_pods = array("q", range(len(now)))
             for row, (name, told) in enumerate(now):
                 old = self.before[row] if row < len(self.before) else None
                 if old is None or old[0] != name or any(old[1][f] != told[f] for f in _NODE_PART):

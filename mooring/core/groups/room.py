@@ -41,7 +41,7 @@ class Room(msgspec.Struct, eq=False):
 
     def taken_by(self, scheduler: Scheduler, pod: PodInfo) -> IntArray:
         """What a pod takes of each line."""
-        return scheduler.cluster.table.vector(pod.shape)[self.lines]
+        return scheduler.cluster.table.footprint(pod.shape).vector[self.lines]
 
 
 def alike(pods: Sequence[PodInfo]) -> bool:
@@ -99,8 +99,6 @@ def measure(scheduler: Scheduler, profile: Profile, pod: PodInfo) -> Room | None
     if choice.diagnosis.allowed is not None:
         passing = passing & choice.diagnosis.allowed
     nominations = scheduler.queue.nominator.nodes_with_nominations()
-    for each in (pod, *(other for others in nominations.values() for other in others)):
-        table.vector(each.shape)  # may add lines, so before they are counted
     taken = pods_line(len(table.amounts.data))
     places = [ALLOWED_PODS, *(1 + table.resource_index[name] for name in needed.names)]
     amounts = table.amounts.data[:, : len(table)]

@@ -106,7 +106,8 @@ class CountedTrial:
     def taken(self, pod: PodInfo) -> list[int]:
         taken = self._taken.get(pod.shape)
         if taken is None:
-            taken = self._taken[pod.shape] = self._table.vector(pod.shape)[self._room.lines].tolist()
+            vector = self._table.footprint(pod.shape).vector
+            taken = self._taken[pod.shape] = vector[self._room.lines].tolist()
         return taken
 
     def share(self, pod: PodInfo) -> float:

@@ -13,14 +13,15 @@ from mooring.plugins.dynamic_resources.extended_resources import ResourceClasses
 from mooring.plugins.dynamic_resources.inventory import DeviceInfo
 from mooring.plugins.dynamic_resources.manager import DeviceManager
 from mooring.plugins.dynamic_resources.plan import expressions
+from mooring.plugins.resource_columns import ScoredResources
 from mooring.runtime.engine_handle import EngineHandle
 from mooring.runtime.engine_nodes import EngineNode, EngineNodes
 
 
 class DeviceCounts:
-    """Amounts of nodes with two more lines for each resource that a device class stands behind: what a node
-    has, and what is in use. Where the node itself has the resource, these are its own amounts, otherwise the
-    devices of the class."""
+    """Amounts of nodes with two more lines for each scored resource that has none in the table, or that a
+    device class stands behind: what a node has, and what is in use. Where the node itself has the resource,
+    these are its own amounts, otherwise the devices of the class."""
 
     def __init__(self, handle: EngineHandle) -> None:
         self._handle = handle
@@ -34,27 +35,26 @@ class DeviceCounts:
         classes = ResourceClasses(self._handle.listers.list(DeviceClass))
         return [name for name in extended if classes.get(name) is not None]
 
-    def amounts(self, nodes: EngineNodes, resources: Sequence[str]) -> IntArray:
-        """The amounts of nodes, and the lines of these resources."""
-        if not resources:
+    def amounts(self, nodes: EngineNodes, scored: ScoredResources) -> IntArray:
+        """The amounts of nodes, and the lines of the resources apart."""
+        if not scored.apart:
             return nodes.amounts
         lines: list[IntArray] = [nodes.amounts]
-        for name in resources:
-            devices = self._table(name).on(nodes)
-            if name in nodes.resources:
-                own = np.stack([nodes.allocatable[name], nodes.requested[name]])
-                devices = np.where(own[0] > 0, own, devices)
-            lines.append(devices)
+        for name in scored.apart:
+            own = np.stack([nodes.allocatable[name], nodes.requested[name]])
+            if name in scored.device_backed:
+                own = np.where(own[0] > 0, own, self._table(name).on(nodes))
+            lines.append(own)
         return np.concatenate(lines)
 
-    def amounts_on(self, node: EngineNode, resources: Sequence[str]) -> Sequence[int]:
+    def amounts_on(self, node: EngineNode, scored: ScoredResources) -> Sequence[int]:
         """`amounts` of one node."""
-        if not resources:
+        if not scored.apart:
             return node.amounts
         amounts = list(node.amounts)
-        for name in resources:
-            own = node.allocatable[name]
-            amounts += (own, node.requested[name]) if own else self._table(name).count(node)
+        for name in scored.apart:
+            own = node.allocatable[name], node.requested[name]
+            amounts += own if own[0] or name not in scored.device_backed else self._table(name).count(node)
         return amounts
 
     def _table(self, resource: str) -> _ClassTable:
