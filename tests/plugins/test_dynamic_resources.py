@@ -139,6 +139,16 @@ def test_an_allocation_is_written_with_finalizer_and_reservation() -> None:
     assert written.allocation.allocation_timestamp == format_time(NOW)
 
 
+def test_a_pod_may_have_more_claims_than_the_interpreter_nests_calls() -> None:
+    names = [f"gpu-{i}" for i in range(600)]
+    cluster = cluster_of(device_class(), make_node("n1"), resource_slice("n1", 600), *map(claim, names))
+    claims = [{"name": name, "resourceClaimName": name} for name in names]
+    cluster.apply(make_pod(resourceClaims=claims))
+    cluster.run()
+    assert [pod.spec.node_name for pod in cluster.pods.values()] == ["n1"]
+    assert len(set(held(cluster, *names))) == 600
+
+
 def test_a_device_is_allocated_once_and_given_out_again_when_its_claim_is_deallocated() -> None:
     cluster = cluster_of(make_node("a"), device_class(), resource_slice("a"), claim("x"), claim("y"))
     cluster.apply(claiming("p", "x"))

@@ -7,7 +7,7 @@ only later devices than the last one are tried; each request starts from the fir
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import NamedTuple
 
 from mooring.api.devices import EXACT_COUNT, MAX_RESULTS, DeviceClass, ResourceClaim
@@ -114,6 +114,8 @@ _TOO_MANY = None
 """A third outcome: more devices than an allocation can hold."""
 
 _Outcome = bool | None
+_Branch = Generator["_Branch", _Outcome, _Outcome]
+"""What follows from a choice; it yields what follows from the next one, and is sent the outcome of that."""
 
 
 class Search:
@@ -137,7 +139,7 @@ class Search:
         self._options: list[list[list[_Option]]] = []  # by claim and request
         self._constraints: list[list[Constraint]] = []
         self._selected: dict[tuple[DeviceId, int], bool] = {}
-        self._taken: dict[DeviceId, list[int]] = {}  # by which claims
+        self._taken: dict[DeviceId, set[int]] = {}  # by which claims
         self._shares: dict[DeviceId, tuple[int, dict[str, int]]] = {}
         self._counters: dict[PoolId, PoolCounters] = {}
         self._results: list[list[Chosen]] = [[] for _ in planned]
@@ -147,7 +149,7 @@ class Search:
         """The devices for all claims, or None; raises AllocationError or SearchTimeoutError."""
         for each in self._planned:
             self._prepare(each)
-        if not self._request(0, 0):
+        if not self._outcome(self._request(0, 0)):
             return None
         return Solution(self._results, self._alternatives)
 
@@ -219,39 +221,55 @@ class Search:
 
     # ---- the search
 
-    def _request(self, claim: int, request: int) -> _Outcome:
+    @staticmethod
+    def _outcome(first: _Branch) -> _Outcome:
+        """Run a branch of the search, however deep it is: a pod may have any number of claims."""
+        stack, outcome = [first], None
+        while stack:
+            try:
+                branch = stack[-1].send(outcome)
+            except StopIteration as end:
+                stack.pop()
+                outcome = end.value
+            else:
+                stack.append(branch)
+                outcome = None
+        return outcome
+
+    def _request(self, claim: int, request: int) -> _Branch:
         """Allocate from a request on."""
         self._step()
         if claim == len(self._planned):
             return True
         if request == len(self._options[claim]):
             # A later claim may get by with fewer devices if this one takes others.
-            return bool(self._request(claim + 1, 0))
+            return bool((yield self._request(claim + 1, 0)))
         options = self._options[claim][request]
         if not self._planned[claim].plan.requests[request].has_subrequests:
-            return self._device(claim, request, options[0], 0, 0)
+            return (yield self._device(claim, request, options[0], 0, 0))
         outcomes: list[_Outcome] = []
         for i, option in enumerate(options):
-            outcome = self._device(claim, request, option, 0, 0)
+            outcome = yield self._device(claim, request, option, 0, 0)
             if outcome:
                 self._alternatives[claim][request] = i
                 return True
             outcomes.append(outcome)
         return _TOO_MANY if all(outcome is _TOO_MANY for outcome in outcomes) else False
 
-    def _device(self, claim: int, request: int, option: _Option, taken: int, start: int) -> _Outcome:
+    def _device(self, claim: int, request: int, option: _Option, taken: int, start: int) -> _Branch:
         """Allocate the next device of a request, and all that comes after it."""
         self._step()
         if option.all_devices is not None and not option.all_devices:
             return False
         if taken >= option.count:
-            return self._request(claim, request + 1)
+            return (yield self._request(claim, request + 1))
         if len(self._results[claim]) + option.count - taken > MAX_RESULTS:
             return _TOO_MANY
         if option.all_devices is not None:
-            return self._next_of_all(claim, request, option, taken)
+            return (yield self._next_of_all(claim, request, option, taken))
         owner = self._planned[claim].claim
         for position in range(start, len(self._candidates)):
+            self._step()
             device = self._candidates[position]
             if (
                 self._in_use(claim, option, device)
@@ -262,7 +280,7 @@ class Search:
             undo = self._take(claim, option, device)
             if undo is None:
                 continue
-            outcome = self._device(claim, request, option, taken + 1, position + 1)
+            outcome = yield self._device(claim, request, option, taken + 1, position + 1)
             if outcome:
                 return True
             undo()
@@ -270,13 +288,13 @@ class Search:
                 return _TOO_MANY
         return False
 
-    def _next_of_all(self, claim: int, request: int, option: _Option, taken: int) -> _Outcome:
+    def _next_of_all(self, claim: int, request: int, option: _Option, taken: int) -> _Branch:
         assert option.all_devices is not None
         device = option.all_devices[taken]
         undo = self._take(claim, option, device, must=True)
         if undo is None:
             return False
-        outcome = self._device(claim, request, option, taken + 1, 0)
+        outcome = yield self._device(claim, request, option, taken + 1, 0)
         if not outcome:
             undo()
         return outcome
@@ -385,7 +403,7 @@ class Search:
 
     def _mark(self, claim: int, option: _Option, device: DeviceInfo) -> Mapping[str, Amount] | None:
         if not device.shared:
-            self._taken.setdefault(device.id, []).append(claim)
+            self._taken.setdefault(device.id, set()).add(claim)
             return None
         consumed = consumption(device.capacity, option.alternative.capacity)
         count, amounts = self._shares.get(device.id, (0, {}))
