@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 from mooring.api.coscheduling import POD_GROUP_LABEL, PodGroup
 from mooring.api.kinds import COSCHEDULING_POD_GROUPS
@@ -10,15 +11,26 @@ from mooring.api.quantity import to_milli, to_value
 from mooring.api.resources import CPU
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_on
-from mooring.framework.nodes import Nodes
+from mooring.framework.nodes import IntArray, Nodes
 from mooring.framework.plugin import Plugin, QueuedPod
 from mooring.framework.pod import COSCHEDULING_GROUP, GroupKey, PodInfo
 from mooring.framework.status import Status, skip, unresolvable, unschedulable, wait
 from mooring.plugins.args import CoschedulingArgs
+from mooring.runtime.amounts import wrap_int64
 from mooring.runtime.engine_handle import EngineHandle
-from mooring.runtime.engine_nodes import engine_nodes
 
 NOT_FOUND = "PodGroup not found"
+
+
+def _lacking(amount: int, free: IntArray, own: Mapping[int, int]) -> int:
+    """What nodes lack of an amount if the group's own pods leave; 0 as soon as some of them have enough."""
+    if not own and not free.any():
+        return max(amount, 0)
+    for row, room in enumerate(free.tolist()):
+        amount -= wrap_int64(room + own.get(row, 0))
+        if amount <= 0:
+            return 0
+    return max(amount, 0)
 
 
 class Coscheduling(Plugin[CoschedulingArgs]):
@@ -105,17 +117,25 @@ class Coscheduling(Plugin[CoschedulingArgs]):
             for name, amount in group.spec.min_resources.items()
         }
         missing["pods"] = group.min_count
-        view = engine_nodes(nodes)
-        names = ("pods", *view.resources)
-        free = view.amounts[: len(names)].sum(axis=1) - view.amounts[len(names) : 2 * len(names)].sum(axis=1)
-        for name, amount in zip(names, free.tolist(), strict=True):
-            if name in missing:
-                missing[name] -= amount
-        for member in self.handle.groups.scheduled_pods(key):
-            for name in missing:
-                missing[name] -= 1 if name == "pods" else member.shape.used[name]
-        gap = {name: amount for name, amount in missing.items() if amount > 0}
+        own = self._taken_by_members(key, nodes)
+        free = nodes.free
+        gap = {}
+        for name, amount in missing.items():
+            column = nodes.allowed_pods - nodes.pod_count if name == "pods" else free[name]
+            lacking = _lacking(amount, column, own.get(name, {}))
+            if lacking:
+                gap[name] = lacking
         return " ".join(f"{name}:{gap[name]}{'m' if name == CPU else ''}" for name in sorted(gap))
+
+    def _taken_by_members(self, key: GroupKey, nodes: Nodes) -> dict[str, Counter[int]]:
+        """What members of the group that have nodes take there: by resource, then by row."""
+        taken: dict[str, Counter[int]] = {}
+        for member in self.handle.groups.scheduled_pods(key):
+            row = nodes.index(member.node_name)
+            if row is not None:
+                for name, amount in {**member.shape.used, "pods": 1}.items():
+                    taken.setdefault(name, Counter())[row] += amount
+        return taken
 
     def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         key = pod.group

@@ -27,6 +27,7 @@ from mooring.plugins.dynamic_resources.device_counts import DeviceCounts
 from mooring.plugins.node_resources_fit.requests import Requests
 from mooring.plugins.node_resources_fit.scoring_strategies import MOST_ALLOCATED, Strategy
 from mooring.plugins.resource_columns import ScoredResources, is_tracked
+from mooring.runtime.amounts import wrap_int64
 from mooring.runtime.engine_handle import EngineHandle
 from mooring.runtime.engine_nodes import EngineNode, engine_node, engine_nodes
 from mooring.runtime.runners import PluginError
@@ -125,9 +126,10 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
     def score_placement(self, group: PodGroupInfo, plan: PlacementPlan) -> int:
         """Rate how much of all nodes of a placement is allocated, with the group's pods: fuller is better."""
         nodes = self.handle.snapshot.nodes
-        requests: Counter[str] = Counter()
+        total: Counter[str] = Counter()
         for assignment in plan.assignments:
-            requests.update(assignment.pod.shape.score_requests)
+            total.update(assignment.pod.shape.score_requests)
+        requests = {name: wrap_int64(amount) for name, amount in total.items()}
         scored = ScoredResources(self.args.scoring_strategy.resources, requests, nodes.resources)
         amounts = self._devices.amounts(nodes, scored)
         if plan.placement.node_names is not None:

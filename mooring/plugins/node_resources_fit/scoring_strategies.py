@@ -99,7 +99,7 @@ class Strategy:
         return valid_score(wrap_int64(points) // total)
 
     def _rate(self, requested: int, available: int) -> int:
-        if not (0 <= requested < 2**63 and available <= _MOST_IN_PERCENT):
+        if not (0 <= requested < 2**63 and 0 < available <= _MOST_IN_PERCENT):
             return self._rate_overflowing(wrap_int64(requested), available)
         requested = min(requested, available)
         if self._curve is not None:
