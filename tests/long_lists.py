@@ -65,6 +65,38 @@ def _volumes(disk: Callable[[int], Spec]) -> Callable[[int], Spec]:
     return lambda n: {"volumes": [{"name": f"v{i}", **disk(i)} for i in range(n)]}
 
 
+def _sidecar(i: int) -> Spec:
+    """One that requests a resource of its own."""
+    requests = {f"example.com/r{i}": "1", "cpu": "1m"}
+    resources = {"requests": requests, "limits": requests}
+    return {"name": f"c{i}", "image": "i", "resources": resources, "restartPolicy": "Always"}
+
+
+def _resources(n: int) -> Spec:
+    requests = {f"example.com/r{i}": "1" for i in range(n)}
+    resources = {"requests": requests, "limits": requests}
+    return {"containers": [{"name": "main", "image": "i", "resources": resources}]}
+
+
+def _many_values(n: int) -> Spec:
+    """Terms about one label, with as many values."""
+    values = [str(i) for i in range(n)]
+    expressions = [{"key": "app", "operator": "NotIn", "values": [*values, "x"]}]
+    required = {"nodeSelectorTerms": [{"matchExpressions": expressions}, *[_exists(i) for i in range(n)]]}
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}}
+
+
+def _label_keys(n: int) -> Spec:
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "0"}},
+        "matchLabelKeys": [f"key-{i}" for i in range(n)],
+    }
+    return {"topologySpreadConstraints": [constraint]}
+
+
 def _exists(i: int) -> Spec:
     return {"matchExpressions": [{"key": f"example.com/k{i}", "operator": "Exists"}]}
 
@@ -83,5 +115,10 @@ LONG_SPECS: dict[str, Callable[[int], Spec]] = {
     "host ports": lambda n: {"containers": [_container(n)]},
     "disks": _volumes(lambda i: {"gcePersistentDisk": {"pdName": f"disk-{i}"}}),
     "images of one pool": _volumes(lambda i: {"rbd": {"monitors": [f"m{i}"], "image": "a", "pool": "b"}}),
+    "claims": _volumes(lambda i: {"persistentVolumeClaim": {"claimName": f"c{i}"}}),
+    "sidecars": lambda n: {"initContainers": [_sidecar(i) for i in range(n)]},
+    "resources": _resources,
+    "node terms with values": _many_values,
+    "match label keys": _label_keys,
     "tolerations": lambda n: {"tolerations": [{"key": f"k{i}", "operator": "Exists"} for i in range(n)]},
 }

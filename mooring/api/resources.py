@@ -157,31 +157,32 @@ def _aggregate(
     pod: Pod, use_status: bool, missing: Mapping[str, int], member: _Member = "requests"
 ) -> _Exact:
     """Containers and sidecars run together; init containers run alone, except for the sidecars before
-    them."""
+    them. Where one names no resource, it needs no more of it than the sidecars, which are in the peak."""
     statuses = _statuses(pod) if use_status else {}
+    infeasible = bool(statuses) and _resize_infeasible(pod)
     total: _Exact = {}
     for container in pod.spec.containers:
-        _add(total, _of_container(pod, container, statuses, missing, member))
+        _add(total, _of_container(container, statuses, infeasible, missing, member))
     sidecars: _Exact = {}
     peak: _Exact = {}
     for container in pod.spec.init_containers:
         if container.restart_policy == "Always":
-            own = _of_container(pod, container, statuses, missing, member)
+            own = _of_container(container, statuses, infeasible, missing, member)
             _add(total, own)
             _add(sidecars, own)
-            _raise_to(peak, sidecars)
+            own = {name: sidecars[name] for name in own}
         else:
-            own = _of_container(pod, container, {}, missing, member)
-            _add(own, sidecars)
-            _raise_to(peak, own)
+            own = _of_container(container, {}, infeasible, missing, member)
+            own = {name: amount + sidecars.get(name, 0) for name, amount in own.items()}
+        _raise_to(peak, own)
     _raise_to(total, peak)
     return total
 
 
 def _of_container(
-    pod: Pod,
     container: Container,
     statuses: Mapping[str, ContainerStatus],
+    infeasible: bool,
     missing: Mapping[str, int],
     member: _Member,
 ) -> _Exact:
@@ -193,7 +194,7 @@ def _of_container(
         own = _parsed(getattr(status.resources, member))
         if member == "requests":
             _raise_to(own, _parsed(status.allocated_resources))
-        if not _resize_infeasible(pod):
+        if not infeasible:
             _raise_to(own, requested)
     for name, amount in missing.items():
         own.setdefault(name, amount)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mooring.api import resources
 from mooring.api.errors import MalformedObject
 from mooring.api.meta import Condition, ObjectMeta, ResourceList
 from mooring.api.objects import (
@@ -30,13 +31,14 @@ from mooring.api.resources import (
     nonzero_requests,
     pod_requests,
 )
+from tests.calls import count_lines
 
 MIB = 1024 * 1024
 
 
 def container(requests: ResourceList | None = None, *, name: str = "c", always: bool = False) -> Container:
-    resources = ResourceRequirements(requests=requests or {})
-    return Container(name=name, resources=resources, restart_policy="Always" if always else None)
+    own = ResourceRequirements(requests=requests or {})
+    return Container(name=name, resources=own, restart_policy="Always" if always else None)
 
 
 def sidecar(cpu: str) -> Container:
@@ -86,6 +88,15 @@ def scored(pod: Pod) -> dict[str, int]:
 )
 def test_init_containers_and_sidecars(init: tuple[Container, ...], cpu: int) -> None:
     assert incoming(pod(container({"cpu": "2"}), init=init)) == {"cpu": cpu}
+
+
+def test_the_work_is_linear_in_the_sidecars() -> None:
+    def lines(count: int) -> int:
+        named = [container({f"example.com/r{i}": "1"}, name=f"c{i}", always=True) for i in range(count)]
+        made = pod(container(), init=tuple(named))
+        return count_lines(lambda: incoming(made), resources.__file__)
+
+    assert lines(200) < 2.3 * lines(100)
 
 
 def test_sums_are_exact_before_they_are_rounded() -> None:
