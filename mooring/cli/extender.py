@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import click
 
 from mooring.cli.errors import describe, exit_with
-from mooring.cli.event_loop import fastest_loop
+from mooring.cli.event_loop import end_process, run_until_signal
 from mooring.cli.flags import SectionedCommand, group, log_flags, option, text
 from mooring.cli.output import echo
 from mooring.cli.setup import registry_for
@@ -106,14 +105,14 @@ def extender(**values: Any) -> None:
     logs.configure(values["v"], values["logging_format"])
     try:
         settings = _settings(values)
-        with asyncio.Runner(loop_factory=fastest_loop()) as runner:
-            runner.run(run(settings))
+        run_until_signal(run(settings))
     except (LoadingError, HandlerError, RegistrationError, ConfigError, PluginError) as error:
         exit_with(str(error), INVALID)
     except (CredentialsError, EndpointError) as error:
         exit_with(str(error).replace("--secure-port", "--port"), INVALID)  # the scheduler's name for it
     except OSError as error:
         exit_with(describe(error), INVALID)
+    end_process(0)
 
 
 def _settings(values: dict[str, Any]) -> Settings:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ import click
 import msgspec
 
 from mooring.cli.errors import describe, exit_with
-from mooring.cli.event_loop import fastest_loop
+from mooring.cli.event_loop import end_process, run_until_signal
 from mooring.cli.flags import (
     SectionedCommand,
     duration,
@@ -235,12 +233,11 @@ def scheduler(**values: Any) -> None:
         exit_with(str(exc), INVALID)
     except OSError as exc:
         exit_with(describe(exc), INVALID)
-    sys.exit(code)
+    end_process(code)
 
 
 def _run(settings: Settings) -> int:
-    with asyncio.Runner(loop_factory=fastest_loop()) as runner:
-        return runner.run(run(settings))
+    return run_until_signal(run(settings))
 
 
 def _setup(values: dict[str, Any]) -> Setup:

@@ -21,7 +21,7 @@ from mooring.api.kinds import NODES, PODS
 from mooring.api.meta import Tree
 from mooring.cli.detached import register, start
 from mooring.cli.errors import describe, exit_with
-from mooring.cli.event_loop import fastest_loop
+from mooring.cli.event_loop import end_process, run_until_signal
 from mooring.cli.flags import option
 from mooring.cli.kubeconfig_files import Copy, Merged
 from mooring.cli.manifests import filename_option, read_sources
@@ -204,8 +204,7 @@ def up(
             None if no_web or no_scheduler or command else web_port,
             missing_images,
         )
-        with asyncio.Runner(loop_factory=fastest_loop()) as runner:
-            code = runner.run(_Up(options, sources, setup.config.config).run(setup))
+        code = run_until_signal(_Up(options, sources, setup.config.config).run(setup))
     except (*INVALID_INPUT, DataDirError, ManifestError, NodesFileError) as problem:
         exit_with(str(problem), INVALID)
     except OSError as problem:
@@ -215,7 +214,7 @@ def up(
                 f"{flags}: in use by another process\nhint: use another port, or 0 for a free one", INVALID
             )
         exit_with(describe(problem), INVALID)
-    sys.exit(code)
+    end_process(code)
 
 
 class _Up:

@@ -12,7 +12,7 @@ import click
 
 from mooring.api.objects import Pod
 from mooring.cli.errors import describe, exit_with
-from mooring.cli.event_loop import fastest_loop
+from mooring.cli.event_loop import end_process, run_until_signal
 from mooring.cli.flags import option
 from mooring.cli.manifests import SchedulerMaker, apply_all, missing_from_dump, read_manifests
 from mooring.cli.output import echo
@@ -65,8 +65,7 @@ def view(files: tuple[str, ...], config_file: str | None, plugins: tuple[str, ..
     else:
         source = FixedSource(_load(maker, files), config, registry, ", ".join(files))
     try:
-        with asyncio.Runner(loop_factory=fastest_loop()) as runner:
-            runner.run(_serve(source, port))
+        run_until_signal(_serve(source, port))
     except OSError as problem:
         if problem.errno == errno.EADDRINUSE:
             exit_with(
@@ -74,6 +73,7 @@ def view(files: tuple[str, ...], config_file: str | None, plugins: tuple[str, ..
                 INVALID,
             )
         exit_with(describe(problem), INVALID)
+    end_process(0)
 
 
 def _load(maker: SchedulerMaker, files: tuple[str, ...]) -> Scheduler:
