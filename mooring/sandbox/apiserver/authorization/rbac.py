@@ -70,6 +70,10 @@ class Grant(NamedTuple):
         return f'{what} of {ref.kind} "{ref.name}" to {to.kind} "{subject}"'
 
 
+Grants = dict[tuple[str, str], list[Grant]]
+"""By namespace and subject."""
+
+
 class Decision(NamedTuple):
     allowed: bool
     reason: str = ""
@@ -138,11 +142,14 @@ class Rbac:
         keys = [f"User {user.name}", *(f"Group {name}" for name in user.groups)]
         if user.name.startswith(ACCOUNT):
             keys.append(f"ServiceAccount {user.name.removeprefix(ACCOUNT)}")
-        for key in keys:
-            yield from self._cluster_bindings.get(self._store).get(("", key), ())
+        yield from _of_subjects(self._cluster_bindings.get(self._store), "", keys)
         if namespace:
-            for key in keys:
-                yield from self._bindings.get(self._store).get((namespace, key), ())
+            yield from _of_subjects(self._bindings.get(self._store), namespace, keys)
+
+
+def _of_subjects(grants: Grants, namespace: str, keys: Iterable[str]) -> Iterator[Grant]:
+    for key in keys:
+        yield from grants.get((namespace, key), ())
 
 
 class _Roles:
@@ -178,9 +185,8 @@ def read_binding(tree: Tree) -> Binding:
     return msgspec.convert(strip_nulls(tree), Binding)
 
 
-def _index_grants(trees: Iterable[Tree]) -> dict[tuple[str, str], list[Grant]]:
-    """Index bindings by namespace and subject."""
-    grants: dict[tuple[str, str], list[Grant]] = {}
+def _index_grants(trees: Iterable[Tree]) -> Grants:
+    grants: Grants = {}
     for tree in trees:
         binding = read_binding(tree)
         for subject in binding.subjects:
