@@ -39,6 +39,7 @@ class Direct:
     """An API in memory, asked in plain calls; writes are flushed at once."""
 
     def __init__(self, window: int = 1000) -> None:
+        self.user = USER
         self.clock = VirtualClock()
         self.store = Store(window=window)
         self.store.soon = lambda flush: None
@@ -70,7 +71,7 @@ class Direct:
         part = resource.subresources[subresource] if subresource else None
         texts = {key.rstrip("_"): [text] for key, text in params.items()}
         request = Request(
-            self.api, verb, resource, namespace, name, USER, part, texts, data, content_type, "test/1"
+            self.api, verb, resource, namespace, name, self.user, part, texts, data, content_type, "test/1"
         )
         try:
             return handle(request)

@@ -8,6 +8,8 @@ MASTERS: Final = "system:masters"
 """Members of this group may do everything, whatever the roles say."""
 ACCOUNT: Final = "system:serviceaccount:"
 """Prefix of the user names of service accounts."""
+NODE_NAME: Final = "authentication.kubernetes.io/node-name"
+"""What `User.extra` has for the token of a pod: the name of its node."""
 
 
 class User(NamedTuple):

@@ -21,9 +21,10 @@ def metadata_of(obj: Tree) -> Tree:
 
 
 def settle_namespace(write: Write, metadata: Tree) -> None:
-    """Set the namespace of the request. Raises 400 if the object has another."""
+    """Set the namespace of the request, or remove that of a cluster-wide object. Raises 400 if the object has
+    another."""
     namespace = metadata.get("namespace", "")
-    if namespace and namespace != write.namespace:
+    if namespace and write.namespace and namespace != write.namespace:
         raise bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
         )

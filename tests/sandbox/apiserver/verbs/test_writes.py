@@ -40,6 +40,12 @@ def test_create_fills_in_what_only_the_server_says(direct: Direct) -> None:
     assert metadata == {"name": "a", "namespace": "default", "creationTimestamp": "2030-01-01T00:00:00Z"}
 
 
+def test_cluster_wide_objects_lose_their_namespace(direct: Direct) -> None:
+    sent = {"metadata": {"name": "a", "namespace": "default"}}
+    assert "namespace" not in direct.tree("create", "nodes", body=sent)["metadata"]
+    assert "namespace" not in direct.tree("update", "nodes", "a", sent)["metadata"]
+
+
 def test_generated_names_are_free_ones(direct: Direct) -> None:
     names = {
         direct.tree("create", "configmaps", body={"metadata": {"generateName": "g-"}})["metadata"]["name"]
