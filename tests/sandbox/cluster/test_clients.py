@@ -21,7 +21,9 @@ from functools import partial
 from http.client import HTTPSConnection
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 from urllib.parse import urlsplit
 
 import pytest
@@ -333,6 +335,134 @@ def find_helm() -> Callable[..., str]:
         return done.stdout
 
     return helm
+
+
+# ---- what runs tasks in pods: Luigi, Dagster, Airflow, Prefect; Hera
+
+
+def task(name: str, script: str) -> Any:
+    """Return the body of a Job that runs a script once."""
+    container = {"name": "main", "image": "busybox", "command": ["sh", "-c", script]}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    metadata = {"name": name, "namespace": "default"}
+    spec = {"backoffLimit": 0, "template": template}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_luigi(kubeconfig: str) -> None:
+    luigi, contrib = use("luigi"), use("luigi.contrib.kubernetes")
+
+    class Task(contrib.KubernetesJobTask):  # type: ignore[name-defined,misc]
+        kubeconfig_path, kubernetes_namespace, poll_interval = kubeconfig, "default", 1
+        max_retrials = 0
+        name: Any = luigi.Parameter()
+        script: Any = luigi.Parameter()
+        done = False
+
+        @property
+        def spec_schema(self) -> Any:
+            return task("", self.script)["spec"]["template"]["spec"]
+
+        def signal_complete(self) -> None:
+            self.done = True
+
+        def complete(self) -> bool:
+            return self.done
+
+    assert luigi.build([Task(name="luigi", script="echo hello")], local_scheduler=True)
+    assert not luigi.build([Task(name="luigi-fails", script="exit 3")], local_scheduler=True)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_hera(cluster: SandboxCluster, kubeconfig: str) -> None:
+    """Argo's own definition cannot be had here, so a permissive one stands for it."""
+    hera = use("hera.workflows")
+    with hera.Workflow(generate_name="hera-", entrypoint="main", namespace="default") as workflow:
+        hera.Container(name="main", image="busybox", command=["echo"], args=["hello"])
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    cluster.apply(
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "workflows.argoproj.io"},
+            "spec": {
+                "group": "argoproj.io",
+                "scope": "Namespaced",
+                "names": {"kind": "Workflow", "plural": "workflows"},
+                "versions": [
+                    {
+                        "name": "v1alpha1",
+                        "served": True,
+                        "storage": True,
+                        "schema": {"openAPIV3Schema": schema},
+                    }
+                ],
+            },
+        }
+    )
+    client, config = use("kubernetes.client"), use("kubernetes.config")
+    with config.new_client_from_config(kubeconfig) as api:
+        place = ("argoproj.io", "v1alpha1", "default", "workflows")
+        made = client.CustomObjectsApi(api).create_namespaced_custom_object(*place, workflow.to_dict())
+    assert made["spec"]["templates"][0]["container"]["args"] == ["hello"]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_dagster(kubeconfig: str) -> None:
+    """Not in the dependency group: Dagster has many dependencies."""
+    dagster, operations = use("dagster"), use("dagster_k8s")
+
+    def run(name: str, script: str) -> bool:
+        own = {"load_incluster_config": False, "kubeconfig_file": kubeconfig, "namespace": "default"}
+        settings = {"image": "busybox", "command": ["sh", "-c"], "args": [script], **own}
+        operation = operations.k8s_job_op.configured(settings, name=name)
+        graph = dagster.GraphDefinition(name=f"{name}_graph", node_defs=[operation])
+        return bool(graph.execute_in_process(raise_on_error=False).success)
+
+    assert run("works", "echo hello")
+    assert not run("fails", "exit 3")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_prefect(kubeconfig: str) -> None:
+    """The block that runs Jobs, without a Prefect server. Not in the dependency group, like Dagster."""
+    prefect, credentials = use("prefect_kubernetes"), use("prefect_kubernetes.credentials")
+    configuration = credentials.KubernetesClusterConfig.from_file(kubeconfig)
+
+    async def run() -> Any:
+        job = prefect.KubernetesJob(
+            v1_job=task("prefect", "echo hello; sleep 1"),
+            credentials=prefect.KubernetesCredentials(cluster_config=configuration),
+            interval_seconds=1,
+        )
+        started = await job.trigger.aio(job)
+        await started.wait_for_completion()
+        return await started.fetch_result()
+
+    assert [*asyncio.run(run()).values()] == ["hello\n"]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_airflow(kubeconfig: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operator whose result is read by exec. Not in the dependency group, like Dagster."""
+    monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path))
+    pod = use("airflow.providers.cncf.kubernetes.operators.pod")
+    parts = SimpleNamespace(dag_id="dag", run_id="run", logical_date=None)
+
+    def run(name: str, script: str) -> Any:
+        operator = pod.KubernetesPodOperator(
+            task_id=name, name=name, namespace="default", image="busybox", cmds=["sh", "-c"],
+            arguments=[script], config_file=kubeconfig, in_cluster=False, kubernetes_conn_id=None,
+            do_xcom_push=True, base_container_status_polling_interval=0.1,
+        )  # fmt: skip
+        instance = MagicMock(dag_id="dag", task_id=name, run_id="run", try_number=1, map_index=-1)
+        context = {"ti": instance, "task_instance": instance, "dag_run": parts, "dag": parts, "run_id": "run"}
+        return operator.execute({**context, "task": operator})
+
+    assert run("works", """echo '{"a": 1}' > /airflow/xcom/return.json""") == {"a": 1}
+    with pytest.raises(use("airflow.exceptions").AirflowException, match="returned a failure"):
+        run("fails", "exit 3")
 
 
 # ---- Ansible
