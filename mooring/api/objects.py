@@ -311,6 +311,7 @@ class PodStatus(Struct):
     resources: ResourceRequirements | None = None
     reason: str = ""
     message: str = ""
+    qos_class: str = ""
     pod_ip: str = msgspec.field(default="", name="podIP")
     resource_claim_statuses: list[PodResourceClaimStatus] = []
     extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None

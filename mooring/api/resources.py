@@ -113,15 +113,15 @@ def has_pod_level_requests(pod: Pod) -> bool:
     return resources is not None and any(is_pod_level(name) for name in resources.requests)
 
 
-def total_requests(pod: Pod) -> dict[str, int]:
-    """What a pod asks for or was given, whichever is more, in nano-units."""
-    return _exact_requests(pod, True, True, _NONE)
+def total_requests(pod: Pod, *, use_status: bool = True) -> dict[str, int]:
+    """What a pod asks for, in nano-units; with `use_status`, what it was given if that is more."""
+    return _exact_requests(pod, use_status, True, _NONE)
 
 
-def total_limits(pod: Pod) -> dict[str, int]:
-    """What a pod is limited to or was, whichever is more, in nano-units. Its overhead only adds to what is
-    limited at all."""
-    total = _aggregate(pod, True, _NONE, "limits")
+def total_limits(pod: Pod, *, use_status: bool = True) -> dict[str, int]:
+    """What a pod is limited to, in nano-units; with `use_status`, what it was limited to if that is more. Its
+    overhead only adds to what is limited at all."""
+    total = _aggregate(pod, use_status, _NONE, "limits")
     if pod.spec.resources is not None:
         own = _parsed(pod.spec.resources.limits)
         total.update((name, amount) for name, amount in own.items() if is_pod_level(name))

@@ -14,7 +14,7 @@ from mooring.api.objects import Pod
 from mooring.sandbox.kubelet.configuration import missing_keys, missing_volume
 from mooring.sandbox.kubelet.containers import PodLife
 from mooring.sandbox.kubelet.scripts import Script, read_script
-from mooring.sandbox.programs.files import EMPTY_FOLDER, Volume
+from mooring.sandbox.programs.files import TEMPORARY, Volume
 from mooring.sandbox.programs.runs import Runs
 from mooring.sandbox.programs.sources import Data, Sources
 from mooring.sandbox.programs.specs import PodRun
@@ -58,7 +58,7 @@ def _run(pod: Pod, tree: Tree, script: Script, configuration: Configuration) -> 
     missing = missing_volume(run, sources) or next(iter(missing_keys(run, sources).values()), "")
     if missing:
         sources = Sources(pod.metadata)
-    life = PodLife(pod, run, script, sources, Runs(), Volume(complete=False, empty=EMPTY_FOLDER))
+    life = PodLife(pod, run, script, sources, Runs(), Volume(complete=False, known=(TEMPORARY,)))
     now = START
     for _ in range(MOST_STEPS if pod.spec.restart_policy != "Always" else 2):
         following = life.advance(now)

@@ -22,6 +22,9 @@ NOT_TOLERATED = "node(s) had taints that the pod didn't tolerate"
 HostPort = tuple[str, str, int]
 """IP, protocol and number."""
 
+INFEASIBLE, DEFERRED = "Infeasible", "Deferred"
+"""Why a pod is not resized: the node is too small, or other pods take too much of it."""
+
 ORDER = ("cpu", "memory", "ephemeral-storage")
 """The order in which kubelet looks at resources; others follow."""
 
@@ -75,7 +78,7 @@ class Room:
         for port in needs.ports:
             self.ports[port] += sign
 
-    def defer(self, node: Node, needs: Needs) -> tuple[str, str] | None:
+    def defer(self, node: Node, needs: Needs) -> Refusal | None:
         """Return why a pod cannot be resized, with the reason of its condition, or None."""
         self._follow(node)
         lacking = self._lacking(needs)
@@ -85,8 +88,8 @@ class Room:
         amount, capacity = needs.requests[name], self._total.get(name, 0)
         if amount > capacity:
             text = f"Node didn't have enough capacity: {name}, requested: {amount}, capacity: {capacity}"
-            return "Infeasible", text
-        return "Deferred", _out_of(name, amount, self.requested.get(name, 0), capacity).message
+            return Refusal(INFEASIBLE, text)
+        return Refusal(DEFERRED, _out_of(name, amount, self.requested.get(name, 0), capacity).message)
 
     def _follow(self, node: Node) -> None:
         if node is not self._node:

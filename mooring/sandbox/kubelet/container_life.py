@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mooring.api.objects import Container, ContainerStatus
+from mooring.api.objects import Container, ContainerStatus, ResourceRequirements
 from mooring.api.times import parse_time
 from mooring.sandbox.programs.files import Files
 from mooring.sandbox.programs.probing import Change, Health
@@ -46,16 +46,17 @@ class ContainerLife:
     `last` how it ended before."""
 
     __slots__ = (
-        "backoff", "due", "end", "field_path", "files", "health", "image", "is_init", "is_sidecar", "last",
-        "message", "name", "notices", "outcome", "reason", "resources", "restarts", "sources", "spec",
-        "started", "state",
+        "allocated", "backoff", "due", "end", "field_path", "files", "health", "image", "is_init",
+        "is_sidecar", "last", "message", "name", "notices", "outcome", "reason", "resources", "restarts",
+        "sources", "spec", "started", "state",
     )  # fmt: skip
 
     def __init__(self, container: Container, spec: ContainerSpec | None, field: str = "containers") -> None:
         self.name = container.name
         self.field_path = f"spec.{field}{{{container.name}}}"
         self.image = container.image
-        self.resources = container.resources  # that the node has allocated
+        self.allocated = container.resources  # by the node
+        self.resources = container.resources  # that it runs with: those that were allocated, but for a resize
         self.spec = spec
         self.is_init = field == "initContainers"
         self.is_sidecar = self.is_init and container.restart_policy == "Always"
@@ -117,6 +118,9 @@ class ContainerLife:
     def recall(self, status: ContainerStatus) -> None:
         """Restore the state from a status that was written before."""
         self.restarts = status.restart_count
+        if status.resources is not None:
+            self.resources = status.resources
+            self.allocated = ResourceRequirements(status.allocated_resources, status.resources.limits)
         if self.restarts:
             self.backoff = min(FIRST_BACKOFF * 2.0 ** min(self.restarts - 1, 10), LAST_BACKOFF)
         running, ended, last = status.state.running, status.state.terminated, status.last_state.terminated

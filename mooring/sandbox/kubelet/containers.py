@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import suppress
+from functools import partial
+from typing import NamedTuple
 
 import msgspec
 
 from mooring.api.objects import Container, Pod
 from mooring.api.times import go_duration
+from mooring.sandbox.kubelet.admission import Refusal
 from mooring.sandbox.kubelet.container_life import (
     FIRST_BACKOFF,
     FOREVER,
@@ -29,10 +32,13 @@ from mooring.sandbox.kubelet.container_life import (
 from mooring.sandbox.kubelet.hooks import run_post_start, run_pre_stop
 from mooring.sandbox.kubelet.probes import probe
 from mooring.sandbox.kubelet.scripts import Script
+from mooring.sandbox.kubelet.shares import container_limits, pod_limits, shares_of, with_resources
 from mooring.sandbox.kubelet.surroundings import Surroundings
 from mooring.sandbox.kubelet.users import root_problem
+from mooring.sandbox.programs import cgroups
 from mooring.sandbox.programs.environment import missing_file_key
 from mooring.sandbox.programs.files import Files, Volume
+from mooring.sandbox.programs.kernel import Shares
 from mooring.sandbox.programs.program import Outcome, is_missing, run_program
 from mooring.sandbox.programs.runs import Runs
 from mooring.sandbox.programs.sources import Sources
@@ -49,13 +55,20 @@ REMOVED = "The container is removed because RestartAllContainers in place"
 _AT_ONCE = Outcome(0.0)
 
 
+class Resize(NamedTuple):
+    """Of a pod, in progress: when its containers get what is allocated, and why they do not have it yet."""
+
+    due: float
+    error: str = ""
+
+
 class PodLife:
     """The containers of one pod. `missing` has the ConfigMaps and Secrets that they lack, by container."""
 
     __slots__ = (
-        "_missing_images", "_policy", "_runs", "_seen", "_stale", "changed", "containers", "ephemerals",
-        "initialized", "inits", "missing", "notes", "over", "pending_resize", "pod", "run", "script",
-        "started", "surroundings", "work",
+        "_missing_images", "_policy", "_runs", "_seen", "_stale", "allocated", "changed", "containers",
+        "ephemerals", "initialized", "inits", "missing", "notes", "over", "pending_resize", "pod", "resize",
+        "resources", "run", "script", "started", "surroundings", "work",
     )  # fmt: skip
 
     def __init__(
@@ -88,7 +101,10 @@ class PodLife:
         self.missing: dict[str, str] = {}
         self.notes: list[Note] = []
         self.changed = False
-        self.pending_resize: tuple[str, str] | None = None  # why the pod is not resized: reason and message
+        self.allocated = pod.spec.resources  # by the node
+        self.resources = pod.spec.resources  # that the pod runs with
+        self.pending_resize: Refusal | None = None  # why the node has not allocated what the pod asks for
+        self.resize: Resize | None = None  # that is allocated and in progress
         self.over = False
         self.started = False  # volumes and devices are there
         self.initialized = not self.inits  # all init containers are done, all sidecars have started
@@ -198,6 +214,8 @@ class PodLife:
         for one in (*self.all, *self.ephemerals):
             if one.state == RUNNING:
                 one.files.stop(now)
+        if self.surroundings.shows_host(cgroups.ROOT):
+            self.surroundings.remove_from_host(self._cgroup, now)
 
     def _finish(self, now: float) -> None:
         for one in (*self.inits, *self.ephemerals):
@@ -276,13 +294,15 @@ class PodLife:
     def _start(self, one: ContainerLife, now: float) -> None:
         one.sources = self.surroundings.look_around(one, now)
         try:
-            one.files = self.surroundings.mount(one, now)
+            one.files = self._mount(one, now)
         except SubPathError as error:
             self._note(one, "Warning", "Failed", f"Error: {error}")
             self._wait(one, "CreateContainerConfigError", str(error), now + RETRY)
             return
+        one.resources = one.allocated
         one.restarts += one.last is not None
         one.state, one.reason, one.message, one.started = RUNNING, "", "", now
+        self._show_cgroup(now)
         failed = self._post_start(one, now)
         self._evaluate(one, now)
         if failed:
@@ -306,6 +326,19 @@ class PodLife:
             return False
         self._note(one, "Warning", "FailedPostStartHook", "PostStartHook failed")
         return True
+
+    def _mount(self, one: ContainerLife, now: float) -> Files:
+        """Return the file system of a new run. Raises SubPathError."""
+        return self.surroundings.mount(one, partial(self._shares, one), now)
+
+    def _shares(self, one: ContainerLife) -> Shares:
+        """Return what a container is given now."""
+        limits, capacity = container_limits(one.resources, self.resources), self.surroundings.sources.capacity
+        return shares_of(self.given_pod, one.name, limits, capacity)
+
+    def note(self, type: str, reason: str, message: str) -> None:
+        """Have an event about the pod recorded."""
+        self.notes.append(Note(type, reason, message, ""))
 
     def _note(self, one: ContainerLife, type: str, reason: str, message: str) -> None:
         self.notes.append(one.note(type, reason, message))
@@ -438,6 +471,49 @@ class PodLife:
         one.due = one.backoff = 0.0
         one.last, one.state = Ended(TERMINATED_CODE, one.started, now), WAITING
 
+    @property
+    def allocated_pod(self) -> Pod:
+        """The pod with the resources that the node has allocated."""
+        if self.pending_resize is None:
+            return self.pod
+        return with_resources(self.pod, self.allocated, {one.name: one.allocated for one in self.all})
+
+    @property
+    def given_pod(self) -> Pod:
+        """The pod with the resources that it runs with."""
+        if self.resize is None:
+            return self.allocated_pod
+        return with_resources(self.pod, self.resources, {one.name: one.resources for one in self.all})
+
+    def allocate(self) -> None:
+        """Allocate what the pod asks for."""
+        spec = self.pod.spec
+        resources = {one.name: one.resources for one in (*spec.init_containers, *spec.containers)}
+        self.allocated = spec.resources
+        for one in self.all:
+            one.allocated = resources.get(one.name, one.allocated)
+
+    def actuate(self, restarted: Collection[ContainerLife], now: float) -> None:
+        """Run with what is allocated; some containers are restarted for it."""
+        self.resources = self.allocated
+        for one in self.all:
+            one.resources = one.allocated
+            if one in restarted:
+                self._note(one, "Normal", "Killing", f"Container {one.name} resize requires restart")
+                self.restart(one, now)
+            elif self.surroundings.refresh_kernel(one.name, now):
+                self._stale[one] = None
+        self._show_cgroup(now)
+
+    def _show_cgroup(self, now: float) -> None:
+        """Have the limits of the pod on its node, for containers that mount them."""
+        if self.surroundings.shows_host(cgroups.ROOT):
+            self.surroundings.write_to_host(self._cgroup, pod_limits(self.given_pod).files(), now)
+
+    @property
+    def _cgroup(self) -> str:
+        return cgroups.pod_path(self.pod.uid, self.pod.status.qos_class)
+
     def recall(self, now: float) -> None:
         """Restore the state of the containers from the pod's status, after a restart of this process."""
         status = self.pod.status
@@ -449,7 +525,7 @@ class PodLife:
             if one.state == RUNNING:
                 one.sources = self.surroundings.sources
                 with suppress(SubPathError):
-                    one.files = self.surroundings.mount(one, one.started)
+                    one.files = self._mount(one, one.started)
                 self._stale[one] = None
         self.started = any(one.ran for one in self.all)
         self.initialized = any(one.ran for one in self.containers)

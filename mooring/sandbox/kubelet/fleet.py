@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from mooring.api.objects import Node
@@ -9,10 +10,15 @@ from mooring.client.cache import Collection
 from mooring.sandbox.kubelet.addresses import NODE_NETWORK, Addresses
 from mooring.sandbox.kubelet.admission import Room
 from mooring.sandbox.kubelet.machines import has_failed, internal_ip
-from mooring.sandbox.programs.files import EMPTY_FOLDER, Volume
+from mooring.sandbox.programs import cgroups
+from mooring.sandbox.programs.files import TEMPORARY, File, Volume
 
 Listener = Callable[[str], None]
 """Called with the name of a node."""
+
+
+HOSTS = "127.0.0.1\tlocalhost\n"
+"""The file /etc/hosts of all nodes."""
 
 
 class Machine:
@@ -26,7 +32,8 @@ class Machine:
         self.address = ""
         self.failed_at: float | None = None
         self.room = Room()
-        self.files = Volume(complete=False, empty=EMPTY_FOLDER)
+        self.files = Volume(complete=False, known=(TEMPORARY, cgroups.ROOT))
+        self.files.write("etc/hosts", File(HOSTS), -math.inf)
 
     @property
     def works(self) -> bool:

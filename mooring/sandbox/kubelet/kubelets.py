@@ -16,49 +16,33 @@ from mooring.client.limiter import TokenBucket
 from mooring.sandbox.controllers.placement import index_by_node, pods_on
 from mooring.sandbox.kubelet import statuses
 from mooring.sandbox.kubelet.addresses import POD_NETWORK, Addresses
-from mooring.sandbox.kubelet.admission import Needs, needs_of, resized_needs
+from mooring.sandbox.kubelet.admission import needs_of
 from mooring.sandbox.kubelet.configuration import Configuration, missing_keys, missing_volume
 from mooring.sandbox.kubelet.container_life import KILLED, TERMINATED_CODE
 from mooring.sandbox.kubelet.containers import RETRY, PodLife
 from mooring.sandbox.kubelet.executing import execute, open_container_shell
 from mooring.sandbox.kubelet.fleet import Fleet, Machine
+from mooring.sandbox.kubelet.guests import Guest
 from mooring.sandbox.kubelet.listeners import Listeners
 from mooring.sandbox.kubelet.mounted_claims import Claims
 from mooring.sandbox.kubelet.os_admission import refuse_system
 from mooring.sandbox.kubelet.pod_tokens import IssueToken, request_tokens
 from mooring.sandbox.kubelet.prepared_claims import DeviceClaims
 from mooring.sandbox.kubelet.programs import Programs
-from mooring.sandbox.kubelet.resizing import is_resized, resize
-from mooring.sandbox.kubelet.scripts import Script, read_script
+from mooring.sandbox.kubelet.resizing import Resizes, advance_resize
+from mooring.sandbox.kubelet.scripts import read_script
 from mooring.sandbox.programs.environment import service_variables
 from mooring.sandbox.programs.executing import NotRunningError
 from mooring.sandbox.programs.files import Files
 from mooring.sandbox.programs.program import Outcome, run_line
 from mooring.sandbox.programs.runs import Runs
 from mooring.sandbox.programs.servers import PodServers
-from mooring.sandbox.programs.sources import Sources, Tokens
+from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import PodRun
 
 EVENTS_PER_SECOND, EVENTS_AT_ONCE = 50.0, 100
 """Kubelet's --event-qps and --event-burst, here for all nodes together: a few pods get all their events, and
 thousands are not slowed down by events."""
-
-
-class Guest:
-    """A pod that a node has accepted, and what the node knows of it. Times are seconds since the epoch."""
-
-    __slots__ = ("accepted", "ip", "life", "machine", "needs", "run", "script", "stops", "tokens")
-
-    def __init__(self, machine: Machine, needs: Needs, script: Script, accepted: float) -> None:
-        self.machine = machine
-        self.needs = needs
-        self.script = script
-        self.accepted = accepted
-        self.life: PodLife | None = None  # until the pod is seen for the first time
-        self.run: PodRun | None = None  # what its containers do, if that was read already
-        self.stops: float | None = None
-        self.ip = ""
-        self.tokens: Tokens | None = None  # until a container may read them
 
 
 class Kubelets(Controller):
@@ -85,6 +69,7 @@ class Kubelets(Controller):
         self._runs = runs
         self._guests: dict[str, Guest] = {}  # by uid
         self._addresses = Addresses(POD_NETWORK)
+        self._resizes = Resizes(self.enqueue)
         self._budget = TokenBucket(EVENTS_PER_SECOND, EVENTS_AT_ONCE, context.clock)
         self._claims = Claims(context.cache, self.enqueue)
         self._devices = DeviceClaims(context.cache, self.enqueue)
@@ -144,6 +129,8 @@ class Kubelets(Controller):
             if guest.life is not None:
                 guest.life.abandon(self.context.clock())
             self._addresses.give_back(guest.ip)
+            self._resizes.forget(guest)
+            self._resizes.retry(guest.machine, self.context.clock())
 
     # ---- one pod
 
@@ -197,7 +184,7 @@ class Kubelets(Controller):
         elif pod is not life.pod:
             await self._follow(pod, guest, life)
         elif life.pending_resize is not None:
-            self._resize(pod, guest, life, now)
+            self._resizes.retry(guest.machine, now)
         if life.started:
             due = await self._run(pod, guest, life, now)
         else:
@@ -217,6 +204,7 @@ class Kubelets(Controller):
         life = PodLife(pod, run, guest.script, sources, self._runs, files, self._missing_images)
         if pod.status.start_time is not None:
             life.recall(self.context.clock())
+            self._resizes.consider(guest, life, self.context.clock())
         return life
 
     async def _sources(self, pod: Pod, guest: Guest, run: PodRun) -> Sources:
@@ -236,7 +224,13 @@ class Kubelets(Controller):
         if allocatable is not None and spec.resources is not None:
             allocatable = {**allocatable, **spec.resources.limits}
         hostname = pod.spec.node_name if spec.host_network else spec.hostname_override or spec.hostname
-        sources = Sources(pod.metadata, fields=fields, allocatable=allocatable, hostname=hostname)
+        sources = Sources(
+            pod.metadata,
+            fields=fields,
+            allocatable=allocatable,
+            capacity=None if node is None else node.status.capacity,
+            hostname=hostname,
+        )
         if run.has_commands:
             kubernetes = self._services.get("default/kubernetes")
             services = [] if kubernetes is None else [kubernetes]
@@ -259,28 +253,9 @@ class Kubelets(Controller):
         metadata = life.pod.metadata
         life.change(pod, guest.script)
         if metadata.generation != pod.metadata.generation:
-            self._resize(pod, guest, life, self.context.clock())
+            self._resizes.consider(guest, life, self.context.clock())
         if life.started and life.run is not None and _describes_itself(metadata, pod.metadata):
             life.update(await self._sources(pod, guest, life.run), self.context.clock())
-
-    def _resize(self, pod: Pod, guest: Guest, life: PodLife, now: float) -> None:
-        """Give a pod the resources that it asks for now, if its node has them."""
-        before = life.pending_resize
-        life.pending_resize = None
-        if is_resized(life):
-            needs, room, node = resized_needs(pod), guest.machine.room, guest.machine.node
-            assert node is not None
-            room.take_back(guest.needs)
-            life.pending_resize = room.defer(node, needs)
-            if life.pending_resize is None:
-                guest.needs = needs
-                resize(life, now)
-            room.give(guest.needs)
-        if life.pending_resize != before:
-            life.changed = True
-            if life.pending_resize is not None:
-                reason, message = life.pending_resize
-                self._event(pod, "Warning", f"Resize{reason}", message)
 
     async def _begin(self, pod: Pod, guest: Guest, life: PodLife, now: float) -> float | None:
         """Start a pod as soon as its time has come, and its volumes and devices are there."""
@@ -316,14 +291,15 @@ class Kubelets(Controller):
         follows = life.run is not None and life.follows_sources(now)
         if follows and life.run is not None:
             life.update(await self._sources(pod, guest, life.run), now)
+        resize_due = advance_resize(life, now)
         due = life.advance(now)
         self._listeners.follow(pod.uid, guest.ip or guest.machine.address, life)
         if life.must_yield:
             await asyncio.sleep(0)
         if follows or life.follows_sources(now):
             due = min(due or now + RETRY, now + RETRY)
-        if life.pending_resize is not None:
-            due = min(due or now + RETRY, now + RETRY)
+        if resize_due is not None:
+            due = min(due or resize_due, resize_due)
         if life.looks_different(now):
             life.changed = True
         if life.over:

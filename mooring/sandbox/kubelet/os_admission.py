@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from mooring.sandbox.kubelet.admission import Refusal
+from mooring.sandbox.programs.kernel import normalize_sysctl
 from mooring.sandbox.programs.specs import PodRun
-from mooring.sandbox.programs.volumes import normalize_sysctl
 
 _SAFE_SYSCTLS: Final = frozenset(
     (

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from functools import lru_cache
 
-from mooring.api.meta import Condition, ResourceList, Tree
+from mooring.api.meta import Condition, Quantity, Tree
 from mooring.api.objects import Pod
+from mooring.api.resources import CPU, MEMORY
 from mooring.api.times import format_time
 from mooring.sandbox.kubelet.container_life import RUNNING, WAITING, ContainerLife, Ended
 from mooring.sandbox.kubelet.containers import RESTARTING_ALL, PodLife
+from mooring.sandbox.kubelet.shares import pod_limits
+from mooring.sandbox.quota.pod_usage import written_totals
 
 NOT_READY = "ContainersNotReady"
-RESIZE_PENDING = "PodResizePending"
+RESIZE_PENDING, RESIZE_IN_PROGRESS = "PodResizePending", "PodResizeInProgress"
 RESTARTING = "AllContainersRestarting"
 
 
@@ -41,8 +45,11 @@ def living(pod: Pod, life: PodLife, host_ip: str, pod_ip: str, now: float) -> Tr
         conditions[RESTARTING] = _restarting(life, now)
     if life.pending_resize is not None:
         conditions[RESIZE_PENDING] = ("True", *life.pending_resize)
+    if life.resize is not None:
+        error = life.resize.error
+        conditions[RESIZE_IN_PROGRESS] = ("True", "Error" if error else "", error)
     status["conditions"] = _conditions(pod, text, conditions)
-    return status | _containers(pod, life, now)
+    return status | _pod_level(life) | _containers(pod, life, now)
 
 
 def ended(pod: Pod, life: PodLife, now: float, reason: str = "", message: str = "") -> Tree:
@@ -131,10 +138,10 @@ def _unready(names: list[str]) -> dict[str, _Verdict]:
 
 def _conditions(pod: Pod, now: str, verdicts: dict[str, _Verdict]) -> list[Tree | Condition]:
     """All conditions of a pod; those whose status stays keep the time since when it is so. Without a verdict,
-    a resize is no longer pending."""
+    a resize is no longer pending or in progress."""
     current = {one.type: one for one in pod.status.conditions}
-    if RESIZE_PENDING not in verdicts:
-        current.pop(RESIZE_PENDING, None)
+    for type in {RESIZE_PENDING, RESIZE_IN_PROGRESS} - verdicts.keys():
+        current.pop(type, None)
     conditions: list[Tree | Condition] = []
     for type, verdict in verdicts.items():
         before = current.pop(type, None)
@@ -165,6 +172,22 @@ def _condition(pod: Pod, type: str) -> Condition | None:
     return next((one for one in pod.status.conditions if one.type == type), None)
 
 
+# ---- resources
+
+
+def _pod_level(life: PodLife) -> Tree:
+    """What the pod as a whole is allocated, and what it is given: while it runs, what its cgroup says."""
+    allocated, pod = life.allocated_pod, life.given_pod
+    totals = written_totals(allocated, use_status=False)
+    requests, limits = totals if pod is allocated else written_totals(pod, use_status=False)
+    if life.phase == "Running":
+        cgroup = pod_limits(pod)
+        limited = {CPU: cgroup.cpu_limit, MEMORY: cgroup.memory_limit}
+        requests = {name: requests[name] for name in (CPU, MEMORY) if name in requests}
+        limits = {name: limits[name] for name, amount in limited.items() if amount}
+    return {**_amounts(allocatedResources=totals[0]), "resources": _amounts(requests=requests, limits=limits)}
+
+
 # ---- containers
 
 
@@ -188,7 +211,7 @@ def _container(pod: Pod, life: PodLife, one: ContainerLife, now: float) -> Tree:
         "state": _state(pod, life, one),
         "lastState": {},
         "resources": _amounts(requests=one.resources.requests, limits=one.resources.limits),
-        **_amounts(allocatedResources=one.resources.requests),
+        **_amounts(allocatedResources=one.allocated.requests),
     }
     if one.ran:
         status["imageID"] = image_id(one.image)
@@ -199,7 +222,7 @@ def _container(pod: Pod, life: PodLife, one: ContainerLife, now: float) -> Tree:
     return status
 
 
-def _amounts(**amounts: ResourceList) -> Tree:
+def _amounts(**amounts: Mapping[str, Quantity]) -> Tree:
     return {name: amount for name, amount in amounts.items() if amount}
 
 

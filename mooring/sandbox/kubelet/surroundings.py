@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from mooring.sandbox.kubelet.container_life import NO_FILES, RUNNING, ContainerLife
 from mooring.sandbox.programs.environment import read_environment
 from mooring.sandbox.programs.errors import UnknownProgramError
-from mooring.sandbox.programs.files import Files, Mount, Volume
+from mooring.sandbox.programs.files import File, Files, Mount, Volume
+from mooring.sandbox.programs.kernel import Shares
 from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import PodRun
 from mooring.sandbox.programs.volumes import Volumes
@@ -34,13 +36,14 @@ class Surroundings:
                 files[ref.volume_name, ref.path] = volumes.read(ref.volume_name, ref.path, now)
         return self.sources._replace(env_files=files)
 
-    def mount(self, one: ContainerLife, now: float) -> Files:
+    def mount(self, one: ContainerLife, shares: Callable[[], Shares], now: float) -> Files:
         """Return the file system of a new run. Raises SubPathError."""
         if self._run is None or one.spec is None:
             return NO_FILES
         volumes = self._set_up_volumes(self._run, now)
         try:
-            return volumes.mount(one.spec, read_environment(one.spec, one.sources or self.sources), now)
+            variables = read_environment(one.spec, one.sources or self.sources)
+            return volumes.mount(one.spec, variables, shares, now)
         except UnknownProgramError:
             return Files(Mount(mount.mount_path, None) for mount in one.spec.volume_mounts)
 
@@ -48,6 +51,27 @@ class Surroundings:
         if self._volumes is None:
             self._volumes = Volumes(run.spec, self.sources, self._host, now)
         return self._volumes
+
+    def refresh_kernel(self, container: str, now: float) -> bool:
+        """Show a container what its node gives it now; return whether a program may have seen it before."""
+        return self._volumes is not None and self._volumes.refresh_kernel(container, now)
+
+    def shows_host(self, path: str) -> bool:
+        """Whether containers may see what is in a folder of their node."""
+        volumes = () if self._run is None else self._run.spec.volumes
+        paths = (one.host_path.path.strip("/") for one in volumes if one.host_path is not None)
+        return any(
+            f"{path}/".startswith(f"{each}/" if each else "") or each.startswith(path) for each in paths
+        )
+
+    def write_to_host(self, folder: str, files: Mapping[str, str], now: float) -> None:
+        """Write files to a folder of the node."""
+        for name, text in files.items():
+            self._host.write(f"{folder}/{name}", File(text), now)
+
+    def remove_from_host(self, folder: str, now: float) -> None:
+        """Remove a folder of the node."""
+        self._host.remove(folder, now, None)
 
     def update(self, sources: Sources, now: float) -> bool:
         """Follow a change of what files come from; return whether a file has changed."""

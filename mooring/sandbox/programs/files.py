@@ -15,6 +15,7 @@ from copy import copy
 from operator import attrgetter
 from typing import Final, NamedTuple
 
+from mooring.sandbox.programs.capabilities import capability_bits
 from mooring.sandbox.programs.errors import UnknownProgramError
 from mooring.sandbox.programs.work import Work
 
@@ -22,7 +23,7 @@ LONGEST: Final = 1024 * 1024  # characters of a file
 LONGEST_PATH: Final = 4096
 MOST_FILES: Final = 2_000  # that programs create in a volume
 MOST_HISTORY: Final = 8 * 1024 * 1024  # characters of all versions of the files of a volume
-EMPTY_FOLDER: Final = "tmp"  # of a container's own layer, in any image
+TEMPORARY: Final = "tmp"  # a folder in any image and on any node, all of whose files are known
 
 NOT_THERE: Final = "No such file or directory"
 DENIED: Final = "Permission denied"
@@ -62,12 +63,26 @@ class _Version(NamedTuple):
 _AT: Final = attrgetter("at")
 
 
+class Privileges(NamedTuple):
+    """What the processes of a container may do in addition to what their user may."""
+
+    capabilities: int = capability_bits()
+    may_escalate: bool = True
+    has_seccomp: bool = False
+
+
 class User(NamedTuple):
     """Whose rights a container has."""
 
     uid: int = 0
     gid: int = 0
     groups: frozenset[int] = frozenset()
+    privileges: Privileges = Privileges()
+
+    @property
+    def capabilities(self) -> int:
+        """Those in effect: a user other than root has none."""
+        return self.privileges.capabilities if self.uid == 0 else 0
 
     def may(self, file: File, right: int) -> bool:
         """Whether one of the rights of `rwx` is granted."""
@@ -87,19 +102,20 @@ _FOLDER = File(mode=stat.S_IFDIR | 0o777)
 
 class Volume:
     """Files by their paths, relative to the volume, each with its history. What is not in a `complete` one
-    does not exist, nor what is not in the folder `empty`; other files may exist without being known."""
+    does not exist, nor what is not in one of the `known` folders; other files may exist without being
+    known."""
 
     def __init__(
         self,
         *,
         complete: bool = True,
-        empty: str = "",
+        known: Iterable[str] = (),
         folder: File = _FOLDER,
         read_only: bool = False,
         fs_type: int | str = 0xEF53,
     ) -> None:
         self.complete = complete
-        self._empty = f"{empty}/" if empty else ""
+        self._known = tuple(f"{folder}/" for folder in known)
         self.folder = folder
         self.read_only = read_only
         self.fs_type = fs_type
@@ -119,7 +135,7 @@ class Volume:
             return version.file
         if any(self._exists(child, at) for child in self._below(path)):
             return File(mode=stat.S_IFDIR | 0o755)
-        if f"{path}/" == self._empty:
+        if f"{path}/" in self._known:
             return File(mode=stat.S_IFDIR | stat.S_ISVTX | 0o777)
         if path not in self._versions and not self._has_all(path):
             raise UnknownProgramError(f"/{path}")
@@ -203,7 +219,7 @@ class Volume:
 
     def _has_all(self, path: str) -> bool:
         """Whether all files at and below a path are known."""
-        return self.complete or bool(self._empty and f"{path}/".startswith(self._empty))
+        return self.complete or f"{path}/".startswith(self._known)
 
     def _below(self, path: str) -> Iterator[str]:
         prefix = f"{path}/" if path else ""
@@ -229,18 +245,18 @@ class Files:
         self, mounts: Iterable[Mount] = (), user: User = _ROOT, *, read_only: bool = False, folder: str = "/"
     ) -> None:
         self.root = Volume(
-            complete=False, empty=EMPTY_FOLDER, folder=File(mode=stat.S_IFDIR | 0o755), read_only=read_only
+            complete=False, known=(TEMPORARY,), folder=File(mode=stat.S_IFDIR | 0o755), read_only=read_only
         )
         self.user = user
         self.folder = folder or "/"
-        self._mounts = sorted(mounts, key=lambda mount: len(mount.path), reverse=True)
+        self.mounts = sorted(mounts, key=lambda mount: len(mount.path), reverse=True)
         self.work = Work()
         self.last_read = 0.0
         """The last time at which a mounted volume is read."""
 
     @property
     def volumes(self) -> list[Volume]:
-        mounted = (mount.volume for mount in self._mounts if mount.volume is not None)
+        mounted = (mount.volume for mount in self.mounts if mount.volume is not None)
         return [self.root, *dict.fromkeys(mounted)]
 
     def find(self, path: str, at: float) -> File | None:
@@ -304,7 +320,7 @@ class Files:
         if not file.is_folder:
             raise FileError(NO_FOLDER)
         self.work.spend(2 * len(volume))
-        mounts = {mount.path for mount in self._mounts}
+        mounts = {mount.path for mount in self.mounts}
         names = volume.list(inner, at)
         return sorted(
             {*names, *(posixpath.basename(one) for one in mounts if posixpath.dirname(one) == path)}
@@ -330,12 +346,12 @@ class Files:
             volume.forget(self, at)
 
     def _locate(self, path: str, at: float) -> tuple[Volume, str, bool]:
-        self.work.spend(4 + len(self._mounts) // 4 + len(path) // 32)
+        self.work.spend(4 + len(self.mounts) // 4 + len(path) // 32)
         if len(self.folder) + len(path) > LONGEST_PATH:
             raise UnknownProgramError("too long a path")
         path = posixpath.normpath(posixpath.join(self.folder, path))
         path = f"/{path.lstrip('/')}"
-        for mount in self._mounts:
+        for mount in self.mounts:
             if path == mount.path or path.startswith(f"{mount.path}/"):
                 if mount.volume is None:
                     raise UnknownProgramError(path)

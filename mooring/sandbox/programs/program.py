@@ -11,6 +11,7 @@ import msgspec
 from mooring.sandbox.programs.environment import read_environment, substitute
 from mooring.sandbox.programs.errors import ExitError, ForeverError, UnknownProgramError
 from mooring.sandbox.programs.files import FileError, Files
+from mooring.sandbox.programs.images import find_image, image_name
 from mooring.sandbox.programs.servers import Server
 from mooring.sandbox.programs.shell import Shell, show_bytes
 from mooring.sandbox.programs.sources import Sources
@@ -70,14 +71,21 @@ def run_program(
     """Return what the container does, or None where that is not known. It reads and writes `files`. `started`
     is when the run began, `work` what it may cost."""
     words, image = [*spec.command, *spec.args], image_name(spec.image)
-    if image == "agnhost" and not spec.command:
-        words = ["/agnhost", *(spec.args or ["pause"])]
+    if not spec.command and (own := find_image(spec.image).command):
+        words = [own[0], *(spec.args or own[1:])]
     if not words:
         return Outcome(None) if image in SERVERS else None
     files.work = work or Work()
     files.work.left -= START_WORK
     variables = read_environment(spec, sources)
-    shell = Shell(variables, files, started, knows_image=image in PLAIN_IMAGES, is_hook=is_hook)
+    shell = Shell(
+        variables,
+        files,
+        started,
+        image=find_image(spec.image),
+        knows_image=image in PLAIN_IMAGES,
+        is_hook=is_hook,
+    )
     outcome = _run(shell, lambda: _run_main(shell, words))
     if outcome is None:
         return None
@@ -112,7 +120,7 @@ def run_command(
 
 def open_shell(spec: ContainerSpec, sources: Sources, files: Files) -> Shell:
     """Return a shell in a container, for `run_line`. The variables that its image sets are missing."""
-    shell = Shell(read_environment(spec, sources), files, knows_image=True)
+    shell = Shell(read_environment(spec, sources), files, image=find_image(spec.image), knows_image=True)
     shell.most_output = MOST_ANSWER
     return shell
 
@@ -199,11 +207,6 @@ def _read_message(spec: ContainerSpec, files: Files, now: float) -> str:
         return files.read(spec.termination_message_path, now)
     except (FileError, UnknownProgramError):
         return ""
-
-
-def image_name(image: str) -> str:
-    """Return the last part of an image's name, without tag and digest."""
-    return image.partition("@")[0].rpartition("/")[2].partition(":")[0]
 
 
 def runs_as_root(image: str) -> bool:

@@ -16,6 +16,7 @@ from mooring.sandbox.programs.arithmetic import Arithmetic
 from mooring.sandbox.programs.environment import may_be_set
 from mooring.sandbox.programs.errors import ExitError, ForeverError, UnknownProgramError
 from mooring.sandbox.programs.files import NOT_THERE, FileError, Files
+from mooring.sandbox.programs.images import UNKNOWN_IMAGE, Image
 from mooring.sandbox.programs.servers import Server
 from mooring.sandbox.programs.words import ERRORS, LONGEST, NAME, OUTPUT, Part, Token, Word, tokenize
 from mooring.sandbox.programs.work import Work
@@ -44,12 +45,14 @@ class Shell:
         files: Files,
         started: float | None = None,
         *,
+        image: Image = UNKNOWN_IMAGE,
         knows_image: bool = False,
         is_hook: bool = False,
     ) -> None:
         self.started = started
         self.variables = dict(variables)
         self.exported = set(variables)
+        self.image = image
         self.knows_image = knows_image
         self._is_hook = is_hook
         self.files = files

@@ -34,6 +34,8 @@ class Sources(NamedTuple):
     """Fields of the pod's spec and status."""
     allocatable: Mapping[str, Quantity] | None = None
     """What containers without limits can use: the limits of their pod, else all of the node."""
+    capacity: Mapping[str, Quantity] | None = None
+    """Of the node."""
     tokens: Tokens = {}
     env_files: Mapping[tuple[str, str], str | None] | None = None
     """Files that variables of a container come from, by volume and path; None for one that does not exist."""

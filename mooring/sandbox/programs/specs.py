@@ -118,15 +118,29 @@ class PodOS(Struct):
     name: str = ""
 
 
+class Capabilities(Struct):
+    add: list[str] = []
+    drop: list[str] = []
+
+
+class SeccompProfile(Struct):
+    type: str = ""
+
+
 class SecurityContext(Struct):
     """Of a container or of a pod."""
 
+    privileged: bool | None = None
+    allow_privilege_escalation: bool | None = None
+    capabilities: Capabilities = msgspec.field(default_factory=Capabilities)
+    seccomp_profile: SeccompProfile | None = None
     run_as_user: int | None = None
     run_as_group: int | None = None
     run_as_non_root: bool | None = None
     read_only_root_filesystem: bool | None = None
     fs_group: int | None = None
     supplemental_groups: list[int] = []
+    supplemental_groups_policy: str = ""
     sysctls: list[Sysctl] = []
 
 

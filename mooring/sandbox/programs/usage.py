@@ -9,19 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mooring.api.meta import Quantity
-from mooring.api.objects import Container, Pod
+from mooring.api.objects import Container, Pod, ResourceRequirements
 from mooring.api.quantity import QuantityError, parse
 
 ANNOTATIONS = {"cpu": "mooring/cpu-usage", "memory": "mooring/memory-usage"}
 USUAL = 50  # percent of the requests
 MOST = 1_000_000  # percent
+LEAST_MEMORY = 2**20 * 10**9  # of a container that runs, whatever it requests, in nano-units
 
 
 def container_usage(pod: Pod) -> dict[str, dict[str, int]]:
     """Return what each running container uses, in nano-units by resource."""
     containers = [*_running(pod)]
     return {
-        one.name: {resource: _usage(pod, one, resource, len(containers)) for resource in ANNOTATIONS}
+        one.name: {
+            resource: _usage(pod, request_of(one, resource) or 0, resource, len(containers))
+            for resource in ANNOTATIONS
+        }
         for one in containers
     }
 
@@ -37,8 +41,16 @@ def _running(pod: Pod) -> Iterator[Container]:
             yield container
 
 
-def _usage(pod: Pod, container: Container, resource: str, containers: int) -> int:
-    request = request_of(container, resource) or 0
+def used_memory(pod: Pod, name: str, resources: ResourceRequirements) -> int:
+    """Return how much memory a container uses that runs with these resources, in nano-units."""
+    running = [*_running(pod)]
+    if all(one.name != name for one in running):
+        return 0
+    request = parse(resources.requests.get("memory", "0"))
+    return max(_usage(pod, request, "memory", len(running)), LEAST_MEMORY)
+
+
+def _usage(pod: Pod, request: int, resource: str, containers: int) -> int:
     text = pod.metadata.annotations.get(ANNOTATIONS[resource], "")
     percent = text.removesuffix("%")
     if percent != text and percent.isascii() and percent.isdigit():

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import posixpath
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from mooring.api.quantity import QuantityError, parse
 from mooring.sandbox.programs.environment import substitute
-from mooring.sandbox.programs.files import File, Files, Mount, User, Volume
+from mooring.sandbox.programs.files import File, Files, Mount, Volume
+from mooring.sandbox.programs.kernel import KERNEL_FOLDERS, KernelFiles, Shares, kernel_files
+from mooring.sandbox.programs.rights import find_user
 from mooring.sandbox.programs.sources import Data, Sources
 from mooring.sandbox.programs.specs import (
     ContainerSpec,
@@ -21,15 +22,8 @@ from mooring.sandbox.programs.specs import (
     VolumeSpec,
 )
 
-_SWAPPED = str.maketrans("./", "/.")
 DEFAULT_MODE = 0o644
 _NO_CONTEXT = SecurityContext()
-
-
-def normalize_sysctl(name: str) -> str:
-    """Return a name with dots as separators: one whose first separator is a slash has dots within."""
-    first = next((char for char in name if char in "./"), ".")
-    return name if first == "." else name.translate(_SWAPPED)
 
 
 class SubPathError(Exception):
@@ -44,8 +38,8 @@ class Volumes:
         self._host = host
         self._group = (run.security_context or _NO_CONTEXT).fs_group
         self._hosts = _hosts_file(run, sources)
-        self._status = _status_file(sources)
         self._volumes = {one.name: self._make(one) for one in run.volumes}
+        self._kernels: dict[str, KernelFiles] = {}  # by container
         self._host_paths = {
             one.name: one.host_path.path.strip("/") for one in run.volumes if one.host_path is not None
         }
@@ -60,6 +54,11 @@ class Volumes:
                 files = self._files(spec, projections, sources)
                 changed |= self._volumes[spec.name].replace(files, now)
         return changed
+
+    def refresh_kernel(self, container: str, now: float) -> bool:
+        """Show a container what its node gives it now; return whether a program may have seen it before."""
+        kernel = self._kernels.get(container)
+        return kernel is not None and kernel.refresh(now)
 
     @property
     def follows_sources(self) -> bool:
@@ -76,13 +75,16 @@ class Volumes:
         file = None if volume is None else volume.find(posixpath.normpath(path), at)
         return None if file is None else file.content
 
-    def mount(self, spec: ContainerSpec, variables: Mapping[str, str | None], now: float) -> Files:
+    def mount(
+        self,
+        spec: ContainerSpec,
+        variables: Mapping[str, str | None],
+        shares: Callable[[], Shares],
+        now: float,
+    ) -> Files:
         """Return the file system of a new run of a container. Raises SubPathError and
         UnknownProgramError."""
         pod, own = self._run.security_context or _NO_CONTEXT, spec.security_context or _NO_CONTEXT
-        uid = own.run_as_user if own.run_as_user is not None else pod.run_as_user
-        gid = own.run_as_group if own.run_as_group is not None else pod.run_as_group
-        groups = frozenset((*pod.supplemental_groups, *(() if self._group is None else (self._group,))))
         mounts = []
         for one in spec.volume_mounts:
             sub_path = one.sub_path
@@ -95,18 +97,13 @@ class Volumes:
                 mode = stat.S_IFDIR | 0o750 if volume.read_only else volume.folder.mode
                 volume.write(inner, File(mode=mode, gid=volume.folder.gid), now)
             mounts.append(Mount(one.mount_path.rstrip("/") or "/", volume, inner, one.read_only))
-        files = Files(
-            mounts,
-            User(uid or 0, gid or 0, groups),
-            read_only=bool(own.read_only_root_filesystem),
-            folder=spec.working_dir,
-        )
+        user = find_user(spec, pod)
+        kernel = KernelFiles(lambda: kernel_files(user, shares(), pod.sysctls))
+        self._kernels[spec.name] = kernel
+        mounts += [Mount(folder, kernel, folder.strip("/")) for folder in KERNEL_FOLDERS]
+        files = Files(mounts, user, read_only=bool(own.read_only_root_filesystem), folder=spec.working_dir)
         if self._hosts:
             files.root.write("etc/hosts", File(self._hosts), now)
-        files.root.write("proc/self/status", File(self._status), now)
-        for sysctl in pod.sysctls:
-            path = "proc/sys/" + normalize_sysctl(sysctl.name).translate(_SWAPPED)
-            files.root.write(path, File(f"{sysctl.value}\n"), now)
         return files
 
     def _make(self, spec: VolumeSpec) -> Volume:
@@ -176,15 +173,6 @@ def _host_aliases(run: RunSpec) -> str:
         return ""
     lines = (f"{one.ip}\t{chr(9).join(one.hostnames)}\n" for one in run.host_aliases)
     return "\n# Entries added by HostAliases.\n" + "".join(lines)
-
-
-def _status_file(sources: Sources) -> str | None:
-    """Return what is known of /proc/self/status: the CPUs of the node."""
-    try:
-        cpus = parse((sources.allocatable or {})["cpu"])
-    except (KeyError, QuantityError):
-        return None
-    return f"Cpus_allowed_list:\t0-{max(cpus // 10**9 - 1, 0)}\n"
 
 
 def expand_sub_path(expression: str, variables: Mapping[str, str | None]) -> str:

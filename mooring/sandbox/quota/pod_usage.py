@@ -35,7 +35,7 @@ class Pods(QuotaKind[Pod]):
 
     def usage(self, obj: Pod, now: float) -> dict[str, str]:
         used = super().usage(obj, now)
-        return {**used, **_compute(*_totals(obj))} if _counts(obj, now) else used
+        return {**used, **_compute(*written_totals(obj))} if _counts(obj, now) else used
 
     def in_scope(self, scope: ScopeRequirement, obj: Pod) -> bool:
         match scope.scope_name:
@@ -138,15 +138,17 @@ def _is_extended(name: str) -> bool:
     return is_extended(name) or name.startswith(IMPLICIT_PREFIX)
 
 
-def _totals(pod: Pod) -> tuple[dict[str, str], dict[str, str]]:
-    """Requests and limits of a pod, each in the family of suffixes of the first that names the resource."""
+def written_totals(pod: Pod, *, use_status: bool = True) -> tuple[dict[str, str], dict[str, str]]:
+    """Requests and limits of a pod, each in the family of suffixes of the first that names the resource. With
+    `use_status`, what it was given if that is more."""
     spec = pod.spec
     resources = [one.resources for one in (*spec.containers, *spec.init_containers)]
     if spec.resources is not None:
         resources.insert(0, spec.resources)
     requests = [*(one.requests for one in resources), spec.overhead]
     limits = [one.limits for one in resources]
-    return _written(total_requests(pod), requests), _written(total_limits(pod), limits)
+    totals = (total_requests(pod, use_status=use_status), total_limits(pod, use_status=use_status))
+    return _written(totals[0], requests), _written(totals[1], limits)
 
 
 def _written(total: dict[str, int], lists: list[ResourceList]) -> dict[str, str]:

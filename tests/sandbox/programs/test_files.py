@@ -6,6 +6,7 @@ import pytest
 
 from mooring.api.meta import ObjectMeta
 from mooring.sandbox.programs.files import File, FileError, Files, Mount, User, Volume
+from mooring.sandbox.programs.kernel import Shares
 from mooring.sandbox.programs.program import run_program
 from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import (
@@ -72,7 +73,7 @@ def run(*command: str, context: SecurityContext | None = None, **fields: object)
     volumes = Volumes(
         RunSpec(containers=[spec], volumes=VOLUMES, security_context=context), SOURCES, HOST, 0.0
     )
-    outcome = run_program(spec, SOURCES, volumes.mount(spec, {}, 0.0), 0.0)
+    outcome = run_program(spec, SOURCES, volumes.mount(spec, {}, Shares, 0.0), 0.0)
     return None if outcome is None else (outcome.exit_code, "".join(text for _, text in outcome.output))
 
 
@@ -133,7 +134,7 @@ def test_rights_are_those_of_the_user() -> None:
     assert run("cat", "/settings/color", context=SecurityContext(run_as_user=1000, fs_group=5)) == (0, "blue")
     assert run("sh", "-c", "id -u; id -g", context=user) == (0, "1000\n0\n")
     nameless = SecurityContext(run_as_user=1002, run_as_group=3, supplemental_groups=[7])
-    assert run("id", context=nameless) == (0, "uid=1002 gid=3 groups=3,7\n")
+    assert run("id", context=nameless) == (0, "uid=1002 gid=3(sys) groups=3(sys),7(lp)\n")
     flags = ["--new_file_0660=/scratch/new", "--file_owner=/scratch/new", "--fs_type=/scratch"]
     outcome = run(
         "/agnhost", "mounttest", *flags, context=SecurityContext(run_as_user=1000, run_as_group=7, fs_group=5)

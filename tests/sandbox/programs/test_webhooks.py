@@ -11,7 +11,7 @@ import pytest
 
 from mooring.api.meta import ObjectMeta
 from mooring.sandbox.programs.conversion import convert_resources
-from mooring.sandbox.programs.files import EMPTY_FOLDER, Files, Mount, Volume
+from mooring.sandbox.programs.files import TEMPORARY, Files, Mount, Volume
 from mooring.sandbox.programs.program import run_program
 from mooring.sandbox.programs.servers import AnswerPost
 from mooring.sandbox.programs.sources import Sources
@@ -111,7 +111,7 @@ def test_invalid_requests(answer: AnswerPost) -> None:
 
 
 def test_a_server_needs_its_certificate() -> None:
-    volume = Volume(complete=True, empty=EMPTY_FOLDER)
+    volume = Volume(complete=True, known=(TEMPORARY,))
     spec = ContainerSpec(
         image="agnhost:2", args=["crd-conversion-webhook", "--alsologtostderr", "--tls-cert-file=/pair/crt"]
     )

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import posixpath
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from mooring.sandbox.programs.commands.arguments import attempt, find_if_known, split_options
 from mooring.sandbox.programs.errors import UnknownProgramError
-from mooring.sandbox.programs.files import LONGEST_PATH
+from mooring.sandbox.programs.files import LONGEST_PATH, NOT_THERE, File
 
 if TYPE_CHECKING:
     from mooring.sandbox.programs.commands.arguments import Command
     from mooring.sandbox.programs.shell import Shell
+
+    _Condition = Callable[[str, File], bool]
 
 
 def _touch(shell: Shell, words: list[str]) -> int:
@@ -85,4 +90,55 @@ def _ls(shell: Shell, words: list[str]) -> int:
     return status
 
 
-COMMANDS: Final[dict[str, Command]] = {"touch": _touch, "rm": _rm, "mkdir": _mkdir, "ls": _ls}
+def _find(shell: Shell, words: list[str]) -> int:
+    """Print the files below folders that match one of several conditions."""
+    count = next((at for at, word in enumerate(words) if word.startswith("-")), len(words))
+    paths, choices = words[:count] or ["."], _read_choices(words[count:])
+    status = 0
+    for path in paths:
+        if shell.files.find(path, shell.now) is None:
+            shell.complain(f"find: {path}: {NOT_THERE}\n")
+            status = 1
+            continue
+        for found, file in _walk(shell, path):
+            if any(all(matches(found, file) for matches in choice) for choice in choices):
+                shell.print(f"{found}\n")
+    return status
+
+
+def _read_choices(words: list[str]) -> list[list[_Condition]]:
+    choices: list[list[_Condition]] = [[]]
+    rest = iter(words)
+    for word in rest:
+        if word in ("-o", "-or"):
+            choices.append([])
+        elif word == "-name":
+            choices[-1].append(partial(_has_name, next(rest, "")))
+        elif word == "-type" and (kind := next(rest, "")) in ("f", "d"):
+            choices[-1].append(partial(_is_kind, kind))
+        else:
+            raise UnknownProgramError("find")
+    return choices
+
+
+def _has_name(pattern: str, path: str, file: File) -> bool:
+    return fnmatchcase(posixpath.basename(path), pattern)
+
+
+def _is_kind(kind: str, path: str, file: File) -> bool:
+    return file.is_folder == (kind == "d")
+
+
+def _walk(shell: Shell, path: str) -> Iterator[tuple[str, File]]:
+    """Yield a file, and all that are below it."""
+    file = shell.files.find(path, shell.now)
+    if file is None:
+        return
+    shell.work.spend(4)
+    yield path, file
+    if file.is_folder:
+        for name in shell.files.list(path, shell.now):
+            yield from _walk(shell, posixpath.join(path, name))
+
+
+COMMANDS: Final[dict[str, Command]] = {"touch": _touch, "rm": _rm, "mkdir": _mkdir, "ls": _ls, "find": _find}

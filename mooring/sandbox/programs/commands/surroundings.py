@@ -1,4 +1,4 @@
-"""Commands that show what a container runs in: its variables, user, host name, kernel parameters and time."""
+"""Commands that show what a container runs in: its variables, folder, host name and time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 _DATE: Final = "%a %b %e %H:%M:%S UTC %Y"
 _DIRECTIVE: Final = re.compile("%(.?)")
 _DIRECTIVES: Final = frozenset("aAbBdeFHIjklmMnpsSTuyYZ%")
-_LAST_KNOWN_USER, _NOBODY = 1000, 65534
 
 
 def _env(shell: Shell, words: list[str]) -> int:
@@ -54,18 +53,6 @@ def _print_environment(shell: Shell) -> None:
         shell.print(f"{name}={value}\n")
 
 
-def _id(shell: Shell, words: list[str]) -> int:
-    user = shell.files.user
-    if words in (["-u"], ["-g"]):
-        shell.print(f"{user.uid if words == ['-u'] else user.gid}\n")
-        return 0
-    if words or not shell.knows_image or user.uid <= _LAST_KNOWN_USER or user.uid == _NOBODY:
-        raise UnknownProgramError("id")  # the image has names for users and groups
-    groups = [f"{group}(root)" if group == 0 else str(group) for group in (user.gid, *sorted(user.groups))]
-    shell.print(f"uid={user.uid} gid={groups[0]} groups={','.join(groups)}\n")
-    return 0
-
-
 def _pwd(shell: Shell, words: list[str]) -> int:
     if words or not (shell.knows_image or shell.files.folder != "/"):
         raise UnknownProgramError("pwd")
@@ -95,17 +82,6 @@ def _full_name(shell: Shell, name: str | None) -> str | None:
     return found[0][0] if found else None
 
 
-def _sysctl(shell: Shell, words: list[str]) -> int:
-    """Print kernel parameters that the pod sets; others are not known."""
-    if not words or any(not re.fullmatch(r"[\w./-]+", word) or word.startswith("-") for word in words):
-        raise UnknownProgramError("sysctl")
-    for word in words:
-        path = word.replace(".", "/")
-        value = shell.files.read(f"/proc/sys/{path}", shell.now).rstrip("\n")
-        shell.print(f"{path.replace('/', '.')} = {value}\n")
-    return 0
-
-
 def _date(shell: Shell, words: list[str]) -> int:
     words = [word for word in words if word != "-u"]
     shown = words[0][1:] if words and words[0].startswith("+") else _DATE
@@ -123,6 +99,6 @@ def _date(shell: Shell, words: list[str]) -> int:
 
 
 COMMANDS: Final[dict[str, Command]] = {
-    "env": _env, "printenv": _printenv, "id": _id, "pwd": _pwd, "hostname": _hostname, "sysctl": _sysctl,
+    "env": _env, "printenv": _printenv, "pwd": _pwd, "hostname": _hostname,
     "date": _date,
 }  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from mooring.sandbox.programs import agnhost, archives
-from mooring.sandbox.programs.commands import control, files, network, surroundings, text
+from mooring.sandbox.programs.commands import control, files, kernel, network, surroundings, text, users
 from mooring.sandbox.programs.errors import UnknownProgramError
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ _COMMANDS: Final[dict[str, Command]] = {
     **text.COMMANDS,
     **files.COMMANDS,
     **surroundings.COMMANDS,
+    **kernel.COMMANDS,
+    **users.COMMANDS,
     **network.COMMANDS,
     "tar": archives.tar,
 }

@@ -1,0 +1,67 @@
+"""Commands that ask the kernel: its parameters, what is mounted, network devices."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from mooring.sandbox.programs.capabilities import has_capability
+from mooring.sandbox.programs.errors import UnknownProgramError
+from mooring.sandbox.programs.kernel import KERNEL_FOLDERS
+
+if TYPE_CHECKING:
+    from mooring.sandbox.programs.commands.arguments import Command
+    from mooring.sandbox.programs.shell import Shell
+
+_MOUNTS: Final = (
+    ("overlay", "/", "overlay", "rw,relatime"),
+    ("proc", "/proc", "proc", "rw,nosuid,nodev,noexec,relatime"),
+    ("tmpfs", "/dev", "tmpfs", "rw,nosuid,size=65536k,mode=755"),
+    ("sysfs", "/sys", "sysfs", "ro,nosuid,nodev,noexec,relatime"),
+    ("cgroup", "/sys/fs/cgroup", "cgroup2", "ro,nosuid,nodev,noexec,relatime"),
+)
+_DISK: Final = "/dev/vda1"
+
+
+def _sysctl(shell: Shell, words: list[str]) -> int:
+    """Print kernel parameters that the pod sets; others are not known."""
+    if not words or any(not re.fullmatch(r"[\w./-]+", word) or word.startswith("-") for word in words):
+        raise UnknownProgramError("sysctl")
+    for word in words:
+        path = word.replace(".", "/")
+        value = shell.files.read(f"/proc/sys/{path}", shell.now).rstrip("\n")
+        shell.print(f"{path.replace('/', '.')} = {value}\n")
+    return 0
+
+
+def _mount(shell: Shell, words: list[str]) -> int:
+    """Print what is mounted, perhaps of one type only."""
+    if words and (len(words) != 2 or words[0] != "-t"):
+        raise UnknownProgramError("mount")
+    for source, path, type, flags in (*_MOUNTS, *_mounted_volumes(shell)):
+        if not words or words[1] == type:
+            shell.print(f"{source} on {path} type {type} ({flags})\n")
+    return 0
+
+
+def _mounted_volumes(shell: Shell) -> Iterator[tuple[str, str, str, str]]:
+    for mount in shell.files.mounts:
+        if mount.path in KERNEL_FOLDERS:
+            continue
+        is_temporary = mount.volume is None or mount.volume.fs_type == "tmpfs"
+        flags = "ro,relatime" if mount.read_only else "rw,relatime"
+        yield ("tmpfs", mount.path, "tmpfs", flags) if is_temporary else (_DISK, mount.path, "ext4", flags)
+
+
+def _ip(shell: Shell, words: list[str]) -> int:
+    """Add a dummy device, which takes a privilege; others are not known."""
+    if words[:2] != ["link", "add"] or words[3:] != ["type", "dummy"]:
+        raise UnknownProgramError("ip")
+    if has_capability(shell.files.user.capabilities, "NET_ADMIN"):
+        return 0
+    shell.complain("ip: RTNETLINK answers: Operation not permitted\n")
+    return 2
+
+
+COMMANDS: Final[dict[str, Command]] = {"sysctl": _sysctl, "mount": _mount, "ip": _ip}

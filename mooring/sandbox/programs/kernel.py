@@ -1,0 +1,89 @@
+"""What Linux shows a container of itself, in /proc and /sys."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+
+from mooring.sandbox.programs.cgroups import ROOT, Limits
+from mooring.sandbox.programs.files import File, User, Volume
+from mooring.sandbox.programs.specs import Sysctl
+
+_SWAPPED: Final = str.maketrans("./", "/.")
+KERNEL_FOLDERS: Final = ("/proc", "/sys")
+"""Where the files of the kernel are mounted."""
+
+
+class Shares(NamedTuple):
+    """What a node gives a container of itself. `cpus` is None where it is not known."""
+
+    limits: Limits = Limits()
+    oom_score_adj: int = 0
+    cpus: int | None = None
+
+
+def _status(user: User, cpus: int | None) -> str:
+    """Return the part of /proc/PID/status that follows from a pod."""
+    privileges = user.privileges
+    lines = {
+        "Uid": "\t".join([str(user.uid)] * 4),
+        "Gid": "\t".join([str(user.gid)] * 4),
+        "Groups": "".join(f"{group} " for group in sorted({user.gid, *user.groups})),
+        "CapInh": f"{0:016x}",
+        "CapPrm": f"{user.capabilities:016x}",
+        "CapEff": f"{user.capabilities:016x}",
+        "CapBnd": f"{privileges.capabilities:016x}",
+        "CapAmb": f"{0:016x}",
+        "NoNewPrivs": str(int(not privileges.may_escalate)),
+        "Seccomp": "2" if privileges.has_seccomp else "0",
+        "Seccomp_filters": str(int(privileges.has_seccomp)),
+    }
+    if cpus is not None:
+        lines["Cpus_allowed_list"] = f"0-{max(cpus - 1, 0)}"
+    return "".join(f"{name}:\t{text}\n" for name, text in lines.items())
+
+
+def kernel_files(user: User, shares: Shares, sysctls: Iterable[Sysctl]) -> dict[str, File]:
+    """Return the files of /proc and /sys, by their paths from the root."""
+    status = _status(user, shares.cpus)
+    texts: dict[str, str] = {
+        **{f"{ROOT}/{name}": text for name, text in shares.limits.files().items()},
+        **{f"proc/sys/{_sysctl_path(one.name)}": f"{one.value}\n" for one in sysctls},
+    }
+    for process in ("1", "self"):
+        texts[f"proc/{process}/status"] = status
+        texts[f"proc/{process}/oom_score_adj"] = f"{shares.oom_score_adj}\n"
+        texts[f"proc/{process}/uid_map"] = f"{0:10} {0:10} {2**32 - 1:10}\n"
+        texts[f"proc/{process}/cgroup"] = "0::/\n"
+    return {path: File(text) for path, text in texts.items()}
+
+
+def normalize_sysctl(name: str) -> str:
+    """Return a name with dots as separators: one whose first separator is a slash has dots within."""
+    first = next((char for char in name if char in "./"), ".")
+    return name if first == "." else name.translate(_SWAPPED)
+
+
+def _sysctl_path(name: str) -> str:
+    return normalize_sysctl(name).translate(_SWAPPED)
+
+
+class KernelFiles(Volume):
+    """Files of the kernel, made when a program first looks at one: most look at none."""
+
+    def __init__(self, read: Callable[[], dict[str, File]]) -> None:
+        super().__init__(complete=False, read_only=True, fs_type="proc")
+        self._read = read
+        self._is_filled = False
+
+    def find(self, path: str, at: float) -> File | None:
+        if not self._is_filled:
+            self._is_filled = True
+            for name, file in self._read().items():
+                self.write(name, file, -math.inf)
+        return super().find(path, at)
+
+    def refresh(self, now: float) -> bool:
+        """Follow a change of what the kernel shows; return whether a program may have seen it before."""
+        return self._is_filled and self.replace(self._read(), now)
