@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.kinds import PODS
 from mooring.api.times import format_time
-from mooring.client.port import PatchType
 from tests.sandbox.controllers.kit import resource
-from tests.sandbox.kubelet.kit import Nodes, Tree, condition, node, play, pod
+from tests.sandbox.kubelet.kit import Nodes, Tree, condition, play, pod
 
 JOB = {
     "ownerReferences": [
@@ -454,58 +452,5 @@ def test_many_pods_are_not_slowed_down_by_events_that_nobody_reads() -> None:
         assert 3 <= len(normal) <= 100 + 3
         warnings = [each for each in await stage.events() if each.type == "Warning"]
         assert len(warnings) == 90  # these are always told
-
-    play(scene)
-
-
-async def resize(stage: Nodes, cpu: str) -> Tree:
-    """Ask for another amount of CPU, and return the pod a second later."""
-    spec = {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]}
-    await stage.cluster.patch(
-        PODS, "web", {"spec": spec}, "default", kind=PatchType.STRATEGIC, subresource="resize"
-    )
-    await stage.advance(1)
-    return await stage.get("pods", "web")
-
-
-def test_a_running_pod_is_resized_in_place() -> None:
-    async def scene(stage: Nodes) -> None:
-        main = container((await stage.run_pod(cpu="1"))["status"])
-        assert main["allocatedResources"] == {"cpu": "1"}
-        assert main["resources"] == {"requests": {"cpu": "1"}}
-        main = container((await resize(stage, "2"))["status"])
-        assert main["allocatedResources"] == {"cpu": "2"}
-        assert main["resources"] == {"requests": {"cpu": "2"}}
-        assert main["restartCount"] == 0
-
-    play(scene)
-
-
-def test_a_resize_that_a_node_has_no_room_for_waits() -> None:
-    async def scene(stage: Nodes) -> None:
-        await stage.run_pod(cpu="1")
-        await stage.run_pod("other", cpu="2")
-        assert condition(await resize(stage, "5"), "PodResizePending")["reason"] == "Infeasible"
-        deferred = await resize(stage, "3")
-        assert condition(deferred, "PodResizePending")["reason"] == "Deferred"
-        assert container(deferred["status"])["allocatedResources"] == {"cpu": "1"}
-        await stage.delete("pods", "other")
-        await stage.advance(10)
-        status = await stage.status()
-        assert container(status)["allocatedResources"] == {"cpu": "3"}
-        assert "PodResizePending" not in [one["type"] for one in status["conditions"]]
-        assert {"ResizeInfeasible", "ResizeDeferred"} <= {*await stage.reasons()}
-
-    play(scene, nodes=[node(cpu="4")])
-
-
-def test_a_resize_restarts_containers_whose_policy_says_so() -> None:
-    async def scene(stage: Nodes) -> None:
-        main: Tree = {"name": "main", "image": "web:1", "resources": {"requests": {"cpu": "1"}}}
-        main["resizePolicy"] = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
-        await stage.run_pod(containers=[main])
-        status = container((await resize(stage, "2"))["status"])
-        assert status["restartCount"] == 1
-        assert "running" in status["state"]
 
     play(scene)

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from mooring.sandbox.programs.capabilities import has_capability
+from mooring.sandbox.programs.capabilities import ALL, has_capability
 from mooring.sandbox.programs.errors import UnknownProgramError
+from mooring.sandbox.programs.files import READ_ONLY
 from mooring.sandbox.programs.kernel import KERNEL_FOLDERS
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ _DISK: Final = "/dev/vda1"
 
 def _sysctl(shell: Shell, words: list[str]) -> int:
     """Print kernel parameters that the pod sets; others are not known."""
+    if words[:1] == ["-w"] and len(words) == 2:
+        return _set_parameter(shell, words[1].partition("=")[0])
     if not words or any(not re.fullmatch(r"[\w./-]+", word) or word.startswith("-") for word in words):
         raise UnknownProgramError("sysctl")
     for word in words:
@@ -33,6 +36,14 @@ def _sysctl(shell: Shell, words: list[str]) -> int:
         value = shell.files.read(f"/proc/sys/{path}", shell.now).rstrip("\n")
         shell.print(f"{path.replace('/', '.')} = {value}\n")
     return 0
+
+
+def _set_parameter(shell: Shell, name: str) -> int:
+    """Fail as in a container without privileges, for which parameters are read-only."""
+    if shell.files.user.capabilities == ALL:
+        raise UnknownProgramError("sysctl")
+    shell.complain(f"sysctl: error setting key '{name}': {READ_ONLY}\n")
+    return 1
 
 
 def _mount(shell: Shell, words: list[str]) -> int:
