@@ -31,8 +31,7 @@ def create(write: Write, obj: Tree) -> Record:
     if resource.conversion is not None and not resource.conversion.is_remote:
         resource.conversion.to_storage(obj)
     metadata = metadata_of(obj)
-    if metadata.get("resourceVersion"):
-        raise bad_request("resourceVersion should not be set on objects to be created")
+    version = metadata.pop("resourceVersion", "")
     settle_namespace(write, metadata)
     resource.strategy.default(obj)
     named = bool(metadata.get("name"))
@@ -48,6 +47,8 @@ def create(write: Write, obj: Tree) -> Record:
         raise invalid(resource.group, resource.kind, write.name, causes)
     resource.strategy.warn(write, obj, None)
     write.api.admission.validate(write, obj, None)
+    if version:  # the store rejects it, after admission
+        raise bad_request("resourceVersion should not be set on objects to be created")
     return put_new(write, obj, named)
 
 

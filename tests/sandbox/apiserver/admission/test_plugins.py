@@ -162,3 +162,14 @@ def test_plugins_see_what_they_asked_for() -> None:
     direct.ask("update", "configmaps", "a", {"metadata": {"name": "a"}, "data": {"x": "y"}})
     direct.ask("create", "secrets", body={"metadata": {"name": "a"}})
     assert seen == [("UPDATE", "a")]
+
+
+def test_a_version_of_a_new_object_is_rejected_after_admission(direct: Direct) -> None:
+    direct.tree("create", "limitranges", body=limit_range("small", max={"cpu": "1"}))
+    for cpu, code in (("2", 403), ("1", 400)):
+        resources = {"limits": {"cpu": cpu}}
+        body = pod("a", containers=[{"name": "c", "image": "i", "resources": resources}])
+        body["metadata"]["resourceVersion"] = "5"
+        with pytest.raises(ApiError) as error:
+            direct.tree("create", "pods", body=body)
+        assert error.value.code == code
