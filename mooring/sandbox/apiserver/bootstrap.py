@@ -14,9 +14,9 @@ from mooring.sandbox.apiserver.authorization.users import User
 from mooring.sandbox.apiserver.context.api import Api
 from mooring.sandbox.apiserver.context.options import DEFAULT_WRITE
 from mooring.sandbox.apiserver.context.write import Write
+from mooring.sandbox.apiserver.derived import follow_services, publish_group_versions, put_object
 from mooring.sandbox.apiserver.kinds.codec import FieldValidation
-from mooring.sandbox.apiserver.objects import Tree, encode_tail
-from mooring.sandbox.apiserver.store.record import key_of
+from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.strategies.service_strategy import ADDRESSES, FIRST_ADDRESS
 from mooring.sandbox.apiserver.validation.cluster import SYSTEM_CLASSES
 from mooring.sandbox.apiserver.verbs.creating import create
@@ -35,14 +35,17 @@ _DESCRIPTIONS: Final = {
 
 
 def bootstrap(api: Api) -> None:
-    """Create the namespaces, priority classes and service of every cluster, where they do not exist."""
+    """Create the objects of every cluster, where they do not exist."""
+    follow_services(api)
+    publish_group_versions(api)
     for name in _NAMESPACES:
         _create(api, "", "namespaces", "", {"metadata": {"name": name}})
     for name, value in SYSTEM_CLASSES.items():
         body = {"metadata": {"name": name}, "value": value, "description": _DESCRIPTIONS[name]}
         _create(api, "scheduling.k8s.io", "priorityclasses", "", body)
     _create(api, "", "services", "default", _service())
-    _put(api, "networking.k8s.io", "servicecidrs", _service_cidr(api))
+    put_object(api, "networking.k8s.io", "servicecidrs", _service_cidr(api))
+    _put_settings(api, "kube-apiserver-legacy-service-account-token-tracking", {"since": api.now()[:10]})
 
 
 def _service() -> Tree:
@@ -105,8 +108,21 @@ def publish_address(api: Api, host: str, port: int) -> None:
         "endpoints": [{"addresses": [host], "conditions": {"ready": True}}],
         "ports": ports,
     }
-    _put(api, "", "endpoints", endpoints, replace=True)
-    _put(api, "discovery.k8s.io", "endpointslices", endpoint_slice, replace=True)
+    put_object(api, "", "endpoints", endpoints, replace=True)
+    put_object(api, "discovery.k8s.io", "endpointslices", endpoint_slice, replace=True)
+
+
+def publish_authority(api: Api, authority: bytes) -> None:
+    """Write the certificate that signs those of clients, which servers such as a scheduler verify them by."""
+    name = "extension-apiserver-authentication"
+    _put_settings(api, name, {"client-ca-file": authority.decode()}, replace=True)
+
+
+def _put_settings(api: Api, name: str, data: dict[str, str], *, replace: bool = False) -> None:
+    """Write a ConfigMap of the server."""
+    metadata = {"name": name, "namespace": "kube-system"}
+    obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+    put_object(api, "", "configmaps", obj, replace=replace)
 
 
 def publish_components(api: Api) -> None:
@@ -119,39 +135,22 @@ def publish_components(api: Api) -> None:
             "metadata": {"name": name},
             "conditions": [condition],
         }
-        _put(api, "", "componentstatuses", status)
+        put_object(api, "", "componentstatuses", status)
 
 
 def bootstrap_flows(api: Api) -> None:
     """Create the default FlowSchemas and PriorityLevelConfigurations."""
     group = "flowcontrol.apiserver.k8s.io"
     for level in default_priority_levels():
-        _put(api, group, "prioritylevelconfigurations", level)
+        put_object(api, group, "prioritylevelconfigurations", level)
     for schema in default_flow_schemas():
-        _put(api, group, "flowschemas", schema)
+        put_object(api, group, "flowschemas", schema)
 
 
 def bootstrap_roles(api: Api) -> None:
     """Create the default roles, for clients over HTTP; in-process callers may do everything."""
     for role in default_roles():
-        _put(api, GROUP, f"{role['kind'].lower()}s", role)
-
-
-def _put(api: Api, group: str, plural: str, obj: Tree, *, replace: bool = False) -> None:
-    """Write an object in its stored form directly to its table; one that exists stays unless `replace`."""
-    metadata = obj["metadata"]
-    resource = api.registry.find(group, "v1", plural)
-    assert resource is not None
-    name, namespace = metadata["name"], metadata.get("namespace", "")
-    before = api.read(resource.storage, name, namespace)
-    if before is not None and not replace:
-        return
-    identity = {"uid": api.new_uid(), "creationTimestamp": api.now()}
-    if before is not None:
-        identity = {key: before["metadata"][key] for key in identity}
-    tail = encode_tail({**obj, "metadata": {**metadata, **identity}})
-    table = api.table(resource)
-    table.put(key_of(namespace, name), tail, metadata.get("labels"), resource.strategy.select(obj))
+        put_object(api, GROUP, f"{role['kind'].lower()}s", role)
 
 
 def _create(api: Api, group: str, plural: str, namespace: str, body: Tree) -> None:

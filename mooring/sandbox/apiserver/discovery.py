@@ -14,14 +14,30 @@ from mooring.sandbox.apiserver.objects import Tree, encode_json
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 _STAGES = {None: 2, "beta": 1, "alpha": 0}
 
-_GROUPS: Final = (
-    "", "apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io",
-    "autoscaling", "batch", "certificates.k8s.io", "networking.k8s.io", "policy", "rbac.authorization.k8s.io",
-    "storage.k8s.io", "admissionregistration.k8s.io", "apiextensions.k8s.io", "scheduling.k8s.io",
-    "coordination.k8s.io", "node.k8s.io", "discovery.k8s.io", "resource.k8s.io",
-    "flowcontrol.apiserver.k8s.io",
-)  # fmt: skip
-"""The groups of kube-apiserver by their priority."""
+GROUP_PRIORITIES: Final = {
+    "": 18000,
+    "apiregistration.k8s.io": 17900,
+    "apps": 17800,
+    "events.k8s.io": 17750,
+    "authentication.k8s.io": 17700,
+    "authorization.k8s.io": 17600,
+    "autoscaling": 17500,
+    "batch": 17400,
+    "certificates.k8s.io": 17300,
+    "networking.k8s.io": 17200,
+    "policy": 17100,
+    "rbac.authorization.k8s.io": 17000,
+    "storage.k8s.io": 16800,
+    "admissionregistration.k8s.io": 16700,
+    "apiextensions.k8s.io": 16700,
+    "scheduling.k8s.io": 16600,
+    "coordination.k8s.io": 16500,
+    "node.k8s.io": 16300,
+    "discovery.k8s.io": 16200,
+    "resource.k8s.io": 16200,
+    "flowcontrol.apiserver.k8s.io": 16100,
+}
+"""The groups of kube-apiserver, and how far ahead of others they come."""
 
 _CUSTOM_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 """In the order in which kube-apiserver names them."""
@@ -53,6 +69,12 @@ class Discovery:
             tree = self._aggregated(path) if aggregated else self._tree(path, address)
             self._made[key] = None if tree is None else _encoded(tree)
         return self._made[key]
+
+    def paths(self) -> list[str]:
+        """Return the paths of all documents."""
+        groups = {name: versions for name, versions in self._groups().items() if name}
+        versioned = [f"/apis/{name}/{version}" for name, versions in groups.items() for version in versions]
+        return ["/api", "/api/v1", "/apis", "/apis/", *(f"/apis/{name}" for name in groups), *versioned]
 
     def _tree(self, path: str, address: str) -> Tree | None:
         parts = path.strip("/").split("/")
@@ -116,7 +138,7 @@ class Discovery:
 
 def _group_priority(name: str) -> tuple[int, str]:
     """Sort groups as kube-apiserver does: kubectl takes the first one that has a resource by a name."""
-    return (_GROUPS.index(name) if name in _GROUPS else len(_GROUPS), name)
+    return -GROUP_PRIORITIES.get(name, 0), name
 
 
 def _verbs(resource: Resource) -> list[str]:

@@ -16,7 +16,12 @@ from pathlib import Path
 from mooring.sandbox.apiserver.accounts import issue_for_pod
 from mooring.sandbox.apiserver.admission.plugins import default_admission
 from mooring.sandbox.apiserver.admission.policy_types import type_warnings
-from mooring.sandbox.apiserver.bootstrap import bootstrap, bootstrap_roles, publish_address
+from mooring.sandbox.apiserver.bootstrap import (
+    bootstrap,
+    bootstrap_roles,
+    publish_address,
+    publish_authority,
+)
 from mooring.sandbox.apiserver.builtin import builtin_registry
 from mooring.sandbox.apiserver.context.api import Api
 from mooring.sandbox.apiserver.custom.serving import serve_definitions
@@ -132,6 +137,7 @@ class EmbeddedServer:
         self._server = HttpServer(service, listener, identity, api_limits())
         host, port = listener.getsockname()[:2]
         publish_address(self.api, _WILDCARDS.get(host, host), port)
+        publish_authority(self.api, self.authority)
         write_kubeconfig(kubeconfig_path(directory), self.url, self.token, self.authority)
         self._serving = asyncio.create_task(self._server.run())
 

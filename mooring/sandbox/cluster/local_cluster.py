@@ -19,9 +19,11 @@ from mooring.explain.log import Recording
 from mooring.runtime.registry import Registry
 from mooring.sandbox.apiserver.bootstrap import bootstrap_flows, publish_components
 from mooring.sandbox.apiserver.custom.metrics_group import serve_metrics
+from mooring.sandbox.apiserver.derived import publish_group_versions
 from mooring.sandbox.apiserver.port import EmbeddedCluster
 from mooring.sandbox.apiserver.server import EmbeddedServer
 from mooring.sandbox.cluster.applying import Applier
+from mooring.sandbox.cluster.component_leases import CONTROLLERS, SCHEDULER, ComponentLeases
 from mooring.sandbox.cluster.coscheduling import DEFINITION
 from mooring.sandbox.cluster.local_scheduler import USER_AGENT, LocalScheduler
 from mooring.sandbox.controllers import controllers
@@ -93,6 +95,7 @@ class LocalCluster:
         self._coscheduling = coscheduling
         self._tasks = Tasks()
         self._controllers: list[Controller] = []
+        self._leases: ComponentLeases | None = None
         self._writes: EmbeddedCluster
         self.cache: Cache
         self.context: Context
@@ -107,6 +110,7 @@ class LocalCluster:
             self.server.open()
         api = self.server.api
         serve_metrics(api.registry)
+        publish_group_versions(api)
         if self._serve:
             publish_components(api)
             bootstrap_flows(api)
@@ -147,6 +151,10 @@ class LocalCluster:
             self.server.check_policy_types,
         ):
             self.begin(controller)
+        if self._serve:
+            self._leases = ComponentLeases(context)
+            self._leases.enqueue(CONTROLLERS)
+            self.begin(self._leases)
         self._tasks.start("fake nodes", self.nodes.run())
         self._tasks.start("controllers: informers", self.cache.run())
         self._tasks.start("controllers: events", recorder.run())
@@ -213,6 +221,8 @@ class LocalCluster:
         if old is not None:
             await old.stop()
         new.start()
+        if self._leases is not None:
+            self._leases.enqueue(SCHEDULER)
 
     async def stop(self) -> None:
         """End everything in order."""

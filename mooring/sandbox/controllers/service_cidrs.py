@@ -1,14 +1,13 @@
-"""ServiceCIDRs: ranges of addresses are ready at once, and stay until no Service has an address of them."""
+"""ServiceCIDRs: ranges of addresses are ready at once, and stay until no IPAddress is in them."""
 
 from __future__ import annotations
 
 import ipaddress
 from typing import Any, Final
 
-from mooring.api.kinds import SERVICES, ApiResource
+from mooring.api.kinds import ApiResource
 from mooring.api.meta import KubeObject, Value
 from mooring.api.times import format_time
-from mooring.api.workloads import Service
 from mooring.client.controller import Context, Controller
 from mooring.client.port import PatchType
 
@@ -47,7 +46,12 @@ class ServiceCIDR(KubeObject):
         return any(ipaddress.ip_address(address) in network for network in networks)
 
 
+class IPAddress(KubeObject):
+    """The name is the address."""
+
+
 RANGES = ApiResource("networking.k8s.io", "v1", "servicecidrs", False, ServiceCIDR)
+ADDRESSES = ApiResource("networking.k8s.io", "v1", "ipaddresses", False, IPAddress)
 
 
 class ServiceCIDRs(Controller):
@@ -55,16 +59,16 @@ class ServiceCIDRs(Controller):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._services = self.cache.follow(SERVICES)
+        self._addresses = self.cache.follow(ADDRESSES)
         self._ranges = self.cache.follow(RANGES)
         self._ranges.subscribe(self._range_changed)
-        self._services.subscribe(self._service_changed)
+        self._addresses.subscribe(self._address_changed)
 
     def _range_changed(self, old: ServiceCIDR | None, new: ServiceCIDR | None) -> None:
         if new is not None:
             self.enqueue(new.name)
 
-    def _service_changed(self, old: Service | None, new: Service | None) -> None:
+    def _address_changed(self, old: IPAddress | None, new: IPAddress | None) -> None:
         if new is None:  # one range less may be in use
             for one in self._ranges:
                 if one.metadata.deletion_timestamp is not None:
@@ -85,17 +89,15 @@ class ServiceCIDRs(Controller):
             await self._set_finalizers(one, [name for name in finalizers if name != FINALIZER])
 
     def _is_used(self, one: ServiceCIDR) -> bool:
-        """Whether a Service has an address that no other range contains."""
+        """Whether there is an address that no other range contains."""
         others = [
             other
             for other in self._ranges
             if other.name != one.name and other.metadata.deletion_timestamp is None
         ]
-        addresses = [service.spec.cluster_ip for service in self._services]
         return any(
-            one.contains(address) and not any(other.contains(address) for other in others)
-            for address in addresses
-            if address not in ("", "None")
+            one.contains(address.name) and not any(other.contains(address.name) for other in others)
+            for address in self._addresses
         )
 
     async def _set_finalizers(self, one: ServiceCIDR, finalizers: list[str]) -> None:

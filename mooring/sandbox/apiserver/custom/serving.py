@@ -32,6 +32,7 @@ from mooring.sandbox.apiserver.custom.definition_strategy import (
 from mooring.sandbox.apiserver.custom.definition_validation import condition
 from mooring.sandbox.apiserver.custom.pruning import TooManyDefaultsError, fill_in
 from mooring.sandbox.apiserver.custom.schema import Schema
+from mooring.sandbox.apiserver.derived import publish_group_versions
 from mooring.sandbox.apiserver.objects import Tree, decode_record, dig, encode_tail
 from mooring.sandbox.apiserver.store.draft import OutdatedError
 from mooring.sandbox.apiserver.store.record import Event, Record
@@ -84,6 +85,7 @@ class Definitions:
         name = event.record.name
         if event.type == "DELETED":
             self._withdraw(name)
+            publish_group_versions(self._api)
             self._reconsider_names(event.record.name.partition(".")[2])
         elif not _is_for_thread(event.record):
             self._follow(event.record)
@@ -144,6 +146,7 @@ class Definitions:
         resources = [one for one in serving.resources if not self._is_builtin(one)]
         for resource in resources:
             registry.add(resource)
+        publish_group_versions(self._api)
         self._served[name], self._served_for[name] = resources, record
         if resources:
             table = self._api.table(resources[0])

@@ -123,7 +123,9 @@ class ApiService:
             return
         _check_timeout(_params(exchange))
         self._authorize(exchange, user, Attributes(exchange.method.lower(), path=path))
-        if path in ("/version", "/version/"):
+        if path in ("/", "/index.html"):
+            await _send_json(exchange, 200, json.dumps({"paths": self._paths()}, indent=2).encode())
+        elif path in ("/version", "/version/"):
             await _send_json(exchange, 200, self._version)
         elif path.startswith(("/api/", "/apis/")) or path in ("/api", "/apis"):
             await self._answer_discovery(exchange)
@@ -143,6 +145,11 @@ class ApiService:
         for path in ("/livez", "/readyz"):
             await self._health[path](PageRequest("GET", path))
         return self._checked
+
+    def _paths(self) -> list[str]:
+        """Return what the root lists."""
+        others = ("/metrics", "/metrics/slis", "/openapi/v2", "/openapi/v3", "/openapi/v3/", "/version")
+        return sorted({*self._discovery.paths(), *self._health, *others})
 
     def _authenticate(self, exchange: Exchange) -> User:
         """Return the user of a client certificate or of a bearer token. Raises 401."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Container
 from itertools import chain
 from typing import Final
 
@@ -10,15 +11,23 @@ from mooring.sandbox.apiserver.context.strategy import Strategy
 from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.errors import Cause, internal, invalid, invalid_value
 from mooring.sandbox.apiserver.objects import Tree, dig, set_or_drop
+from mooring.sandbox.apiserver.store.record import Record
 from mooring.sandbox.apiserver.validation.services import cluster_ips, is_headless, needs_health_check_port
 
 ADDRESSES: Final = ipaddress.IPv4Network("10.96.0.0/16")
 _CIDRS: Final = "servicecidrs.networking.k8s.io"
+_IP_ADDRESSES: Final = "ipaddresses.networking.k8s.io"
 FIRST_ADDRESS: Final = str(ADDRESSES[1])
 """The address of the service `kubernetes`."""
 _RESERVED: Final = 256  # the first ones are reserved for requests of a certain address
 NODE_PORTS: Final = range(30000, 32768)
 _CLUSTER_IP, _TYPE = 0, 1  # indexes into the selectable fields of services
+
+
+def address_of(service: Record) -> str:
+    """Return the address of a service, "" if it has none."""
+    address = service.fields[_CLUSTER_IP]
+    return "" if address == "None" else address
 
 
 class ServiceStrategy(Strategy):
@@ -117,7 +126,7 @@ def _others(write: Write) -> list[tuple[str, ...]]:
 
 
 def _settle_address(write: Write, spec: Tree) -> None:
-    used = {fields[_CLUSTER_IP] for fields in _others(write)}
+    used = write.api.store.table(_IP_ADDRESSES).records
     requested = spec.get("clusterIPs") or []
     if requested:
         _check_address(write, requested, used)
@@ -150,7 +159,7 @@ def _is_ready(cidr: Tree) -> bool:
     return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
 
 
-def _check_address(write: Write, requested: list[str], used: set[str]) -> None:
+def _check_address(write: Write, requested: list[str], used: Container[str]) -> None:
     try:
         address = ipaddress.ip_address(requested[0])
     except ValueError:

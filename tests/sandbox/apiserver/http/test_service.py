@@ -55,6 +55,18 @@ def test_results_of_health_checks_are_there_before_a_client_checks() -> None:
         assert 'name="etcd",type="readyz"} 1.0' in server.ask("GET", "/metrics/slis").text
 
 
+def test_the_root_lists_paths_that_are_served(server: Running) -> None:
+    paths = server.ask("GET", "/").tree["paths"]
+    assert {"/api/v1", "/apis/apps", "/apis/apps/v1", "/readyz/etcd", "/openapi/v3/"} <= set(paths)
+    assert paths == sorted(paths)
+    assert [path for path in paths if server.ask("GET", path).code != 200] == []
+
+
+def test_the_authority_of_client_certificates_is_published(server: Running) -> None:
+    path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
+    assert server.ask("GET", path).tree["data"] == {"client-ca-file": server.server.authority.decode()}
+
+
 def test_the_kubeconfig_is_for_its_owner_only(server: Running) -> None:
     path = server.server.kubeconfig
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
