@@ -11,6 +11,7 @@ from mooring.sandbox.programs.probing import Change, Health
 from mooring.sandbox.programs.program import Outcome
 from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import ContainerSpec
+from mooring.sandbox.programs.stdin import EMPTY
 
 WAITING, RUNNING, TERMINATED = "waiting", "running", "terminated"
 FIRST_BACKOFF = 10.0  # seconds before a container is started the third time; doubles from then on
@@ -48,7 +49,7 @@ class ContainerLife:
     __slots__ = (
         "allocated", "backoff", "due", "end", "field_path", "files", "health", "image", "is_init",
         "is_sidecar", "last", "message", "name", "notices", "outcome", "reason", "resources", "restarts",
-        "sources", "spec", "started", "state",
+        "sources", "spec", "started", "state", "stdin",
     )  # fmt: skip
 
     def __init__(self, container: Container, spec: ContainerSpec | None, field: str = "containers") -> None:
@@ -71,6 +72,7 @@ class ContainerLife:
         self.notices: list[tuple[float, Note]] = []  # events to come
         self.end: Ended | None = None
         self.last: Ended | None = None
+        self.stdin = EMPTY
         self.restarts = 0
         self.backoff = 0.0  # how long it waits the next time
 

@@ -43,6 +43,7 @@ from mooring.sandbox.programs.program import Outcome, is_missing, run_program
 from mooring.sandbox.programs.runs import Runs
 from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import ContainerSpec, PodRun
+from mooring.sandbox.programs.stdin import EMPTY, OPEN
 from mooring.sandbox.programs.volumes import SubPathError
 from mooring.sandbox.programs.work import MOST_WORK, Work
 
@@ -299,6 +300,7 @@ class PodLife:
             self._note(one, "Warning", "Failed", f"Error: {error}")
             self._wait(one, "CreateContainerConfigError", str(error), now + RETRY)
             return
+        one.stdin = OPEN if one.spec is not None and one.spec.stdin else EMPTY
         one.resources = one.allocated
         one.restarts += one.last is not None
         one.state, one.reason, one.message, one.started = RUNNING, "", "", now
@@ -374,7 +376,7 @@ class PodLife:
             return usual, False
         one.files.forget()
         work = Work()
-        outcome = run_program(one.spec, self._sources(one), one.files, one.started, work)
+        outcome = run_program(one.spec, self._sources(one), one.files, one.started, work, stdin=one.stdin)
         self.work += work.done
         if outcome is None:
             return usual, False
@@ -428,6 +430,17 @@ class PodLife:
         """Return the container by this name, if it runs."""
         everything = (*self.all, *self.ephemerals)
         return next((one for one in everything if one.name == name and one.state == RUNNING), None)
+
+    def enter(self, one: ContainerLife, text: str | None, now: float) -> None:
+        """Give a container input, or end it without a text."""
+        at = now - one.started
+        one.stdin = one.stdin.close(at) if text is None else one.stdin.add(at, text)
+        self._evaluate(one, now)
+        self._stale.pop(one, None)
+
+    def end(self, one: ContainerLife, exit_code: int, now: float) -> None:
+        """Have a container end, as the shell in it does."""
+        one.outcome = one.outcome._replace(run_time=max(now - one.started, SHORTEST), exit_code=exit_code)
 
     def notice_writes(self, files: Files) -> bool:
         """Evaluate containers again that may see what a command has written; return whether there are any."""

@@ -31,8 +31,16 @@ def open_container_shell(life: PodLife, container: str) -> Shell:
     return open_shell(spec, one.sources or life.surroundings.sources, one.files.fork())
 
 
-def _find(life: PodLife, container: str) -> tuple[ContainerLife, ContainerSpec]:
+def find_container(life: PodLife, container: str) -> ContainerLife:
+    """Return a container that runs. Raises NotRunningError."""
     one = life.find_running(container)
-    if one is None or one.spec is None:
+    if one is None:
+        raise NotRunningError(container)
+    return one
+
+
+def _find(life: PodLife, container: str) -> tuple[ContainerLife, ContainerSpec]:
+    one = find_container(life, container)
+    if one.spec is None:
         raise NotRunningError(container)
     return one, one.spec

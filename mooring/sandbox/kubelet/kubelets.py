@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from typing import Any
 
 from mooring.api.kinds import PODS, SERVICES
@@ -20,7 +21,7 @@ from mooring.sandbox.kubelet.admission import needs_of
 from mooring.sandbox.kubelet.configuration import Configuration, missing_keys, missing_volume
 from mooring.sandbox.kubelet.container_life import KILLED, TERMINATED_CODE
 from mooring.sandbox.kubelet.containers import RETRY, PodLife
-from mooring.sandbox.kubelet.executing import execute, open_container_shell
+from mooring.sandbox.kubelet.executing import execute, find_container, open_container_shell
 from mooring.sandbox.kubelet.fleet import Fleet, Machine
 from mooring.sandbox.kubelet.guests import Guest
 from mooring.sandbox.kubelet.listeners import Listeners
@@ -32,7 +33,7 @@ from mooring.sandbox.kubelet.programs import Programs
 from mooring.sandbox.kubelet.resizing import Resizes, advance_resize
 from mooring.sandbox.kubelet.scripts import read_script
 from mooring.sandbox.programs.environment import service_variables
-from mooring.sandbox.programs.executing import NotRunningError
+from mooring.sandbox.programs.executing import ContainerRun, NotRunningError
 from mooring.sandbox.programs.files import Files
 from mooring.sandbox.programs.program import Outcome, run_line
 from mooring.sandbox.programs.runs import Runs
@@ -353,6 +354,21 @@ class Kubelets(Controller):
                 self._notice_writes(life, shell.files)
 
         return run
+
+    def follow(self, uid: str, container: str) -> ContainerRun:
+        one = find_container(self._find_life(uid, container), container)
+        return ContainerRun(one.started, one.outcome)
+
+    def enter(self, uid: str, container: str, text: str | None) -> None:
+        life = self._find_life(uid, container)
+        life.enter(find_container(life, container), text, self.context.clock())
+        self.enqueue(life.pod.key)
+
+    def end(self, uid: str, container: str, exit_code: int) -> None:
+        with suppress(NotRunningError):
+            life = self._find_life(uid, container)
+            life.end(find_container(life, container), exit_code, self.context.clock())
+            self.enqueue(life.pod.key)
 
     def _find_life(self, uid: str, container: str) -> PodLife:
         guest = self._guests.get(uid)

@@ -63,9 +63,7 @@ def _add(shell: Shell, archive: tarfile.TarFile, path: str) -> None:
 
 
 def _extract(shell: Shell, folder: str) -> int:
-    if shell.input is None:
-        raise UnknownProgramError("tar")
-    data = shell.input.encode(errors="surrogateescape")
+    data = "".join(shell.read_input()).encode(errors="surrogateescape")
     shell.work.copy(len(data))
     try:
         with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:

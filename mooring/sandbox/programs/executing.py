@@ -3,9 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Final, NamedTuple, Protocol
 
-from mooring.sandbox.programs.program import Outcome
+from mooring.sandbox.programs.images import image_name
+from mooring.sandbox.programs.program import PLAIN_IMAGES, Outcome
+from mooring.sandbox.programs.specs import ContainerSpec
+
+_SHELLS: Final = frozenset(("sh", "bash", "ash", "dash"))
+
+
+def is_shell(command: Sequence[str]) -> bool:
+    """Whether a command is an interactive shell."""
+    options = [word for word in command[1:] if word not in ("-i", "-l", "--login")]
+    return command[0].rpartition("/")[2] in _SHELLS and not options
+
+
+def runs_shell(spec: ContainerSpec) -> bool:
+    """Whether the program of a container is an interactive shell: many plain images have one."""
+    words = [*spec.command, *spec.args]
+    return is_shell(words) if words else image_name(spec.image) in PLAIN_IMAGES - {"agnhost"}
+
+
+class ContainerRun(NamedTuple):
+    """How the present run of a container goes. `started` is in seconds since the epoch."""
+
+    started: float
+    outcome: Outcome
 
 
 class NotRunningError(Exception):
@@ -27,6 +50,18 @@ class Containers(Protocol):
         """
         ...
 
+    def follow(self, uid: str, container: str) -> ContainerRun:
+        """Return how a container goes. Raises NotRunningError."""
+        ...
+
+    def enter(self, uid: str, container: str, text: str | None) -> None:
+        """Give a container input, None at its end. Raises NotRunningError."""
+        ...
+
+    def end(self, uid: str, container: str, exit_code: int) -> None:
+        """Have a container end, if it runs: the shell in it was left."""
+        ...
+
     def open_shell(self, uid: str, container: str) -> Callable[[str], Outcome | None]:
         """Return what runs lines that are entered in a shell, see `programs.program.run_line`. Raises
         NotRunningError, and so does what it returns."""
@@ -43,6 +78,15 @@ class NoContainers:
         self, uid: str, container: str, command: Sequence[str], stdin: str | None, *, is_dry: bool
     ) -> Outcome | None:
         raise NotRunningError(container)
+
+    def follow(self, uid: str, container: str) -> ContainerRun:
+        raise NotRunningError(container)
+
+    def enter(self, uid: str, container: str, text: str | None) -> None:
+        raise NotRunningError(container)
+
+    def end(self, uid: str, container: str, exit_code: int) -> None:
+        pass
 
     def open_shell(self, uid: str, container: str) -> Callable[[str], Outcome | None]:
         raise NotRunningError(container)

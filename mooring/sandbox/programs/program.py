@@ -16,6 +16,7 @@ from mooring.sandbox.programs.servers import Server
 from mooring.sandbox.programs.shell import Shell, show_bytes
 from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import ContainerSpec, Handler
+from mooring.sandbox.programs.stdin import Stdin
 from mooring.sandbox.programs.work import Work
 
 SERVERS: Final = frozenset(
@@ -67,6 +68,7 @@ def run_program(
     work: Work | None = None,
     *,
     is_hook: bool = False,
+    stdin: Stdin | None = None,
 ) -> Outcome | None:
     """Return what the container does, or None where that is not known. It reads and writes `files`. `started`
     is when the run began, `work` what it may cost."""
@@ -86,6 +88,7 @@ def run_program(
         knows_image=image in PLAIN_IMAGES,
         is_hook=is_hook,
     )
+    shell.stdin = stdin
     outcome = _run(shell, lambda: _run_main(shell, words))
     if outcome is None:
         return None

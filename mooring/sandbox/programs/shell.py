@@ -18,6 +18,7 @@ from mooring.sandbox.programs.errors import ExitError, ForeverError, UnknownProg
 from mooring.sandbox.programs.files import NOT_THERE, FileError, Files
 from mooring.sandbox.programs.images import UNKNOWN_IMAGE, Image
 from mooring.sandbox.programs.servers import Server
+from mooring.sandbox.programs.stdin import EMPTY, Stdin
 from mooring.sandbox.programs.words import ERRORS, LONGEST, NAME, OUTPUT, Part, Token, Word, tokenize
 from mooring.sandbox.programs.work import Work
 
@@ -62,6 +63,7 @@ class Shell:
         self.errors: set[int] = set()  # which of these went to the standard error output
         self.status = 0
         self.input: str | None = None  # what a pipe or a client provides
+        self.stdin: Stdin | None = None  # of the container whose program it is
         self.server: Server | None = None  # what it serves
         self.functions: dict[str, tuple[list[Token], int]] = {}  # where their bodies begin
         self.term_handler = ""  # a script
@@ -109,6 +111,23 @@ class Shell:
     def now(self) -> float:
         """The time by which files are read and written."""
         return (self.started or 0.0) + self.seconds
+
+    def read_input(self) -> Iterator[str]:
+        """Yield the standard input as it comes. Raises ForeverError where it does not end, and
+        UnknownProgramError where there is none yet."""
+        if self.input is not None:
+            text, self.input = self.input, ""
+            yield text
+            return
+        if self.stdin is None:
+            raise UnknownProgramError("input")
+        stdin, self.stdin = self.stdin, EMPTY
+        for at, text in stdin.chunks:
+            self.seconds = max(self.seconds, at)
+            yield text
+        if stdin.ends_at is None:
+            raise ForeverError
+        self.seconds = max(self.seconds, stdin.ends_at)
 
     def step(self) -> None:
         self._steps += 1

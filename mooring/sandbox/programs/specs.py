@@ -168,6 +168,8 @@ class ContainerSpec(Struct):
     command: list[str] = []
     args: list[str] = []
     stdin: bool = False
+    stdin_once: bool = False
+    tty: bool = False
     env: list[EnvVar] = []
     env_from: list[EnvFrom] = []
     readiness_probe: Probe | None = None

@@ -28,6 +28,7 @@ from mooring.sandbox.apiserver.errors import (
     too_many_requests,
     unauthorized,
 )
+from mooring.sandbox.apiserver.http.attaching import serve_attachment
 from mooring.sandbox.apiserver.http.gate import acting, attributes_of
 from mooring.sandbox.apiserver.http.health_checks import health_checks
 from mooring.sandbox.apiserver.http.log_stream import send_text, wants_websocket, whole
@@ -43,6 +44,7 @@ from mooring.sandbox.apiserver.openapi.documents import OpenAPI
 from mooring.sandbox.apiserver.store.record import Record
 from mooring.sandbox.apiserver.store.store import StoreFailedError
 from mooring.sandbox.apiserver.verbs.request import (
+    AttachAnswer,
     CommandAnswer,
     ListAnswer,
     ObjectAnswer,
@@ -280,6 +282,10 @@ class ApiService:
         elif isinstance(answer, CommandAnswer):
             with self._stream_slot(request.user.name):
                 await serve_command(exchange, answer, self._api.clock)
+            return 101
+        elif isinstance(answer, AttachAnswer):
+            with self._stream_slot(request.user.name):
+                await serve_attachment(exchange, answer, self._api.clock)
             return 101
         return answer.code if isinstance(answer, ObjectAnswer | TreeAnswer) else 200
 

@@ -1,5 +1,5 @@
-"""attach, exec and portforward: admitted like writes. Known commands can be executed; everything else is
-rejected, since containers do not run."""
+"""attach, exec and portforward: admitted like writes. Known commands can be executed; ports are not
+forwarded, since containers do not run."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.store.record import Record
 from mooring.sandbox.apiserver.verbs.options import boolean_param, text_param
 from mooring.sandbox.apiserver.verbs.reading import get
-from mooring.sandbox.apiserver.verbs.request import Answer, CommandAnswer, Request, Streams
-from mooring.sandbox.programs.executing import NotRunningError
+from mooring.sandbox.apiserver.verbs.request import Answer, AttachAnswer, CommandAnswer, Request, Streams
+from mooring.sandbox.programs.executing import NotRunningError, runs_shell
 from mooring.sandbox.programs.logs import LogError, choose_container
 from mooring.sandbox.programs.program import Outcome
-from mooring.sandbox.programs.specs import LoggedPod
+from mooring.sandbox.programs.specs import ContainerSpec, LoggedPod
 
 _NODE_NAME: Final = 0  # index into the selectable fields of pods
 _STREAMS: Final = ("stdin", "stdout", "stderr", "tty")
@@ -45,6 +45,8 @@ def connect(request: Request) -> Answer:
         raise bad_request(f"pod {request.name} does not have a host assigned")
     if subresource.name == "exec":
         return _command(request, record)
+    if subresource.name == "attach":
+        return _attachment(request, record)
     raise bad_request(
         f"nothing to connect to in pod {request.name}: containers do not run in a sandbox cluster; "
         "kubectl logs shows what known commands print, and kubectl exec runs them"
@@ -53,19 +55,11 @@ def connect(request: Request) -> Answer:
 
 def _command(request: Request, record: Record) -> CommandAnswer:
     """Return the command that a client wants to have executed."""
-    params, api = request.params, request.api
-    command = list(params.get("command") or ())
-    streams = Streams(*(bool(boolean_param(params, name)) for name in _STREAMS))
+    command = list(request.params.get("command") or ())
     if not command:
         raise bad_request("you must specify at least one command for the container")
-    if not any(streams[:3]):
-        raise bad_request("you must specify at least one of stdin, stdout, stderr")
-    pod = _PODS.decode(record.body)
-    try:
-        container = choose_container(pod, text_param(params, "container")).name
-    except LogError as error:
-        raise bad_request(str(error)) from None
-    containers, uid = api.containers, pod.metadata.uid
+    pod, spec, streams = _target(request, record)
+    containers, uid, container = request.api.containers, pod.metadata.uid, spec.name
 
     def run(stdin: str | None, is_dry: bool) -> Outcome | None:
         try:
@@ -85,6 +79,45 @@ def _command(request: Request, record: Record) -> CommandAnswer:
         command,
         streams,
     )
+
+
+def _attachment(request: Request, record: Record) -> AttachAnswer:
+    """Return the container that a client wants to attach to."""
+    pod, spec, streams = _target(request, record)
+    containers, uid, name = request.api.containers, pod.metadata.uid, spec.name
+    missing = internal(
+        f"unable to upgrade connection: container {name} not found in pod {request.name}_{request.namespace}"
+    )
+    if not containers.is_running(uid, name):
+        raise missing
+    shell = CommandAnswer(
+        lambda stdin, is_dry: None,
+        partial(containers.open_shell, uid, name),
+        partial(containers.is_running, uid, name),
+        missing,
+        [],
+        streams._replace(stdin=streams.stdin and spec.stdin, tty=streams.tty and spec.tty),
+    )
+    return AttachAnswer(
+        shell,
+        partial(containers.follow, uid, name),
+        partial(containers.enter, uid, name),
+        partial(containers.end, uid, name),
+        shell.streams.stdin and shell.streams.tty and runs_shell(spec),
+        spec.stdin_once,
+    )
+
+
+def _target(request: Request, record: Record) -> tuple[LoggedPod, ContainerSpec, Streams]:
+    """Return the container that a request names, and the streams that it asks for."""
+    streams = Streams(*(bool(boolean_param(request.params, name)) for name in _STREAMS))
+    if not any(streams[:3]):
+        raise bad_request("you must specify at least one of stdin, stdout, stderr")
+    pod = _PODS.decode(record.body)
+    try:
+        return pod, choose_container(pod, text_param(request.params, "container")), streams
+    except LogError as error:
+        raise bad_request(str(error)) from None
 
 
 def _options(request: Request, subresource: str) -> Tree:

@@ -19,6 +19,7 @@ from mooring.sandbox.apiserver.store.record import Record
 from mooring.sandbox.apiserver.verbs.options import write_options
 from mooring.sandbox.apiserver.verbs.reading import Listing
 from mooring.sandbox.apiserver.verbs.watching import ConvertedWatching, Watching
+from mooring.sandbox.programs.executing import ContainerRun
 from mooring.sandbox.programs.program import Outcome
 
 _NO_PARAMS: Mapping[str, list[str]] = {}
@@ -136,4 +137,28 @@ class CommandAnswer(NamedTuple):
     streams: Streams
 
 
-Answer = ObjectAnswer | TreeAnswer | ListAnswer | WatchAnswer | TextAnswer | TextStreamAnswer | CommandAnswer
+class AttachAnswer(NamedTuple):
+    """A container that a client attaches to. `shell` runs lines where its program is an interactive shell.
+
+    `follow` returns how its run goes; `enter` gives it input, or None at the end; `end` has it end with an
+    exit code. All raise NotRunningError. `is_closed_by_client` is whether its input ends with the client's.
+    """
+
+    shell: CommandAnswer
+    follow: Callable[[], ContainerRun]
+    enter: Callable[[str | None], None]
+    end: Callable[[int], None]
+    is_shell: bool
+    is_closed_by_client: bool
+
+
+Answer = (
+    ObjectAnswer
+    | TreeAnswer
+    | ListAnswer
+    | WatchAnswer
+    | TextAnswer
+    | TextStreamAnswer
+    | CommandAnswer
+    | AttachAnswer
+)

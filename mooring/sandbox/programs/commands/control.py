@@ -146,8 +146,8 @@ def _wait(shell: Shell, words: list[str]) -> int:
 
 
 def _sh(shell: Shell, words: list[str]) -> int:
-    if words in ([], ["-s"], ["-"]) and shell.input is not None:
-        words, shell.input = ["-c", shell.input], ""
+    if words in ([], ["-s"], ["-"]):
+        words = ["-c", "".join(shell.read_input())]
     flags, rest = "", list(words)
     while rest and rest[0].startswith("-"):
         flags += rest.pop(0)[1:]

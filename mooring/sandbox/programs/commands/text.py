@@ -45,10 +45,11 @@ def _unescape(text: str) -> str:
 
 
 def _cat(shell: Shell, words: list[str]) -> int:
-    if not words and shell.input is not None:
-        shell.print(shell.input)
+    if words in ([], ["-"]):
+        for text in shell.read_input():
+            shell.print(text)
         return 0
-    if not words or any(word.startswith("-") for word in words):
+    if any(word.startswith("-") for word in words):
         raise UnknownProgramError("cat")
     status = 0
     for word in words:
@@ -155,10 +156,8 @@ def _awk(shell: Shell, words: list[str]) -> int:
 
 def _filter(shell: Shell, name: str, paths: list[str], change: Callable[[str], str]) -> int:
     """Print a file, or without one the input, changed."""
-    if not paths and shell.input is None:
-        raise UnknownProgramError(name)
     try:
-        text = shell.files.read(paths[0], shell.now) if paths else shell.input or ""
+        text = shell.files.read(paths[0], shell.now) if paths else "".join(shell.read_input())
     except FileError as error:
         shell.complain(f"{name}: {paths[0]}: {error}\n")
         return 1

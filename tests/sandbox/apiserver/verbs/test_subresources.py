@@ -211,9 +211,10 @@ def test_nothing_runs_that_one_could_connect_to(direct: Direct) -> None:
     for part in ("attach", "portforward"):
         early = refusal(lambda part=part: direct.ask("create", "pods", "waiting", subresource=part))
         assert (early.code, early.message) == (400, "pod waiting does not have a host assigned")
-        late = refusal(lambda part=part: direct.ask("get", "pods", "p", subresource=part))
-        assert late.code == 400
-        assert "containers do not run" in late.message
+        late = refusal(lambda part=part: direct.ask("get", "pods", "p", subresource=part, stdout="true"))
+        missing = "unable to upgrade connection: container c not found in pod p_default"
+        assert late.code == (500 if part == "attach" else 400)
+        assert (missing if part == "attach" else "containers do not run") in late.message
     assert direct.ask("get", "pods", "waiting", subresource="log") == TextAnswer("")
 
 

@@ -1,0 +1,82 @@
+"""Clients that attach to containers over WebSockets: they see what is printed, and enter what is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from mooring.sandbox.apiserver.http.remote_command import CLOSE, STDERR, STDIN, STDOUT, Session, open_socket
+from mooring.sandbox.apiserver.objects import Tree
+from mooring.sandbox.apiserver.verbs.request import AttachAnswer
+from mooring.sandbox.programs.executing import ContainerRun, NotRunningError
+from mooring.serving.exchange import Exchange
+from mooring.serving.websocket import WebSocket
+
+_POLL: Final = 0.5  # seconds between two looks at a container
+_SUCCESS: Final[Tree] = {"metadata": {}, "status": "Success"}
+
+
+async def serve_attachment(exchange: Exchange, answer: AttachAnswer, clock: Callable[[], float]) -> None:
+    """Attach a client to a container. Raises ApiError if that is rejected before the connection is
+    upgraded."""
+    socket, is_first = open_socket(exchange)
+    await _Attachment(socket, answer, clock, is_first=is_first).run()
+
+
+class _Attachment(Session):
+    """One client that is attached to a container."""
+
+    def __init__(
+        self, socket: WebSocket, answer: AttachAnswer, clock: Callable[[], float], *, is_first: bool
+    ) -> None:
+        super().__init__(socket, answer.shell, clock, is_first=is_first)
+        self._container = answer
+
+    async def run(self) -> None:
+        """Connect the client to the container until one of them ends."""
+        await self._open()
+        if self._container.is_shell:
+            exit_code = await self._talk()
+            if exit_code is not None:
+                self._container.end(exit_code)
+        else:
+            await self._stream()
+        await self._finish(_SUCCESS)
+
+    async def _stream(self) -> None:
+        sent, run = self._clock(), None
+        while not self._socket.is_closed:
+            try:
+                run = self._container.follow()
+            except NotRunningError:
+                break
+            sent = await self._send_output(run, sent)
+            message = await self._socket.receive(_POLL)
+            if message is not None and not self._enter(message):
+                break
+        if run is not None:
+            await self._send_output(run, sent)
+
+    async def _send_output(self, run: ContainerRun, after: float) -> float:
+        """Send what the container has printed since a time; return the time until which it is sent."""
+        until, streams = self._clock(), self._answer.streams
+        for number, (at, text) in enumerate(run.outcome.output):
+            if after < run.started + at <= until:
+                channel = STDERR if number in run.outcome.errors and not streams.tty else STDOUT
+                if streams.stderr if channel == STDERR else streams.stdout:
+                    await self._send(channel, text.replace("\n", "\r\n") if streams.tty else text)
+        return until
+
+    def _enter(self, message: bytes) -> bool:
+        """Pass on what the client enters; return whether it stays attached."""
+        is_end = message[:2] == bytes([CLOSE, STDIN])
+        if is_end and not self._container.is_closed_by_client:
+            return False
+        try:
+            if is_end:
+                self._container.enter(None)
+            elif message[:1] == bytes([STDIN]):
+                self._container.enter(message[1:].decode(errors="surrogateescape"))
+        except NotRunningError:
+            return False
+        return True
