@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Final
 
 from mooring.api.quantity import NANO, parse
 from mooring.sandbox.apiserver.context.admission import AdmissionPlugin
+from mooring.sandbox.apiserver.context.calls import TooLongError
 from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.errors import forbidden
 from mooring.sandbox.apiserver.mirror import Mirror
 from mooring.sandbox.apiserver.objects import Tree, dig
+from mooring.sandbox.apiserver.validation.metadata import MOST_ANNOTATION_BYTES
 from mooring.sandbox.apiserver.validation.totals import aggregate_texts
 
 Quantities = Mapping[str, str]
@@ -18,6 +21,8 @@ Quantities = Mapping[str, str]
 _RANGES: Final = "limitranges"
 _ANNOTATION: Final = "kubernetes.io/limit-ranger"
 _POD_LEVEL: Final = ("cpu", "memory")
+_LONG: Final = 5000  # quantities to compare
+_MOST_PROBLEMS: Final = 1000
 
 
 def _read(trees: Iterable[Tree]) -> dict[str, list[list[Tree]]]:
@@ -51,7 +56,10 @@ class LimitRanger(AdmissionPlugin):
 
     def admit(self, write: Write, obj: Tree, old: Tree | None) -> None:
         if write.resource.storage == "pods":
-            for limits in self._limits(write, old):
+            ranges = self._limits(write, old)
+            if not write.api.may_take_long and _work(obj, ranges) > _LONG:
+                raise TooLongError
+            for limits in ranges:
                 _set_defaults(obj, limits)
 
     def validate(self, write: Write, obj: Tree, old: Tree | None) -> None:
@@ -59,7 +67,7 @@ class LimitRanger(AdmissionPlugin):
             find_problems = (
                 _claim_problems if write.resource.storage == "persistentvolumeclaims" else _pod_problems
             )
-            problems = list(dict.fromkeys(find_problems(obj, limits)))
+            problems = list(dict.fromkeys(islice(find_problems(obj, limits), _MOST_PROBLEMS)))
             if problems:
                 why = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
                 raise forbidden("", write.resource.plural, write.name, why)
@@ -68,7 +76,14 @@ class LimitRanger(AdmissionPlugin):
 # ---- defaults -------------------------------------------------------------------------------------
 
 
+def _work(pod: Tree, ranges: list[list[Tree]]) -> int:
+    """Return how many quantities there are to compare: each of the ranges with each container."""
+    bounds = sum(len(amounts) for limits in ranges for one in limits for amounts in one.values())
+    return bounds * len(pod["spec"].get("containers") or ())
+
+
 def _set_defaults(pod: Tree, limits: list[Tree]) -> None:
+    """Fill in what containers lack, until the annotation about it makes the pod invalid."""
     requests: dict[str, str] = {}
     most: dict[str, str] = {}
     for limit in limits:
@@ -76,10 +91,15 @@ def _set_defaults(pod: Tree, limits: list[Tree]) -> None:
             requests.update(limit.get("defaultRequest") or {})
             most.update(limit.get("default") or {})
     changes: list[str] = []
+    left = MOST_ANNOTATION_BYTES
     for member, name in (("containers", "container"), ("initContainers", "init container")):
         for container in pod["spec"].get(member) or ():
-            changes += _fill(container, "requests", requests, f"request for {name}")
-            changes += _fill(container, "limits", most, f"limit for {name}")
+            if left < 0:
+                break
+            added = _fill(container, "requests", requests, f"request for {name}")
+            added += _fill(container, "limits", most, f"limit for {name}")
+            changes += added
+            left -= sum(map(len, added))
     if changes:
         annotations = pod["metadata"].setdefault("annotations", {})
         annotations[_ANNOTATION] = f"LimitRanger plugin set: {'; '.join(changes)}"

@@ -10,7 +10,7 @@ from mooring.sandbox.apiserver.validation.fields import Causes, immutable, nonne
 from mooring.sandbox.apiserver.validation.labels import labels, sound_labels
 from mooring.sandbox.apiserver.validation.names import qualified_name
 
-_ANNOTATION_BYTES = 256 * 1024
+MOST_ANNOTATION_BYTES = 256 * 1024
 _MOST_REPEATED = 10  # errors that show all owners; there may be tens of thousands
 _STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 _UNQUALIFIED = "name is neither a standard finalizer name nor is it fully qualified"
@@ -60,8 +60,11 @@ def validate_annotations(path: str, annotations: Tree | None) -> Causes:
     for key in annotations:
         for problem in qualified_name(key.lower()):  # case does not matter
             yield invalid_value(path, key, problem)
-    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > _ANNOTATION_BYTES:
-        yield too_long(path, _ANNOTATION_BYTES)
+    if (
+        sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
+        > MOST_ANNOTATION_BYTES
+    ):
+        yield too_long(path, MOST_ANNOTATION_BYTES)
 
 
 def _owners(path: str, owners: Sequence[Tree]) -> Causes:
