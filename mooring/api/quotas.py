@@ -47,4 +47,4 @@ class ResourceQuota(KubeObject):
         """All that an object has to be to count."""
         selector = self.spec.scope_selector
         more = selector.match_expressions if selector is not None else []
-        return [*map(ScopeRequirement, self.spec.scopes), *more]
+        return [*map(ScopeRequirement, dict.fromkeys(self.spec.scopes)), *more]

@@ -22,11 +22,11 @@ from mooring.api.kinds import (
     ApiResource,
 )
 from mooring.api.objects import Pod
-from mooring.api.quotas import ResourceQuota, ResourceQuotaStatus
+from mooring.api.quotas import ResourceQuota, ResourceQuotaSpec, ResourceQuotaStatus
 from mooring.client.cache import Collection
 from mooring.client.controller import Context, Controller
 from mooring.sandbox.quota import registry
-from mooring.sandbox.quota.amounts import Sum, equal, only, plus
+from mooring.sandbox.quota.amounts import Amounts, Sum, equal, only, plus
 from mooring.sandbox.quota.quota_kind import QuotaKind
 
 PAUSE = 0.1  # seconds after something is set free: it is seldom alone
@@ -67,6 +67,8 @@ class ResourceQuotaController(Controller):
         self._quotas = self.cache.follow(RESOURCE_QUOTAS)
         self._heard: dict[str, Collection[Any]] = {}
         """The kinds that quotas are about: of others nothing need be heard."""
+        self._limiting: dict[str, tuple[ResourceQuotaSpec, dict[str, bool]]] = {}
+        """Which kinds each quota is about, as far as it was asked, by the key of the quota."""
         self._pods = self.cache.follow(PODS)
         self.cache.follow(PERSISTENT_VOLUME_CLAIMS)
         self.cache.follow(SERVICES)
@@ -78,7 +80,10 @@ class ResourceQuotaController(Controller):
     # ---- what changes
 
     def _quota_changed(self, old: ResourceQuota | None, new: ResourceQuota | None) -> None:
-        if new is not None and (old is None or old.uid != new.uid or old.spec != new.spec):
+        if new is None:
+            if old is not None:
+                self._limiting.pop(old.key, None)
+        elif old is None or old.uid != new.uid or old.spec != new.spec:
             self.enqueue(new.key)
 
     def _hear(self, kind: QuotaKind[Any], collection: Collection[Any]) -> None:
@@ -91,8 +96,17 @@ class ResourceQuotaController(Controller):
             return
         if new is None or new.uid != old.uid or kind.counts_anew(old, new, self.context.clock()):
             for quota in self._quotas.in_namespace(old.namespace):
-                if kind.restricted(quota.spec.hard):
+                if self._limits(quota, kind):
                     self.enqueue(quota.key, PAUSE + len(self._pods) / PODS_PER_SECOND)
+
+    def _limits(self, quota: ResourceQuota, kind: QuotaKind[Any]) -> bool:
+        """Return whether a quota is about a kind. It is asked for every object that goes."""
+        spec, limits = self._limiting.get(quota.key, (None, {}))
+        if spec is not quota.spec:
+            spec, limits = self._limiting[quota.key] = quota.spec, {}
+        if kind.name not in limits:
+            limits[kind.name] = bool(kind.restricted(quota.spec.hard))
+        return limits[kind.name]
 
     # ---- one quota
 
@@ -147,15 +161,13 @@ class ResourceQuotaController(Controller):
                 await self.cache.informer(collection.resource).synced.wait()
                 self._hear(kind, collection)
 
-    def _unknown(self, quota: ResourceQuota) -> list[str]:
+    def _unknown(self, quota: ResourceQuota) -> dict[str, None]:
         """Return the resources of which not all users are watched: claims use some that pods use, too."""
-        heard = [self._kind(name) for name in self._heard]
-        unheard = [self._kind(name) for name in {registry.RESOURCE_CLAIMS} - self._heard.keys()]
-        return [
-            name
-            for name in quota.spec.hard
-            if not any(kind.uses(name) for kind in heard) or any(kind.uses(name) for kind in unheard)
-        ]
+        hard = quota.spec.hard
+        heard = {name for each in self._heard for name in self._kind(each).restricted(hard)}
+        unheard = {registry.RESOURCE_CLAIMS} - self._heard.keys()
+        heard -= {name for each in unheard for name in self._kind(each).restricted(hard)}
+        return {name: None for name in hard if name not in heard}
 
     def _kind(self, name: str) -> QuotaKind[Any]:
         return registry.quota_kind(name, self._neighbours)
@@ -163,8 +175,8 @@ class ResourceQuotaController(Controller):
     async def _write(self, quota: ResourceQuota, status: ResourceQuotaStatus) -> None:
         seen = {"uid": quota.uid, "resourceVersion": quota.metadata.resource_version}
         patch = {
-            "hard": {**dict.fromkeys(quota.status.hard), **status.hard},
-            "used": {**dict.fromkeys(quota.status.used), **status.used},
+            "hard": _changes(quota.status.hard, status.hard),
+            "used": _changes(quota.status.used, status.used),
         }
         written = await self.cluster.patch(
             RESOURCE_QUOTAS,
@@ -174,3 +186,9 @@ class ResourceQuotaController(Controller):
             subresource="status",
         )
         self._quotas.wrote(written)
+
+
+def _changes(old: Amounts, new: Amounts) -> dict[str, str | None]:
+    """Return the merge patch that makes one of the other."""
+    gone: dict[str, str | None] = dict.fromkeys(old.keys() - new.keys())
+    return gone | {name: quantity for name, quantity in new.items() if old.get(name) != quantity}

@@ -26,9 +26,9 @@ class Sum:
         return bool(self._nano)
 
     def add(self, some: Amounts) -> None:
-        for name, nano in self._nano.items():
-            quantity = some.get(name)
-            if quantity is not None:
+        for name, quantity in some.items():
+            nano = self._nano.get(name)
+            if nano is not None:
                 if not nano:
                     self._like[name] = quantity
                 self._nano[name] = nano + parse(quantity)

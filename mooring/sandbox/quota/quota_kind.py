@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Generic, TypeVar
 
 from mooring.api.meta import KubeObject
@@ -26,7 +26,7 @@ class QuotaKind(Generic[Obj]):
         self.name = name
         self.count = f"count/{name}"
 
-    def restricted(self, names: Iterable[str]) -> list[str]:
+    def restricted(self, names: Collection[str]) -> list[str]:
         """Those of the resources that such objects use."""
         return [name for name in names if self.uses(name)]
 
@@ -58,8 +58,15 @@ class Objects(QuotaKind[KubeObject]):
 
     model = KubeObject
 
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._names = (self.count, name) if name in _OTHER_NAMES else (self.count,)
+
+    def restricted(self, names: Collection[str]) -> list[str]:
+        return [name for name in self._names if name in names]
+
     def uses(self, resource: str) -> bool:
-        return resource == self.count or (resource == self.name and self.name in _OTHER_NAMES)
+        return resource in self._names
 
     def usage(self, obj: Any, now: float) -> dict[str, str]:
-        return {self.count: ONE, **({self.name: ONE} if self.name in _OTHER_NAMES else {})}
+        return dict.fromkeys(self._names, ONE)

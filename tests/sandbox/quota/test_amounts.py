@@ -7,7 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.quantity import parse
+from mooring.api.quotas import ResourceQuota, ResourceQuotaSpec
 from mooring.sandbox.quota.amounts import Sum, beyond, equal, exceeding, format_amounts, only, plus
+from mooring.sandbox.quota.quota_kind import Objects
+from tests.calls import count_calls
 
 QUANTITIES = st.builds(
     "{}{}".format, st.integers(0, 5000), st.sampled_from(["", "m", "k", "M", "G", "Ki", "Mi", "Gi"])
@@ -61,3 +64,17 @@ def test_amounts_are_formatted() -> None:
         format_amounts(only({"pods": "1", "cpu": "2", "memory": "3"}, ["pods", "cpu", "none"]))
         == "cpu=2,pods=1"
     )
+
+
+NAMES = [f"requests.example.com/r{number}" for number in range(5000)]
+
+
+def test_objects_cost_as_much_as_they_use_however_long_a_quota_is() -> None:
+    total = Sum(NAMES)
+    assert count_calls(lambda: total.add({NAMES[0]: "1", "cpu": "1"})) < 20
+    assert count_calls(lambda: Objects("deployments.apps").restricted(NAMES)) < 20
+
+
+def test_repeated_scopes_count_once() -> None:
+    spec = ResourceQuotaSpec(scopes=["BestEffort"] * 1000)
+    assert len(ResourceQuota(spec=spec).scopes) == 1

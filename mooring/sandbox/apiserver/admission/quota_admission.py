@@ -19,6 +19,8 @@ from mooring.api.quotas import ResourceQuota
 from mooring.sandbox.apiserver.authorization.users import User
 from mooring.sandbox.apiserver.context.admission import AdmissionPlugin
 from mooring.sandbox.apiserver.context.api import Api
+from mooring.sandbox.apiserver.context.calls import TooLongError
+from mooring.sandbox.apiserver.context.drafting import LARGE
 from mooring.sandbox.apiserver.context.namespaces import QUOTAS, has_quota
 from mooring.sandbox.apiserver.context.options import WriteOptions
 from mooring.sandbox.apiserver.context.write import Write
@@ -102,8 +104,8 @@ def _charged(
         needed = {name: quantity for name, quantity in needed.items() if quantity != "0"}
         if not needed:
             continue
-        used = plus(quota.status.used, needed)
-        too_much = exceeding(only(used, needed), quota.status.hard)
+        used = plus(only(quota.status.used, needed), needed)
+        too_much = exceeding(used, quota.status.hard)
         if too_much and write.subresource != "status":
             raise _refusal(
                 write,
@@ -111,7 +113,7 @@ def _charged(
                 f"used: {format_amounts(only(quota.status.used, too_much))}, "
                 f"limited: {format_amounts(only(quota.status.hard, too_much))}",
             )
-        charged.append((quota, used))
+        charged.append((quota, {**quota.status.used, **used}))
     return charged
 
 
@@ -133,8 +135,12 @@ def _concerned(write: Write, kind: QuotaKind[Any], obj: KubeObject) -> Sequence[
 
 
 def _quotas(api: Api, namespace: str) -> list[ResourceQuota]:
+    """Return the quotas of a namespace. Raises TooLongError if they are large."""
     table = api.store.table(QUOTAS)
-    return [_read(table.records[key].body) for key in table.keys(namespace)]
+    records = [table.records[key] for key in table.keys(namespace)]
+    if not api.may_take_long and sum(len(record.tail) for record in records) >= LARGE:
+        raise TooLongError
+    return [_read(record.body) for record in records]
 
 
 def _refusal(write: Write, why: str) -> Exception:

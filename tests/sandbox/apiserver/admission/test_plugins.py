@@ -12,7 +12,9 @@ from mooring.api.kinds import NODES, PODS
 from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver import EmbeddedServer
 from mooring.sandbox.apiserver.context.admission import Admission, AdmissionPlugin
+from mooring.sandbox.apiserver.context.calls import TooLongError
 from mooring.sandbox.apiserver.context.write import Write
+from tests.calls import count_calls
 from tests.sandbox.apiserver.kit import Direct, pod
 
 Tree = dict[str, Any]
@@ -84,6 +86,32 @@ def test_what_a_limit_range_makes_of_a_pod_is_validated(direct: Direct) -> None:
     asked = [{"name": "c", "image": "i", "resources": {"requests": {"memory": "2Gi"}}}]
     with pytest.raises(ApiError, match="must be less than or equal to memory limit of 1Gi"):
         direct.ask("create", "pods", body=pod("p", containers=asked))
+
+
+MANY = {f"example.com/r{number}": "1" for number in range(2000)}
+
+
+@pytest.mark.parametrize("bound", ["default", "max"])
+def test_long_limit_ranges_are_not_multiplied_by_containers(direct: Direct, bound: str) -> None:
+    direct.ask("create", "limitranges", body=limit_range("long", **{bound: MANY}))
+    small = {"name": "c", "image": "i"}
+    body = pod("p", containers=[{**small, "name": f"c{number}"} for number in range(100)])
+    with pytest.raises(TooLongError):
+        direct.ask("create", "pods", body=body)
+
+    def create() -> None:
+        with pytest.raises(ApiError):
+            direct.ask("create", "pods", body=body)
+
+    direct.api.may_take_long = True
+    assert count_calls(create) < 300_000
+
+
+def test_writes_under_long_quotas_do_not_delay_others(direct: Direct) -> None:
+    hard = {f"requests.{name}": "1" for name in MANY}
+    direct.ask("create", "resourcequotas", body={"metadata": {"name": "long"}, "spec": {"hard": hard}})
+    with pytest.raises(TooLongError):
+        direct.ask("create", "pods", body=pod("p"))
 
 
 def test_runtime_classes_add_their_overhead_and_where_they_run(direct: Direct) -> None:
