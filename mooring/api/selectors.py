@@ -28,6 +28,7 @@ NODE_OPERATORS = (*LABEL_OPERATORS, GT, LT)
 FIELD_OPERATORS = (IN, NOT_IN)
 
 _MANY = 24  # requirements and values, from which they are looked up by key
+_MOST_LONG = 32  # such selectors that are kept
 
 _INT = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]", re.ASCII)
@@ -264,10 +265,26 @@ def from_map(labels: Mapping[str, str]) -> Selector:
     return from_requirements(Requirement(key, IN, (value,)) for key, value in labels.items())
 
 
+_long: dict[int, tuple[LabelSelector, Selector]] = {}
+"""Compiled forms of a few long selectors, by identity: controllers compile them again and again."""
+
+
 def compile_selector(selector: LabelSelector | None) -> Selector:
     """The compiled form; None selects nothing and `{}` everything. Raises SelectorError."""
     if selector is None:
         return NOTHING
+    if len(selector.match_labels) + len(selector.match_expressions) <= _MANY:
+        return _compile(selector)
+    cached = _long.get(id(selector))
+    if cached is None:
+        if len(_long) >= _MOST_LONG:
+            _long.clear()
+        equal = next((compiled for other, compiled in _long.values() if other == selector), None)
+        cached = _long[id(selector)] = selector, equal or _compile(selector)
+    return cached[1]
+
+
+def _compile(selector: LabelSelector) -> Selector:
     requirements = [
         _checked(key, IN, (value,), LABEL_OPERATORS) for key, value in selector.match_labels.items()
     ]

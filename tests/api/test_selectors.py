@@ -30,6 +30,7 @@ from mooring.api.selectors import (
     parse_problem,
     requirement,
 )
+from tests.calls import count_calls
 
 keys = st.sampled_from(["app", "tier", "example.com/zone"])
 values = st.sampled_from(["a", "b", "", "10", "9"])
@@ -224,3 +225,16 @@ def test_many_requirements_match_like_one_by_one(some: list[Requirement], labels
     expected = all(each.matches(labels) for each in some)
     assert from_requirements(some).matches(labels) is expected
     assert from_requirements([*some, padding]).matches(labels) is expected
+
+
+def test_long_selectors_are_compiled_once() -> None:
+    """Controllers do it for every object."""
+
+    def selector() -> LabelSelector:
+        terms = [LabelSelectorRequirement(key=f"k{n}", operator="Exists") for n in range(1000)]
+        return LabelSelector(match_expressions=terms)
+
+    first = selector()
+    assert compile_selector(first) is compile_selector(selector())
+    assert count_calls(lambda: compile_selector(first)) < 20
+    assert count_calls(lambda: compile_selector(selector())) < 3000

@@ -93,7 +93,7 @@ class DisruptionController(Controller):
 
     def _selector(self, budget: PodDisruptionBudget) -> Selector:
         cached = self._selectors.get(budget.key)
-        if cached is None or cached[0] != budget.spec.selector:
+        if cached is None or cached[0] is not budget.spec.selector:
             try:
                 compiled = compile_selector(budget.spec.selector)
             except SelectorError:
