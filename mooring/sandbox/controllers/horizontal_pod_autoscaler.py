@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 import msgspec
@@ -127,7 +128,7 @@ class HorizontalPodAutoscalerController(Controller):
         status.tree["currentReplicas"] = scale.status.replicas
         now = self.context.clock()
         history = self._histories.setdefault(hpa.key, ScalingHistory(current, now))
-        desired, reason = self._desired(hpa, scale, status, history)
+        desired, reason = await self._desired(hpa, scale, status, history)
         if desired is None:
             status.tree["desiredReplicas"] = status.tree.get("desiredReplicas", 0)
             return
@@ -158,7 +159,7 @@ class HorizontalPodAutoscalerController(Controller):
 
     # ---- the number of replicas
 
-    def _desired(
+    async def _desired(
         self, hpa: HorizontalPodAutoscaler, scale: Scale, status: _Status, history: ScalingHistory
     ) -> tuple[int | None, str]:
         """Return the number of replicas and the reason for it; None where it is unknown."""
@@ -176,7 +177,7 @@ class HorizontalPodAutoscalerController(Controller):
             why = "the HPA target's scale is missing a selector"
             status.set("ScalingActive", False, "InvalidSelector", why)
             return None, ""
-        best = self._propose(hpa, scale, status)
+        best = await self._propose(hpa, scale, status)
         if best is None:
             return None, ""
         now, behavior = self.context.clock(), spec.behavior
@@ -192,10 +193,11 @@ class HorizontalPodAutoscalerController(Controller):
         above = best.replicas > current
         return limited.replicas, f"{best.metric} above target" if above else "All metrics below target"
 
-    def _propose(self, hpa: HorizontalPodAutoscaler, scale: Scale, status: _Status) -> Proposal | None:
+    async def _propose(self, hpa: HorizontalPodAutoscaler, scale: Scale, status: _Status) -> Proposal | None:
         """Return the highest proposal of all metrics. If one fails, the others may still add replicas."""
         pods, proposals, statuses, failures = self._selected(hpa, scale), list[Proposal](), list[Tree](), []
         for metric in hpa.spec.metrics:
+            await asyncio.sleep(0)  # each looks at all pods
             try:
                 proposal = self._measure(metric, pods, scale.spec.replicas, hpa.spec.tolerances)
             except MetricError as error:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mooring.sandbox.controllers import horizontal_pod_autoscaler, replica_proposals
 from mooring.testing.sandbox_cluster import SandboxCluster
 from tests.sandbox.controllers.autoscaling_scenes import (
     PERIOD,
@@ -154,3 +156,21 @@ def put_load(cluster: SandboxCluster, app: str, mebibytes: int) -> None:
         if pod.metadata.annotations.get("mooring/memory-usage") != usage:
             patch = {"metadata": {"annotations": {"mooring/memory-usage": usage}}}
             cluster.patch(f"pod/{pod.name}", patch)
+
+
+def test_others_have_their_turn_between_metrics(
+    mooring_cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each metric looks at all pods."""
+    seen: list[str] = []
+
+    def propose(*args: Any) -> Any:
+        asyncio.get_running_loop().call_soon(seen.append, "others")
+        seen.append("metric")
+        return replica_proposals.propose(*args)
+
+    monkeypatch.setattr(horizontal_pod_autoscaler, "propose", propose)
+    metric = WEB.splitlines()[-1]
+    mooring_cluster.apply(f"{WEB}{metric}\n{metric}\n")
+    mooring_cluster.advance(16)
+    assert seen[:6] == ["metric", "others"] * 3
