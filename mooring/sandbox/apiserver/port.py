@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final, TypeVar
 
@@ -15,6 +16,7 @@ from mooring.client.port import Change, Page, PatchType, ServedKind
 from mooring.sandbox.apiserver.answering import answer_request
 from mooring.sandbox.apiserver.authorization.users import IN_PROCESS, User
 from mooring.sandbox.apiserver.context.api import Api
+from mooring.sandbox.apiserver.context.drafting import has_threads
 from mooring.sandbox.apiserver.context.options import WriteOptions
 from mooring.sandbox.apiserver.context.resource import Resource
 from mooring.sandbox.apiserver.discovery import version_priority
@@ -42,25 +44,28 @@ _MERGES: Final = (PatchType.MERGE, PatchType.STRATEGIC)
 _APPLY: Final = PatchType.APPLY  # access to enum members is slow
 _CONTENT_TYPES: Final[dict[PatchType | None, str]] = {None: "", **{kind: kind.value for kind in PatchType}}
 _MOST_READ: Final = 2048  # objects in one generation
+_MOST_BYTES: Final = 16 << 20  # of their JSON
 
 
 class _Recent:
     """A cache of two generations: the older one is dropped as a whole, so that nothing is searched."""
 
-    __slots__ = ("_before", "_now")
+    __slots__ = ("_before", "_now", "_size")
 
     def __init__(self) -> None:
         self._now: dict[object, Any] = {}
         self._before: dict[object, Any] = {}
+        self._size = 0  # of what is in `_now`
 
     def get(self, key: object) -> Any:
         value = self._now.get(key)
         return self._before.get(key) if value is None else value
 
-    def put(self, key: object, value: object) -> None:
-        if len(self._now) >= _MOST_READ:
-            self._before, self._now = self._now, {}
+    def put(self, key: object, value: object, size: int) -> None:
+        if len(self._now) >= _MOST_READ or self._size > _MOST_BYTES:
+            self._before, self._now, self._size = self._now, {}, 0
         self._now[key] = value
+        self._size += size
 
 
 class EmbeddedCluster:
@@ -296,10 +301,13 @@ class EmbeddedCluster:
                 patch,
             )
         )
+        store = self._api.store
         try:
-            await self._api.store.settled()
+            await store.settled()
         except StoreFailedError as error:
             raise internal(str(error)) from error
+        if store.is_turn_over() and has_threads():  # a controller may write thousands of objects in a row
+            await asyncio.sleep(0)
         return answer
 
     def _served(self, resource: ApiResource[Any]) -> Resource:
@@ -321,7 +329,7 @@ class EmbeddedCluster:
         obj: Obj | None = self._read.get(key)
         if obj is None:
             obj = reader_of(resource.model).object(PLAIN.single(served, record))
-            self._read.put(key, obj)
+            self._read.put(key, obj, len(record.tail))
         return obj
 
     def _object(self, resource: ApiResource[Obj], answer: Answer) -> Obj:

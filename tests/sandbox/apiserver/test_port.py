@@ -14,8 +14,9 @@ from mooring.api.meta import KubeObject
 from mooring.api.objects import Node, Pod
 from mooring.client.api_errors import ApiError
 from mooring.client.port import Cluster
-from mooring.sandbox.apiserver import EmbeddedServer
+from mooring.sandbox.apiserver import EmbeddedServer, port
 from mooring.sandbox.apiserver.port import EmbeddedCluster
+from mooring.sandbox.apiserver.store import store
 from mooring.sandbox.apiserver.store.sqlite import SqliteJournal
 from mooring.testing import make_node, make_pod
 from tests.sandbox.apiserver.kit import pod
@@ -158,3 +159,31 @@ def test_a_full_disk_is_an_error_of_the_server(tmp_path: Path) -> None:
         await server.stop()
 
     asyncio.run(main())
+
+
+def test_others_have_their_turn_while_much_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "LONGEST_TURN", -1.0)
+
+    async def act(cluster: Cluster) -> None:
+        turns = 0
+
+        async def count() -> None:
+            nonlocal turns
+            while True:
+                await asyncio.sleep(0)
+                turns += 1
+
+        counting = asyncio.create_task(count())
+        for number in range(10):
+            await cluster.create(PODS, pod(f"p{number}"), "default")
+        counting.cancel()
+        assert turns >= 9
+
+    with_server(act)
+
+
+def test_the_cache_of_objects_is_bounded_by_their_size() -> None:
+    recent = port._Recent()
+    for number in range(8):
+        recent.put(number, number, 10 << 20)
+    assert [number for number in range(8) if recent.get(number) is not None] == [4, 5, 6, 7]

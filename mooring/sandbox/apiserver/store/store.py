@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Protocol
 
@@ -13,6 +14,8 @@ from mooring.sandbox.apiserver.store.watch import Predicate, Watch
 
 WINDOW = 10_000
 """Events that a table keeps, at least; it drops older ones in bulk."""
+LONGEST_TURN = 0.01
+"""Seconds for which one writer may keep others on the event loop waiting."""
 
 
 class Journal(Protocol):
@@ -53,6 +56,7 @@ class Store:
         self._tables: dict[str, Table] = {}
         self._presences: dict[tuple[str, ...], Presence] = {}
         self._dirty: dict[Table, None] = {}
+        self._dirty_since = 0.0
         self._settling: list[asyncio.Future[None]] = []
         version, tables = (1, {}) if journal is None else journal.load()
         self.version = version
@@ -90,7 +94,12 @@ class Store:
             self._journal.append(table.name, event)
         if not self._dirty:
             self.soon(self.flush)
+            self._dirty_since = time.monotonic()
         self._dirty[table] = None
+
+    def is_turn_over(self) -> bool:
+        """Whether writes have kept the flush waiting for long."""
+        return bool(self._dirty) and time.monotonic() - self._dirty_since > LONGEST_TURN
 
     def flush(self) -> None:
         """Make the writes since the last flush durable, then release answers and notify watches.
