@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Protocol
+from functools import partial
+from typing import Final, Protocol
 
 from mooring.sandbox.apiserver.store.presence import Presence
 from mooring.sandbox.apiserver.store.record import Event, Record
@@ -16,6 +17,7 @@ WINDOW = 10_000
 """Events that a table keeps, at least; it drops older ones in bulk."""
 LONGEST_TURN = 0.01
 """Seconds for which one writer may keep others on the event loop waiting."""
+_NOTIFIED: Final = 64  # watches in one turn of the loop
 
 
 class Journal(Protocol):
@@ -120,8 +122,14 @@ class Store:
         self.visible = self.version
         for table in dirty:
             table.visible = table.end
-            for watch in tuple(table.watches):
-                watch.notify()
+            self._notify(list(table.watches))
+
+    def _notify(self, watches: list[Watch]) -> None:
+        """Notify some watches, and the others once these have sent what is new: there may be thousands."""
+        for watch in watches[:_NOTIFIED]:
+            watch.notify()
+        if len(watches) > _NOTIFIED:
+            self.soon(partial(self._notify, watches[_NOTIFIED:]))
 
     def _commit(self) -> bool:
         if self._journal is not None:

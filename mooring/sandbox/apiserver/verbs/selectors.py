@@ -85,19 +85,36 @@ def matcher(resource: Resource, namespace: str, labels: str, fields: str) -> Pre
     if namespace:
         prefix = namespace + "/"
         tests.append(lambda record: record.key.startswith(prefix))
-    terms = dict.fromkeys(parse_fields(fields))
-    tests += [_field_test(_field_of(resource, term), term.value, term.equal) for term in terms]
+    terms: dict[int, set[FieldTerm]] = {}
+    for term in parse_fields(fields):
+        terms.setdefault(_field_of(resource, term), set()).add(term)
+    tests += [_field_test(place, some) for place, some in terms.items()]
     selector = parse_labels(labels)
     if not selector.empty:
         tests.append(lambda record: selector.matches(record.labels))
     if len(tests) < 2:
         return tests[0] if tests else None
-    return lambda record: all(test(record) for test in tests)  # flat: a client may send a thousand terms
+    return lambda record: all(test(record) for test in tests)
 
 
-def _field_test(place: int, value: str, equal: bool) -> Callable[[Record], bool]:
+def _field_test(place: int, terms: set[FieldTerm]) -> Predicate:
+    """Return a predicate for all terms about a field: each watch may have a thousand."""
+    equal = {term.value for term in terms if term.equal}
+    others = frozenset(term.value for term in terms if not term.equal)
+    if len(equal) > 1 or equal & others:
+        return lambda record: False
+    if equal:
+        return _equality_test(place, equal.pop())
     if place == -1:
-        return lambda record: (record.name == value) == equal
+        return lambda record: record.name not in others
     if place == -2:
-        return lambda record: (record.namespace == value) == equal
-    return lambda record: (record.fields[place] == value) == equal
+        return lambda record: record.namespace not in others
+    return lambda record: record.fields[place] not in others
+
+
+def _equality_test(place: int, value: str) -> Predicate:
+    if place == -1:
+        return lambda record: record.name == value
+    if place == -2:
+        return lambda record: record.namespace == value
+    return lambda record: record.fields[place] == value
