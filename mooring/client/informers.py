@@ -199,6 +199,8 @@ class Informer(Generic[Obj]):
                 seen.clear()
                 continue
             await self._deliver(page, seen)
+            if page.continue_token == token != "":
+                raise Unreachable(SERVER, f"a list of {self.resource.name} that goes on where it was")
             token = page.continue_token
             if not token:
                 break
@@ -315,6 +317,9 @@ class Informer(Generic[Obj]):
 
     def _apply(self, obj: Obj) -> None:
         key = obj.key
+        if not obj.metadata.name:
+            self._refuse(key, ObjectError(type(obj).__name__, key, "metadata.name: not set"))
+            return
         old = self._objects.get(key)
         if old is not None and old.metadata.uid != obj.metadata.uid:
             self._delete(old)  # another object by the same name: the deletion in between went unseen

@@ -33,6 +33,7 @@ from mooring.client.port import Cluster
 log = logging.getLogger("mooring.leader_election")
 
 JITTER = 1.2  # a candidate's waits are stretched by up to this much of their length
+MOST_TRANSITIONS = 2**31 - 1  # of an int32
 TOLERANCE = 20.0  # seconds that a lease may be overdue before the health check fails
 
 
@@ -221,7 +222,7 @@ class LeaderElector:
             lease_duration_seconds=math.ceil(self._lease_duration),
             acquire_time=old.acquire_time if ours else now,
             renew_time=now,
-            lease_transitions=old.lease_transitions + (not ours),
+            lease_transitions=min(old.lease_transitions + (not ours), MOST_TRANSITIONS),
         )
 
     def _hold(self, lease: Lease, began: float) -> None:

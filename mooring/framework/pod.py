@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from mooring.api import resources, times
+from mooring.api.errors import ObjectError
 from mooring.api.meta import ObjectMeta, ResourceList
 from mooring.api.objects import ContainerStatus, Pod, PodSpec, PodStatus, Volume
 from mooring.framework.affinity import AffinityTerm, terms_of
@@ -173,7 +174,10 @@ class Shapes:
         return len(self._by_key)
 
     def of(self, pod: Pod) -> Shape:
-        key = Shape.key_of(pod)
+        try:
+            key = Shape.key_of(pod)
+        except OverflowError:
+            raise ObjectError("Pod", pod.key, "spec: found an integer of more than 64 bits") from None
         shape = self._by_key.get(key)
         if shape is None:
             shape = self._by_key[key] = Shape(pod)

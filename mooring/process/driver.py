@@ -132,10 +132,11 @@ class Driver:
 
     async def run(self) -> None:
         """Schedule until stopped, and then until what is on its way has arrived."""
+        turn = Turn()
         try:
             while not self._stopping:
                 try:
-                    turn = await self._make_turn()
+                    turn = await self._make_turn(least_room=1 if turn.more else STEP)
                     if turn.more:
                         await asyncio.sleep(0)
                     else:
@@ -193,10 +194,10 @@ class Driver:
     def _tasks(self) -> set[asyncio.Task[None]]:
         return self._cycles | self._writes
 
-    async def _make_turn(self) -> Turn:
+    async def _make_turn(self, least_room: int) -> Turn:
         """Make attempts for a short while, and carry out what they decide."""
         room = AHEAD - self._ahead()
-        room = room if room >= STEP else 0
+        room = room if room >= least_room else 0
         try:
             async with asyncio.timeout(None) as self._attempt_timeout:
                 if self._core.busy or self._has_work(room):

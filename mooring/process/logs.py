@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import time
 from typing import Any
 
 import msgspec
+
+from mooring.api.printable import printable
 
 SEVERITY = {
     logging.DEBUG: "I",
@@ -16,6 +19,9 @@ SEVERITY = {
     logging.ERROR: "E",
     logging.CRITICAL: "F",
 }
+
+_HEAD = re.compile(r"\n(?=[IWEF]\d{4} )")
+"""Where a line would begin like an entry: an API server's message must not add entries to the log."""
 
 
 def verbose(log: logging.Logger, v: int, message: str, **fields: Any) -> None:
@@ -45,7 +51,7 @@ class KlogFormatter(logging.Formatter):
         line = f"{head} {record.filename}:{record.lineno}] {text}"
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
-        return line
+        return _HEAD.sub("\n  ", printable(line))
 
 
 class JsonFormatter(logging.Formatter):

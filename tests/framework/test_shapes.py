@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from mooring.api.errors import ObjectError
 from mooring.api.meta import ResourceList
 from mooring.api.objects import ContainerStatus, Pod, PodStatus, ResourceRequirements
-from mooring.framework.pod import Shape
+from mooring.framework.pod import Shape, Shapes
 from mooring.testing import make_pod
 
 AMOUNTS = st.dictionaries(st.sampled_from(["cpu", "memory"]), st.sampled_from(["1", "2", "3"]))
@@ -39,3 +41,9 @@ def test_pods_of_one_shape_count_for_the_same(
     if Shape.key_of(resized) == Shape.key_of(pod):
         assert dict(Shape(resized).used) == dict(Shape(pod).used)
         assert Shape(resized).nonzero_used == Shape(pod).nonzero_used
+
+
+@pytest.mark.parametrize("priority", [2**64, -(10**30)])
+def test_an_integer_that_no_api_server_stores_is_the_pods_fault(priority: int) -> None:
+    with pytest.raises(ObjectError, match="Pod default/web: spec: found an integer of more than 64 bits"):
+        Shapes().of(make_pod("web", priority=priority))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mooring.client.http.connection import Connection
 
-LONGEST_LINE = 64 * 1024**2
+LONGEST_LINE = 16 * 1024**2  # ten times what etcd keeps of one object by default
 _PAUSE_AT = 4 * 1024**2  # bytes of lines that wait for their reader; beyond, the server has to wait
 
 
