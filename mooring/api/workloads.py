@@ -39,10 +39,21 @@ class ServiceSpec(Struct):
     ports: list[ServicePort] = []
     allocate_load_balancer_node_ports: bool | None = None
     traffic_distribution: str | None = None
+    external_name: str = ""
+    external_ips: list[str] = msgspec.field(default_factory=list, name="externalIPs")
+    session_affinity: str = ""
+    session_affinity_config: dict[str, Any] | None = None
+    internal_traffic_policy: str | None = None
+    external_traffic_policy: str = ""
+
+
+class ServiceStatus(Struct):
+    load_balancer: dict[str, Any] | None = None
 
 
 class Service(KubeObject):
     spec: ServiceSpec = msgspec.field(default_factory=ServiceSpec)
+    status: ServiceStatus = msgspec.field(default_factory=ServiceStatus)
 
 
 class ReplicaSetSpec(Struct):

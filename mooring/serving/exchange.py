@@ -99,6 +99,11 @@ class Exchange:
                 return value.decode("latin-1")
         return ""
 
+    @property
+    def query(self) -> str:
+        """The query as it was sent."""
+        return self._query.decode("latin-1")
+
     def params(self) -> dict[str, list[str]]:
         """Return the parameters of the query. Raises TooManyParametersError."""
         if not self._query:

@@ -32,7 +32,9 @@ _CONNECTIONS: Mapping[str, Mapping[str, tuple[str, tuple[str, ...]]]] = {
         "attach": ("PodAttachOptions", ("create", "get")),
         "exec": ("PodExecOptions", ("create", "get")),
         "portforward": ("PodPortForwardOptions", ("create", "get")),
+        "proxy": ("PodProxyOptions", ("create", "delete", "get", "patch", "update")),
     },
+    "services": {"proxy": ("ServiceProxyOptions", ("create", "delete", "get", "patch", "update"))},
     "nodes": {"proxy": ("NodeProxyOptions", ("create", "delete", "get", "patch", "update"))},
 }
 """Subresources that are not objects, with kinds and verbs; lightkube-models leaves them out."""

@@ -50,7 +50,7 @@ def handle(request: Request) -> Answer:
 def _handle_subresource(request: Request) -> Answer:
     subresource = request.subresource
     assert subresource is not None
-    if request.verb not in subresource.verbs:
+    if request.verb not in (*subresource.verbs, "options"):
         raise method_not_allowed()
     own = SUBRESOURCES.get((request.resource.storage, subresource.name)) or SUBRESOURCES.get(
         ("*", subresource.name)

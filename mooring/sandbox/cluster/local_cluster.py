@@ -141,7 +141,7 @@ class LocalCluster:
             servers=api.servers if self._serve else None,
             issue_token=self.server.issue_token,
         )
-        api.containers = self.nodes.containers
+        api.containers, api.network = self.nodes.containers, self.nodes.network
         for controller in controllers(
             context,
             self.nodes,

@@ -7,15 +7,9 @@ from collections.abc import Iterator
 from mooring.api.kinds import SERVICES
 from mooring.api.meta import KubeObject, Tree
 from mooring.client.controller import Context, Controller
-from mooring.sandbox.controllers.endpoint_slices import (
-    ENDPOINTS,
-    MANAGED_BY,
-    SERVICE_NAME,
-    SLICES,
-    Endpoints,
-    EndpointSlice,
-)
+from mooring.sandbox.controllers.endpoint_slices import ENDPOINTS, MANAGED_BY, Endpoints
 from mooring.sandbox.controllers.owning import controller_reference
+from mooring.sandbox.network.slices import SERVICE_NAME, SLICES, EndpointSlice
 
 MANAGER = "endpointslicemirroring-controller.k8s.io"
 SKIP = "endpointslice.kubernetes.io/skip-mirror"

@@ -17,23 +17,17 @@ from mooring.api.workloads import Service, ServicePort
 from mooring.client.api_errors import ApiError
 from mooring.client.controller import Context, Controller
 from mooring.sandbox.controllers.owning import controller_reference
+from mooring.sandbox.network.slices import SERVICE_NAME, SLICES, EndpointSlice
 
 MOST = 100  # endpoints in a slice
 BATCH = (
     0.05  # seconds in which changes of pods are collected, so that a rollout does not rewrite slices per pod
 )
 ZONE = "topology.kubernetes.io/zone"
-SERVICE_NAME = "kubernetes.io/service-name"
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 MANAGER = "endpointslice-controller.k8s.io"
 DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 HEADLESS = "service.kubernetes.io/headless"
-
-
-class EndpointSlice(KubeObject):
-    address_type: str = ""
-    endpoints: list[dict[str, Any]] | None = None
-    ports: list[dict[str, Any]] | None = None
 
 
 class Endpoints(KubeObject):
@@ -59,7 +53,6 @@ class PortsPod(KubeObject):
     spec: PortsSpec = msgspec.field(default_factory=PortsSpec)
 
 
-SLICES = ApiResource("discovery.k8s.io", "v1", "endpointslices", True, EndpointSlice)
 ENDPOINTS = ApiResource("", "v1", "endpoints", True, Endpoints)
 PORTS_PODS = ApiResource("", "v1", "pods", True, PortsPod)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from mooring.api.objects import Container, ContainerStatus, ResourceRequirements
 from mooring.api.times import parse_time
+from mooring.sandbox.kubelet.connections import Connection
 from mooring.sandbox.programs.files import Files
 from mooring.sandbox.programs.probing import Change, Health
 from mooring.sandbox.programs.program import Outcome
@@ -47,7 +49,8 @@ class ContainerLife:
     `last` how it ended before."""
 
     __slots__ = (
-        "allocated", "backoff", "due", "end", "field_path", "files", "health", "image", "is_init",
+        "allocated", "backoff", "connection", "due", "end", "field_path", "files", "health", "image",
+        "is_init",
         "is_sidecar", "last", "message", "name", "notices", "outcome", "reason", "resources", "restarts",
         "sources", "spec", "started", "state", "stdin",
     )  # fmt: skip
@@ -69,6 +72,7 @@ class ContainerLife:
         self.outcome = FOREVER
         self.files = NO_FILES
         self.sources: Sources | None = None  # as they were at its start
+        self.connection = Connection()
         self.notices: list[tuple[float, Note]] = []  # events to come
         self.end: Ended | None = None
         self.last: Ended | None = None
@@ -111,10 +115,12 @@ class ContainerLife:
             code = self.outcome.stop.exit_code
         return Ended(code, self.started, now)
 
-    def log(self, hook: Outcome, now: float) -> bool:
-        """Add what a hook has written to the output of the container; return whether there is any."""
-        lines = tuple((now - self.started + at, text) for at, text in hook.output)
-        self.outcome = self.outcome._replace(output=(*self.outcome.output, *lines))
+    def log(self, output: Iterable[tuple[float, str]], now: float) -> bool:
+        """Add what a hook or a server has written to the output of the container; return whether there is
+        any."""
+        lines = [(now - self.started + at, text) for at, text in output]
+        if lines:
+            self.outcome = self.connection.log(lines)
         return bool(lines)
 
     def recall(self, status: ContainerStatus) -> None:
@@ -146,7 +152,8 @@ class ContainerLife:
         if self.state == TERMINATED:
             return None
         times = [at for at, _ in self.notices]
-        times += [at for at in (self.ends_at, self.health.next_change(now)) if at is not None]
+        others = self.ends_at, self.health.next_change(now), self.connection.resumes_at
+        times += [at for at in others if at is not None]
         return min(times, default=None)
 
 

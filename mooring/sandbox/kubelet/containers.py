@@ -5,7 +5,7 @@ No I/O and no clock: `PodLife.advance` does what is due by a time, and says when
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
@@ -15,6 +15,7 @@ import msgspec
 from mooring.api.objects import Container, Pod
 from mooring.api.times import go_duration
 from mooring.sandbox.kubelet.admission import Refusal
+from mooring.sandbox.kubelet.connections import Connection
 from mooring.sandbox.kubelet.container_life import (
     FIRST_BACKOFF,
     FOREVER,
@@ -29,7 +30,7 @@ from mooring.sandbox.kubelet.container_life import (
     Ended,
     Note,
 )
-from mooring.sandbox.kubelet.hooks import run_post_start, run_pre_stop
+from mooring.sandbox.kubelet.hooks import ask_post_start, run_post_start, run_pre_stop
 from mooring.sandbox.kubelet.probes import probe
 from mooring.sandbox.kubelet.scripts import Script
 from mooring.sandbox.kubelet.shares import container_limits, pod_limits, shares_of, with_resources
@@ -39,12 +40,14 @@ from mooring.sandbox.programs import cgroups
 from mooring.sandbox.programs.environment import missing_file_key
 from mooring.sandbox.programs.files import Files, Volume
 from mooring.sandbox.programs.kernel import Shares
+from mooring.sandbox.programs.listeners import UNKNOWN
 from mooring.sandbox.programs.program import Outcome, is_missing, run_program
 from mooring.sandbox.programs.runs import Runs
 from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import ContainerSpec, PodRun
 from mooring.sandbox.programs.stdin import EMPTY, OPEN
 from mooring.sandbox.programs.volumes import SubPathError
+from mooring.sandbox.programs.wire import Client
 from mooring.sandbox.programs.work import MOST_WORK, Work
 
 PULL_TIME = 1.0  # seconds from the error of a pull to waiting for the next
@@ -67,9 +70,9 @@ class PodLife:
     """The containers of one pod. `missing` has the ConfigMaps and Secrets that they lack, by container."""
 
     __slots__ = (
-        "_missing_images", "_policy", "_runs", "_seen", "_stale", "allocated", "changed", "containers",
-        "ephemerals", "initialized", "inits", "missing", "notes", "over", "pending_resize", "pod", "resize",
-        "resources", "run", "script", "started", "surroundings", "work",
+        "_missing_images", "_policy", "_runs", "_seen", "_stale", "allocated", "changed", "client",
+        "containers", "ephemerals", "initialized", "inits", "missing", "notes", "over", "pending_resize", "pod",
+        "resize", "resources", "run", "script", "started", "surroundings", "work",
     )  # fmt: skip
 
     def __init__(
@@ -89,6 +92,7 @@ class PodLife:
         )
         self.pod = pod
         self.run = run
+        self.client: Client | None = None  # until the pod has an address
         self._policy = pod.spec.restart_policy
         self._runs = runs
         self.surroundings = Surroundings(run, sources, host)
@@ -193,9 +197,23 @@ class PodLife:
         outcome = run_pre_stop(one, now, work)
         if outcome is None:
             return 0.0
-        if one.log(outcome, now):
-            self._runs.keep(self.pod.uid, one.name, one.started, one.outcome)
+        self.log(one, outcome.output, now)
         return LAST_BACKOFF if outcome.run_time is None else outcome.run_time
+
+    def connect(self, client: Client) -> None:
+        """Connect the pod to the network, at its address."""
+        self.client = client
+        for one in (*self.all, *self.ephemerals):
+            one.connection.client = client
+
+    def log(self, one: ContainerLife, output: Iterable[tuple[float, str]], now: float) -> None:
+        """Add what a hook or a server has written at so many seconds from now."""
+        if one.log(output, now):
+            self._runs.keep(self.pod.uid, one.name, one.started, one.outcome)
+
+    def end_soon(self, one: ContainerLife, at: float, exit_code: int) -> None:
+        """Have a container end at a time, because of what its server was asked for."""
+        one.outcome = one.connection.exit(max(at - one.started, SHORTEST), exit_code)
 
     @property
     def stop_time(self) -> float:
@@ -232,6 +250,9 @@ class PodLife:
             return
         if one.state == WAITING and now >= one.due:
             self._begin(one, now)
+        resumes_at = one.connection.resumes_at
+        if one.state == RUNNING and resumes_at is not None and now >= resumes_at:
+            self._evaluate(one, now)
         while one.notices and now >= one.notices[0][0]:
             self.notes.append(one.notices.pop(0)[1])
         while one.state == RUNNING and (end := one.ends_at) is not None and now >= end:
@@ -293,7 +314,7 @@ class PodLife:
         one.backoff = min(one.backoff * 2, LAST_BACKOFF)
 
     def _start(self, one: ContainerLife, now: float) -> None:
-        one.sources = self.surroundings.look_around(one, now)
+        one.sources, one.connection = self.surroundings.look_around(one, now), Connection(self.client)
         try:
             one.files = self._mount(one, now)
         except SubPathError as error:
@@ -307,8 +328,8 @@ class PodLife:
         self._show_cgroup(now)
         failed = self._post_start(one, now)
         self._evaluate(one, now)
-        if failed:
-            one.outcome = one.outcome._replace(run_time=SHORTEST, exit_code=KILLED)
+        if failed or self._ask_post_start(one, now):
+            self.end_soon(one, now, KILLED)
         if self.surroundings.written_by(one.files):
             readers = (each for each in self.all if each.state == RUNNING and each.files.last_read)
             self._stale |= dict.fromkeys(each for each in readers if each is not one)
@@ -329,6 +350,12 @@ class PodLife:
         self._note(one, "Warning", "FailedPostStartHook", "PostStartHook failed")
         return True
 
+    def _ask_post_start(self, one: ContainerLife, now: float) -> bool:
+        """Send the request of a postStart hook; return whether it fails."""
+        problem = ask_post_start(one)
+        if problem:
+            self._note(one, "Warning", "FailedPostStartHook", problem)
+        return bool(problem)
     def _mount(self, one: ContainerLife, now: float) -> Files:
         """Return the file system of a new run. Raises SubPathError."""
         return self.surroundings.mount(one, partial(self._shares, one), now)
@@ -347,10 +374,14 @@ class PodLife:
 
     def _evaluate(self, one: ContainerLife, now: float) -> None:
         """Find out how a run goes: when it ends, and what its probes find."""
-        outcome, is_known = self._outcome(one)
+        before = self.work
+        one.outcome, is_known = self._outcome(one, now)
         work = Work()
-        one.outcome = probe(one, outcome, self._sources(one), now, work, is_known=is_known)
+        outcome = probe(one, one.outcome, self._sources(one), now, work, is_known=is_known)
         self.work += work.done
+        one.outcome = one.connection.complete(outcome, now, self.work - before)
+        if is_known:
+            self._runs.keep(self.pod.uid, one.name, one.started, one.outcome)
 
     def _evaluate_stale(self, now: float) -> bool:
         """Run containers again that may see other files now; return whether none are left for the next
@@ -362,25 +393,26 @@ class PodLife:
                 self._evaluate(one, now)
         return not self._stale
 
-    def _outcome(self, one: ContainerLife) -> tuple[Outcome, bool]:
+    def _outcome(self, one: ContainerLife, now: float) -> tuple[Outcome, bool]:
         """Return how a run goes, and whether its program is known."""
         if one in self.ephemerals and one.spec is not None:
             usual = FOREVER if one.spec.stdin else _AT_ONCE  # a shell ends without input
         elif one.is_init:
             usual = FOREVER if one.is_sidecar else _AT_ONCE
         else:
-            usual = Outcome(self.script.run_time, self.script.exit_code)
+            usual = Outcome(self.script.run_time, self.script.exit_code, listeners=UNKNOWN)
             if self.script.annotated:
                 return usual, False
         if one.spec is None:
             return usual, False
         one.files.forget()
-        work = Work()
-        outcome = run_program(one.spec, self._sources(one), one.files, one.started, work, stdin=one.stdin)
+        work, wire = Work(), one.connection.wire(now)
+        outcome = run_program(
+            one.spec, self._sources(one), one.files, one.started, work, stdin=one.stdin, wire=wire
+        )
         self.work += work.done
         if outcome is None:
             return usual, False
-        self._runs.keep(self.pod.uid, one.name, one.started, outcome)
         if one.is_init or one in self.ephemerals or outcome.run_time is None:
             return outcome, True
         return outcome._replace(run_time=max(outcome.run_time, SHORTEST)), True

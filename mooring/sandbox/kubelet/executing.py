@@ -11,6 +11,7 @@ from mooring.sandbox.programs.files import Files
 from mooring.sandbox.programs.program import Outcome, open_shell, run_command
 from mooring.sandbox.programs.shell import Shell
 from mooring.sandbox.programs.specs import ContainerSpec
+from mooring.sandbox.programs.wire import Wire
 
 
 def execute(
@@ -22,13 +23,21 @@ def execute(
     """
     one, spec = _find(life, container)
     files = one.files.fork()
-    return run_command(command, spec, one.sources or life.surroundings.sources, files, now, stdin), files
+    sources, wire = one.sources or life.surroundings.sources, _wire(life)
+    return run_command(command, spec, sources, files, now, stdin, wire), files
 
 
 def open_container_shell(life: PodLife, container: str) -> Shell:
     """Return a shell in a container. Raises NotRunningError."""
     one, spec = _find(life, container)
-    return open_shell(spec, one.sources or life.surroundings.sources, one.files.fork())
+    shell = open_shell(spec, one.sources or life.surroundings.sources, one.files.fork())
+    shell.wire = _wire(life)
+    return shell
+
+
+def _wire(life: PodLife) -> Wire | None:
+    """Return what a command asks by: all at once, whatever time it takes."""
+    return None if life.client is None else Wire(life.client)
 
 
 def find_container(life: PodLife, container: str) -> ContainerLife:

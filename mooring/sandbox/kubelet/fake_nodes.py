@@ -15,6 +15,7 @@ from mooring.sandbox.kubelet.heartbeats import Heartbeats
 from mooring.sandbox.kubelet.kubelets import Kubelets
 from mooring.sandbox.kubelet.machines import registered
 from mooring.sandbox.kubelet.pod_tokens import IssueToken
+from mooring.sandbox.network.network import Network
 from mooring.sandbox.programs.executing import Containers
 from mooring.sandbox.programs.runs import Runs
 from mooring.sandbox.programs.servers import PodServers
@@ -76,6 +77,11 @@ class FakeNodes:
                 self._nodes.wrote(made)
             if count % TURN == 0:
                 await asyncio.sleep(0)
+
+    @property
+    def network(self) -> Network:
+        """What the containers reach and serve."""
+        return self._kubelets.network
 
     @property
     def containers(self) -> Containers:

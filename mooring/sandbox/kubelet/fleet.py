@@ -53,6 +53,7 @@ class Fleet:
         self.addresses = Addresses(NODE_NETWORK)
         self._clock = clock
         self._machines: dict[str, Machine] = {}
+        self._names: dict[str, str] = {}  # by address
         self._listeners: list[Listener] = []
         nodes.subscribe(self._changed)
 
@@ -74,6 +75,10 @@ class Fleet:
         machine = self._machines.get(name)
         return None if machine is None or machine.node is None else machine
 
+    def name_at(self, address: str) -> str:
+        """Return the name of the node that has an address, or ""."""
+        return self._names.get(address, "")
+
     def _changed(self, old: Node | None, new: Node | None) -> None:
         if new is None:
             self._gone(old)
@@ -84,7 +89,9 @@ class Fleet:
         machine.node = new
         address = internal_ip(new)
         if address != machine.address or not address:
+            self._names.pop(machine.address, None)
             self._settle_address(machine, address)
+            self._names[machine.address] = new.name
         works = not has_failed(new)
         if works != worked:
             machine.failed_at = None if works else self._clock()
@@ -103,6 +110,7 @@ class Fleet:
         machine = self.machine(old.name)
         machine.node = machine.failed_at = None
         self.addresses.give_back(machine.address)
+        self._names.pop(machine.address, None)
         machine.address = ""
         if not machine.room.pods:
             del self._machines[old.name]

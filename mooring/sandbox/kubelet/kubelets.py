@@ -24,6 +24,7 @@ from mooring.sandbox.kubelet.containers import RETRY, PodLife
 from mooring.sandbox.kubelet.executing import execute, find_container, open_container_shell
 from mooring.sandbox.kubelet.fleet import Fleet, Machine
 from mooring.sandbox.kubelet.guests import Guest
+from mooring.sandbox.kubelet.hosts import PodHosts
 from mooring.sandbox.kubelet.listeners import Listeners
 from mooring.sandbox.kubelet.mounted_claims import Claims
 from mooring.sandbox.kubelet.os_admission import refuse_system
@@ -32,6 +33,8 @@ from mooring.sandbox.kubelet.prepared_claims import DeviceClaims
 from mooring.sandbox.kubelet.programs import Programs
 from mooring.sandbox.kubelet.resizing import Resizes, advance_resize
 from mooring.sandbox.kubelet.scripts import read_script
+from mooring.sandbox.network.network import Network
+from mooring.sandbox.network.services import Services, Source
 from mooring.sandbox.programs.environment import service_variables
 from mooring.sandbox.programs.executing import ContainerRun, NotRunningError
 from mooring.sandbox.programs.files import Files
@@ -40,6 +43,7 @@ from mooring.sandbox.programs.runs import Runs
 from mooring.sandbox.programs.servers import PodServers
 from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import PodRun
+from mooring.sandbox.programs.wire import Client
 
 EVENTS_PER_SECOND, EVENTS_AT_ONCE = 50.0, 100
 """Kubelet's --event-qps and --event-burst, here for all nodes together: a few pods get all their events, and
@@ -67,6 +71,8 @@ class Kubelets(Controller):
         self._stop_time = stop_time
         self._missing_images = missing_images
         self._fleet = fleet
+        self._hosts = PodHosts(fleet, context.clock, self._notice_writes, self.enqueue)
+        self.network = Network(Services(context.cache, context.clock), self._hosts)
         self._runs = runs
         self._guests: dict[str, Guest] = {}  # by uid
         self._addresses = Addresses(POD_NETWORK)
@@ -128,6 +134,7 @@ class Kubelets(Controller):
             self._listeners.close(uid)
             guest.machine.room.take_back(guest.needs)
             if guest.life is not None:
+                self._hosts.remove(guest.life, guest.ip)
                 guest.life.abandon(self.context.clock())
             self._addresses.give_back(guest.ip)
             self._resizes.forget(guest)
@@ -293,6 +300,8 @@ class Kubelets(Controller):
         if follows and life.run is not None:
             life.update(await self._sources(pod, guest, life.run), now)
         resize_due = advance_resize(life, now)
+        if life.client is None:
+            self._connect(guest, life)
         due = life.advance(now)
         self._listeners.follow(pod.uid, guest.ip or guest.machine.address, life)
         if life.must_yield:
@@ -315,6 +324,12 @@ class Kubelets(Controller):
                 await self._write(pod, status)
         self._record(pod, life)
         return due
+
+    def _connect(self, guest: Guest, life: PodLife) -> None:
+        """Connect a pod to the network."""
+        source = Source(guest.ip or guest.machine.address, life.pod.spec.node_name)
+        life.connect(Client(self.network, source))
+        self._hosts.place(life, guest.machine, guest.ip)
 
     async def _exceed_deadline(self, pod: Pod, guest: Guest, now: float) -> None:
         reason = "DeadlineExceeded"

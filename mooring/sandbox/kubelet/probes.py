@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from operator import itemgetter
 
 from mooring.sandbox.kubelet.container_life import HEALTHY, KILLED, SHORTEST, ContainerLife
-from mooring.sandbox.programs.probing import Death, Health, judge
+from mooring.sandbox.network.messages import NetworkError
+from mooring.sandbox.programs.probing import Death, Health, Result, http_request, judge
 from mooring.sandbox.programs.program import Outcome
 from mooring.sandbox.programs.sources import Sources
+from mooring.sandbox.programs.specs import Probe
 from mooring.sandbox.programs.work import Work
 
 
@@ -18,7 +21,16 @@ def probe(
     one.health, one.notices = HEALTHY, []
     if one.spec is None or not one.spec.is_probed:
         return outcome
-    health = judge(one.spec, sources, one.files, one.started, work, is_known=is_known)
+    health = judge(
+        one.spec,
+        sources,
+        one.files,
+        one.started,
+        work,
+        is_known=is_known,
+        client=one.connection.client,
+        ask=partial(_ask, one, now),
+    )
     one.health = health
     _warn(one, health)
     death, run_time = health.death, outcome.run_time
@@ -30,6 +42,25 @@ def probe(
     one.notices = [notice for notice in one.notices if notice[0] >= now]
     one.notices.sort(key=itemgetter(0))
     return outcome
+
+
+def _ask(one: ContainerLife, now: float, probe: Probe) -> list[Result] | None:
+    """Send the request of a probe; return what it has found since the start, None if nothing answers."""
+    client, http = one.connection.client, probe.http_get
+    request = (
+        None if client is None or http is None or one.spec is None else http_request(http, one.spec, client)
+    )
+    if client is None or request is None:
+        return None
+    try:
+        status = client.ask(*request).status
+    except NetworkError:
+        return None
+    failure = None if 200 <= status < 400 else f"HTTP probe failed with statuscode: {status}"
+    history = one.connection.probed.setdefault(f"{request[1]} {request[2].target}", [])
+    if not history or history[-1].failure != failure:
+        history.append(Result(now if history else one.started, failure))
+    return list(history)
 
 
 def _warn(one: ContainerLife, health: Health) -> None:

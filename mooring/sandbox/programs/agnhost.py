@@ -10,10 +10,15 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from mooring.sandbox.network.messages import Query, Reply
+from mooring.sandbox.programs import guestbook, netexec
 from mooring.sandbox.programs.conversion import convert_resources
 from mooring.sandbox.programs.errors import ForeverError, UnknownProgramError
 from mooring.sandbox.programs.files import NOT_THERE, FileError
+from mooring.sandbox.programs.listeners import UNKNOWN, Listener, Process, text
+from mooring.sandbox.programs.netexec import port_number
 from mooring.sandbox.programs.servers import AnswerPost, Server
+from mooring.sandbox.programs.web_servers import FileServer, serve_host_name, serve_variables
 from mooring.sandbox.programs.webhooks import AdmissionWebhooks
 
 if TYPE_CHECKING:
@@ -40,7 +45,9 @@ LIVENESS_SECONDS: Final = 10.0
 
 NEW_FILE: Final = "mount-tester new file\n"
 _LOOP: Final = 2.0  # seconds from one look at a file to the next
-_SWITCHES: Final = frozenset(("alsologtostderr", "logtostderr"))
+_SWITCHES: Final = frozenset(
+    ("alsologtostderr", "logtostderr", "json-response", "http", "tcp", "udp", "close")
+)
 _FLAG: Final = re.compile(r"--?([A-Za-z0-9_-]+)(?:=(.*))?", re.DOTALL)
 _DURATION: Final = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)(ms|s|m|h)")
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -75,6 +82,7 @@ def run(shell: Shell, words: list[str]) -> int:
         shell.print("Paused\nSignals registered\n")
         raise ForeverError
     if name in SERVERS:
+        _listen(shell, name, words[2:])
         raise ForeverError
     if name == "entrypoint-tester":
         shell.print(f"[{' '.join(words)}]\n")
@@ -100,6 +108,37 @@ def _flags(words: list[str]) -> dict[str, str]:
             value = "true" if name in _SWITCHES else next(rest, "")
         flags[_SHORT.get(name, name)] = value
     return flags
+
+
+def _listen(shell: Shell, name: str, words: list[str]) -> None:
+    """Listen in the network of the cluster; a server that is not known does at all ports."""
+    try:
+        _LISTENERS[name](shell, _flags(words))
+    except (KeyError, UnknownProgramError):
+        shell.listeners = [*UNKNOWN]
+
+
+def _listen_porter(shell: Shell, flags: dict[str, str]) -> None:
+    shell.listeners += serve_variables(shell.variables, as_json=flags.get("json-response") == "true")
+
+
+def _listen_host_name(shell: Shell, flags: dict[str, str]) -> None:
+    shell.listeners += serve_host_name(flags, port_number(flags.get("port", "9376")))
+
+
+def _listen_files(shell: Shell, flags: dict[str, str]) -> None:
+    shell.listeners.append(Listener(port_number(flags.get("port", "80")), FileServer("/", lists=True)))
+
+
+def _listen_liveness(shell: Shell, flags: dict[str, str]) -> None:
+    shell.listeners.append(Listener(PORTS["liveness"], _answer_liveness))
+
+
+def _answer_liveness(query: Query, process: Process) -> Reply:
+    age = process.now - process.started
+    if query.path == "/healthz":
+        return text("ok") if age <= LIVENESS_SECONDS else text(f"error: {age}", 500)
+    return text(f"{age}")
 
 
 # ---- mounttest: looks at files, and writes some
@@ -263,11 +302,20 @@ def _serve(shell: Shell, flags: dict[str, str], answer: AnswerPost) -> int:
     except FileError as error:
         shell.print(f"open {path}: {str(error).lower()}\n")
         return 255
+    shell.listeners = [*UNKNOWN]
     shell.server = Server(int(port), certificate, key, answer)
     raise ForeverError
 
 
 _SHORT: Final = {"t": "log-lines-total", "d": "run-duration"}
+_LISTENERS: Final[dict[str, Callable[[Shell, dict[str, str]], object]]] = {
+    "netexec": netexec.listen,
+    "porter": _listen_porter,
+    "serve-hostname": _listen_host_name,
+    "test-webserver": _listen_files,
+    "liveness": _listen_liveness,
+    "guestbook": guestbook.run,
+}
 _COMMANDS: Final[dict[str, Callable[[Shell, dict[str, str]], int]]] = {
     "mounttest": _mounttest,
     "logs-generator": _logs_generator,

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
+from mooring.sandbox.network.messages import Query
 from mooring.sandbox.programs import agnhost
 from mooring.sandbox.programs.files import Files
 from mooring.sandbox.programs.program import run_program
+from mooring.sandbox.programs.resolving import is_address
 from mooring.sandbox.programs.sources import Sources
-from mooring.sandbox.programs.specs import ContainerSpec, Probe
+from mooring.sandbox.programs.specs import ContainerSpec, HttpGetAction, Probe
+from mooring.sandbox.programs.wire import Client, Wire
 from mooring.sandbox.programs.work import Work
 
 MOST_MOMENTS: Final = 64  # changes of files after which a probe is evaluated again
@@ -25,6 +28,10 @@ class Result(NamedTuple):
 
     at: float
     failure: str | None
+
+
+AskByHttp = Callable[[Probe], list[Result] | None]
+"""Returns what a probe by HTTP has found so far; None if nothing answers."""
 
 
 class Change(NamedTuple):
@@ -76,12 +83,17 @@ def judge(
     work: Work,
     *,
     is_known: bool = False,
+    client: Client | None = None,
+    ask: AskByHttp | None = None,
 ) -> Health:
     """Return what the probes of a container find that starts at a time. If its program is known, so are the
-    ports at which it does not listen."""
+    ports at which it does not listen. Commands of probes reach the network by `client`, and those by HTTP
+    are sent by `ask`."""
 
     def run(probe: Probe) -> list[Result]:
-        return probe_results(probe, spec, sources, files, started, work, is_known=is_known)
+        return probe_results(
+            probe, spec, sources, files, started, work, is_known=is_known, client=client, ask=ask
+        )
 
     def changes(probe: Probe, results: list[Result], begin: float, *, succeeds: bool) -> list[Change]:
         first = max(started + probe.initial_delay_seconds, begin)
@@ -130,6 +142,8 @@ def probe_results(
     work: Work,
     *,
     is_known: bool,
+    client: Client | None = None,
+    ask: AskByHttp | None = None,
 ) -> list[Result]:
     """Return what a probe finds, from the start of a container on. It succeeds if that is not known."""
     if probe.exec is not None and probe.exec.command:
@@ -139,18 +153,21 @@ def probe_results(
         )
         results: list[Result] = []
         for at in (started, *changes[: MOST_MOMENTS - 1]):
-            failure = _failure(command, probe, sources, files, at, work)
+            failure = _failure(command, probe, sources, files, at, work, client)
             if work.left < 0 and results:
                 break  # what it found last stays
             results.append(Result(at, failure))
         return results
     if is_known and (probe.http_get or probe.tcp_socket or probe.grpc):
+        path = "" if probe.http_get is None else local_redirect(probe.http_get.path)
+        if agnhost.command_of(spec) == "liveness":
+            end = started + agnhost.LIVENESS_SECONDS
+            unhealthy = Result(end, "HTTP probe failed with statuscode: 500")
+            return [Result(started, None), *([unhealthy] if path == "/healthz" else [])]
+        if ask is not None and (answered := ask(probe)):
+            return answered
         if not _listens(spec, probe):
             return [Result(started, _refusal(probe, sources))]
-        path = "" if probe.http_get is None else local_redirect(probe.http_get.path)
-        if agnhost.command_of(spec) == "liveness" and path == "/healthz":
-            end = started + agnhost.LIVENESS_SECONDS
-            return [Result(started, None), Result(end, "HTTP probe failed with statuscode: 500")]
     return [Result(started, None)]
 
 
@@ -179,6 +196,20 @@ def _refusal(probe: Probe, sources: Sources) -> str:
     return refused
 
 
+def http_request(action: HttpGetAction, spec: ContainerSpec, client: Client) -> tuple[str, int, Query] | None:
+    """Return where a kubelet sends the request of a probe or a hook, and the request; None if that cannot be
+    told."""
+    named = (one.container_port for one in spec.ports if one.name == action.port)
+    port = next(named, 0) if isinstance(action.port, str) else action.port
+    address = action.host or client.source.address
+    if not port or not is_address(address):
+        return None
+    headers = {"host": f"{address}:{port}", "user-agent": "kube-probe/1.36"}
+    headers |= {one.name.lower(): one.value for one in action.http_headers}
+    query = Query("GET", f"/{action.path.removeprefix('/')}", headers, scheme=action.scheme.lower() or "http")
+    return address, port, query
+
+
 def local_redirect(path: str) -> str:
     """Return the path that a request for agnhost's `/redirect` ends at; other paths are returned as they
     are."""
@@ -200,11 +231,17 @@ def _redirect_target(path: str) -> str | None:
 
 
 def _failure(
-    command: ContainerSpec, probe: Probe, sources: Sources, files: Files, at: float, work: Work
+    command: ContainerSpec,
+    probe: Probe,
+    sources: Sources,
+    files: Files,
+    at: float,
+    work: Work,
+    client: Client | None,
 ) -> str | None:
     fork = files.fork()
     fork.last_read = 0.0
-    outcome = run_program(command, sources, fork, at, work)
+    outcome = run_program(command, sources, fork, at, work, wire=None if client is None else Wire(client))
     if fork.last_read:
         files.last_read = math.inf  # as long as the container runs
     fork.forget()

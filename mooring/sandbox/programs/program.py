@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
@@ -12,17 +13,17 @@ from mooring.sandbox.programs.environment import read_environment, substitute
 from mooring.sandbox.programs.errors import ExitError, ForeverError, UnknownProgramError
 from mooring.sandbox.programs.files import FileError, Files
 from mooring.sandbox.programs.images import find_image, image_name
+from mooring.sandbox.programs.listeners import Listener
 from mooring.sandbox.programs.servers import Server
 from mooring.sandbox.programs.shell import Shell, show_bytes
 from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import ContainerSpec, Handler
 from mooring.sandbox.programs.stdin import Stdin
+from mooring.sandbox.programs.web_servers import IMAGES, listeners_of_image
+from mooring.sandbox.programs.wire import Wire
 from mooring.sandbox.programs.work import Work
 
-SERVERS: Final = frozenset(
-    ("pause", "nginx", "httpd", "redis", "valkey", "memcached", "postgres", "mysql", "mariadb", "mongo",
-     "rabbitmq", "haproxy", "traefik", "caddy", "registry", "grafana", "prometheus", "etcd")
-)  # fmt: skip
+SERVERS: Final = IMAGES | {"rabbitmq", "haproxy", "traefik", "registry", "grafana", "prometheus"}
 """Images that serve until they are stopped, by the last part of their names."""
 
 PLAIN_IMAGES: Final = frozenset(("busybox", "alpine", "agnhost", "debian", "ubuntu"))
@@ -58,6 +59,10 @@ class Outcome(NamedTuple):
     """The seconds until it ends, or has printed all that it prints."""
     server: Server | None = None
     stop: Stop | None = None
+    listeners: tuple[Listener, ...] = ()
+    """Where it listens meanwhile, in the network of the cluster."""
+    resumes_at: float | None = None
+    """When it asks the network for what is not known yet: from then on it may go otherwise."""
 
 
 def run_program(
@@ -69,14 +74,18 @@ def run_program(
     *,
     is_hook: bool = False,
     stdin: Stdin | None = None,
+    wire: Wire | None = None,
 ) -> Outcome | None:
     """Return what the container does, or None where that is not known. It reads and writes `files`. `started`
     is when the run began, `work` what it may cost."""
     words, image = [*spec.command, *spec.args], image_name(spec.image)
+    if image in SERVERS and not spec.command and (not words or words[0].startswith("-")):
+        mounts = (one.mount_path for one in spec.volume_mounts)
+        return Outcome(None, listeners=listeners_of_image(image, mounts, spec.args))
     if not spec.command and (own := find_image(spec.image).command):
         words = [own[0], *(spec.args or own[1:])]
     if not words:
-        return Outcome(None) if image in SERVERS else None
+        return None
     files.work = work or Work()
     files.work.left -= START_WORK
     variables = read_environment(spec, sources)
@@ -89,6 +98,7 @@ def run_program(
         is_hook=is_hook,
     )
     shell.stdin = stdin
+    shell.wire = wire
     outcome = _run(shell, lambda: _run_main(shell, words))
     if outcome is None:
         return None
@@ -112,10 +122,12 @@ def run_command(
     files: Files,
     now: float,
     stdin: str | None = None,
+    wire: Wire | None = None,
 ) -> Outcome | None:
     """Return what a command does that is executed in a container, or None where that is not known. The
     variables that its image sets are missing."""
     shell = open_shell(spec, sources, files)
+    shell.wire = wire
     shell.begin(now)
     shell.input = stdin
     return _run_executed(shell, lambda: shell.command([*words]))
@@ -172,6 +184,8 @@ def _run(shell: Shell, run: Callable[[], int], *, ends: bool = False) -> Outcome
         errors=frozenset(place for place, i in enumerate(order) if i in shell.errors),
         elapsed=shell.seconds,
         server=shell.server if run_time is None else None,
+        listeners=tuple(shell.listeners) if run_time is None else (),
+        resumes_at=shell.resumes_at if run_time is None and shell.resumes_at < math.inf else None,
     )
 
 
@@ -196,12 +210,13 @@ def run_hook(
     files: Files,
     at: float,
     work: Work,
+    wire: Wire | None = None,
 ) -> Outcome | None:
     """Return what the command of a hook does in a container, or None where that is not known."""
     if hook is None or hook.exec is None or sources is None or work.left < 0:
         return None
     command = msgspec.structs.replace(spec, command=hook.exec.command, args=[], termination_message_path="")
-    return run_program(command, sources, files.fork(), at, work, is_hook=True)
+    return run_program(command, sources, files.fork(), at, work, is_hook=True, wire=wire)
 
 
 def _read_message(spec: ContainerSpec, files: Files, now: float) -> str:

@@ -10,17 +10,21 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from mooring.sandbox.programs.arithmetic import Arithmetic
 from mooring.sandbox.programs.environment import may_be_set
 from mooring.sandbox.programs.errors import ExitError, ForeverError, UnknownProgramError
 from mooring.sandbox.programs.files import NOT_THERE, FileError, Files
 from mooring.sandbox.programs.images import UNKNOWN_IMAGE, Image
+from mooring.sandbox.programs.listeners import Listener
 from mooring.sandbox.programs.servers import Server
 from mooring.sandbox.programs.stdin import EMPTY, Stdin
+from mooring.sandbox.programs.wire import Client, LaterError, Wire
 from mooring.sandbox.programs.words import ERRORS, LONGEST, NAME, OUTPUT, Part, Token, Word, tokenize
 from mooring.sandbox.programs.work import Work
+
+T = TypeVar("T")
 
 MOST_STEPS: Final = 2_000  # commands of one run; a script that needs more is taken to run forever
 MOST_OUTPUT: Final = 64 * 1024
@@ -65,6 +69,10 @@ class Shell:
         self.input: str | None = None  # what a pipe or a client provides
         self.stdin: Stdin | None = None  # of the container whose program it is
         self.server: Server | None = None  # what it serves
+        self.listeners: list[Listener] = []
+        self.wire: Wire | None = None  # to the network
+        self.resumes_at = math.inf  # when it asks for what is not known yet
+        self.waited = 0.0  # for the network
         self.functions: dict[str, tuple[list[Token], int]] = {}  # where their bodies begin
         self.term_handler = ""  # a script
         self.is_waiting = False  # in the condition of a loop
@@ -106,6 +114,21 @@ class Shell:
         if self._printed > self.most_output:
             raise ForeverError
         self.output.append((self.seconds, text))
+
+    def ask(self, what: str, act: Callable[[Client], T]) -> T:
+        """Ask the network. Raises NetworkError, LaterError, and UnknownProgramError where there is none."""
+        if self.wire is None:
+            raise UnknownProgramError("network")
+        try:
+            return self.wire.ask(self.now, what, act)
+        except LaterError:
+            self.resumes_at = min(self.resumes_at, self.now)
+            raise
+
+    def wait(self, seconds: float) -> None:
+        """Wait for an answer that does not come."""
+        self.seconds += seconds
+        self.waited += seconds
 
     @property
     def now(self) -> float:
@@ -226,13 +249,13 @@ class Shell:
             while at < len(tokens) and tokens[at] == "|":
                 at = self._one(tokens, at + 1, run=False)
             return at
-        before, outer = self.seconds, self.input
+        before, outer = self.seconds - self.waited, self.input
         while True:
             end = self._one(tokens, at, run=False)
             if end >= len(tokens) or tokens[end] != "|":
                 break
             self.input = self._capture(partial(self._run_one, tokens, at))
-            if self.seconds > before:
+            if self.seconds - self.waited > before:
                 raise UnknownProgramError("a pipe that takes time")
             at = end + 1
         self._one(tokens, at, run=True)

@@ -67,7 +67,14 @@ class SleepAction(Struct):
     seconds: int = 0
 
 
+class HttpHeader(Struct):
+    name: str = ""
+    value: str = ""
+
+
 class HttpGetAction(Struct):
+    host: str = ""
+    http_headers: list[HttpHeader] = []
     path: str = "/"
     port: int | str = 0
     scheme: str = "HTTP"
@@ -93,6 +100,7 @@ class Probe(Struct):
 
 class Handler(Struct):
     exec: ExecAction | None = None
+    http_get: HttpGetAction | None = None
     sleep: SleepAction | None = None
 
 
@@ -162,9 +170,18 @@ class RestartRule(Struct):
     exit_codes: ExitCodes | None = None
 
 
+class PortSpec(Struct):
+    name: str = ""
+    container_port: int = 0
+    host_port: int = 0
+    host_ip: str = msgspec.field(default="", name="hostIP")
+    protocol: str = "TCP"
+
+
 class ContainerSpec(Struct):
     name: str = ""
     image: str = ""
+    ports: list[PortSpec] = []
     command: list[str] = []
     args: list[str] = []
     stdin: bool = False
@@ -306,6 +323,17 @@ class HostAlias(Struct):
     hostnames: list[str] = []
 
 
+class DnsOption(Struct):
+    name: str = ""
+    value: str | None = None
+
+
+class DnsConfig(Struct):
+    nameservers: list[str] = []
+    searches: list[str] = []
+    options: list[DnsOption] = []
+
+
 class RunSpec(Struct):
     containers: list[ContainerSpec] = []
     init_containers: list[ContainerSpec] = []
@@ -321,6 +349,8 @@ class RunSpec(Struct):
     hostname_override: str | None = None
     subdomain: str = ""
     host_aliases: list[HostAlias] = []
+    dns_policy: str = ""
+    dns_config: DnsConfig | None = None
 
 
 class PodRun(KubeObject):

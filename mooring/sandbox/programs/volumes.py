@@ -6,6 +6,7 @@ import posixpath
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from mooring.sandbox.network.names import DOMAIN, SERVER
 from mooring.sandbox.programs.environment import substitute
 from mooring.sandbox.programs.files import File, Files, Mount, Volume
 from mooring.sandbox.programs.kernel import KERNEL_FOLDERS, KernelFiles, Shares, kernel_files
@@ -38,6 +39,7 @@ class Volumes:
         self._host = host
         self._group = (run.security_context or _NO_CONTEXT).fs_group
         self._hosts = _hosts_file(run, sources)
+        self._resolver = _resolver_file(run, sources.metadata.namespace)
         self._volumes = {one.name: self._make(one) for one in run.volumes}
         self._kernels: dict[str, KernelFiles] = {}  # by container
         self._host_paths = {
@@ -104,6 +106,7 @@ class Volumes:
         files = Files(mounts, user, read_only=bool(own.read_only_root_filesystem), folder=spec.working_dir)
         if self._hosts:
             files.root.write("etc/hosts", File(self._hosts), now)
+        files.root.write("etc/resolv.conf", File(self._resolver), now)
         return files
 
     def _make(self, spec: VolumeSpec) -> Volume:
@@ -173,6 +176,28 @@ def _host_aliases(run: RunSpec) -> str:
         return ""
     lines = (f"{one.ip}\t{chr(9).join(one.hostnames)}\n" for one in run.host_aliases)
     return "\n# Entries added by HostAliases.\n" + "".join(lines)
+
+
+def _resolver_file(run: RunSpec, namespace: str) -> str:
+    """Return /etc/resolv.conf: that of the cluster, of the node, or what the pod asks for."""
+    servers: list[str] = []
+    searches: list[str] = []
+    options: dict[str, str | None] = {}
+    if run.dns_policy in ("", "ClusterFirstWithHostNet") or (
+        run.dns_policy == "ClusterFirst" and not run.host_network
+    ):
+        servers = [SERVER]
+        searches = [f"{namespace}.svc.{DOMAIN}", f"svc.{DOMAIN}", DOMAIN]
+        options = {"ndots": "5"}
+    if run.dns_config is not None:
+        servers += run.dns_config.nameservers
+        searches += run.dns_config.searches
+        options |= {one.name: one.value for one in run.dns_config.options}
+    texts = (name if value is None else f"{name}:{value}" for name, value in options.items())
+    lines = [f"search {' '.join(dict.fromkeys(searches))}"] if searches else []
+    lines += [f"nameserver {one}" for one in dict.fromkeys(servers)]
+    lines += [f"options {' '.join(texts)}"] if options else []
+    return "".join(f"{line}\n" for line in lines)
 
 
 def expand_sub_path(expression: str, variables: Mapping[str, str | None]) -> str:

@@ -6,11 +6,10 @@ from typing import Any
 
 from mooring.sandbox.controllers.endpoint_slices import (
     ENDPOINTS,
-    SLICES,
     Endpoints,
-    EndpointSlice,
     EndpointSlices,
 )
+from mooring.sandbox.network.slices import SLICES, EndpointSlice
 from tests.sandbox.controllers.kit import Stage, play
 
 Tree = dict[str, Any]

@@ -103,9 +103,6 @@ def run(*command: str, context: SecurityContext | None = None, **fields: object)
         ("cat /all/color | grep -q red && echo red || echo other", (0, "other\n")),
         ("if true; then cat /all/labels | head -n 1; fi", (0, 'app="web"\n')),
         ("grep web /etc/hosts", (0, "10.1.0.5\tweb\n")),
-        ("curl -s http://web/", (7, "curl: no network runs in a sandbox cluster\n")),
-        ("wget -qO- web || nslookup web", (1, "wget: no network runs in a sandbox cluster\n"
-                                              "nslookup: no network runs in a sandbox cluster\n")),
     ],
 )  # fmt: skip
 def test_commands_read_and_write_files(script: str, expected: tuple[int, str]) -> None:

@@ -21,6 +21,7 @@ from mooring.sandbox.apiserver.store.draft import Draft
 from mooring.sandbox.apiserver.store.record import Record, key_of
 from mooring.sandbox.apiserver.store.store import Store
 from mooring.sandbox.apiserver.store.table import Table
+from mooring.sandbox.network.network import Network
 from mooring.sandbox.programs.executing import Containers, NoContainers
 from mooring.sandbox.programs.runs import Runs
 from mooring.sandbox.programs.servers import PodServers
@@ -82,6 +83,8 @@ class Api:
         """What the containers of fake nodes print."""
         self.containers: Containers = NoContainers()
         """The containers of fake nodes, for commands that clients run in them."""
+        self.network: Network | None = None
+        """What containers reach and serve; None without fake nodes."""
         self.servers = PodServers()
         """Where the containers of fake nodes serve."""
         self._random = random.Random(seed)

@@ -65,6 +65,8 @@ def verb_of(method: str, target: Target, watch: bool) -> str:
         method = "GET"
     if target.subresource is not None:
         verb = {**_ON_ONE, "POST": "create"}.get(method)
+        if method == "OPTIONS" and target.subresource.name == "proxy":
+            verb = "options"
     elif target.name:
         verb = _ON_ONE.get(method)
     else:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import accumulate
 from typing import TypeVar, TypeVarTuple, Unpack
+from urllib.parse import quote
 
 from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.accounts import user_of
@@ -48,6 +49,7 @@ from mooring.sandbox.apiserver.verbs.request import (
     CommandAnswer,
     ListAnswer,
     ObjectAnswer,
+    ReplyAnswer,
     Request,
     TextAnswer,
     TextStreamAnswer,
@@ -55,6 +57,7 @@ from mooring.sandbox.apiserver.verbs.request import (
     WatchAnswer,
 )
 from mooring.sandbox.apiserver.verbs.watching import Batch
+from mooring.sandbox.network.messages import Query
 from mooring.serving.exchange import BodyTooLargeError, Exchange, TooManyParametersError
 from mooring.serving.health import HealthRecord, health_routes
 from mooring.serving.messages import JSON, NO_SNIFFING, REASONS, TEXT, Answer, Handler, Header
@@ -75,6 +78,19 @@ _DEPRECATED = {
     "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
     "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
 }
+_OF_CONNECTION = frozenset(
+    (
+        "authorization",
+        "connection",
+        "keep-alive",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "content-length",
+    )
+)
+"""Headers that are not forwarded."""
 _MUCH = 128 * 1024  # bytes of objects that are encoded in a thread
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _DURATION = re.compile(r"[+-]?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)", re.ASCII)
@@ -190,7 +206,8 @@ class ApiService:
             exchange.extra_headers += _warnings([deprecation])
         params = _params(exchange)
         watch = (params.get("watch") or ["false"])[0].lower() not in ("", "false", "0")
-        if not watch:
+        is_proxied = target.subresource is not None and target.subresource.name == "proxy"
+        if not (watch or is_proxied):  # what is proxied has parameters of its own
             _check_timeout(params)
         verb = verb_of(exchange.method, target, watch)
         began, code = time.perf_counter(), 500
@@ -208,6 +225,7 @@ class ApiService:
         self, exchange: Exchange, user: User, target: Target, verb: str, params: Mapping[str, list[str]]
     ) -> int:
         content_type = exchange.header(b"content-type")
+        body = b"" if exchange.method == "GET" else await _body(exchange)
         request = Request(
             self._api,
             verb,
@@ -217,10 +235,11 @@ class ApiService:
             user,
             target.subresource,
             params,
-            b"" if exchange.method == "GET" else _readable(await _body(exchange), content_type),
+            _readable(body, content_type),
             content_type,
             exchange.header(b"user-agent"),
             path=target.path,
+            proxied=_proxied(exchange, target, body),
         )
         return await self._answer_request(exchange, request)
 
@@ -252,7 +271,8 @@ class ApiService:
 
     async def _answer_request(self, exchange: Exchange, request: Request) -> int:
         """Answer a request and return the status code."""
-        shown = representation(exchange.header(b"accept"), request.params, self._api.clock)
+        accept = exchange.header(b"accept") if request.proxied is None else ""
+        shown = representation(accept, request.params, self._api.clock)
         try:
             answer = await answer_request(request)
         except ApiError:
@@ -277,6 +297,13 @@ class ApiService:
             return 101
         elif isinstance(answer, TextAnswer):
             await _send_text(exchange, 200, answer.text)
+        elif isinstance(answer, ReplyAnswer):
+            reply = answer.reply
+            headers = [
+                (name.encode(), value.encode("latin-1", "replace")) for name, value in reply.headers.items()
+            ]
+            await exchange.send_whole(reply.status, headers, reply.body)
+            return reply.status
         elif isinstance(answer, TextStreamAnswer):
             await self._stream_text(exchange, request.user.name, answer)
         elif isinstance(answer, CommandAnswer):
@@ -346,6 +373,18 @@ def _names_objects(path: str) -> bool:
         return False
     depth = len([part for part in path.split("/") if part])
     return depth > (2 if path.startswith("/api/") else 3)
+
+
+def _proxied(exchange: Exchange, target: Target, body: bytes) -> Query | None:
+    """Return the request that the subresource `proxy` forwards, without credentials."""
+    if target.subresource is None or target.subresource.name != "proxy":
+        return None
+    path = f"/{target.path}" if target.path or exchange.path.endswith("/") else ""
+    path += "/" if target.path and exchange.path.endswith("/") else ""
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in exchange.headers}
+    kept = {name: value for name, value in headers.items() if name not in _OF_CONNECTION}
+    query = f"?{exchange.query}" if exchange.query else ""
+    return Query(exchange.method, quote(path) + query, kept, body)
 
 
 def _readable(body: bytes, content_type: str) -> bytes:

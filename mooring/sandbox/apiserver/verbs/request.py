@@ -19,6 +19,7 @@ from mooring.sandbox.apiserver.store.record import Record
 from mooring.sandbox.apiserver.verbs.options import write_options
 from mooring.sandbox.apiserver.verbs.reading import Listing
 from mooring.sandbox.apiserver.verbs.watching import ConvertedWatching, Watching
+from mooring.sandbox.network.messages import Query, Reply
 from mooring.sandbox.programs.executing import ContainerRun
 from mooring.sandbox.programs.program import Outcome
 
@@ -51,6 +52,8 @@ class Request:
     """Warnings of the write, for the answer if it fails."""
     path: str = ""
     """What follows the subresource `proxy`."""
+    proxied: Query | None = None
+    """The request that the subresource `proxy` forwards; its target is "" without a slash."""
 
     @property
     def codec(self) -> Codec:
@@ -106,6 +109,12 @@ class TextAnswer(NamedTuple):
     text: str
 
 
+class ReplyAnswer(NamedTuple):
+    """What a container answers to a request."""
+
+    reply: Reply
+
+
 class TextStreamAnswer(NamedTuple):
     """Text that comes in the course of time. Empty ones show that there is nothing yet."""
 
@@ -159,6 +168,7 @@ Answer = (
     | WatchAnswer
     | TextAnswer
     | TextStreamAnswer
+    | ReplyAnswer
     | CommandAnswer
     | AttachAnswer
 )

@@ -1,26 +1,56 @@
-"""Commands that need a network."""
+"""Commands that need the network of the cluster, and servers that listen there."""
 
 from __future__ import annotations
 
-from functools import partial
+import re
 from typing import TYPE_CHECKING, Final
 
-from mooring.sandbox.programs.errors import UnknownProgramError
+from mooring.sandbox.programs.errors import ForeverError, UnknownProgramError
+from mooring.sandbox.programs.listeners import Listener
+from mooring.sandbox.programs.lookups import dig, getent, host, nslookup
+from mooring.sandbox.programs.web_clients import curl, nc, wget
+from mooring.sandbox.programs.web_servers import FileServer, listeners_of_image
 
 if TYPE_CHECKING:
     from mooring.sandbox.programs.commands.arguments import Command
     from mooring.sandbox.programs.shell import Shell
 
-_NETWORK_CODES: Final = {"nslookup": 1, "wget": 1, "curl": 7}
-"""The exit codes of programs that need a network, for a connection that fails."""
+_PYTHON_SERVER: Final = re.compile(r"(?:-u )?-m http\.server(?: (\d{1,5}))?(?: (?:-d|--directory)[ =](\S+))?")
+_BUSYBOX_SERVER: Final = re.compile(r"-f(?: -v)?(?: -p (\d{1,5}))?(?: -h (\S+))?")
 
 
-def _network(name: str, shell: Shell, words: list[str]) -> int:
-    """Fail, except where a script waits for success: it would wait forever for what a cluster would have."""
-    if shell.is_waiting:
-        raise UnknownProgramError(name)
-    shell.complain(f"{name}: no network runs in a sandbox cluster\n")
-    return _NETWORK_CODES[name]
+def _serve_image(name: str, shell: Shell) -> int:
+    """Run the main program of an image."""
+    shell.listeners += listeners_of_image(name, (path for path in shell.files.mount_paths))
+    raise ForeverError
 
 
-COMMANDS: Final[dict[str, Command]] = {name: partial(_network, name) for name in _NETWORK_CODES}
+def _nginx(shell: Shell, words: list[str]) -> int:
+    if [word.rstrip(";") for word in words] not in ([], ["-g", "daemon off"]):
+        raise UnknownProgramError("nginx")
+    return _serve_image("nginx", shell)
+
+
+def _httpd(shell: Shell, words: list[str]) -> int:
+    if words in ([], ["-DFOREGROUND"]):
+        return _serve_image("httpd", shell)
+    return _serve_files(shell, _BUSYBOX_SERVER, words, 80)
+
+
+def _python(shell: Shell, words: list[str]) -> int:
+    return _serve_files(shell, _PYTHON_SERVER, words, 8000)
+
+
+def _serve_files(shell: Shell, pattern: re.Pattern[str], words: list[str], port: int) -> int:
+    match = pattern.fullmatch(" ".join(words))
+    if match is None:
+        raise UnknownProgramError("server")
+    folder = match.group(2) or shell.files.folder
+    shell.listeners.append(Listener(int(match.group(1) or port), FileServer(folder, lists=True)))
+    raise ForeverError
+
+
+COMMANDS: Final[dict[str, Command]] = {
+    "curl": curl, "wget": wget, "nc": nc, "nslookup": nslookup, "dig": dig, "host": host, "getent": getent,
+    "nginx": _nginx, "httpd": _httpd, "httpd-foreground": _httpd, "python": _python, "python3": _python,
+}  # fmt: skip

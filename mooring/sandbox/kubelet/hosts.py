@@ -1,0 +1,173 @@
+"""The pods and nodes as hosts in the network of the cluster: what listens there, and how it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from mooring.sandbox.kubelet.container_life import RUNNING, ContainerLife
+from mooring.sandbox.kubelet.containers import PodLife
+from mooring.sandbox.kubelet.executing import execute
+from mooring.sandbox.kubelet.fleet import Fleet, Machine
+from mooring.sandbox.network.messages import Query, RefusedError, Reply, UnreachableError
+from mooring.sandbox.network.network import Destination
+from mooring.sandbox.programs.errors import ForeverError, UnknownProgramError
+from mooring.sandbox.programs.executing import NotRunningError
+from mooring.sandbox.programs.files import Files
+from mooring.sandbox.programs.listeners import Listener, Process, answer_query, find_listener, text
+from mooring.sandbox.programs.program import Outcome
+from mooring.sandbox.programs.specs import ContainerSpec
+from mooring.sandbox.programs.work import Work
+
+_ANY_ADDRESS = ("", "0.0.0.0")
+
+
+class _Site(NamedTuple):
+    """A pod at an address."""
+
+    life: PodLife
+    machine: Machine
+
+
+class _Server(NamedTuple):
+    """A container that listens."""
+
+    site: _Site
+    container: ContainerLife
+    listener: Listener
+
+
+class PodHosts:
+    """See `network.network.Hosts`. `written` is called when a server has written files, `changed` when one
+    ends."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        clock: Callable[[], float],
+        written: Callable[[PodLife, Files], None],
+        changed: Callable[[str], None],
+    ) -> None:
+        self._fleet = fleet
+        self._clock = clock
+        self._written = written
+        self._changed = changed
+        self._pods: dict[str, _Site] = {}  # by address
+        self._on_nodes: dict[str, dict[str, _Site]] = {}  # by node and uid: those with ports of their node
+
+    def place(self, life: PodLife, machine: Machine, address: str) -> None:
+        """Have a pod at its address, or without one in the network of its node."""
+        pod, site = life.pod, _Site(life, machine)
+        if address:
+            self._pods[address] = site
+        if not address or any(port.host_port for one in _specs(life) for port in one.ports):
+            self._on_nodes.setdefault(pod.spec.node_name, {})[pod.uid] = site
+
+    def remove(self, life: PodLife, address: str) -> None:
+        self._pods.pop(address, None)
+        node = life.pod.spec.node_name
+        sites = self._on_nodes.get(node, {})
+        sites.pop(life.pod.uid, None)
+        if not sites:
+            self._on_nodes.pop(node, None)
+
+    # ---- what the network asks
+
+    def node_at(self, address: str) -> str:
+        return self._fleet.name_at(address)
+
+    def listens(self, destination: Destination) -> bool:
+        return self._find(destination) is not None
+
+    def answer(self, destination: Destination, query: Query) -> Reply:
+        server = self._find(destination)
+        if server is None:
+            raise RefusedError
+        site, one, listener = server
+        process = self._process(site.life, one)
+        try:
+            reply = answer_query(listener, query, process)
+        except UnknownProgramError:
+            reply = text("what the program does is not known in a sandbox cluster\n", 500)
+        except ForeverError:
+            raise UnreachableError from None
+        self._apply(site.life, one, process)
+        return reply
+
+    def _find(self, destination: Destination) -> _Server | None:
+        """Return what listens. Raises UnreachableError."""
+        node = self.node_at(destination.address)
+        sites = self._on_nodes.get(node, {}).values() if node else ()
+        site = self._pods.get(destination.address)
+        if site is None and not node:
+            raise UnreachableError
+        machines = [one.machine for one in (*sites, *([site] if site else ()))]
+        if machines and not machines[0].takes_pods:
+            raise UnreachableError
+        everything = ((one, *_port_on_node(one, destination)) for one in sites)
+        for one, container, port in ((site, "", destination.port), *everything):
+            for each in _running(one) if one is not None and port else ():
+                listener = find_listener(each.outcome.listeners, destination.protocol, port)
+                if listener is not None and container in ("", each.name) and one is not None:
+                    return _Server(one, each, listener)
+        return None
+
+    def _process(self, life: PodLife, one: ContainerLife) -> Process:
+        now = self._clock()
+        files = one.files.fork()
+        files.work = Work()
+        sources = one.sources or life.surroundings.sources
+        assert life.client is not None
+
+        def run(script: str) -> Outcome | None:
+            try:
+                outcome, written = execute(life, one.name, ["/bin/sh", "-c", script], now, None)
+            except NotRunningError:
+                return None
+            self._written(life, written)
+            return outcome
+
+        return Process(
+            sources.hostname or life.pod.name,
+            life.client.source.address,
+            files,
+            one.started,
+            now,
+            life.client,
+            one.connection.server_state,
+            run,
+            is_stopping=life.pod.metadata.deletion_timestamp is not None,
+        )
+
+    def _apply(self, life: PodLife, one: ContainerLife, process: Process) -> None:
+        """Have the effects of an answer: lines in the log, the end of the container."""
+        if process.lines:
+            life.log(one, ((0.0, line) for line in process.lines), process.now)
+        if process.exit is not None:
+            seconds, code = process.exit
+            life.end_soon(one, process.now + seconds, code)
+            self._changed(life.pod.key)
+
+
+def _specs(life: PodLife) -> Iterator[ContainerSpec]:
+    return (one.spec for one in life.all if one.spec is not None)
+
+
+def _running(site: _Site) -> Iterator[ContainerLife]:
+    return (one for one in site.life.all if one.state == RUNNING)
+
+
+def _port_on_node(site: _Site, destination: Destination) -> tuple[str, int]:
+    """Return the container, or "" for any, and the port that a port of the node leads to; 0 for none."""
+    run = site.life.run
+    if run is None or run.spec.host_network:
+        return "", destination.port
+    for spec in _specs(site.life):
+        for port in spec.ports:
+            if (
+                port.host_port == destination.port
+                and port.protocol == destination.protocol
+                and port.host_ip in (*_ANY_ADDRESS, destination.dialed)
+            ):
+                return spec.name, port.container_port
+    return "", 0

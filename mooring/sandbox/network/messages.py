@@ -1,0 +1,69 @@
+"""What goes through the network of a cluster, and why there is no answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+from urllib.parse import parse_qs, urlsplit
+
+LARGEST: Final = 1024 * 1024  # bytes of a body
+TCP: Final = "TCP"
+UDP: Final = "UDP"
+_NO_HEADERS: Final[Mapping[str, str]] = {}
+
+
+class Query(NamedTuple):
+    """A request by HTTP; without a method, text by TCP or UDP. Names of headers are in lower case."""
+
+    method: str = ""
+    target: str = "/"
+    """The path and the query, as they are sent."""
+    headers: Mapping[str, str] = _NO_HEADERS
+    body: bytes = b""
+    scheme: str = "http"
+    peer: str = ""
+    """The address and the port of the client, as the server sees them."""
+
+    @property
+    def path(self) -> str:
+        return urlsplit(self.target).path or "/"
+
+    def param(self, name: str) -> str:
+        """Return a parameter of the query or of a form, "" if it is not there."""
+        texts = [urlsplit(self.target).query]
+        if self.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
+            texts.insert(0, self.body.decode(errors="replace"))
+        values = (parse_qs(text, keep_blank_values=True).get(name) for text in texts)
+        return next((value[0] for value in values if value), "")
+
+
+class Reply(NamedTuple):
+    """An answer. By UDP, one without a body is none; by HTTP, one with status 0 is none."""
+
+    status: int = 200
+    body: bytes = b""
+    headers: Mapping[str, str] = {"content-type": "text/plain; charset=utf-8"}
+
+
+class NetworkError(Exception):
+    """There is no answer."""
+
+
+class RefusedError(NetworkError):
+    """Nothing listens at the port."""
+
+
+class UnreachableError(NetworkError):
+    """There is no answer until the timeout of the client."""
+
+
+class TlsError(NetworkError):
+    """The server does not speak TLS."""
+
+
+class OutsideError(NetworkError):
+    """The address or the name is not one of the cluster."""
+
+
+class UnknownHostError(NetworkError):
+    """There is no such name in the cluster."""

@@ -1,0 +1,132 @@
+"""The network: from an address and a port to the program that listens there, and back with its answer."""
+
+from __future__ import annotations
+
+from ipaddress import AddressValueError, IPv4Address, IPv4Network
+from typing import Final, NamedTuple, Protocol
+
+from mooring.sandbox.network.messages import (
+    LARGEST,
+    TCP,
+    NetworkError,
+    OutsideError,
+    Query,
+    RefusedError,
+    Reply,
+    UnreachableError,
+)
+from mooring.sandbox.network.names import DnsRecord, Names
+from mooring.sandbox.network.services import Endpoint, Services, Source, port_of
+
+_OWN: Final = IPv4Network("10.0.0.0/8")
+"""The addresses of nodes, pods and Services."""
+_MOST_CAUSED: Final = 200  # requests that servers make to answer one
+_DEEPEST: Final = 8  # servers that ask others in a row
+_FIRST_PORT, _PORTS = 32768, 28232
+"""Those of clients."""
+
+
+class Destination(NamedTuple):
+    """Where a connection ends. `dialed` is the address that the client named: it may be a loopback."""
+
+    address: str
+    port: int
+    protocol: str
+    dialed: str
+
+
+class Hosts(Protocol):
+    """The nodes and pods of a cluster, with the programs that serve there."""
+
+    def node_at(self, address: str) -> str:
+        """Return the name of the node that has an address, or ""."""
+        ...
+
+    def listens(self, destination: Destination) -> bool:
+        """Whether something listens. Raises UnreachableError if there is no such host."""
+        ...
+
+    def answer(self, destination: Destination, query: Query) -> Reply:
+        """Have the program that listens answer a request. Raises NetworkError."""
+        ...
+
+
+class Network:
+    """What clients in the cluster reach. Programs answer at once and without I/O, so everything is done when
+    a method returns; how much they may cause is bounded."""
+
+    def __init__(self, services: Services, hosts: Hosts) -> None:
+        self.services = services
+        self._names = Names(services)
+        self._hosts = hosts
+        self._connections = 0
+        self._depth = self._caused = 0
+
+    def find_records(self, name: str, kind: str = "A") -> list[DnsRecord]:
+        return self._names.find(name, kind)
+
+    def has_name(self, name: str) -> bool:
+        return self._names.exists(name)
+
+    def connect(self, source: Source, address: str, port: int, protocol: str = TCP) -> Destination:
+        """Return where a connection ends. Raises NetworkError."""
+        if protocol not in ("TCP", "UDP") or not 0 < port < 65536:
+            raise RefusedError
+        try:
+            ip = IPv4Address(address)
+        except AddressValueError:
+            raise OutsideError from None
+        host = source.address if ip.is_loopback else str(ip)
+        destination = self._translate(source, Destination(host, port, protocol, str(ip)))
+        host = destination.address
+        if not host or (IPv4Address(host) not in _OWN and not self._hosts.node_at(host)):
+            raise OutsideError
+        if not self._hosts.listens(destination):
+            raise RefusedError
+        return destination
+
+    def ask(self, source: Source, address: str, port: int, query: Query, protocol: str = TCP) -> Reply:
+        """Send a request and return the answer. Raises NetworkError."""
+        destination = self.connect(source, address, port, protocol)
+        self._connections += 1
+        peer = f"{source.address}:{_FIRST_PORT + self._connections % _PORTS}"
+        if len(query.body) > LARGEST:
+            return Reply(413, b"the body exceeds 1 MiB\n")
+        self._caused = self._caused + 1 if self._depth else 0
+        if self._depth >= _DEEPEST or self._caused > _MOST_CAUSED:
+            raise UnreachableError
+        self._depth += 1
+        try:
+            reply = self._hosts.answer(destination, query._replace(peer=peer))
+        finally:
+            self._depth -= 1
+        return reply if len(reply.body) <= LARGEST else Reply(502, b"the answer exceeds 1 MiB\n")
+
+    def _translate(self, source: Source, dialed: Destination) -> Destination:
+        """Return where a connection to a Service or a node port ends; others are returned as they are.
+        Raises NetworkError."""
+        address, port, protocol, _ = dialed
+        service = self.services.at(address)
+        if service is not None:
+            served = port_of(service, port, protocol)
+            if served is None:
+                raise RefusedError
+            spec = service.spec
+            is_local = spec.internal_traffic_policy == "Local" and address == spec.cluster_ip
+            return _behind(self.services.choose(service, served, source, is_local=is_local), protocol)
+        node = self._hosts.node_at(address)
+        behind = self.services.at_node_port(protocol, port) if node else None
+        if behind is None or self._hosts.listens(dialed):
+            return dialed
+        is_local = behind[0].spec.external_traffic_policy == "Local"
+        return _behind(self.services.choose(*behind, source._replace(node=node), is_local=is_local), protocol)
+
+
+def _behind(endpoint: Endpoint, protocol: str) -> Destination:
+    return Destination(endpoint.address, endpoint.port, protocol, endpoint.address)
+
+
+def dial_error(error: NetworkError, address: str, port: int, protocol: str = TCP) -> str:
+    """Return what a program in Go reports."""
+    why = "connect: connection refused" if isinstance(error, RefusedError) else "i/o timeout"
+    return f"dial {protocol.lower()} {address}:{port}: {why}"

@@ -1,0 +1,198 @@
+"""Services: which pod a connection to an address and a port ends at, as kube-proxy decides it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple, TypeVar
+
+from mooring.api.kinds import NAMESPACES, NODES, SERVICES
+from mooring.api.workloads import Service, ServicePort
+from mooring.client.cache import Cache
+from mooring.sandbox.network.messages import RefusedError, UnreachableError
+from mooring.sandbox.network.slices import SERVICE_NAME, SLICES, EndpointSlice
+
+ZONE: Final = "topology.kubernetes.io/zone"
+K = TypeVar("K")
+V = TypeVar("V")
+
+_AFFINITY_SECONDS: Final = 10800
+_MOST: Final = 10_000  # turns and clients that are remembered
+
+
+class Source(NamedTuple):
+    """Where a connection comes from."""
+
+    address: str = ""
+    node: str = ""
+
+
+class Endpoint(NamedTuple):
+    """One address behind a Service."""
+
+    address: str
+    port: int
+    tree: dict[str, Any]
+    """As the EndpointSlice has it."""
+
+    @property
+    def node(self) -> str:
+        return str(self.tree.get("nodeName") or "")
+
+    @property
+    def is_ready(self) -> bool:
+        return (self.tree.get("conditions") or {}).get("ready") is not False
+
+    @property
+    def is_serving(self) -> bool:
+        return (self.tree.get("conditions") or {}).get("serving") is not False
+
+
+class Services:
+    """Finds Services and what is behind them."""
+
+    def __init__(self, cache: Cache, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._services = cache.follow(SERVICES)
+        self._services.index("address", _addresses)
+        self._services.index("node port", _node_ports)
+        self._slices = cache.follow(SLICES)
+        self._slices.index("of service", _service_key)
+        self._slices.index("hostname", _named_addresses)
+        self._nodes = cache.follow(NODES)
+        self._namespaces = cache.follow(NAMESPACES)
+        self._turns: dict[tuple[str, str, int], int] = {}
+        self._clients: dict[tuple[str, str], tuple[str, float]] = {}
+        """The address that a client of a Service had, and when it was last used."""
+
+    def find(self, namespace: str, name: str) -> Service | None:
+        return self._services.get(f"{namespace}/{name}")
+
+    def has_namespace(self, name: str) -> bool:
+        return self._namespaces.get(name) is not None
+
+    def at(self, address: str) -> Service | None:
+        """Return the Service that has an address."""
+        return next(iter(self._services.by("address", address)), None)
+
+    def at_node_port(self, protocol: str, port: int) -> tuple[Service, ServicePort] | None:
+        for service in self._services.by("node port", f"{protocol}/{port}"):
+            for one in service.spec.ports:
+                if one.node_port == port and (one.protocol or "TCP") == protocol:
+                    return service, one
+        return None
+
+    def endpoints(self, service: Service, port: ServicePort | None) -> Iterator[Endpoint]:
+        """Yield all endpoints of a port, or without one those of a headless Service."""
+        for slice in self._slices.by("of service", service.key):
+            ports = slice.ports or ()
+            numbers = [0] if port is None else [one.get("port") for one in ports if _is_port(one, port)]
+            if slice.address_type != "IPv4" or not numbers:
+                continue
+            for endpoint in slice.endpoints or ():
+                for address in endpoint.get("addresses") or ():
+                    yield Endpoint(address, numbers[0] or (0 if port is None else port.port), endpoint)
+
+    def with_hostname(self, address: str) -> Iterator[tuple[str, str]]:
+        """Yield the host names that an address has, each with "SERVICE.NAMESPACE"."""
+        for slice in self._slices.by("hostname", address):
+            for endpoint in slice.endpoints or ():
+                if endpoint.get("hostname") and address in endpoint["addresses"]:
+                    yield endpoint["hostname"], f"{slice.metadata.labels.get(SERVICE_NAME)}.{slice.namespace}"
+
+    def choose(
+        self, service: Service, port: ServicePort, source: Source, *, is_local: bool = False
+    ) -> Endpoint:
+        """Return the endpoint for a new connection; with `is_local`, one on the node of the client. Raises
+        RefusedError and UnreachableError."""
+        everything = [*self.endpoints(service, port)]
+        usable = [one for one in everything if one.is_ready]
+        usable = usable or [one for one in everything if one.is_serving]
+        if not usable:
+            raise RefusedError
+        if is_local:
+            usable = [one for one in usable if one.node == source.node]
+        else:
+            usable = self._near(usable, source)
+        if not usable:
+            raise UnreachableError  # kube-proxy drops these
+        return self._stay(service, source, usable) or self._take_turn(service, port, usable)
+
+    def _near(self, endpoints: list[Endpoint], source: Source) -> list[Endpoint]:
+        """Return the endpoints whose hints name the node or the zone of the client, if all have hints."""
+        node = self._nodes.get(source.node)
+        zone = None if node is None else node.metadata.labels.get(ZONE)
+        for field, name in (("forNodes", source.node), ("forZones", zone)):
+            if all(_hints(one, field) for one in endpoints):
+                near = [one for one in endpoints if name in _hints(one, field)]
+                if near:
+                    return near
+        return endpoints
+
+    def _stay(self, service: Service, source: Source, endpoints: list[Endpoint]) -> Endpoint | None:
+        """Return the endpoint that a client has used before, if the Service wants that."""
+        spec, key, now = service.spec, (service.uid, source.address), self._clock()
+        if spec.session_affinity != "ClientIP":
+            self._clients.pop(key, None)
+            return None
+        address, used = self._clients.get(key, ("", now))
+        config = (spec.session_affinity_config or {}).get("clientIP") or {}
+        if now - used >= (config.get("timeoutSeconds") or _AFFINITY_SECONDS):
+            address = ""
+        endpoint = next((one for one in endpoints if one.address == address), None)
+        endpoint = endpoint or self._take_turn(service, None, endpoints)
+        _remember(self._clients, key, (endpoint.address, now))
+        return endpoint
+
+    def _take_turn(self, service: Service, port: ServicePort | None, endpoints: list[Endpoint]) -> Endpoint:
+        key = service.uid, "" if port is None else port.protocol, 0 if port is None else port.port
+        turn = self._turns.get(key, 0)
+        _remember(self._turns, key, turn + 1)
+        return endpoints[turn % len(endpoints)]
+
+
+def port_of(service: Service, number: int, protocol: str) -> ServicePort | None:
+    """Return the port of a Service by its number."""
+    matching = (
+        one for one in service.spec.ports if one.port == number and (one.protocol or "TCP") == protocol
+    )
+    return next(matching, None)
+
+
+def _remember(entries: dict[K, V], key: K, value: V) -> None:
+    entries.pop(key, None)
+    entries[key] = value
+    if len(entries) > _MOST:
+        del entries[next(iter(entries))]
+
+
+def _is_port(tree: dict[str, Any], port: ServicePort) -> bool:
+    return (tree.get("name") or "") == port.name and (tree.get("protocol") or "TCP") == (
+        port.protocol or "TCP"
+    )
+
+
+def _hints(endpoint: Endpoint, field: str) -> list[str]:
+    return [one["name"] for one in (endpoint.tree.get("hints") or {}).get(field) or ()]
+
+
+def _addresses(service: Service) -> tuple[str, ...]:
+    """Return the addresses that lead to a Service."""
+    ingress = (service.status.load_balancer or {}).get("ingress") or ()
+    addresses = [service.spec.cluster_ip, *service.spec.external_ips]
+    addresses += [one.get("ip") or "" for one in ingress]
+    return tuple(dict.fromkeys(one for one in addresses if one and one != "None"))
+
+
+def _node_ports(service: Service) -> tuple[str, ...]:
+    ports = service.spec.ports
+    return tuple(f"{one.protocol or 'TCP'}/{one.node_port}" for one in ports if one.node_port)
+
+
+def _named_addresses(slice: EndpointSlice) -> tuple[str, ...]:
+    named = [one for one in slice.endpoints or () if one.get("hostname")]
+    return tuple(dict.fromkeys(address for one in named for address in one["addresses"]))
+
+
+def _service_key(slice: EndpointSlice) -> tuple[str, ...]:
+    name = slice.metadata.labels.get(SERVICE_NAME)
+    return (f"{slice.namespace}/{name}",) if name else ()

@@ -1,0 +1,83 @@
+"""The network as a program sees it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeVar
+
+from mooring.sandbox.network.messages import NetworkError, Query, Reply
+from mooring.sandbox.network.names import DnsRecord
+from mooring.sandbox.network.network import Network
+from mooring.sandbox.network.services import Source
+from mooring.sandbox.programs.errors import ForeverError
+
+T = TypeVar("T")
+
+MOST_KEPT: Final = 2_000  # answers of one run; a program that asks for more is taken to run on
+
+
+class Client(NamedTuple):
+    """The network, as it is reached from one pod."""
+
+    network: Network
+    source: Source
+
+    def find_records(self, name: str, kind: str = "A") -> list[DnsRecord]:
+        return self.network.find_records(name, kind)
+
+    def connect(self, address: str, port: int, protocol: str = "TCP") -> None:
+        """Raises NetworkError."""
+        self.network.connect(self.source, address, port, protocol)
+
+    def ask(self, address: str, port: int, query: Query, protocol: str = "TCP") -> Reply:
+        """Raises NetworkError."""
+        return self.network.ask(self.source, address, port, query, protocol)
+
+
+class LaterError(ForeverError):
+    """The program asks at a time that has not come yet; until then it is taken to run on."""
+
+
+class Answers:
+    """What a run of a container has asked so far, with the answers: when the run is evaluated again up to a
+    later time, it gets the same."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[float, str, int], Any] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, key: tuple[float, str, int], act: Callable[[], T]) -> T:
+        """Return what an action returned the first time. Raises NetworkError and ForeverError."""
+        if key not in self._kept:
+            if len(self._kept) >= MOST_KEPT:
+                raise ForeverError
+            try:
+                self._kept[key] = act()
+            except NetworkError as error:
+                self._kept[key] = error
+        kept = self._kept[key]
+        if isinstance(kept, NetworkError):
+            raise kept
+        result: T = kept
+        return result
+
+
+class Wire:
+    """What connects one run of a program: it can ask up to a time, which is now."""
+
+    def __init__(self, client: Client, until: float = math.inf, answers: Answers | None = None) -> None:
+        self.client = client
+        self._until = until
+        self._answers = answers or Answers()
+        self._count = Counter[tuple[float, str]]()
+
+    def ask(self, at: float, what: str, act: Callable[[Client], T]) -> T:
+        """Ask at a time. Raises NetworkError and LaterError."""
+        if at > self._until:
+            raise LaterError
+        self._count[at, what] += 1
+        return self._answers.get((at, what, self._count[at, what]), lambda: act(self.client))
