@@ -17,6 +17,7 @@ from mooring.sandbox.programs.errors import ForeverError, UnknownProgramError
 from mooring.sandbox.programs.files import NOT_THERE, FileError
 from mooring.sandbox.programs.listeners import UNKNOWN, Listener, Process, text
 from mooring.sandbox.programs.netexec import port_number
+from mooring.sandbox.programs.resolving import read_resolver
 from mooring.sandbox.programs.servers import AnswerPost, Server
 from mooring.sandbox.programs.web_servers import FileServer, serve_host_name, serve_variables
 from mooring.sandbox.programs.webhooks import AdmissionWebhooks
@@ -36,6 +37,9 @@ SERVERS: Final = frozenset(
 
 WEBHOOKS: Final = frozenset(("webhook", "crd-conversion-webhook"))
 """Commands whose answers are known."""
+
+_RESOLVER: Final = {"dns-suffix": "searches", "dns-server-list": "servers"}
+"""Commands that print a part of /etc/resolv.conf."""
 
 PORTS: Final = {"test-webserver": 80, "liveness": 8080, "serve-hostname": 9376, "grpc-health-checking": 5000}
 """The only ports of servers that are started without flags."""
@@ -89,6 +93,9 @@ def run(shell: Shell, words: list[str]) -> int:
         return 0
     if name == "etc-hosts" and len(words) == 2:
         shell.print(shell.files.read("/etc/hosts", shell.now) + "\n")
+        return 0
+    if name in _RESOLVER and len(words) == 2:
+        shell.print(",".join(getattr(read_resolver(shell.files, shell.now), _RESOLVER[name])))
         return 0
     command = _COMMANDS.get(name)
     if command is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Final, TypeVar
@@ -35,6 +36,8 @@ _KEYWORDS: Final = frozenset(
 _OWN: Final = frozenset(("RANDOM", "PPID", "SECONDS", "LINENO"))
 """Variables that a shell sets itself."""
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
+_URL: Final = re.compile(r"(?:https?://)?[\w.:-]+/[^*~?]*\?\w+=[^*~?]*")
+"""With a query; no file has such a name, so the shell leaves it as it is."""
 _ARITHMETIC: Final = re.compile(r"\s*(?:(\d{1,18})|\$?([A-Za-z_]\w*)|(==|!=|<=|>=|[-+*/%()<>]))")
 
 
@@ -75,6 +78,7 @@ class Shell:
         self.waited = 0.0  # for the network
         self.functions: dict[str, tuple[list[Token], int]] = {}  # where their bodies begin
         self.term_handler = ""  # a script
+        self.traces = False  # prints commands before they run
         self.is_waiting = False  # in the condition of a loop
         self.background_end = 0.0  # when all commands in the background have ended
         self._captured: list[str] | None = None
@@ -397,6 +401,8 @@ class Shell:
             self.variables[match.group(1)] = self._text(rest)
             assignments += 1
         arguments = [text for word in words[assignments:] for text in self._expand(word)]
+        if self.traces and arguments:
+            self.complain(f"+ {shlex.join(arguments)}\n")
         if not arguments:
             self.status = 0
             return
@@ -462,6 +468,7 @@ class Shell:
                     not part.quoted
                     and any(char in part.text for char in "*?~")
                     and part.text not in ("*", "?")
+                    and not _URL.fullmatch(part.text)
                 ):
                     raise UnknownProgramError("file name patterns")
                 yield part.text

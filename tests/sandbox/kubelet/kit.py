@@ -18,6 +18,7 @@ from mooring.sandbox.kubelet import FakeNodes
 from tests.sandbox.controllers.kit import Stage, resource
 
 T = TypeVar("T")
+N = TypeVar("N", bound="Nodes")
 Tree = dict[str, Any]
 
 
@@ -45,7 +46,7 @@ class Nodes(Stage):
             runs=self.server.api.runs,
             issue_token=self.server.issue_token,
         )
-        self.server.api.containers = self.fake.containers
+        self.server.api.containers, self.server.api.network = self.fake.containers, self.fake.network
         self.pods = cache.follow(PODS)
         runs = (cache.run(), recorder.run(), self.fake.run())
         self._tasks = [asyncio.create_task(run) for run in runs]
@@ -99,12 +100,23 @@ def play(
     scene: Callable[[Nodes], Awaitable[T]], *, nodes: list[Tree] | None = None, heartbeats: bool = False
 ) -> T:
     """Run a scene on fake nodes: node-1, or those given."""
+    return play_on(Nodes, scene, nodes=nodes, heartbeats=heartbeats)
+
+
+def play_on(
+    kind: type[N],
+    scene: Callable[[N], Awaitable[T]],
+    *,
+    nodes: list[Tree] | None = None,
+    heartbeats: bool = False,
+) -> T:
+    """Run a scene on fake nodes, on a stage of a kind."""
 
     async def all_of_it() -> T:
         loop = asyncio.get_running_loop()
         server = EmbeddedServer(clock=loop.time, seed=1)
         server.open()
-        stage = Nodes(server, loop.time, heartbeats)
+        stage = kind(server, loop.time, heartbeats)
         stage.begin()
         try:
             await stage.fake.register([node()] if nodes is None else nodes)

@@ -153,13 +153,15 @@ def _sh(shell: Shell, words: list[str]) -> int:
         flags += rest.pop(0)[1:]
     if "c" not in flags or set(flags) - set("ceux") or not rest:
         raise UnknownProgramError("sh")
-    if "x" in flags or ("e" in flags and any(char in rest[0] for char in ";\n")):
-        raise UnknownProgramError("sh")  # traces, and ends at the first failure
+    if "e" in flags and any(char in rest[0] for char in ";\n"):
+        raise UnknownProgramError("sh")  # ends at the first failure
     status = shell.status = 0
+    outer, shell.traces = shell.traces, "x" in flags
     try:
         status = shell.script(rest[0])
     except ExitError as ended:
         status = ended.code
+    shell.traces = outer
     return status
 
 
