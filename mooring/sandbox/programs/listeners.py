@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from mooring.sandbox.programs.program import Outcome
 
 ANY_PORT: Final = 0
+_HTML: Final = re.compile(
+    r"\s*<(!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p)[\s>]",
+    re.IGNORECASE,
+)
 
 
 class Process:
@@ -84,11 +89,15 @@ def find_listener(listeners: tuple[Listener, ...], protocol: str, port: int) -> 
 
 
 def text(body: str, status: int = 200) -> Reply:
+    """Return text as Go programs send it that do not name its type."""
+    if _HTML.match(body):
+        return html(body, status)
     return Reply(status, body.encode(errors="surrogateescape"))
 
 
 def html(body: str, status: int = 200) -> Reply:
-    return Reply(status, body.encode(), {"content-type": "text/html; charset=utf-8"})
+    data = body.encode(errors="surrogateescape")
+    return Reply(status, data, {"content-type": "text/html; charset=utf-8"})
 
 
 def json_text(body: bytes) -> Reply:

@@ -222,6 +222,9 @@ def test_proxies_say_why_there_is_no_answer(plural: str, name: str, code: int, m
 
 def test_links_lead_through_the_proxy() -> None:
     async def scene(net: Net) -> None:
+        env = [{"name": "SERVE_PORT_81", "value": "<a href='/x'>"}]
+        await net.serve("porter", image="agnhost", args=["porter"], env=env)
+        assert b"/porter:81/proxy/x" in net.proxy("pods", "porter:81").body  # its type is not named
         await net.serve("web", image="nginx", ports=[{"containerPort": 80}])
         await net.run('echo \'<A class=x href="/a"><img src="b">\' > /usr/share/nginx/html/index.html', "web")
         prefix = "/api/v1/namespaces/default/pods/web/proxy"

@@ -48,8 +48,9 @@ def connect(request: Request) -> Answer:
     if subresource.name == "attach":
         return _attachment(request, record)
     raise bad_request(
-        f"nothing to connect to in pod {request.name}: containers do not run in a sandbox cluster; "
-        "kubectl logs shows what known commands print, and kubectl exec runs them"
+        f"no ports of pod {request.name} can be forwarded: containers do not run in a sandbox cluster; "
+        f"kubectl proxy and /api/v1/namespaces/{request.namespace}/pods/{request.name}:PORT/proxy/ reach "
+        "what it serves by HTTP"
     )
 
 
