@@ -71,8 +71,8 @@ class PodLife:
 
     __slots__ = (
         "_missing_images", "_policy", "_runs", "_seen", "_stale", "allocated", "changed", "client",
-        "containers", "ephemerals", "initialized", "inits", "missing", "notes", "over", "pending_resize", "pod",
-        "resize", "resources", "run", "script", "started", "surroundings", "work",
+        "containers", "ephemerals", "initialized", "inits", "missing", "notes", "over",
+        "pending_resize", "pod", "resize", "resources", "run", "script", "started", "surroundings", "work",
     )  # fmt: skip
 
     def __init__(
@@ -356,6 +356,7 @@ class PodLife:
         if problem:
             self._note(one, "Warning", "FailedPostStartHook", problem)
         return bool(problem)
+
     def _mount(self, one: ContainerLife, now: float) -> Files:
         """Return the file system of a new run. Raises SubPathError."""
         return self.surroundings.mount(one, partial(self._shares, one), now)

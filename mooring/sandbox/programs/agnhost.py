@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from mooring.sandbox.network.messages import Query, Reply
-from mooring.sandbox.programs import guestbook, netexec
+from mooring.sandbox.programs import guestbook, netexec, nettest
 from mooring.sandbox.programs.conversion import convert_resources
 from mooring.sandbox.programs.errors import ForeverError, UnknownProgramError
 from mooring.sandbox.programs.files import NOT_THERE, FileError
@@ -139,6 +139,10 @@ def _listen_files(shell: Shell, flags: dict[str, str]) -> None:
 
 def _listen_liveness(shell: Shell, flags: dict[str, str]) -> None:
     shell.listeners.append(Listener(PORTS["liveness"], _answer_liveness))
+
+
+def _listen_nettest(shell: Shell, flags: dict[str, str]) -> None:
+    shell.listeners.append(Listener(port_number(flags.get("port", "8080")), nettest.answer))
 
 
 def _answer_liveness(query: Query, process: Process) -> Reply:
@@ -322,6 +326,7 @@ _LISTENERS: Final[dict[str, Callable[[Shell, dict[str, str]], object]]] = {
     "test-webserver": _listen_files,
     "liveness": _listen_liveness,
     "guestbook": guestbook.run,
+    "nettest": _listen_nettest,
 }
 _COMMANDS: Final[dict[str, Callable[[Shell, dict[str, str]], int]]] = {
     "mounttest": _mounttest,

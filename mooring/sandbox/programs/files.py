@@ -255,10 +255,6 @@ class Files:
         """The last time at which a mounted volume is read."""
 
     @property
-    def mount_paths(self) -> list[str]:
-        return [mount.path for mount in self._mounts]
-
-    @property
     def volumes(self) -> list[Volume]:
         mounted = (mount.volume for mount in self.mounts if mount.volume is not None)
         return [self.root, *dict.fromkeys(mounted)]

@@ -21,7 +21,7 @@ _BUSYBOX_SERVER: Final = re.compile(r"-f(?: -v)?(?: -p (\d{1,5}))?(?: -h (\S+))?
 
 def _serve_image(name: str, shell: Shell) -> int:
     """Run the main program of an image."""
-    shell.listeners += listeners_of_image(name, (path for path in shell.files.mount_paths))
+    shell.listeners += listeners_of_image(name, (mount.path for mount in shell.files.mounts))
     raise ForeverError
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mooring.sandbox.programs.shell import Shell
 
 _PLAIN: Final = re.compile(r"\^?[\w \-/:=,@%#!]+\$?")
+_BLANK: Final = r"^\s*$"
 _ALTERNATIVES: Final = re.compile(rf"\(?{_PLAIN.pattern}(\|{_PLAIN.pattern})*\)?")
 _ESCAPE: Final = re.compile(r"\\([ntr\\])")
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
@@ -113,7 +114,7 @@ def _grep(shell: Shell, words: list[str]) -> int:
     options, rest = split_options(words)
     if set(options) - set("qFviE") or not 1 <= len(rest) <= 2:
         raise UnknownProgramError("grep")
-    if not (_ALTERNATIVES if "E" in options else _PLAIN).fullmatch(rest[0]):
+    if rest[0] != _BLANK and not (_ALTERNATIVES if "E" in options else _PLAIN).fullmatch(rest[0]):
         raise UnknownProgramError("grep")
     pattern = rest[0] if "F" not in options else re.escape(rest[0])
     find = re.compile(pattern, re.IGNORECASE if "i" in options else 0)
