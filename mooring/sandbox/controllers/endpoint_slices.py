@@ -12,18 +12,24 @@ import msgspec
 
 from mooring.api.kinds import NODES, PODS, SERVICES, ApiResource
 from mooring.api.meta import KubeObject, Struct, Tree
-from mooring.api.objects import Pod
+from mooring.api.objects import Node, Pod
 from mooring.api.workloads import Service, ServicePort
 from mooring.client.api_errors import ApiError
 from mooring.client.controller import Context, Controller
 from mooring.sandbox.controllers.owning import controller_reference
+from mooring.sandbox.controllers.topology_hints import (
+    assign_zones,
+    counts_alike,
+    wants_hints,
+    zone_shares,
+)
+from mooring.sandbox.network.services import ZONE
 from mooring.sandbox.network.slices import SERVICE_NAME, SLICES, EndpointSlice
 
 MOST = 100  # endpoints in a slice
 BATCH = (
     0.05  # seconds in which changes of pods are collected, so that a rollout does not rewrite slices per pod
 )
-ZONE = "topology.kubernetes.io/zone"
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 MANAGER = "endpointslice-controller.k8s.io"
 DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
@@ -80,7 +86,9 @@ class EndpointSlices(Controller):
         self._endpoints = self.cache.follow(ENDPOINTS)
         self._services = self.cache.follow(SERVICES)
         self._services.index("selecting", _selecting)
+        self._services.index("hinted", _hinted)
         self._services.subscribe(self._service_changed)
+        self._nodes.subscribe(self._node_changed)
         self._pods.subscribe(self._pod_changed)
         self._slices.subscribe(self._slice_changed)
 
@@ -99,6 +107,12 @@ class EndpointSlices(Controller):
             return
         for service in services:
             if any(one is not None and _selects(service, one) for one in (old, new)):
+                self.enqueue(service.key, BATCH)
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        services = self._services.by("hinted", "")
+        if services and (old is None or new is None or not counts_alike(old, new)):
+            for service in services:
                 self.enqueue(service.key, BATCH)
 
     def _slice_changed(self, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
@@ -122,6 +136,8 @@ class EndpointSlices(Controller):
             for ports, addresses in groups.items()
             for body in self._slice_bodies(service, ports, addresses)
         ]
+        if wants_hints(service.metadata):
+            _add_hints(bodies, zone_shares(self._nodes))
         for body, current in zip(bodies, slices, strict=False):
             await self._update_slice(current, body)
         for body in bodies[len(slices) :]:
@@ -194,7 +210,8 @@ class EndpointSlices(Controller):
         node = self._nodes.get(pod.spec.node_name)
         if node is not None and node.metadata.labels.get(ZONE):
             endpoint["zone"] = node.metadata.labels[ZONE]
-        if address.ready and service.spec.traffic_distribution in DISTRIBUTIONS:
+        is_distributed = service.spec.traffic_distribution in DISTRIBUTIONS
+        if address.ready and is_distributed and not wants_hints(service.metadata):
             hints = _hints(endpoint, for_nodes=service.spec.traffic_distribution == "PreferSameNode")
             if hints:
                 endpoint["hints"] = hints
@@ -244,6 +261,18 @@ def _hints(endpoint: Tree, *, for_nodes: bool) -> Tree:
     if for_nodes:
         hints["forNodes"] = [{"name": endpoint["nodeName"]}]
     return hints
+
+
+def _add_hints(bodies: list[Tree], shares: dict[str, float]) -> None:
+    """Add the zones whose clients should use each ready endpoint, by topology mode Auto."""
+    ready = [one for body in bodies for one in body["endpoints"] if one["conditions"]["ready"]]
+    zones = assign_zones([one.get("zone", "") for one in ready], shares)
+    for endpoint, zone in zip(ready, zones, strict=False):
+        endpoint["hints"] = {"forZones": [{"name": zone}]}
+
+
+def _hinted(service: Service) -> tuple[str, ...]:
+    return ("",) if wants_hints(service.metadata) else ()
 
 
 def _service_key(slice: EndpointSlice) -> tuple[str, ...]:

@@ -9,10 +9,12 @@ from mooring.sandbox.controllers.endpoint_slices import (
     Endpoints,
     EndpointSlices,
 )
+from mooring.sandbox.controllers.topology_hints import assign_zones
 from mooring.sandbox.network.slices import SLICES, EndpointSlice
 from tests.sandbox.controllers.kit import Stage, play
 
 Tree = dict[str, Any]
+READY = [{"type": "Ready", "status": "True"}]
 
 
 def service(name: str = "web", **spec: Any) -> Tree:
@@ -20,15 +22,17 @@ def service(name: str = "web", **spec: Any) -> Tree:
     return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
 
 
-def pod(name: str, port: int = 8080) -> Tree:
+def pod(name: str, port: int = 8080, node: str = "n") -> Tree:
     container = {"name": "c", "image": "i", "ports": [{"name": "http", "containerPort": port}]}
     metadata = {"name": name, "labels": {"app": "web"}}
-    spec = {"nodeName": "n", "containers": [container]}
+    spec = {"nodeName": node, "containers": [container]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-async def run(stage: Stage, name: str, ip: str, ready: bool = True, port: int = 8080) -> None:
-    await stage.create(pod(name, port))
+async def run(
+    stage: Stage, name: str, ip: str, ready: bool = True, port: int = 8080, node: str = "n"
+) -> None:
+    await stage.create(pod(name, port, node))
     conditions = [{"type": "Ready", "status": str(ready)}]
     status = {"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}], "conditions": conditions}
     await stage.patch("pods", name, {"status": status}, subresource="status")
@@ -124,5 +128,37 @@ def test_services_without_a_selector_are_left_alone() -> None:
         await stage.create(service(selector={}))
         await stage.rest()
         assert await slices(stage) == []
+
+    play(scene, EndpointSlices)
+
+
+def test_topology_mode_auto_gives_each_zone_its_share_of_endpoints() -> None:
+    thirds = {"a": 1 / 3, "b": 1 / 3, "c": 1 / 3}
+    assert assign_zones(["a", "b", "c"], thirds) == ["a", "b", "c"]
+    assert assign_zones(["a", "a", "a", "b", "c", "c"], thirds) == ["b", "a", "a", "b", "c", "c"]
+    assert assign_zones(["a", "b"], thirds) == []  # fewer than zones
+    assert assign_zones(["a", "b", ""], thirds) == []
+    assert assign_zones(["a", "a", "b"], {"a": 0.9, "b": 0.1}) == []  # b would be overloaded
+    assert assign_zones(["a", "b"], {}) == []
+
+
+def test_hints_follow_the_annotation_and_the_nodes() -> None:
+    async def scene(stage: Stage) -> None:
+        for name in ("a", "b"):
+            labels = {"topology.kubernetes.io/zone": name}
+            node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+            await stage.create({**node, "status": {"allocatable": {"cpu": "4"}, "conditions": READY}})
+            await run(stage, f"web-{name}", f"10.0.0.{ord(name)}", node=name)
+        annotations = {"service.kubernetes.io/topology-mode": "Auto"}
+        await stage.create(service() | {"metadata": {"name": "web", "annotations": annotations}})
+        await stage.rest()
+
+        async def hints() -> list[Any]:
+            return [each.get("hints") for each in (await slices(stage))[0].endpoints or ()]
+
+        assert await hints() == [{"forZones": [{"name": name}]} for name in ("a", "b")]
+        await stage.delete("nodes", "b")
+        await stage.advance(0.1)
+        assert await hints() == [None, None]
 
     play(scene, EndpointSlices)
