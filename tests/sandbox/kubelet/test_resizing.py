@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.api.kinds import PODS
+import pytest
+
+from mooring.api.kinds import NODES, PODS
+from mooring.client.api_errors import ApiError
 from mooring.client.port import PatchType
 from tests.sandbox.kubelet.kit import Nodes, condition, node, play
 
@@ -70,7 +73,8 @@ def test_a_resize_that_a_node_has_no_room_for_waits() -> None:
     async def scene(stage: Nodes) -> None:
         await stage.run_pod(containers=[main({"cpu": "1"})])
         await stage.run_pod("other", cpu="2")
-        assert condition(await resize(stage, {"cpu": "5"}), "PodResizePending")["reason"] == "Infeasible"
+        with pytest.raises(ApiError, match="allocatable resources: cpu, requested: 5000, allocatable: 4000"):
+            await resize(stage, {"cpu": "5"})
         deferred = await resize(stage, {"cpu": "3"})
         assert condition(deferred, "PodResizePending")["reason"] == "Deferred"
         assert container(deferred)["allocatedResources"] == {"cpu": "1"}
@@ -81,8 +85,25 @@ def test_a_resize_that_a_node_has_no_room_for_waits() -> None:
         assert not condition(pod, "PodResizePending")
         message = next(one.message for one in await stage.events() if one.reason == "ResizeDeferred")
         assert message.startswith('Pod resize Deferred: {"containers":[')
-        assert message.endswith('"generation":3,"error":"Node didn\'t have enough resource: cpu, '
+        assert message.endswith('"generation":2,"error":"Node didn\'t have enough resource: cpu, '
                                 'requested: 3000, used: 2000, capacity: 4000"}')  # fmt: skip
+
+    play(scene, nodes=[node(cpu="4")])
+
+
+def test_a_resize_is_infeasible_on_a_node_that_has_become_too_small() -> None:
+    async def scene(stage: Nodes) -> None:
+        await stage.run_pod(containers=[main({"cpu": "1"})])
+        await stage.end()
+        await resize(stage, {"cpu": "4"})
+        status = {"status": {"allocatable": {"cpu": "2", "memory": "8Gi", "pods": "110"}}}
+        await stage.cluster.patch(NODES, "node-1", status, kind=PatchType.MERGE, subresource="status")
+        stage.begin()
+        await stage.advance(1)
+        pod = await stage.get("pods", "web")
+        assert condition(pod, "PodResizePending")["reason"] == "Infeasible"
+        assert container(pod)["resources"] == {"requests": {"cpu": "1"}}
+        assert "ResizeInfeasible" in await stage.reasons()
 
     play(scene, nodes=[node(cpu="4")])
 

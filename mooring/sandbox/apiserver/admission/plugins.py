@@ -19,6 +19,7 @@ from mooring.sandbox.apiserver.admission.limit_ranger import LimitRanger
 from mooring.sandbox.apiserver.admission.mutating_policy import MutatingAdmissionPolicy
 from mooring.sandbox.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
 from mooring.sandbox.apiserver.admission.pod_groups import PodGroupProtection, PodGroupWorkloadExists
+from mooring.sandbox.apiserver.admission.pod_resize import PodResizeValidator
 from mooring.sandbox.apiserver.admission.pod_security import PodSecurity
 from mooring.sandbox.apiserver.admission.pod_topology_labels import PodTopologyLabels
 from mooring.sandbox.apiserver.admission.priority import Priority
@@ -51,6 +52,7 @@ PLUGINS: tuple[type[AdmissionPlugin], ...] = (
     CertificateSubjectRestriction,
     DefaultIngressClass,
     PodTopologyLabels,
+    PodResizeValidator,
     MutatingAdmissionPolicy,
     MutatingAdmissionWebhook,
     Escalation,
