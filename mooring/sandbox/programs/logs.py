@@ -11,6 +11,7 @@ from mooring.sandbox.programs.program import Outcome, run_program
 from mooring.sandbox.programs.runs import Runs
 from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import ContainerSpec, LoggedPod, RunStatus, Started
+from mooring.sandbox.programs.stdin import EMPTY, OPEN
 
 NO_LOG: Final = "there are no logs: containers do not run in a sandbox cluster\n"
 
@@ -100,7 +101,9 @@ def _container_log(
         return before
     else:
         files = Files(Mount(one.mount_path, None) for one in spec.volume_mounts)
-        outcome = run_program(spec, Sources(pod.metadata), files, started)
+        outcome = run_program(
+            spec, Sources(pod.metadata), files, started, stdin=OPEN if spec.stdin else EMPTY
+        )
     output = None if outcome is None else tuple((started + at, text) for at, text in outcome.output)
     return ContainerLog(run.started_at or "", output, end)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+import re
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -25,6 +26,7 @@ _PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io", _FIRST_PROTOCOL)
 STDIN, STDOUT, STDERR, _ERROR, CLOSE = 0, 1, 2, 3, 255
 _POLL: Final = 0.5  # seconds between two looks at a container
 _KILLED, _INTERRUPTED = 137, 130
+_EXIT: Final = re.compile(rb"^exit( \d+)?\n", re.MULTILINE)
 _MOST_INPUT: Final = 512 * 1024  # bytes, one more for each message
 _UNKNOWN: Final = "cannot execute {!r}: what it would do is not known, and no containers run\r\n"
 
@@ -178,7 +180,8 @@ class _Execution(Session):
             await self._finish(_status(self._answer.command, exit_code))
 
     async def _read_input(self) -> str:
-        """Return all input, up to where the client closes it. Raises ApiError if it is too long."""
+        """Return all input, up to where the client closes it or leaves the shell that reads it. Raises
+        ApiError if it is too long."""
         parts: list[bytes] = []
         size = 0
         while (message := await self._socket.receive()) is not None:
@@ -187,9 +190,19 @@ class _Execution(Session):
                 size += len(message)
                 if size > _MOST_INPUT:
                     raise bad_request(f"the input of a command exceeds {_MOST_INPUT} bytes")
+                if self._ends_shell(b"".join(parts)):
+                    break
             elif message[:2] == bytes([CLOSE, STDIN]):
                 break
         return b"".join(parts).decode(errors="surrogateescape")
+
+    def _ends_shell(self, script: bytes) -> bool:
+        """Whether a script that a shell reads has come to its end."""
+        return (
+            is_shell(self._answer.command)
+            and _EXIT.search(script) is not None
+            and self._answer.run(script.decode(errors="surrogateescape"), True) is not None
+        )
 
     async def _refuse(self) -> None:
         problem = f"error executing command in container: {self._answer.unknown.message}"
