@@ -525,16 +525,17 @@ def sleeping_pod(name: str) -> Any:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
 
 
-def test_kubectl_exec_and_cp(cluster: SandboxCluster, kubeconfig: str, tmp_path: Path) -> None:
+def run(*words: str, stdin: bytes = b"", code: int = 0) -> str:
+    """Run kubectl, and return what it prints. The test is skipped without it."""
     kubectl = shutil.which("kubectl")
     if kubectl is None:
         pytest.skip("kubectl is not installed")
+    done = subprocess.run([kubectl, *words], input=stdin, capture_output=True, timeout=PATIENCE)
+    assert done.returncode == code, done.stderr
+    return done.stdout.decode() + done.stderr.decode()
 
-    def run(*words: str, stdin: bytes = b"", code: int = 0) -> str:
-        done = subprocess.run([kubectl, *words], input=stdin, capture_output=True, timeout=PATIENCE)
-        assert done.returncode == code, done.stderr
-        return done.stdout.decode() + done.stderr.decode()
 
+def test_kubectl_exec_and_cp(cluster: SandboxCluster, kubeconfig: str, tmp_path: Path) -> None:
     cluster.apply(sleeping_pod("box"))
     eventually(lambda: any(pod.ready for pod in cluster.pods() if pod.name == "box"))
     script = "echo out; echo bad >&2; exit 3"
@@ -546,6 +547,34 @@ def test_kubectl_exec_and_cp(cluster: SandboxCluster, kubeconfig: str, tmp_path:
     assert (tmp_path / "back").read_bytes() == bytes(range(256))
     assert "container not found" not in run("exec", "box", "--", "psql", code=1)
     cluster.delete("pod/box")
+
+
+def test_kubectl_exec_of_a_shell_whose_input_stays_open(cluster: SandboxCluster, kubeconfig: str) -> None:
+    cluster.apply(sleeping_pod("open"))
+    eventually(lambda: any(pod.ready for pod in cluster.pods() if pod.name == "open"))
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        pytest.skip("kubectl is not installed")
+    command = [kubectl, "exec", "-i", "open", "--", "sh"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as shell:
+        assert shell.stdin is not None
+        assert shell.stdout is not None
+        shell.stdin.write(b"if true; then\necho hi\nfi\nexit 3\n")
+        shell.stdin.flush()
+        assert (shell.stdout.read(), shell.wait(PATIENCE)) == (b"hi\n", 3)
+    cluster.delete("pod/open")
+
+
+def test_kubectl_run_and_attach(cluster: SandboxCluster, kubeconfig: str) -> None:
+    box = ("run", "-i", "--image=busybox", "--restart=Never")
+    script = "echo -n read: && cat && echo closed"
+    assert "one\ntwoclosed" in run(*box, "reader", "--", "sh", "-c", script, stdin=b"one\ntwo")
+    assert run("logs", "reader") == "read:one\ntwoclosed\n"
+    assert "bye\n" in run(*box, "failing", "--", "sh", "-c", "sleep 3; echo bye; exit 42", code=42)
+    run("run", "ticker", *box[2:], "--", "sh", "-c", "for i in 1 2 3 4 5; do sleep 1; echo tick; done")
+    eventually(lambda: any(pod.ready for pod in cluster.pods() if pod.name == "ticker"))
+    assert "tick\n" in run("attach", "ticker")
+    run("delete", "pod", "reader", "failing", "ticker", "--now")
 
 
 def test_kubernetes_stream(cluster: SandboxCluster, kubeconfig: str) -> None:
