@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
-import threading
-from collections.abc import Coroutine
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, ParamSpec, TypeVar
+
+from mooring.client.parallel import DaemonThreads
 
 T = TypeVar("T")
-
-_PREFIX = "mooring"  # of the names of threads
-_GRACE = 0.1  # seconds, for threads that only have to notice that they are to end
+P = ParamSpec("P")
 
 
 def fastest_loop() -> Any:
@@ -26,33 +24,23 @@ def fastest_loop() -> Any:
 
 
 class _Workers(ThreadPoolExecutor):
-    """Threads for `asyncio.to_thread`. The end of the loop does not wait for them: a thread cannot be
-    interrupted, and a signal must end the process at once."""
+    """Threads for `asyncio.to_thread` that the end of the process does not wait for: a thread cannot be
+    interrupted, and a signal must end the process at once. asyncio accepts a ThreadPoolExecutor only; this
+    one never starts threads of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._daemons = DaemonThreads(min(32, (os.cpu_count() or 1) + 4), "mooring-worker")
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        return self._daemons.submit(fn, *args, **kwargs)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        super().shutdown(wait=False, cancel_futures=True)
+        self._daemons.shutdown()
 
 
 def run_until_signal(main: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that ends by a signal. Threads that are at work are not waited for: the process must
-    end with `end_process`."""
+    """Run a coroutine that ends by a signal, without waiting for threads that are at work then."""
     with asyncio.Runner(loop_factory=fastest_loop()) as runner:
-        runner.get_loop().set_default_executor(_Workers(thread_name_prefix=_PREFIX))
+        runner.get_loop().set_default_executor(_Workers())
         return runner.run(main)
-
-
-def end_process(code: int) -> NoReturn:
-    """Exit, without waiting for threads that are at work."""
-    if any(_is_at_work(thread) for thread in threading.enumerate()):
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-    sys.exit(code)
-
-
-def _is_at_work(thread: threading.Thread) -> bool:
-    """Whether a thread of ours does not end though it has been shut down."""
-    if not thread.name.startswith(_PREFIX):
-        return False
-    thread.join(_GRACE)
-    return thread.is_alive()

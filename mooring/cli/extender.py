@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from mooring.cli.errors import describe, exit_with
-from mooring.cli.event_loop import end_process, run_until_signal
+from mooring.cli.event_loop import run_until_signal
 from mooring.cli.flags import SectionedCommand, group, log_flags, option, text
 from mooring.cli.output import echo
 from mooring.cli.setup import registry_for
@@ -112,7 +112,6 @@ def extender(**values: Any) -> None:
         exit_with(str(error).replace("--secure-port", "--port"), INVALID)  # the scheduler's name for it
     except OSError as error:
         exit_with(describe(error), INVALID)
-    end_process(0)
 
 
 def _settings(values: dict[str, Any]) -> Settings:

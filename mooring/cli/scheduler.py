@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import click
 import msgspec
 
 from mooring.cli.errors import describe, exit_with
-from mooring.cli.event_loop import end_process, run_until_signal
+from mooring.cli.event_loop import run_until_signal
 from mooring.cli.flags import (
     SectionedCommand,
     duration,
@@ -221,7 +222,7 @@ def scheduler(**values: Any) -> None:
             decisions_sample=values["decisions_sample"],
             page=SchedulerPage(config, registry) if values["web"] else None,
         )
-        code = _run(settings)
+        code = run_until_signal(run(settings))
     except (
         ConfigError,
         FeatureGateError,
@@ -233,11 +234,7 @@ def scheduler(**values: Any) -> None:
         exit_with(str(exc), INVALID)
     except OSError as exc:
         exit_with(describe(exc), INVALID)
-    end_process(code)
-
-
-def _run(settings: Settings) -> int:
-    return run_until_signal(run(settings))
+    sys.exit(code)
 
 
 def _setup(values: dict[str, Any]) -> Setup:

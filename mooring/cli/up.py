@@ -21,7 +21,7 @@ from mooring.api.kinds import NODES, PODS
 from mooring.api.meta import Tree
 from mooring.cli.detached import register, start
 from mooring.cli.errors import describe, exit_with
-from mooring.cli.event_loop import end_process, run_until_signal
+from mooring.cli.event_loop import run_until_signal
 from mooring.cli.flags import option
 from mooring.cli.kubeconfig_files import Copy, Merged
 from mooring.cli.manifests import filename_option, read_sources
@@ -214,7 +214,7 @@ def up(
                 f"{flags}: in use by another process\nhint: use another port, or 0 for a free one", INVALID
             )
         exit_with(describe(problem), INVALID)
-    end_process(code)
+    sys.exit(code)
 
 
 class _Up:

@@ -12,7 +12,7 @@ import click
 
 from mooring.api.objects import Pod
 from mooring.cli.errors import describe, exit_with
-from mooring.cli.event_loop import end_process, run_until_signal
+from mooring.cli.event_loop import run_until_signal
 from mooring.cli.flags import option
 from mooring.cli.manifests import SchedulerMaker, apply_all, missing_from_dump, read_manifests
 from mooring.cli.output import echo
@@ -73,7 +73,6 @@ def view(files: tuple[str, ...], config_file: str | None, plugins: tuple[str, ..
                 INVALID,
             )
         exit_with(describe(problem), INVALID)
-    end_process(0)
 
 
 def _load(maker: SchedulerMaker, files: tuple[str, ...]) -> Scheduler:

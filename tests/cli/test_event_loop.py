@@ -7,8 +7,8 @@ import subprocess
 import sys
 
 SCRIPT = """
-import asyncio, signal, threading
-from mooring.cli.event_loop import end_process, run_until_signal
+import asyncio, signal, sys, threading
+from mooring.cli.event_loop import run_until_signal
 
 async def main():
     stop = asyncio.Event()
@@ -19,7 +19,7 @@ async def main():
     await stop.wait()
     return 3
 
-end_process(run_until_signal(main()))
+sys.exit(run_until_signal(main()))
 """
 
 

@@ -197,8 +197,8 @@ def _refusal(probe: Probe, sources: Sources) -> str:
 
 
 def http_request(action: HttpGetAction, spec: ContainerSpec, client: Client) -> tuple[str, int, Query] | None:
-    """Return where a kubelet sends the request of a probe or a hook, and the request; None if that cannot be
-    told."""
+    """Return where a kubelet sends the request of a probe or a hook, and the request; None without a port
+    or an IP address."""
     named = (one.container_port for one in spec.ports if one.name == action.port)
     port = next(named, 0) if isinstance(action.port, str) else action.port
     address = action.host or client.source.address

@@ -86,7 +86,7 @@ def _listing(names: Iterable[str]) -> Reply:
 
 
 class Fixed(msgspec.Struct, frozen=True):
-    """The same answer to every request."""
+    """Answers every request with `body`."""
 
     body: str
 
