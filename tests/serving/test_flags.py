@@ -31,11 +31,11 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     """What the command would run with."""
     seen: list[Settings] = []
 
-    def remember(settings: Settings) -> int:
+    async def remember(settings: Settings) -> int:
         seen.append(settings)
         return 0
 
-    monkeypatch.setattr(command, "_run", remember)
+    monkeypatch.setattr(command, "run", remember)
     return seen
 
 
