@@ -30,7 +30,7 @@ def _pods(api: Api, namespace: str = "") -> Iterator[Pod]:
 
 def _pod_metrics(request: Request) -> Iterator[Record]:
     for pod in _pods(request.api, request.namespace):
-        usage = container_usage(pod)
+        usage = container_usage(pod, request.api.loads, request.api.clock())
         if usage:
             containers = [{"name": name, "usage": _texts(one)} for name, one in usage.items()]
             yield _record(request.api, pod, {"containers": containers})
@@ -39,7 +39,8 @@ def _pod_metrics(request: Request) -> Iterator[Record]:
 def _node_metrics(request: Request) -> Iterator[Record]:
     by_node: dict[str, list[Mapping[str, int]]] = {}
     for pod in _pods(request.api):
-        by_node.setdefault(pod.spec.node_name, []).extend(container_usage(pod).values())
+        usage = container_usage(pod, request.api.loads, request.api.clock())
+        by_node.setdefault(pod.spec.node_name, []).extend(usage.values())
     for record in request.api.store.table("nodes").records.values():
         node = _node(record.body)
         if node.ready:

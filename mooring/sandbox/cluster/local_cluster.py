@@ -138,6 +138,7 @@ class LocalCluster:
             missing_images=self._missing_images,
             stop_time=self._stop_time,
             runs=api.runs,
+            loads=api.loads,
             servers=api.servers if self._serve else None,
             issue_token=self.server.issue_token,
         )
@@ -149,6 +150,7 @@ class LocalCluster:
             self._features,
             self._coscheduling,
             self.server.check_policy_types,
+            api.loads,
         ):
             self.begin(controller)
         if self._serve:

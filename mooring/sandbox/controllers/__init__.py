@@ -37,6 +37,7 @@ from mooring.sandbox.controllers.taint_eviction import TaintEviction
 from mooring.sandbox.controllers.ttl_after_finished import TTLAfterFinishedController
 from mooring.sandbox.controllers.volume_binder import VolumeBinder
 from mooring.sandbox.controllers.volume_protection import VolumeProtection
+from mooring.sandbox.programs.loads import Loads
 from mooring.serving.certificates import KeyPair
 
 
@@ -47,12 +48,14 @@ def controllers(
     features: Collection[str] = (),
     coscheduling: bool = False,
     check_types: CheckTypes | None = None,
+    loads: Loads | None = None,
 ) -> list[Controller]:
     """Return one controller of each kind. `simulated` knows the state of nodes without their leases;
     `signer` is the API server's CA with its key, if it is served: pods get the certificate, and it signs
     requests;
     `features` are the alpha features that are enabled; with `coscheduling`, PodGroups of scheduler-plugins
-    get their status; `check_types` finds mistakes in admission policies, for their status."""
+    get their status; `check_types` finds mistakes in admission policies, for their status;
+    `loads` has what clients of pods have them use."""
     return [
         DeploymentController(context),
         ReplicaSetController(context),
@@ -81,7 +84,7 @@ def controllers(
         OrphanedJobPods(context),
         TTLAfterFinishedController(context),
         CronJobController(context),
-        HorizontalPodAutoscalerController(context),
+        HorizontalPodAutoscalerController(context, loads),
         FlowSchemaStatuses(context),
         *([PodGroupProtection(context)] if "GenericWorkload" in features else []),
         *([PodGroupPhase(context)] if coscheduling else []),

@@ -14,10 +14,14 @@ from mooring.api.selector_text import parse_selector
 from mooring.api.selectors import from_requirements, requirement
 from mooring.client.api_errors import ApiError
 from mooring.client.controller import Context, Controller
-from mooring.sandbox.controllers.replica_proposals import MetricError, Proposal, Tolerances, propose
+from mooring.sandbox.controllers.replica_proposals import MetricError, Proposal, Source, Tolerances, propose
 from mooring.sandbox.controllers.scaling_limits import Behavior, ScalingHistory, limit_without_behavior
+from mooring.sandbox.programs.loads import Loads
+from mooring.sandbox.programs.usage import container_usage
 
 PERIOD = 15.0
+_SOURCES = {"Resource": "resource", "ContainerResource": "containerResource"}
+"""The fields of metrics by their types."""
 
 
 class TargetReference(Struct):
@@ -86,8 +90,9 @@ class _Status:
 class HorizontalPodAutoscalerController(Controller):
     name = "horizontal-pod-autoscaler"
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, loads: Loads | None = None) -> None:
         super().__init__(context)
+        self._loads = loads or Loads()
         self._autoscalers = self.cache.follow(AUTOSCALERS)
         self._pods = self.cache.follow(PODS)
         self._histories: dict[str, ScalingHistory] = {}
@@ -195,26 +200,36 @@ class HorizontalPodAutoscalerController(Controller):
 
     async def _propose(self, hpa: HorizontalPodAutoscaler, scale: Scale, status: _Status) -> Proposal | None:
         """Return the highest proposal of all metrics. If one fails, the others may still add replicas."""
-        pods, proposals, statuses, failures = self._selected(hpa, scale), list[Proposal](), list[Tree](), []
+        pods, proposals, statuses, failures = (
+            self._selected(hpa, scale),
+            list[Proposal](),
+            list[Tree](),
+            list[tuple[str, str]](),
+        )
         for metric in hpa.spec.metrics:
             await asyncio.sleep(0)  # each looks at all pods
             try:
-                proposal = self._measure(metric, pods, scale.spec.replicas, hpa.spec.tolerances)
+                proposal = self._propose_for(metric, pods, scale.spec.replicas, hpa.spec.tolerances)
             except MetricError as error:
-                self.event(self._autoscalers, hpa, "Warning", "FailedGetResourceMetric", str(error))
-                failures.append(str(error))
+                reason = f"FailedGet{metric['type']}Metric"
+                self.event(self._autoscalers, hpa, "Warning", reason, str(error))
+                failures.append((reason, str(error)))
                 statuses.append({"type": ""})
             else:
                 proposals.append(proposal)
-                source = {"name": metric["resource"]["name"], "current": proposal.current}
-                statuses.append({"type": "Resource", "resource": source})
+                field = _SOURCES[metric["type"]]
+                source = {
+                    name: metric[field][name] for name in ("name", "container") if name in metric[field]
+                }
+                statuses.append({"type": metric["type"], field: {**source, "current": proposal.current}})
         status.tree["currentMetrics"] = statuses
         best = max(proposals, key=lambda one: one.replicas, default=None)
         if best is None or (failures and best.replicas < scale.spec.replicas):
-            why = f"the HPA was unable to compute the replica count: {failures[0]}"
-            status.set("ScalingActive", False, "FailedGetResourceMetric", why)
+            reason, first = failures[0]
+            why = f"the HPA was unable to compute the replica count: {first}"
+            status.set("ScalingActive", False, reason, why)
             count = f"{len(failures)} invalid out of {len(hpa.spec.metrics)}"
-            note = f"invalid metrics ({count}), first error is: {failures[0]}"
+            note = f"invalid metrics ({count}), first error is: {first}"
             self.event(self._autoscalers, hpa, "Warning", "FailedComputeMetricsReplicas", note)
             return None
         why = f"the HPA was able to successfully calculate a replica count from {best.metric}"
@@ -226,10 +241,16 @@ class HorizontalPodAutoscalerController(Controller):
         pods = self._pods.in_namespace(hpa.namespace)
         return [pod for pod in pods if selector.matches(pod.metadata.labels)]
 
-    def _measure(self, metric: Tree, pods: Sequence[Pod], replicas: int, tolerances: Tolerances) -> Proposal:
-        if metric["type"] != "Resource":
+    def _propose_for(
+        self, metric: Tree, pods: Sequence[Pod], replicas: int, tolerances: Tolerances
+    ) -> Proposal:
+        field = _SOURCES.get(metric["type"])
+        if field is None:
             raise MetricError(f"metrics of type {metric['type']} are not supported by the sandbox")
-        source = metric["resource"]
-        if source["name"] not in ("cpu", "memory"):
-            raise MetricError(f"unable to get metrics for resource {source['name']}: no metrics returned")
-        return propose(pods, source["name"], source["target"], replicas, tolerances, self.context.clock())
+        spec, now = metric[field], self.context.clock()
+        source = Source(spec["name"], spec["target"], spec.get("container", ""))
+        if source.resource not in ("cpu", "memory"):
+            raise MetricError(f"unable to get metrics for resource {source.resource}: no metrics returned")
+        return propose(
+            pods, source, replicas, tolerances, lambda pod: container_usage(pod, self._loads, now), now
+        )

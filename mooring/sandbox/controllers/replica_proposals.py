@@ -10,9 +10,10 @@ from mooring.api.meta import Tree
 from mooring.api.objects import Pod
 from mooring.api.quantity import NANO, parse
 from mooring.api.quantity_texts import written
+from mooring.api.resources import has_pod_level_requests, total_requests
 from mooring.api.times import parse_time
 from mooring.sandbox.controllers.scaling_limits import TOLERANCE
-from mooring.sandbox.programs.usage import container_usage, request_of
+from mooring.sandbox.programs.usage import request_of
 
 STARTING_FOR = 300.0  # seconds in which the CPU usage of a pod counts only once it has been ready for a while
 FIRST_READY_WITHIN = 30.0
@@ -51,26 +52,54 @@ class _Samples(NamedTuple):
     missing: Sequence[str]
 
 
+class Source(NamedTuple):
+    """What a metric measures: a resource of whole pods, or of one container of each."""
+
+    resource: str
+    target: Tree
+    container: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.resource} container resource" if self.container else f"{self.resource} resource"
+
+
+Measure = Callable[[Pod], Mapping[str, Usage]]
+"""Returns what the containers of a pod use, by resource."""
+
+
 def propose(
-    pods: Sequence[Pod], resource: str, target: Tree, replicas: int, tolerances: Tolerances, now: float
+    pods: Sequence[Pod],
+    source: Source,
+    replicas: int,
+    tolerances: Tolerances,
+    measure: Measure,
+    now: float,
 ) -> Proposal:
     """Return the replicas that bring a resource to its target. Raises MetricError."""
-    if "averageValue" in target:
-        return _propose_average(pods, resource, target["averageValue"], replicas, tolerances, now)
-    if "averageUtilization" in target:
-        return _propose_utilization(pods, resource, target["averageUtilization"], replicas, tolerances, now)
-    raise MetricError(
-        "invalid resource metric source: neither an average utilization target "
-        "nor an average value (usage) target was set"
-    )
+    if "averageValue" not in source.target and "averageUtilization" not in source.target:
+        raise MetricError(
+            "invalid resource metric source: neither an average utilization target "
+            "nor an average value (usage) target was set"
+        )
+    kind = "usage" if "averageValue" in source.target else "utilization"
+    failed = f"failed to get {source.resource} {kind}"
+    samples = _samples(pods, source, measure, now, failed)
+    if kind == "usage":
+        return _propose_average(samples, source, replicas, tolerances)
+    requests = {pod.name: _request(pod, source, failed) for pod in pods}
+    return _propose_utilization(samples, requests, source, replicas, tolerances, failed)
 
 
 def _propose_utilization(
-    pods: Sequence[Pod], resource: str, target: int, replicas: int, tolerances: Tolerances, now: float
+    samples: _Samples,
+    requests: Usage,
+    source: Source,
+    replicas: int,
+    tolerances: Tolerances,
+    failed: str,
 ) -> Proposal:
-    failed = f"failed to get {resource} utilization"
-    samples = _samples(pods, resource, now, failed)
-    requests = {pod.name: _request(pod, resource, failed) for pod in pods}
+    target: int = source.target["averageUtilization"]
     fallbacks = {name: requests[name] * max(100, target) // 100 for name in samples.missing}
 
     def percent(usage: Usage) -> int:
@@ -80,22 +109,21 @@ def _propose_utilization(
         return sum(usage.values()) * 100 // requested
 
     proposed = _replicas(samples, replicas, lambda usage: percent(usage) / target, fallbacks, tolerances)
-    current = {"averageUtilization": percent(samples.usage), "averageValue": _mean(samples.usage, resource)}
-    return Proposal(proposed, f"{resource} resource utilization (percentage of request)", current)
+    mean = _mean(samples.usage, source.resource)
+    current = {"averageUtilization": percent(samples.usage), "averageValue": mean}
+    return Proposal(proposed, f"{source.name} utilization (percentage of request)", current)
 
 
-def _propose_average(
-    pods: Sequence[Pod], resource: str, target: str, replicas: int, tolerances: Tolerances, now: float
-) -> Proposal:
-    samples = _samples(pods, resource, now, f"failed to get {resource} usage")
-    bound = parse(target)
+def _propose_average(samples: _Samples, source: Source, replicas: int, tolerances: Tolerances) -> Proposal:
+    bound = parse(source.target["averageValue"])
     fallbacks = dict.fromkeys(samples.missing, bound)
 
     def ratio(usage: Usage) -> float:
         return sum(usage.values()) / len(usage) / bound
 
     proposed = _replicas(samples, replicas, ratio, fallbacks, tolerances)
-    return Proposal(proposed, f"{resource} resource", {"averageValue": _mean(samples.usage, resource)})
+    current = {"averageValue": _mean(samples.usage, source.resource)}
+    return Proposal(proposed, f"{source.resource} resource", current)
 
 
 def _replicas(
@@ -122,22 +150,24 @@ def _replicas(
     return replicas if (dampened < 1) == (proposed > replicas) else proposed
 
 
-def _samples(pods: Sequence[Pod], resource: str, now: float, failed: str) -> _Samples:
+def _samples(pods: Sequence[Pod], source: Source, measure: Measure, now: float, failed: str) -> _Samples:
     if not pods:
         raise MetricError(f"{failed}: no pods returned by selector while calculating replica count")
     usage, unready, missing = Usage(), list[str](), list[str]()
     for pod in pods:
         if pod.terminating or pod.status.phase == "Failed":
             continue
-        used = container_usage(pod)
+        used = measure(pod)
+        if source.container:
+            used = {name: usage for name, usage in used.items() if name == source.container}
         if pod.status.phase == "Pending":
             unready.append(pod.name)
         elif not used:
             missing.append(pod.name)
-        elif resource == "cpu" and _is_starting(pod, now):
+        elif source.resource == "cpu" and _is_starting(pod, now):
             unready.append(pod.name)
         else:
-            usage[pod.name] = sum(one[resource] for one in used.values())
+            usage[pod.name] = sum(one[source.resource] for one in used.values())
     if not usage:
         raise MetricError(f"{failed}: did not receive metrics for targeted pods (pods might be unready)")
     return _Samples(usage, unready, missing)
@@ -154,10 +184,20 @@ def _is_starting(pod: Pod, now: float) -> bool:
     return ready.status == "False" and started + FIRST_READY_WITHIN > since
 
 
-def _request(pod: Pod, resource: str, failed: str) -> int:
-    total = 0
+def _request(pod: Pod, source: Source, failed: str) -> int:
+    """Return the request of the container, or that of the pod, or the sum of its containers'."""
+    resource = source.resource
+    if not source.container and has_pod_level_requests(pod):
+        requests = total_requests(pod, use_status=False)
+        if resource not in requests:
+            raise MetricError(f"{failed}: missing pod-level request for {resource} in Pod {pod.name}")
+        return requests[resource]
     sidecars = [one for one in pod.spec.init_containers if one.restart_policy == "Always"]
-    for container in (*pod.spec.containers, *sidecars):
+    containers = [one for one in (*pod.spec.containers, *sidecars) if source.container in ("", one.name)]
+    if not containers:
+        raise MetricError(f"{failed}: container {source.container} not found in Pod {pod.name}")
+    total = 0
+    for container in containers:
         request = request_of(container, resource)
         if request is None:
             where = f"container {container.name} of Pod {pod.name}"

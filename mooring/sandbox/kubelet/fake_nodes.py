@@ -17,6 +17,7 @@ from mooring.sandbox.kubelet.machines import registered
 from mooring.sandbox.kubelet.pod_tokens import IssueToken
 from mooring.sandbox.network.network import Network
 from mooring.sandbox.programs.executing import Containers
+from mooring.sandbox.programs.loads import Loads
 from mooring.sandbox.programs.runs import Runs
 from mooring.sandbox.programs.servers import PodServers
 
@@ -30,7 +31,8 @@ class FakeNodes:
     With `heartbeats`, leases are renewed as time passes. On virtual time that would cost more than all the
     rest; without them, `pulse` reports when a node was last healthy. Images that match one of the shell
     patterns in `missing_images` cannot be pulled. Containers take `stop_time` seconds to stop, unless an
-    annotation of their pod says otherwise. `runs` takes what they print. With `servers`, containers that run
+    annotation of their pod says otherwise. `runs` takes what they print, `loads` what
+    their clients have them use. With `servers`, containers that run
     a known server listen on ports of this machine, which are added there. `issue_token` makes the tokens
     that containers find in their volumes; without, no container can read one.
     """
@@ -43,6 +45,7 @@ class FakeNodes:
         missing_images: Collection[str] = (),
         stop_time: float = 0.0,
         runs: Runs | None = None,
+        loads: Loads | None = None,
         servers: PodServers | None = None,
         issue_token: IssueToken | None = None,
     ) -> None:
@@ -50,7 +53,14 @@ class FakeNodes:
         self._nodes = context.cache.follow(NODES)
         self._fleet = Fleet(self._nodes, context.clock)
         self._kubelets = Kubelets(
-            context, self._fleet, runs or Runs(), missing_images, stop_time, servers, issue_token
+            context,
+            self._fleet,
+            runs or Runs(),
+            loads or Loads(),
+            missing_images,
+            stop_time,
+            servers,
+            issue_token,
         )
         self._driver = FakeDriver(context)
         self._heartbeats = Heartbeats(context, self._fleet, leases=heartbeats)

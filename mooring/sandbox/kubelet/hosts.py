@@ -15,6 +15,7 @@ from mooring.sandbox.programs.errors import ForeverError, UnknownProgramError
 from mooring.sandbox.programs.executing import NotRunningError
 from mooring.sandbox.programs.files import Files
 from mooring.sandbox.programs.listeners import Listener, Process, answer_query, find_listener, text
+from mooring.sandbox.programs.loads import Loads
 from mooring.sandbox.programs.program import Outcome
 from mooring.sandbox.programs.specs import ContainerSpec
 from mooring.sandbox.programs.work import Work
@@ -39,7 +40,7 @@ class _Server(NamedTuple):
 
 class PodHosts:
     """See `network.network.Hosts`. `written` is called when a server has written files, `changed` when one
-    ends."""
+    ends. `loads` takes what servers use."""
 
     def __init__(
         self,
@@ -47,11 +48,13 @@ class PodHosts:
         clock: Callable[[], float],
         written: Callable[[PodLife, Files], None],
         changed: Callable[[str], None],
+        loads: Loads,
     ) -> None:
         self._fleet = fleet
         self._clock = clock
         self._written = written
         self._changed = changed
+        self._loads = loads
         self._pods: dict[str, _Site] = {}  # by address
         self._on_nodes: dict[str, dict[str, _Site]] = {}  # by node and uid: those with ports of their node
 
@@ -140,7 +143,9 @@ class PodHosts:
         )
 
     def _apply(self, life: PodLife, one: ContainerLife, process: Process) -> None:
-        """Have the effects of an answer: lines in the log, the end of the container."""
+        """Have the effects of an answer: lines in the log, loads, the end of the container."""
+        for load in process.loads:
+            self._loads.add(life.pod.uid, one.name, load)
         if process.lines:
             life.log(one, ((0.0, line) for line in process.lines), process.now)
         if process.exit is not None:

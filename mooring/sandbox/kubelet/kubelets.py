@@ -38,6 +38,7 @@ from mooring.sandbox.network.services import Services, Source
 from mooring.sandbox.programs.environment import service_variables
 from mooring.sandbox.programs.executing import ContainerRun, NotRunningError
 from mooring.sandbox.programs.files import Files
+from mooring.sandbox.programs.loads import Loads
 from mooring.sandbox.programs.program import Outcome, run_line
 from mooring.sandbox.programs.runs import Runs
 from mooring.sandbox.programs.servers import PodServers
@@ -60,6 +61,7 @@ class Kubelets(Controller):
         context: Context,
         fleet: Fleet,
         runs: Runs,
+        loads: Loads,
         missing_images: Collection[str] = (),
         stop_time: float = 0.0,
         servers: PodServers | None = None,
@@ -71,9 +73,10 @@ class Kubelets(Controller):
         self._stop_time = stop_time
         self._missing_images = missing_images
         self._fleet = fleet
-        self._hosts = PodHosts(fleet, context.clock, self._notice_writes, self.enqueue)
+        self._hosts = PodHosts(fleet, context.clock, self._notice_writes, self.enqueue, loads)
         self.network = Network(Services(context.cache, context.clock), self._hosts)
         self._runs = runs
+        self._loads = loads
         self._guests: dict[str, Guest] = {}  # by uid
         self._addresses = Addresses(POD_NETWORK)
         self._resizes = Resizes(self.enqueue)
@@ -102,6 +105,7 @@ class Kubelets(Controller):
         if old is not None and (new is None or new.uid != old.uid):
             containers = (*old.spec.init_containers, *old.spec.containers)
             self._runs.forget(old.uid, [one.name for one in containers])
+            self._loads.forget(old.uid, [one.name for one in containers])
         if new is None or not new.spec.node_name:
             return
         if old is None or not old.spec.node_name or old.uid != new.uid:

@@ -72,6 +72,7 @@ _IMAGES: Final = {
     "debian": _DEBIAN,
     "ubuntu": _DEBIAN._replace(unknown=1001),
     "nonroot": Image(user=1234, unknown=0),
+    "resource-consumer": Image(command=("/consumer",), unknown=0),
     "nonewprivs": Image(command=("nnp",), unknown=0),
 }  # fmt: skip
 UNKNOWN_IMAGE: Final = Image(unknown=2**31)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mooring.sandbox.network.messages import TCP, UDP, Query, Reply, TlsError
 from mooring.sandbox.programs.files import Files
+from mooring.sandbox.programs.loads import Load
 from mooring.sandbox.programs.wire import Client
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ _HTML: Final = re.compile(
 
 class Process:
     """A running container. `lines` takes what the server logs, `exit` after how many seconds it ends with
-    which code; `state` is kept for as long as the container runs."""
+    which code, `loads` what it uses from now on; `state` is kept for as long as the container runs."""
 
     def __init__(
         self,
@@ -49,6 +50,7 @@ class Process:
         self.is_stopping = is_stopping
         self.lines: list[str] = []
         self.exit: tuple[float, int] | None = None
+        self.loads: list[Load] = []
 
     def log(self, line: str) -> None:
         """Log a line as Go programs do."""

@@ -1,4 +1,5 @@
-"""How much CPU and memory the containers of a pod use: what its annotations say, or half of their requests.
+"""How much CPU and memory the containers of a pod use: what its annotations say, what clients have them use,
+or half of their requests.
 
 mooring/cpu-usage: 250m        of the pod, divided equally among its containers
 mooring/memory-usage: 80%      of the requests of each container
@@ -11,6 +12,9 @@ from collections.abc import Iterator
 from mooring.api.meta import Quantity
 from mooring.api.objects import Container, Pod, ResourceRequirements
 from mooring.api.quantity import QuantityError, parse
+from mooring.sandbox.programs import consumer
+from mooring.sandbox.programs.images import image_name
+from mooring.sandbox.programs.loads import Loads
 
 ANNOTATIONS = {"cpu": "mooring/cpu-usage", "memory": "mooring/memory-usage"}
 USUAL = 50  # percent of the requests
@@ -18,16 +22,19 @@ MOST = 1_000_000  # percent
 LEAST_MEMORY = 2**20 * 10**9  # of a container that runs, whatever it requests, in nano-units
 
 
-def container_usage(pod: Pod) -> dict[str, dict[str, int]]:
+def container_usage(pod: Pod, loads: Loads, now: float) -> dict[str, dict[str, int]]:
     """Return what each running container uses, in nano-units by resource."""
     containers = [*_running(pod)]
-    return {
-        one.name: {
-            resource: _usage(pod, request_of(one, resource) or 0, resource, len(containers))
-            for resource in ANNOTATIONS
-        }
-        for one in containers
-    }
+
+    def usage(container: Container, resource: str) -> int:
+        request, usual = request_of(container, resource) or 0, None
+        if image_name(container.image) == consumer.IMAGE:
+            usual = loads.measure(pod.uid, container.name, resource, now)
+            limits = [one.limits.get(resource) for one in (container.resources, pod.spec.resources) if one]
+            usual = min(usual, *(parse(limit) for limit in limits if limit is not None), usual)
+        return _usage(pod, request, resource, len(containers), usual)
+
+    return {one.name: {resource: usage(one, resource) for resource in ANNOTATIONS} for one in containers}
 
 
 def _running(pod: Pod) -> Iterator[Container]:
@@ -50,7 +57,8 @@ def used_memory(pod: Pod, name: str, resources: ResourceRequirements) -> int:
     return max(_usage(pod, request, "memory", len(running)), LEAST_MEMORY)
 
 
-def _usage(pod: Pod, request: int, resource: str, containers: int) -> int:
+def _usage(pod: Pod, request: int, resource: str, containers: int, usual: int | None = None) -> int:
+    """Return what a container uses. `usual` is used without an annotation; by default half of the request."""
     text = pod.metadata.annotations.get(ANNOTATIONS[resource], "")
     percent = text.removesuffix("%")
     if percent != text and percent.isascii() and percent.isdigit():
@@ -58,7 +66,7 @@ def _usage(pod: Pod, request: int, resource: str, containers: int) -> int:
     try:
         return max(parse(text), 0) // containers
     except QuantityError:  # none, or one that is ignored
-        return request * USUAL // 100
+        return request * USUAL // 100 if usual is None else usual
 
 
 def request_of(container: Container, resource: str) -> int | None:

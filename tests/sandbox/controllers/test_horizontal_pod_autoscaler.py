@@ -125,6 +125,50 @@ def test_without_requests_or_a_target_nothing_is_scaled(mooring_cluster: Sandbox
     assert able["message"].endswith('deployments.apps "web" not found')
 
 
+def test_one_container_decides(mooring_cluster: SandboxCluster) -> None:
+    manifest = WEB.replace(
+        "type: Resource, resource: {name: cpu,",
+        "type: ContainerResource, containerResource: {name: cpu, container: main,",
+    )
+    idle = "      - {name: idle, image: nginx, resources: {requests: {cpu: 300m}}}"
+    mooring_cluster.apply(manifest.replace("64Mi}}}\n", f"64Mi}}}}}}\n{idle}\n"))
+    mooring_cluster.advance(60)
+    use(mooring_cluster, "200m")  # 100m each: 100 % of the request of one, 33 % of the other's
+    mooring_cluster.advance(16)
+    assert replicas(mooring_cluster) == 4
+    assert mooring_cluster.get("hpa/web")["status"]["currentMetrics"] == [
+        {
+            "type": "ContainerResource",
+            "containerResource": {
+                "name": "cpu",
+                "container": "main",
+                "current": {"averageUtilization": 100, "averageValue": "100m"},
+            },
+        }
+    ]
+
+
+def test_a_container_that_pods_lack_cannot_be_measured(mooring_cluster: SandboxCluster) -> None:
+    mooring_cluster.apply(
+        WEB.replace(
+            "type: Resource, resource: {name: cpu,",
+            "type: ContainerResource, containerResource: {name: cpu, container: none,",
+        )
+    )
+    mooring_cluster.advance(60)
+    active = condition(mooring_cluster, "ScalingActive")
+    assert (active["status"], active["reason"]) == ("False", "FailedGetContainerResourceMetric")
+    assert "failed to get cpu utilization: did not receive metrics for targeted pods" in active["message"]
+
+
+def test_requests_of_the_pod_come_before_those_of_containers(mooring_cluster: SandboxCluster) -> None:
+    mooring_cluster.apply(WEB.replace("    spec:\n", "    spec:\n      resources: {requests: {cpu: 400m}}\n"))
+    mooring_cluster.advance(60)
+    use(mooring_cluster, "300m")
+    mooring_cluster.advance(16)
+    assert replicas(mooring_cluster) == 3  # 75 % of 400m, and the target is 50 %
+
+
 STEP = 5  # seconds
 
 

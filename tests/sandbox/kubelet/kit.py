@@ -44,6 +44,7 @@ class Nodes(Stage):
             heartbeats=self._heartbeats,
             missing_images=self.missing_images,
             runs=self.server.api.runs,
+            loads=self.server.api.loads,
             issue_token=self.server.issue_token,
         )
         self.server.api.containers, self.server.api.network = self.fake.containers, self.fake.network

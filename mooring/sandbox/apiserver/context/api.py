@@ -23,6 +23,7 @@ from mooring.sandbox.apiserver.store.store import Store
 from mooring.sandbox.apiserver.store.table import Table
 from mooring.sandbox.network.network import Network
 from mooring.sandbox.programs.executing import Containers, NoContainers
+from mooring.sandbox.programs.loads import Loads
 from mooring.sandbox.programs.runs import Runs
 from mooring.sandbox.programs.servers import PodServers
 
@@ -81,6 +82,8 @@ class Api:
         self.compaction = Compaction()
         self.runs = Runs()
         """What the containers of fake nodes print."""
+        self.loads = Loads()
+        """What clients of these containers have them use."""
         self.containers: Containers = NoContainers()
         """The containers of fake nodes, for commands that clients run in them."""
         self.network: Network | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from mooring.sandbox.programs import agnhost, archives
+from mooring.sandbox.programs import agnhost, archives, consumer
 from mooring.sandbox.programs.commands import control, files, kernel, network, surroundings, text, users
 from mooring.sandbox.programs.errors import UnknownProgramError
 
@@ -21,6 +21,7 @@ _COMMANDS: Final[dict[str, Command]] = {
     **users.COMMANDS,
     **network.COMMANDS,
     "tar": archives.tar,
+    "consumer": consumer.run,
 }
 
 
