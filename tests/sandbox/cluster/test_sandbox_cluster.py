@@ -33,6 +33,20 @@ def test_a_deployment_becomes_running_pods_on_all_nodes(mooring_cluster: Sandbox
     assert mooring_cluster.pods("app=db") == []
 
 
+def test_pods_under_a_limit_range_are_bound(mooring_cluster: SandboxCluster) -> None:
+    mooring_cluster.apply(
+        """
+apiVersion: v1
+kind: LimitRange
+metadata: {name: small}
+spec: {limits: [{type: Container, max: {cpu: "1"}, default: {cpu: 200m}}]}
+"""
+    )
+    mooring_cluster.apply(make_pod("web"))
+    mooring_cluster.wait_scheduled()
+    mooring_cluster.wait(lambda: mooring_cluster.pod("web").ready)
+
+
 def test_an_hour_passes_and_nothing_is_lost(mooring_cluster: SandboxCluster) -> None:
     mooring_cluster.apply(WEB)
     mooring_cluster.wait_scheduled()

@@ -57,7 +57,7 @@ class LimitRanger(AdmissionPlugin):
     def admit(self, write: Write, obj: Tree, old: Tree | None) -> None:
         if write.resource.storage == "pods":
             ranges = self._limits(write, old)
-            if not write.api.may_take_long and _work(obj, ranges) > _LONG:
+            if ranges and not write.api.may_take_long and _work(obj, ranges) > _LONG:
                 raise TooLongError
             for limits in ranges:
                 _set_defaults(obj, limits)
