@@ -147,6 +147,11 @@ class Volume:
         index = bisect_right(versions, at, key=_AT)
         return versions[index - 1] if index else None
 
+    def changed_at(self, path: str, at: float) -> float | None:
+        """Return when a file was written last, or one in a folder; None if that is not known."""
+        versions = (self._find_version(each, at) for each in (path, *self._below(path)))
+        return max((one.at for one in versions if one is not None), default=None)
+
     def _exists(self, path: str, at: float) -> bool:
         """Whether a program or a node has written a file, and it is there at a time."""
         version = self._find_version(path, at)
@@ -325,6 +330,12 @@ class Files:
         return sorted(
             {*names, *(posixpath.basename(one) for one in mounts if posixpath.dirname(one) == path)}
         )
+
+    def changed_at(self, path: str, at: float) -> float | None:
+        """Return when a file or a folder was changed last; None if that is not known."""
+        volume, inner, _ = self._locate(path, at)
+        self.work.spend(len(volume))
+        return volume.changed_at(inner, at)
 
     def fs_type(self, path: str, at: float) -> int | str:
         """Return the type of the file system that a path is on."""

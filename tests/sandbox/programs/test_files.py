@@ -84,7 +84,17 @@ def run(*command: str, context: SecurityContext | None = None, **fields: object)
         ("cat /login/deep/pass", (0, "xyz")),
         ("cat /all/labels", (0, 'app="web"\ntier="a\\"b"')),
         ("ls /settings", (0, "color\nsize\n")),
-        ("ls /login /login/deep/pass", (0, "/login:\ndeep\n/login/deep/pass\n")),
+        ("ls /login /login/deep/pass", (0, "/login/deep/pass\n\n/login:\ndeep\n")),
+        ("cd /tmp; echo abc >a; mkdir d; touch .b; ls -l; ls -dn d; ls -Alh /tmp/a",
+         (0, "total 8\n-rw-r--r--    1 root     root             4 Jan  1 00:00 a\n"
+             "drwxr-xr-x    2 root     root          4096 Jan  1 00:00 d\n"
+             "drwxr-xr-x    2 0        0             4096 Jan  1 00:00 d\n"
+             "-rw-r--r--    1 root     root             4 Jan  1 00:00 /tmp/a\n")),
+        ("cd /tmp; touch .b c; ls -a; ls -A", (0, ".\n..\n.b\nc\n.b\nc\n")),
+        ("dd if=/dev/zero of=/scratch/z bs=4 count=3 conv=fsync; wc -c /scratch/z",
+         (0, "3+0 records in\n3+0 records out\n12 /scratch/z\n")),
+        ("dd if=/dev/null of=/settings/z bs=1 count=1",
+         (1, "dd: can't open '/settings/z': Read-only file system\n")),
         ("hexdump -C /settings/size", (0, f"00000000  ff{' ' * 48}|.|\n00000001\n")),
         ("cat /settings/other", (1, "cat: can't open '/settings/other': No such file or directory\n")),
         ("cat /settings/other 2>/dev/null || echo no", (0, "no\n")),
@@ -110,7 +120,7 @@ def test_commands_read_and_write_files(script: str, expected: tuple[int, str]) -
 
 
 @pytest.mark.parametrize(
-    "script", ["cat /etc/os-release", "ls /", "rm /etc/passwd", "sleep 1 | cat", "ls -l /tmp", "env -i true"]
+    "script", ["cat /etc/os-release", "ls /", "rm /etc/passwd", "sleep 1 | cat", "ls -l /etc", "env -i true"]
 )
 def test_files_of_images_are_not_guessed(script: str) -> None:
     assert run("sh", "-c", script) is None

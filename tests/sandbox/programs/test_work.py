@@ -38,6 +38,7 @@ LOOP = "while true; do {}; done"
         ["sh", "-c", LOOP.format('sh -c "$SCRIPT"')],
         ["sh", "-c", f"echo {'$WORD ' * 5000} > /dev/null"],
         ["sh", "-c", "for i in $(seq 1 900); do touch /tmp/f$i; ls /tmp > /dev/null; done"],
+        ["sh", "-c", "for i in $(seq 1 900); do touch /tmp/f$i; ls -l /tmp > /dev/null; done"],
         ["sh", "-c", "for i in $(seq 1 900); do echo $i > /tmp/f; cat /tmp/f > /dev/null; done"],
         ["touch", *(f"/tmp/{number}" for number in range(100_000))],
         ["echo", *["-n"] * 50_000],

@@ -1,4 +1,4 @@
-"""Commands that create, remove and list files."""
+"""Commands that create, remove and find files."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Final
 
 from mooring.sandbox.programs.commands.arguments import attempt, find_if_known, split_options
 from mooring.sandbox.programs.errors import UnknownProgramError
-from mooring.sandbox.programs.files import LONGEST_PATH, NOT_THERE, File
+from mooring.sandbox.programs.files import LONGEST, LONGEST_PATH, NOT_THERE, File
 
 if TYPE_CHECKING:
     from mooring.sandbox.programs.commands.arguments import Command
     from mooring.sandbox.programs.shell import Shell
 
     _Condition = Callable[[str, File], bool]
+
+_DD: Final = frozenset(("if", "of", "bs", "count", "conv", "oflag"))
 
 
 def _touch(shell: Shell, words: list[str]) -> int:
@@ -69,24 +71,24 @@ def _mkdir(shell: Shell, words: list[str]) -> int:
     return status
 
 
-def _ls(shell: Shell, words: list[str]) -> int:
-    options, paths = split_options(words)
-    if set(options) - {"1"}:
-        raise UnknownProgramError("ls")
-    status = 0
-    for at, path in enumerate(paths or ["."]):
-        file = shell.files.find(path, shell.now)
-        if file is None:
-            shell.complain(f"ls: {path}: No such file or directory\n")
-            status = 1
-            continue
-        if not file.is_folder:
-            shell.print(f"{path}\n")
-            continue
-        if len(paths) > 1:
-            shell.print(("\n" if at else "") + f"{path}:\n")
-        names = (name for name in shell.files.list(path, shell.now) if not name.startswith("."))
-        shell.print("".join(f"{name}\n" for name in names))
+def _dd(shell: Shell, words: list[str]) -> int:
+    """Copy a number of blocks from a device to a file."""
+    given = dict(word.split("=", 1) for word in words if "=" in word)
+    content = {"/dev/zero": "\0", "/dev/null": ""}.get(given.get("if", ""))
+    sizes = [given.get(name, "") for name in ("bs", "count")]
+    if content is None or "of" not in given or len(given) < len(words) or set(given) - _DD:
+        raise UnknownProgramError("dd")
+    if not all(size.isascii() and size.isdecimal() for size in sizes):
+        raise UnknownProgramError("dd")
+    size, count = (int(size[:8]) for size in sizes)
+    if size * count > LONGEST:
+        raise UnknownProgramError("dd")
+    text = content * (size * count)
+    path = given["of"]
+    status = attempt(shell, f"dd: can't open '{path}': ", partial(shell.files.write, path, text, shell.now))
+    if not status:
+        blocks = count if text else 0
+        shell.complain(f"{blocks}+0 records in\n{blocks}+0 records out\n")
     return status
 
 
@@ -141,4 +143,4 @@ def _walk(shell: Shell, path: str) -> Iterator[tuple[str, File]]:
             yield from _walk(shell, posixpath.join(path, name))
 
 
-COMMANDS: Final[dict[str, Command]] = {"touch": _touch, "rm": _rm, "mkdir": _mkdir, "ls": _ls, "find": _find}
+COMMANDS: Final[dict[str, Command]] = {"touch": _touch, "rm": _rm, "mkdir": _mkdir, "dd": _dd, "find": _find}

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from mooring.sandbox.programs import agnhost, archives, consumer
-from mooring.sandbox.programs.commands import control, files, kernel, network, surroundings, text, users
+from mooring.sandbox.programs.commands import (
+    control,
+    files,
+    kernel,
+    listing,
+    network,
+    surroundings,
+    text,
+    users,
+)
 from mooring.sandbox.programs.errors import UnknownProgramError
 
 if TYPE_CHECKING:
@@ -16,6 +25,7 @@ _COMMANDS: Final[dict[str, Command]] = {
     **control.COMMANDS,
     **text.COMMANDS,
     **files.COMMANDS,
+    **listing.COMMANDS,
     **surroundings.COMMANDS,
     **kernel.COMMANDS,
     **users.COMMANDS,

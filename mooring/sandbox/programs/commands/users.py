@@ -23,9 +23,9 @@ def _id(shell: Shell, words: list[str]) -> int:
     elif flags == "nu":
         return _whoami(shell, [])
     elif not flags:
-        groups = ",".join(_with_name(gid, _group_name(image, gid)) for gid in numbers)
-        name = _with_name(user.uid, _user_name(image, user.uid))
-        shell.print(f"uid={name} gid={_with_name(user.gid, _group_name(image, user.gid))} groups={groups}\n")
+        groups = ",".join(_with_name(gid, group_name(image, gid)) for gid in numbers)
+        name = _with_name(user.uid, user_name(image, user.uid))
+        shell.print(f"uid={name} gid={_with_name(user.gid, group_name(image, user.gid))} groups={groups}\n")
     else:
         raise UnknownProgramError("id")
     return 0
@@ -33,7 +33,7 @@ def _id(shell: Shell, words: list[str]) -> int:
 
 def _whoami(shell: Shell, words: list[str]) -> int:
     uid = shell.files.user.uid
-    name = _user_name(shell.image, uid)
+    name = user_name(shell.image, uid)
     if name:
         shell.print(f"{name}\n")
         return 0
@@ -45,7 +45,8 @@ def _other_groups(user: User) -> list[int]:
     return sorted(user.groups - {user.gid})
 
 
-def _user_name(image: Image, uid: int) -> str:
+def user_name(image: Image, uid: int) -> str:
+    """Return the name of a user, "" if it has none. Raises UnknownProgramError."""
     try:
         account = image.find_account(uid)
     except LookupError:
@@ -53,7 +54,8 @@ def _user_name(image: Image, uid: int) -> str:
     return "" if account is None else account.name
 
 
-def _group_name(image: Image, gid: int) -> str:
+def group_name(image: Image, gid: int) -> str:
+    """Return the name of a group, "" if it has none. Raises UnknownProgramError."""
     if gid not in image.groups and gid < image.unknown:
         raise UnknownProgramError("id")
     return image.groups.get(gid, "")

@@ -1,0 +1,111 @@
+"""`ls`, as BusyBox prints it."""
+
+from __future__ import annotations
+
+import posixpath
+import stat
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+from zlib import crc32
+
+from mooring.sandbox.programs.commands.arguments import split_options
+from mooring.sandbox.programs.commands.users import group_name, user_name
+from mooring.sandbox.programs.errors import UnknownProgramError
+from mooring.sandbox.programs.files import File
+
+if TYPE_CHECKING:
+    from mooring.sandbox.programs.commands.arguments import Command
+    from mooring.sandbox.programs.shell import Shell
+
+_OPTIONS: Final = frozenset("1AadhiLln")
+_FOLDER_SIZE: Final = 4096
+_HALF_A_YEAR: Final = 182 * 86_400
+
+
+def _ls(shell: Shell, words: list[str]) -> int:
+    options, paths = split_options(words)
+    if set(options) - _OPTIONS:
+        raise UnknownProgramError("ls")
+    listed: list[tuple[str, File]] = []
+    status = 0
+    for path in paths or ["."]:
+        file = shell.files.find(path, shell.now)
+        if file is None:
+            shell.complain(f"ls: {path}: No such file or directory\n")
+            status = 1
+        else:
+            listed.append((path, file))
+    folders = [path for path, file in listed if file.is_folder and "d" not in options]
+    for path, file in listed:
+        if path not in folders:
+            shell.print(_line(shell, options, path, path, file))
+    for at, path in enumerate(folders):
+        if len(paths) > 1:
+            shell.print(("\n" if at or len(listed) > len(folders) else "") + f"{path}:\n")
+        _list_folder(shell, options, path)
+    return status
+
+
+def _list_folder(shell: Shell, options: str, path: str) -> None:
+    names = shell.files.list(path, shell.now)
+    if "a" in options:
+        names = [".", "..", *names]
+    elif "A" not in options:
+        names = [name for name in names if not name.startswith(".")]
+    if not set(options) & set("iln"):
+        shell.print("".join(f"{name}\n" for name in names))
+        return
+    lines, blocks = list[str](), 0
+    for name in names:
+        shell.work.spend(8)
+        full = posixpath.normpath(posixpath.join(path, name))
+        file = shell.files.find(full, shell.now) or File(mode=stat.S_IFDIR | 0o755)
+        blocks += _blocks(file)
+        lines.append(_line(shell, options, name, full, file))
+    if "l" in options or "n" in options:
+        shell.print(f"total {blocks}\n")
+    shell.print("".join(lines))
+
+
+def _line(shell: Shell, options: str, name: str, path: str, file: File) -> str:
+    path = posixpath.normpath(posixpath.join(shell.files.folder, path))
+    line = f"{crc32(path.encode(errors='surrogateescape')) % 10_000_000:7} " if "i" in options else ""
+    if "l" not in options and "n" not in options:
+        return f"{line}{name}\n"
+    owner, group = str(file.uid), str(file.gid)
+    if "n" not in options:
+        owner = user_name(shell.image, file.uid) or owner
+        group = group_name(shell.image, file.gid) or group
+    size = _FOLDER_SIZE if file.is_folder else _length(file)
+    shown = f"{_human(size):>9}" if "h" in options else f"{size:9}"
+    changed = shell.files.changed_at(path, shell.now)
+    line += f"{stat.filemode(file.mode)} {2 if file.is_folder else 1:4} {owner:<8.8} {group:<8.8} {shown} "
+    return f"{line}{_date(shell.now if changed is None else changed, shell.now)} {name}\n"
+
+
+def _length(file: File) -> int:
+    if file.content is None:
+        raise UnknownProgramError("ls")
+    return len(file.content.encode(errors="surrogateescape"))
+
+
+def _blocks(file: File) -> int:
+    """Return the KiB that a file takes on its disk."""
+    return 4 if file.is_folder else (_length(file) + 4095) // 4096 * 4
+
+
+def _human(size: int) -> str:
+    units = iter("KMG")
+    shown, unit = float(size), ""
+    while shown >= 1024:
+        shown, unit = shown / 1024, next(units)
+    return f"{shown:.1f}{unit}" if unit else str(size)
+
+
+def _date(changed: float, now: float) -> str:
+    moment = datetime.fromtimestamp(changed, UTC)
+    recent = f"{moment:%H:%M}" if abs(now - changed) < _HALF_A_YEAR else f"{moment.year:5}"
+    return f"{moment:%b} {moment.day:2} {recent}"
+
+
+COMMANDS: Final[dict[str, Command]] = {"ls": _ls}
