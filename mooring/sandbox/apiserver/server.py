@@ -32,6 +32,7 @@ from mooring.sandbox.apiserver.http.identity import (
     last_port,
     new_token,
 )
+from mooring.sandbox.apiserver.http.in_cluster import ControlPlane
 from mooring.sandbox.apiserver.http.kubeconfig import write_kubeconfig
 from mooring.sandbox.apiserver.http.limits import api_limits
 from mooring.sandbox.apiserver.http.service import ApiService
@@ -92,6 +93,8 @@ class EmbeddedServer:
         self.pages: dict[str, Handler] = {}
         """Pages of others in this process, next to the API: see `ApiService`."""
         self.api: Api
+        self.in_cluster: ControlPlane
+        """How containers reach the API, once it is served."""
 
     async def start(self) -> None:
         """Open the store and listen."""
@@ -132,11 +135,14 @@ class EmbeddedServer:
         certificates = kept_certificates(directory, self._host)
         self.authority, self.signer = certificates.authority, certificates.signer
         identity = FixedIdentity(make_context(certificates.pair, client_authorities=self.authority))
-        service = ApiService(self.api, version_info(), self.pages)
+        version = version_info()
+        service = ApiService(self.api, version, self.pages)
         listener = self._open_listener(directory)
         self._server = HttpServer(service, listener, identity, api_limits())
         host, port = listener.getsockname()[:2]
-        publish_address(self.api, _WILDCARDS.get(host, host), port)
+        host = _WILDCARDS.get(host, host)
+        publish_address(self.api, host, port)
+        self.in_cluster = ControlPlane(self.api, version, host, port)
         publish_authority(self.api, self.authority)
         write_kubeconfig(kubeconfig_path(directory), self.url, self.token, self.authority)
         self._serving = asyncio.create_task(self._server.run())

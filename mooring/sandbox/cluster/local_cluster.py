@@ -143,6 +143,8 @@ class LocalCluster:
             issue_token=self.server.issue_token,
         )
         api.containers, api.network = self.nodes.containers, self.nodes.network
+        if self._serve:
+            self.nodes.network.components = self.server.in_cluster
         for controller in controllers(
             context,
             self.nodes,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from ipaddress import AddressValueError, IPv4Address, IPv4Network
 from typing import Final, NamedTuple, Protocol
 
@@ -51,6 +53,21 @@ class Hosts(Protocol):
         ...
 
 
+class Components(Protocol):
+    """The parts of the cluster that serve without a pod."""
+
+    def find(self, destination: Destination, node: str) -> Callable[[Query], Reply] | None:
+        """Return what answers at a destination, which may be a node's; None if nothing does."""
+        ...
+
+
+class NoComponents:
+    """No part of the cluster is reached by its pods."""
+
+    def find(self, destination: Destination, node: str) -> Callable[[Query], Reply] | None:
+        return None
+
+
 class Network:
     """What clients in the cluster reach. Programs answer at once and without I/O, so everything is done when
     a method returns; how much they may cause is bounded."""
@@ -59,6 +76,7 @@ class Network:
         self.services = services
         self._names = Names(services)
         self._hosts = hosts
+        self.components: Components = NoComponents()
         self._connections = 0
         self._depth = self._caused = 0
 
@@ -78,6 +96,8 @@ class Network:
             raise OutsideError from None
         host = source.address if ip.is_loopback else str(ip)
         destination = self._translate(source, Destination(host, port, protocol, str(ip)))
+        if self._find_component(destination) is not None:
+            return destination
         host = destination.address
         if not host or (IPv4Address(host) not in _OWN and not self._hosts.node_at(host)):
             raise OutsideError
@@ -97,10 +117,15 @@ class Network:
             raise UnreachableError
         self._depth += 1
         try:
-            reply = self._hosts.answer(destination, query._replace(peer=peer))
+            component = self._find_component(destination)
+            answer = component or partial(self._hosts.answer, destination)
+            reply = answer(query._replace(peer=peer))
         finally:
             self._depth -= 1
         return reply if len(reply.body) <= LARGEST else Reply(502, b"the answer exceeds 1 MiB\n")
+
+    def _find_component(self, destination: Destination) -> Callable[[Query], Reply] | None:
+        return self.components.find(destination, self._hosts.node_at(destination.address))
 
     def _translate(self, source: Source, dialed: Destination) -> Destination:
         """Return where a connection to a Service or a node port ends; others are returned as they are.

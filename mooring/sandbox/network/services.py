@@ -104,17 +104,16 @@ class Services:
     ) -> Endpoint:
         """Return the endpoint for a new connection; with `is_local`, one on the node of the client. Raises
         RefusedError and UnreachableError."""
-        everything = [*self.endpoints(service, port)]
-        usable = [one for one in everything if one.is_ready]
-        usable = usable or [one for one in everything if one.is_serving]
-        if not usable:
+        everything = [one for one in self.endpoints(service, port) if one.is_ready or one.is_serving]
+        if not everything:
             raise RefusedError
         if is_local:
-            usable = [one for one in usable if one.node == source.node]
-        else:
+            everything = [one for one in everything if one.node == source.node]
+            if not everything:
+                raise UnreachableError  # kube-proxy drops these
+        usable = [one for one in everything if one.is_ready] or everything
+        if not is_local:
             usable = self._near(usable, source)
-        if not usable:
-            raise UnreachableError  # kube-proxy drops these
         return self._stay(service, source, usable) or self._take_turn(service, port, usable)
 
     def _near(self, endpoints: list[Endpoint], source: Source) -> list[Endpoint]:

@@ -149,7 +149,8 @@ def curl(shell: Shell, words: list[str]) -> int:
     timeout = min(
         _number(options.get("connect-timeout", str(_TIMEOUT))), _number(options.get("max-time", "9999"))
     )
-    insecure, follow = "insecure" in options, _MOST_REDIRECTS if "location" in options else 0
+    insecure = "insecure" in options or "cacert" in options
+    follow = _MOST_REDIRECTS if "location" in options else 0
     try:
         fetched = _fetch(shell, urls[0], query, insecure=insecure, follow=follow)
     except NetworkError as error:

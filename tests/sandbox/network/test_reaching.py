@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mooring.api.kinds import PODS
 from mooring.sandbox.network.slices import SLICES
 from tests.sandbox.network.kit import NETEXEC, READY, Net, connected
 
@@ -111,6 +112,27 @@ def test_local_policies_keep_connections_on_the_node() -> None:
         assert (await net.run(HOSTNAME.format(here, port)))[1] == "a"
         assert (await net.run(f"curl -s -m 1 http://{there}:{port}/"))[0] == 28
         assert (await net.run("curl -s -m 1 http://web/"))[0] == 28
+
+    connected(scene)
+
+
+def test_a_local_policy_falls_back_to_terminating_pods_of_the_node() -> None:
+    async def scene(net: Net) -> None:
+        slow = {"image": "agnhost", "args": ["netexec", "--delay-shutdown=20"]}
+        await net.run_pod(
+            "here",
+            nodeName="node-2",
+            containers=[{"name": "main", **slow}],
+            metadata={"labels": {"app": "web"}},
+        )
+        await net.serve("there")
+        await net.expose(internalTrafficPolicy="Local")
+        await net.client(nodeName="node-2")
+        await net.cluster.delete(PODS, "here", "default")
+        await net.advance(2)
+        assert (await net.run("curl -s -m 1 http://web/hostname"))[1] == "here"
+        await net.advance(30)
+        assert (await net.run("curl -s -m 1 http://web/hostname"))[0] == 28
 
     connected(scene)
 

@@ -19,6 +19,14 @@ class Target(NamedTuple):
     path: str = ""
 
 
+def names_objects(path: str) -> bool:
+    """Return whether a path is below a version of the API; those above are for discovery."""
+    if not path.startswith(("/api/", "/apis/")):
+        return False
+    depth = len([part for part in path.split("/") if part])
+    return depth > (2 if path.startswith("/api/") else 3)
+
+
 def find_target(registry: Registry, path: str) -> Target | None:
     """Return the target of a path below /api/v1 or /apis/GROUP/VERSION; None if the version is not served.
 

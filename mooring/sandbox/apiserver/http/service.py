@@ -35,7 +35,7 @@ from mooring.sandbox.apiserver.http.health_checks import health_checks
 from mooring.sandbox.apiserver.http.log_stream import send_text, wants_websocket, whole
 from mooring.sandbox.apiserver.http.negotiation import representation, wants_aggregated_discovery
 from mooring.sandbox.apiserver.http.openapi import openapi_reply
-from mooring.sandbox.apiserver.http.paths import Target, find_target, verb_of
+from mooring.sandbox.apiserver.http.paths import Target, find_target, names_objects, verb_of
 from mooring.sandbox.apiserver.http.remote_command import serve_command
 from mooring.sandbox.apiserver.http.representation import Representation
 from mooring.sandbox.apiserver.http.request_metrics import RequestMetrics, encode
@@ -136,7 +136,7 @@ class ApiService:
             await exchange.send(await check(PageRequest("GET", path, _params(exchange))))
             return
         user = acting(self._api, self._authenticate(exchange), exchange.headers)
-        if _names_objects(path):
+        if names_objects(path):
             await self._answer_api(exchange, user)
             return
         _check_timeout(_params(exchange))
@@ -365,14 +365,6 @@ class ApiService:
             except ApiError as error:
                 await exchange.part(encode_json({"type": "ERROR", "object": status_tree(error)}) + b"\n")
             await exchange.end()
-
-
-def _names_objects(path: str) -> bool:
-    """Return whether a path is below a version of the API; those above are for discovery."""
-    if not path.startswith(("/api/", "/apis/")):
-        return False
-    depth = len([part for part in path.split("/") if part])
-    return depth > (2 if path.startswith("/api/") else 3)
 
 
 def _proxied(exchange: Exchange, target: Target, body: bytes) -> Query | None:
