@@ -77,7 +77,7 @@ class Connection(HttpToolsProtocol):
         bytes at the end of the connection."""
         assert self._running is not None
         self._running.response_started = self._running.response_complete = True
-        self._pieces.clear()
+        self._drop_pieces()
         self._answer_since = self._request_since = None
         self._receive = receive
         self.transport.write(head)
@@ -108,25 +108,23 @@ class Connection(HttpToolsProtocol):
         self._request_since = self.loop.time()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._pieces.clear()
+        if self._receive is None:
+            self._drop_pieces()
+        else:
+            self._pieces.append(b"")  # after what was sent before
+            if self._parsing is None:
+                self._parse()
         self.pipeline.clear()
-        if self._parsing is not None:
-            self._parsing.cancel()
         if self._running is not None and not self._running.response_complete:
             self._running.disconnected = True  # uvicorn only looks at the request that came last
             self._running.message_event.set()
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
-        if self._receive is not None:
-            self._receive(b"")
         self._on_lost(self)
 
     def data_received(self, data: bytes) -> None:
         """Parse data. Large amounts take several turns of the loop, and wait for requests in the pipeline,
         so that few are held at a time."""
-        if self._receive is not None:
-            self._receive(data)
-            return
         self.received += len(data)
         self._pieces.extend(data[start : start + _PIECE] for start in range(0, len(data), _PIECE))
         if self._parsing is None:
@@ -136,6 +134,9 @@ class Connection(HttpToolsProtocol):
         """Parse the next piece, and schedule the one after it. The parser gathers a name or value until it is
         complete, so bytes are counted here."""
         self._parsing = None
+        if self._receive is not None:
+            self._receive_piece(self._receive)
+            return
         if self.transport.is_closing():
             self._pieces.clear()
             return
@@ -150,6 +151,20 @@ class Connection(HttpToolsProtocol):
         if self._pieces and not self.pipeline:
             self._parsing = self.loop.call_soon(self._parse)
         self._hold(len(self._pieces) > _MOST_PIECES)
+
+    def _receive_piece(self, receive: Callable[[bytes], object]) -> None:
+        """Hand on the next piece after an upgrade."""
+        receive(self._pieces.popleft())
+        if self._pieces:
+            self._parsing = self.loop.call_soon(self._parse)
+        if not self.transport.is_closing():
+            self._hold(len(self._pieces) > _MOST_PIECES)
+
+    def _drop_pieces(self) -> None:
+        self._pieces.clear()
+        if self._parsing is not None:
+            self._parsing.cancel()
+            self._parsing = None
 
     def _hold(self, held: bool) -> None:
         """Stop reading while much is to be parsed. A transport that does not read does not notice that its

@@ -62,7 +62,10 @@ class WebSocket:
         return self._closed.is_set()
 
     async def receive(self, seconds: float | None = None) -> bytes | None:
-        """Return the next message; None if the connection is closed, or after so many seconds without one."""
+        """Return the next message; None if the connection is closed, or after so many seconds without one.
+        However many there are, others have their turn in between."""
+        if self._messages:
+            await asyncio.sleep(0)
         try:
             async with asyncio.timeout(seconds):
                 while not self._messages and not self.is_closed:
@@ -78,9 +81,10 @@ class WebSocket:
         return message
 
     async def send(self, message: bytes) -> None:
-        """Send a binary message, unless the connection is closed."""
+        """Send a binary message, unless the connection is closed; others have their turn."""
         if not self.is_closed:
             await self._connection.send(self._frames.send(BytesMessage(message)))
+            await asyncio.sleep(0)
 
     def close(self, code: CloseReason = CloseReason.NORMAL_CLOSURE) -> None:
         """Close the connection."""
@@ -106,7 +110,8 @@ class WebSocket:
             elif isinstance(event, TextMessage):
                 self.close(CloseReason.UNSUPPORTED_DATA)
             elif isinstance(event, Ping | CloseConnection):
-                self._connection.transport.write(self._frames.send(event.response()))
+                if not self._connection.transport.is_closing():
+                    self._connection.transport.write(self._frames.send(event.response()))
                 if isinstance(event, CloseConnection):
                     self._end()
                     self._connection.transport.close()

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections import Counter
 
 import pytest
-from wsproto.connection import Connection, ConnectionType
 from wsproto.events import BytesMessage, CloseConnection, Event, Ping, Pong, TextMessage
 
 from mooring.serving.exchange import Exchange
-from mooring.serving.limits import Limits
-from mooring.serving.listening import listen
 from mooring.serving.messages import Answer
-from mooring.serving.server import FixedIdentity, HttpServer
 from mooring.serving.websocket import LONGEST, HandshakeError, WebSocket, choose_protocol
-from tests.serving.kit import LOOPS, run
+from tests.serving.kit import LOOPS
+from tests.serving.websocket_kit import Client, served
 
-KEY = base64.b64encode(b"0123456789abcdef").decode()
 ACCEPT = "BACScCJPNqyz+UBoqMH89VmURoA="
 SLOW = b"slow"
 
@@ -46,71 +40,6 @@ class Echo:
         return Answer(code, message.encode(), "text/plain")
 
 
-class Client:
-    """One connection."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader = reader
-        self._frames = Connection(ConnectionType.CLIENT)
-        self._events: list[Event] = []
-        self.writer = writer
-
-    async def ask(self, **headers: str) -> tuple[int, str]:
-        """Send a handshake; return the status code and the head of the answer."""
-        sent = {
-            "Host": "a",
-            "Connection": "Upgrade",
-            "Upgrade": "websocket",
-            "Sec-WebSocket-Version": "13",
-            "Sec-WebSocket-Key": KEY,
-            "Sec-WebSocket-Protocol": "new, echo",
-            **{name.replace("_", "-"): value for name, value in headers.items()},
-        }
-        lines = "".join(f"{name}: {value}\r\n" for name, value in sent.items() if value)
-        self.writer.write(f"GET / HTTP/1.1\r\n{lines}\r\n".encode())
-        head = (await self.reader.readuntil(b"\r\n\r\n")).decode()
-        return int(head.split()[1]), head
-
-    def send(self, *events: Event) -> None:
-        self.writer.write(b"".join(map(self._frames.send, events)))
-
-    async def receive(self) -> Event:
-        while not self._events:
-            data = await self.reader.read(65536)
-            assert data, "the connection is closed"
-            self._frames.receive_data(data)
-            self._events = list(self._frames.events())
-        return self._events.pop(0)
-
-    async def text(self) -> bytes:
-        """Return a whole message."""
-        whole = b""
-        while True:
-            event = await self.receive()
-            assert isinstance(event, BytesMessage)
-            whole += event.data
-            if event.message_finished:
-                return whole
-
-
-def served(scene: Callable[[Client], Awaitable[None]], loop: str) -> None:
-    async def main() -> None:
-        listener = listen("127.0.0.1", 0)
-        server = HttpServer(Echo(), listener, FixedIdentity(None), Limits(sweep_seconds=0.05))
-        task = asyncio.create_task(server.run())
-        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        try:
-            await asyncio.wait_for(scene(Client(reader, writer)), 30)
-        finally:
-            writer.close()
-            with suppress(OSError):
-                await writer.wait_closed()
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-
-    run(main(), loop)
-
-
 @pytest.mark.parametrize("loop", LOOPS)
 def test_messages_in_both_directions(loop: str) -> None:
     async def scene(client: Client) -> None:
@@ -128,7 +57,7 @@ def test_messages_in_both_directions(loop: str) -> None:
         assert isinstance(closing, CloseConnection)
         assert closing.code == 1000
 
-    served(scene, loop)
+    served(Echo(), scene, loop)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +77,7 @@ def test_other_handshakes_are_rejected(headers: dict[str, str], problem: str) ->
         assert code == 400
         assert problem in message
 
-    served(scene, "asyncio")
+    served(Echo(), scene)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +91,7 @@ def test_what_is_not_a_message_closes_the_connection(event: Event, code: int) ->
         assert isinstance(closing, CloseConnection)
         assert closing.code == code
 
-    served(scene, "asyncio")
+    served(Echo(), scene)
 
 
 def test_frames_that_are_not_masked_close_the_connection() -> None:
@@ -173,7 +102,7 @@ def test_frames_that_are_not_masked_close_the_connection() -> None:
         assert isinstance(closing, CloseConnection)
         assert closing.code == 1002
 
-    served(scene, "asyncio")
+    served(Echo(), scene)
 
 
 @pytest.mark.parametrize("loop", LOOPS)
@@ -188,4 +117,73 @@ def test_a_client_that_is_ahead_waits(loop: str) -> None:
         for number in range(40):
             assert (await client.text()).startswith(b"%dx" % number)
 
-    served(scene, loop)
+    served(Echo(), scene, loop)
+
+
+class Sink(Echo):
+    """Receives messages, and notes how many in which turn of the loop."""
+
+    def __init__(self) -> None:
+        self.received = Counter[int]()
+        self.ended = asyncio.Event()
+        self._turn = 0
+
+    async def answer(self, exchange: Exchange) -> None:
+        socket = WebSocket(exchange, choose_protocol(exchange, ("echo",)))
+        beat = asyncio.create_task(self._beat())
+        while await socket.receive() is not None:
+            self.received[self._turn] += 1
+        beat.cancel()
+        self.ended.set()
+
+    async def _beat(self) -> None:
+        while True:
+            self._turn += 1
+            await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_others_have_their_turn_between_messages(loop: str) -> None:
+    """Nothing is lost, even if the client leaves at once."""
+    sink = Sink()
+
+    async def scene(client: Client) -> None:
+        await client.ask()
+        client.send(*(BytesMessage(b"a") for _ in range(3000)))
+        client.writer.close()
+        await sink.ended.wait()
+        assert sink.received.total() == 3000
+        assert max(sink.received.values()) <= 2
+
+    served(sink, scene, loop)
+
+
+class Raw(Echo):
+    """Notes the pieces that come after an upgrade."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+        self.ended = asyncio.Event()
+
+    async def answer(self, exchange: Exchange) -> None:
+        exchange.upgrade(b"HTTP/1.1 101 Switching Protocols\r\n\r\n", self._receive)
+
+    def _receive(self, data: bytes) -> None:
+        self.sizes.append(len(data))
+        if not data:
+            self.ended.set()
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_what_comes_at_once_is_received_in_pieces(loop: str) -> None:
+    raw = Raw()
+
+    async def scene(client: Client) -> None:
+        await client.ask()
+        client.writer.write(b"x" * 1_000_000)
+        client.writer.close()
+        await raw.ended.wait()
+        assert sum(raw.sizes) == 1_000_000
+        assert max(raw.sizes) <= 16 * 1024
+
+    served(raw, scene, loop)

@@ -28,6 +28,8 @@ _POLL: Final = 0.5  # seconds between two looks at a container
 _KILLED, _INTERRUPTED = 137, 130
 _EXIT: Final = re.compile(rb"^exit( \d+)?\n", re.MULTILINE)
 _MOST_INPUT: Final = 512 * 1024  # bytes, one more for each message
+_MOST_LOOKS: Final = 100  # at whether a script has come to its end
+_PIECE: Final = 4096  # keys that a terminal handles in one turn
 _UNKNOWN: Final = "cannot execute {!r}: what it would do is not known, and no containers run\r\n"
 
 
@@ -61,6 +63,7 @@ class Session:
         self._answer = answer
         self._clock = clock
         self._ahead: deque[bytes] = deque()  # messages that came while a command ran
+        self._ahead_bytes = 0
         self._is_interrupted = False
 
     async def _open(self) -> None:
@@ -81,11 +84,12 @@ class Session:
                     return None
                 if message[:2] == bytes([CLOSE, STDIN]):
                     break
-                if message[:1] == bytes([STDIN]):
-                    await self._send(STDOUT, terminal.typed(keys.decode(message[1:])))
-                while terminal.lines:
-                    exit_code = await self._run_line(run, terminal.lines.pop(0))
-                    await self._send(STDOUT, PROMPT)
+                text = keys.decode(message[1:]) if message[:1] == bytes([STDIN]) else ""
+                for start in range(0, len(text), _PIECE):
+                    await self._send(STDOUT, terminal.typed(text[start : start + _PIECE]))
+                    while terminal.lines:
+                        exit_code = await self._run_line(run, terminal.lines.popleft())
+                        await self._send(STDOUT, PROMPT)
         except ExitError as ended:
             exit_code = ended.code
         except NotRunningError:
@@ -93,7 +97,11 @@ class Session:
         return exit_code
 
     async def _next_message(self) -> bytes | None:
-        return self._ahead.popleft() if self._ahead else await self._socket.receive()
+        if not self._ahead:
+            return await self._socket.receive()
+        message = self._ahead.popleft()
+        self._ahead_bytes -= len(message)
+        return message
 
     async def _run_line(self, run: Callable[[str], Outcome | None], line: str) -> int:
         """Run a line of a shell and return its exit code. Raises ExitError and NotRunningError."""
@@ -134,8 +142,10 @@ class Session:
                 return True
             message = await self._socket.receive(min(left, _POLL))
             if message is not None and self._answer.streams.tty:
-                self._ahead.append(message)
                 self._is_interrupted = INTERRUPT in message
+                if self._ahead_bytes < _MOST_INPUT:  # terminals drop what is too much
+                    self._ahead.append(message)
+                    self._ahead_bytes += len(message)
             if self._is_interrupted or not self._answer.is_running():
                 return False
         return False
@@ -182,27 +192,33 @@ class _Execution(Session):
     async def _read_input(self) -> str:
         """Return all input, up to where the client closes it or leaves the shell that reads it. Raises
         ApiError if it is too long."""
-        parts: list[bytes] = []
-        size = 0
+        script = bytearray()
+        size = looks = 0
+        may_end = False
         while (message := await self._socket.receive()) is not None:
             if message[:1] == bytes([STDIN]):
-                parts.append(message[1:])
+                start = script.rfind(b"\n") + 1
+                script += message[1:]
                 size += len(message)
                 if size > _MOST_INPUT:
                     raise bad_request(f"the input of a command exceeds {_MOST_INPUT} bytes")
-                if self._ends_shell(b"".join(parts)):
+                if b"\n" not in message:
+                    continue
+                may_end = may_end or self._leaves_shell(script, start)
+                looks += may_end
+                if may_end and looks <= _MOST_LOOKS and self._is_known(script):
                     break
             elif message[:2] == bytes([CLOSE, STDIN]):
                 break
-        return b"".join(parts).decode(errors="surrogateescape")
+        return script.decode(errors="surrogateescape")
 
-    def _ends_shell(self, script: bytes) -> bool:
-        """Whether a script that a shell reads has come to its end."""
-        return (
-            is_shell(self._answer.command)
-            and _EXIT.search(script) is not None
-            and self._answer.run(script.decode(errors="surrogateescape"), True) is not None
-        )
+    def _leaves_shell(self, script: bytearray, start: int) -> bool:
+        """Whether a line of a script that a shell reads, after a start, may be its last."""
+        return is_shell(self._answer.command) and _EXIT.search(script, start) is not None
+
+    def _is_known(self, script: bytearray) -> bool:
+        """Whether it is known what a script does: it is complete."""
+        return self._answer.run(script.decode(errors="surrogateescape"), True) is not None
 
     async def _refuse(self) -> None:
         problem = f"error executing command in container: {self._answer.unknown.message}"

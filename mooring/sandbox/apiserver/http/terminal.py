@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Final
 
 PROMPT: Final = "$ "
@@ -16,7 +17,7 @@ class Terminal:
     `lines`, and `is_at_end` is set by Ctrl-D."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
+        self.lines: deque[str] = deque()
         self.is_at_end = False
         self._line = ""
         self._in_escape = False

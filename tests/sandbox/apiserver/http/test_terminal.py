@@ -23,7 +23,7 @@ from mooring.sandbox.apiserver.http.terminal import LONGEST, Terminal
 def test_keys(keys: str, echo: str, lines: list[str]) -> None:
     terminal = Terminal()
     assert "".join(map(terminal.typed, keys)) == echo
-    assert terminal.lines == lines
+    assert [*terminal.lines] == lines
     assert not terminal.is_at_end
 
 
