@@ -1,7 +1,7 @@
 """Where the core works: in a thread of its own on a live cluster, in place in virtual time.
 
 The core is not made for several threads. While it is at work in one, what happens to it on the event loop is
-held back, in order, and made up for right after, in the same thread.
+held back, in order, and made up for in the same thread, before anything else happens there.
 
 The event loop waits a few milliseconds for the thread, so nearly everything happens as if there were no
 thread, and the two do not compete for the interpreter. If an attempt takes longer, because a plugin is slow
@@ -82,17 +82,14 @@ class Aside:
                 await turn
             except asyncio.CancelledError:
                 if turn.done() and not turn.cancelled():
-                    self._next()
+                    self._release()
                 raise
         self._busy = True
-        if self._patience:
-            begun = self._thread.submit(work)
-            if _ends(begun, self._patience):
-                self._next()
-                return begun.result()
-            future = asyncio.wrap_future(begun)
-        else:
-            future = asyncio.get_running_loop().run_in_executor(self._thread, work)
+        begun = self._thread.submit(self._after_changes, work)
+        if self._patience and _ends(begun, self._patience):
+            self._release()
+            return begun.result()
+        future = asyncio.wrap_future(begun)
         future.add_done_callback(self._done)
         return await asyncio.shield(future)
 
@@ -110,15 +107,29 @@ class Aside:
     def _done(self, future: asyncio.Future[Any]) -> None:
         if not future.cancelled():
             future.exception()  # is the caller's, who may be gone
+        self._release()
+
+    def _release(self) -> None:
+        """Admit the next caller. If there is none, apply what was held back."""
+        while self._turns:
+            turn = self._turns.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
         if self._held:
             made_up = asyncio.get_running_loop().run_in_executor(self._thread, self._make_up)
             made_up.add_done_callback(self._done)
         else:
-            self._next()
+            self._busy = False
+
+    def _after_changes(self, work: Callable[[], T]) -> T:
+        """Run `work`, after what was held back by then: changes may come at every turn of the event loop."""
+        self._make_up()
+        return work()
 
     def _make_up(self) -> None:
-        """Apply what was held back."""
-        while self._held:
+        """Apply what was held back. More may be held back meanwhile."""
+        for _ in range(len(self._held)):
             change = self._held.popleft()
             try:
                 change()
@@ -126,16 +137,6 @@ class Aside:
                 log.warning("%s; skipped", error)
             except Exception as bug:
                 log.error("cannot apply a deferred change", exc_info=bug)
-
-    def _next(self) -> None:
-        """Admit the next waiting caller."""
-        while self._turns:
-            turn = self._turns.popleft()
-            if not turn.done():
-                self._busy = True
-                turn.set_result(None)
-                return
-        self._busy = False
 
 
 def _ends(work: Future[Any], seconds: float) -> bool:

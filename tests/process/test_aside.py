@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -94,6 +96,34 @@ def test_who_is_cancelled_does_not_let_others_in_early() -> None:
         await later
 
     assert run(story) == ["first", "change", "last"]
+
+
+@pytest.mark.parametrize("patience", [0.0, 0.005])
+def test_changes_of_every_moment_are_applied_in_order(patience: float) -> None:
+    """Also those between the end of one work and the start of the next, which has been waiting meanwhile."""
+    order: list[int] = []
+    changes = 0
+
+    async def change(aside: Aside, callers: list[asyncio.Task[None]]) -> None:
+        nonlocal changes
+        while not all(caller.done() for caller in callers):
+            aside.do(partial(order.append, changes))
+            changes += 1
+            await asyncio.sleep(0)
+
+    async def story() -> None:
+        aside = Aside(patience)
+        callers = [
+            asyncio.create_task(aside.run(partial(time.sleep, seconds))) for seconds in (0.02, 0, 0.02, 0)
+        ]
+        async with asyncio.timeout(10):  # callers must not wait for an end of the changes
+            await change(aside, callers)
+            while aside.busy:
+                await asyncio.sleep(0.001)
+        aside.close()
+
+    asyncio.run(story())
+    assert order == list(range(changes))
 
 
 def test_an_exception_is_the_askers_and_a_bad_object_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
