@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from functools import lru_cache
 
-from mooring.api.meta import Condition, Quantity, Tree
+from mooring.api.meta import Condition, Tree
 from mooring.api.objects import Pod
-from mooring.api.resources import CPU, MEMORY
 from mooring.api.times import format_time
 from mooring.sandbox.kubelet.container_life import RUNNING, WAITING, ContainerLife, Ended
 from mooring.sandbox.kubelet.containers import RESTARTING_ALL, PodLife
-from mooring.sandbox.kubelet.shares import pod_limits
-from mooring.sandbox.quota.pod_usage import written_totals
+from mooring.sandbox.kubelet.pod_totals import amounts, pod_level
 
 NOT_READY = "ContainersNotReady"
 RESIZE_PENDING, RESIZE_IN_PROGRESS = "PodResizePending", "PodResizeInProgress"
@@ -49,7 +46,11 @@ def living(pod: Pod, life: PodLife, host_ip: str, pod_ip: str, now: float) -> Tr
         error = life.resize.error
         conditions[RESIZE_IN_PROGRESS] = ("True", "Error" if error else "", error)
     status["conditions"] = _conditions(pod, text, conditions)
-    return status | _pod_level(life) | _containers(pod, life, now)
+    return (
+        status
+        | pod_level(life.allocated_pod, life.given_pod, runs=life.phase == "Running")
+        | _containers(pod, life, now)
+    )
 
 
 def ended(pod: Pod, life: PodLife, now: float, reason: str = "", message: str = "") -> Tree:
@@ -172,22 +173,6 @@ def _condition(pod: Pod, type: str) -> Condition | None:
     return next((one for one in pod.status.conditions if one.type == type), None)
 
 
-# ---- resources
-
-
-def _pod_level(life: PodLife) -> Tree:
-    """What the pod as a whole is allocated, and what it is given: while it runs, what its cgroup says."""
-    allocated, pod = life.allocated_pod, life.given_pod
-    totals = written_totals(allocated, use_status=False)
-    requests, limits = totals if pod is allocated else written_totals(pod, use_status=False)
-    if life.phase == "Running":
-        cgroup = pod_limits(pod)
-        limited = {CPU: cgroup.cpu_limit, MEMORY: cgroup.memory_limit}
-        requests = {name: requests[name] for name in (CPU, MEMORY) if name in requests}
-        limits = {name: limits[name] for name, amount in limited.items() if amount}
-    return {**_amounts(allocatedResources=totals[0]), "resources": _amounts(requests=requests, limits=limits)}
-
-
 # ---- containers
 
 
@@ -210,8 +195,8 @@ def _container(pod: Pod, life: PodLife, one: ContainerLife, now: float) -> Tree:
         "restartCount": one.restarts,
         "state": _state(pod, life, one),
         "lastState": {},
-        "resources": _amounts(requests=one.resources.requests, limits=one.resources.limits),
-        **_amounts(allocatedResources=one.allocated.requests),
+        "resources": amounts(requests=one.resources.requests, limits=one.resources.limits),
+        **amounts(allocatedResources=one.allocated.requests),
     }
     if one.ran:
         status["imageID"] = image_id(one.image)
@@ -220,10 +205,6 @@ def _container(pod: Pod, life: PodLife, one: ContainerLife, now: float) -> Tree:
         before = one.restarts if one.state == WAITING else one.restarts - 1
         status["lastState"] = _terminated(pod, one, before, one.last)
     return status
-
-
-def _amounts(**amounts: Mapping[str, Quantity]) -> Tree:
-    return {name: amount for name, amount in amounts.items() if amount}
 
 
 def _ephemeral(pod: Pod, life: PodLife, one: ContainerLife) -> Tree:

@@ -23,7 +23,7 @@ _DEFAULT: Final = (
 
 def capability_bits(added: Iterable[str] = (), dropped: Iterable[str] = ()) -> int:
     """Return containerd's default capabilities with some added and some dropped."""
-    return (_bits(_DEFAULT) & ~_bits(dropped)) | _bits(added)
+    return (_DEFAULT_BITS & ~_bits(dropped)) | _bits(added)
 
 
 def has_capability(bits: int, name: str) -> bool:
@@ -35,3 +35,6 @@ def _bits(names: Iterable[str]) -> int:
     for name in names:
         bits |= ALL if name.upper() == "ALL" else _BITS.get(name.upper().removeprefix("CAP_"), 0)
     return bits
+
+
+_DEFAULT_BITS: Final = _bits(_DEFAULT)
