@@ -39,30 +39,34 @@ _RENEW_AFTER = 2000
 """Requests after which a target gets a new API server, so that created objects do not pile up."""
 
 
-class _Failures(logging.Handler):
-    """Keeps the exceptions that a server contains and logs."""
+class Failures(logging.Handler):
+    """Keeps the exceptions that loggers get from servers, which contain them."""
 
-    def __init__(self) -> None:
+    def __init__(self, *names: str) -> None:
         super().__init__(logging.ERROR)
         self.errors: list[BaseException] = []
+        for name in names:
+            logging.getLogger(name).addHandler(self)
+            logging.getLogger(name).propagate = False
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.exc_info and record.exc_info[1] is not None:
             self.errors.append(record.exc_info[1])
 
 
-_failures = _Failures()
-for _name in ("mooring.serving", "mooring.extender", "asyncio"):
-    logging.getLogger(_name).addHandler(_failures)
-    logging.getLogger(_name).propagate = False
+_failures = Failures("mooring.serving", "mooring.extender", "asyncio")
 
 
 class Talk:
     """A server without sockets: bytes in, bytes out."""
 
-    def __init__(self, service: Service, limits: Limits | None = None) -> None:
+    def __init__(
+        self, service: Service, limits: Limits | None = None, loop: asyncio.AbstractEventLoop = loop
+    ) -> None:
         self._service = service
         self._limits = limits or Limits()
+        self._loop = loop
+        self.unfinished = 0
         self._config = uvicorn.Config(
             Application(service),
             http=Connection,
@@ -76,29 +80,34 @@ class Talk:
     def __call__(self, data: bytes) -> bytes:
         """Return the answers. Raises what the server logs as its failure."""
         _failures.errors.clear()
-        written = loop.run_until_complete(self._exchange(data))
+        half = 1 + len(data) // 2
+        pause = 0 if len(data) < LARGE else 0.1  # large bodies are handled in a thread
+        written = self._loop.run_until_complete(self.exchange(data[:half], data[half:], pause=pause))
         if _failures.errors:
             raise _failures.errors[0]
         return written
 
-    async def _exchange(self, data: bytes) -> bytes:
+    async def exchange(self, *pieces: bytes, between: float = 0, pause: float = 0) -> bytes:
+        """Send pieces with so many seconds `between` them, and return the answers. Each turn of the loop in
+        which the server is waited for takes a `pause`. `unfinished` is set to the number of requests that it
+        still handles when the client has left."""
         state, transport = ServerState(), Transport()
         connection = Connection(self._config, state, self._limits, self._service.error, lambda _: None)
         connection.connection_made(cast(asyncio.Transport, transport))
-        half = 1 + len(data) // 2
-        for piece in (data[:half], data[half:]):
+        for piece in pieces:
             if piece and not transport.closed:
                 connection.data_received(piece)
-            await asyncio.sleep(0)
+            await asyncio.sleep(between)
         for _ in range(_TURNS):
             if transport.closed or not state.tasks:
                 break
-            await asyncio.sleep(0 if len(data) < LARGE else 0.1)  # large bodies are handled in a thread
+            await asyncio.sleep(pause)
         connection.connection_lost(None)
         for _ in range(_TURNS):
             if not state.tasks:
                 break
-            await asyncio.sleep(0)
+            await asyncio.sleep(pause)
+        self.unfinished = len(state.tasks)
         for task in list(state.tasks):
             task.cancel()
         await asyncio.sleep(0)
@@ -186,7 +195,7 @@ def _send(server: _Server, data: bytes) -> str:
         tree = {"method": "POST", "path": "/api/v1/namespaces", "type": "application/json", "body": None}
     if not isinstance(tree, dict):
         return "no request"
-    method, path, kind, accept = (_line(tree.get(key)) for key in ("method", "path", "type", "accept"))
+    method, path, kind, accept = (line_of(tree.get(key)) for key in ("method", "path", "type", "accept"))
     body = json.dumps(tree.get("body")).encode()
     if not method.isalpha() or not path.startswith("/"):
         return "no request"
@@ -198,7 +207,7 @@ def _send(server: _Server, data: bytes) -> str:
     return f"{method} {_status(server(request(method, path, body, **headers)))}"
 
 
-def _line(value: object) -> str:
+def line_of(value: object) -> str:
     """Return a value as it may stand in a head."""
     text = value if isinstance(value, str) else json.dumps(value) if value is not None else ""
     return "".join(character for character in text if character.isprintable() and not character.isspace())[
@@ -499,7 +508,7 @@ def ask_served_extender(data: bytes) -> object:
         tree = {"path": "/filter", "body": None}
     if not isinstance(tree, dict):
         return "no request"
-    path, body = _line(tree.get("path")), json.dumps(tree.get("body")).encode()
+    path, body = line_of(tree.get("path")), json.dumps(tree.get("body")).encode()
     method = "GET" if path in ("/metrics", "/healthz") else "POST"
     answer = _extender(request(method, path or "/", body, content_type="application/json")).decode("latin-1")
     return f"{answer[9:12]} {answer[-80:]}".replace('"', " ")
