@@ -120,4 +120,4 @@ class AsideInline(Aside):
             return work()
         finally:
             self._make_up()
-            self._next()
+            self._busy = False
