@@ -32,6 +32,7 @@ from mooring.sandbox.kubelet.container_life import (
 )
 from mooring.sandbox.kubelet.hooks import ask_post_start, run_post_start, run_pre_stop
 from mooring.sandbox.kubelet.probes import probe
+from mooring.sandbox.kubelet.pulls import PullError, find_pull_error
 from mooring.sandbox.kubelet.scripts import Script
 from mooring.sandbox.kubelet.shares import container_limits, pod_limits, shares_of, with_resources
 from mooring.sandbox.kubelet.surroundings import Surroundings
@@ -41,7 +42,7 @@ from mooring.sandbox.programs.environment import missing_file_key
 from mooring.sandbox.programs.files import Files, Volume
 from mooring.sandbox.programs.kernel import Shares
 from mooring.sandbox.programs.listeners import UNKNOWN
-from mooring.sandbox.programs.program import Outcome, is_missing, run_program
+from mooring.sandbox.programs.program import Outcome, run_program
 from mooring.sandbox.programs.runs import Runs
 from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import ContainerSpec, PodRun
@@ -285,8 +286,8 @@ class PodLife:
         return spec.is_restarted(one.end.exit_code, self._policy)
 
     def _begin(self, one: ContainerLife, now: float) -> None:
-        if is_missing(one.image, self._missing_images):
-            self._fail_pull(one, now)
+        if error := self._pull_error(one):
+            self._fail_pull(one, error, now)
         elif problem := self._configuration_problem(one, now):
             self._note(one, "Warning", "Failed", f"Error: {problem}")
             self._wait(one, "CreateContainerConfigError", problem, now + RETRY)
@@ -431,22 +432,29 @@ class PodLife:
             self.changed = True
         one.state, one.reason, one.message, one.due = WAITING, reason, message, due
 
-    def _fail_pull(self, one: ContainerLife, now: float) -> None:
-        """Fail to pull an image: an error, then a wait that doubles from time to time."""
-        image = one.image
-        if one.reason != "ErrImagePull":
-            error = (
-                f'failed to pull and unpack image "{image}": failed to resolve reference "{image}": not found'
-            )
-            self._note(one, "Normal", "Pulling", f'Pulling image "{image}"')
-            self._note(one, "Warning", "Failed", f'Failed to pull image "{image}": {error}')
-            self._note(one, "Warning", "Failed", "Error: ErrImagePull")
-            self._wait(one, "ErrImagePull", error, now + PULL_TIME)
+    def _pull_error(self, one: ContainerLife) -> PullError | None:
+        policy = "" if one.spec is None else one.spec.image_pull_policy
+        return find_pull_error(one.image, policy, self._missing_images)
+
+    def _fail_pull(self, one: ContainerLife, error: PullError, now: float) -> None:
+        """Fail to provide an image; after a pull there is a wait that doubles from time to time."""
+        if not error.is_pull:
+            self._note(one, "Warning", error.event, error.message)
+            self._note(one, "Warning", "Failed", f"Error: {error.reason}")
+            self._wait(one, error.reason, error.message, now + RETRY)
+            return
+        if one.reason != error.reason:
+            self._note(one, "Normal", "Pulling", f'Pulling image "{one.image}"')
+            self._note(one, "Warning", error.event, f'Failed to pull image "{one.image}": {error.message}')
+            self._note(one, "Warning", "Failed", f"Error: {error.reason}")
+            self._wait(one, error.reason, error.message, now + PULL_TIME)
             return
         one.backoff = min(one.backoff * 2, LAST_BACKOFF) or FIRST_BACKOFF
-        self._note(one, "Normal", "BackOff", f'Back-off pulling image "{image}"')
+        message = f'Back-off pulling image "{one.image}"'
+        self._note(one, "Normal", "BackOff", message)
         self._note(one, "Warning", "Failed", "Error: ImagePullBackOff")
-        self._wait(one, "ImagePullBackOff", f'Back-off pulling image "{image}"', now + one.backoff)
+        message = f"{message}: {error.reason}: {error.message}"
+        self._wait(one, "ImagePullBackOff", message, now + one.backoff)
 
     # ---- changes from outside
 
@@ -505,7 +513,7 @@ class PodLife:
 
     def _replace_image(self, one: ContainerLife, image: str) -> None:
         """A new image is started at once; a running container is ended for it."""
-        one.image, one.due, one.backoff = image, 0.0, 0.0
+        one.image, one.reason, one.due, one.backoff = image, "", 0.0, 0.0
         if one.spec is not None:
             one.spec = msgspec.structs.replace(one.spec, image=image)
         if one.state == RUNNING:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -32,7 +31,6 @@ PLAIN_IMAGES: Final = frozenset(("busybox", "alpine", "agnhost", "debian", "ubun
 _ROOT_SERVERS: Final = frozenset(("nginx", "httpd", "redis", "postgres", "mysql", "mariadb", "mongo"))
 """Official images that start as root."""
 
-MISSING_TAGS: Final = frozenset(("404", "nonexistent", "non-existent", "does-not-exist"))
 MOST_MESSAGE: Final = 4096
 MOST_ANSWER: Final = 512 * 1024  # characters that a command prints to the client that executes it
 START_WORK: Final = 200  # of any run
@@ -232,14 +230,3 @@ def runs_as_root(image: str) -> bool:
     name = image_name(image)
     official = image.partition("@")[0].removeprefix("docker.io/").removeprefix("library/")
     return name in PLAIN_IMAGES or (name in _ROOT_SERVERS and "/" not in official)
-
-
-def is_missing(image: str, patterns: Collection[str] = ()) -> bool:
-    """Whether pulling the image fails: by a shell pattern, by its tag, or because its registry begins with
-    "invalid"."""
-    name = image.partition("@")[0]
-    return (
-        name.rpartition("/")[2].partition(":")[2] in MISSING_TAGS
-        or name.startswith("invalid")
-        or any(fnmatchcase(image, pattern) for pattern in patterns)
-    )

@@ -181,6 +181,7 @@ class PortSpec(Struct):
 class ContainerSpec(Struct):
     name: str = ""
     image: str = ""
+    image_pull_policy: str = ""
     ports: list[PortSpec] = []
     command: list[str] = []
     args: list[str] = []

@@ -160,9 +160,30 @@ def test_an_image_that_cannot_be_pulled_until_it_is_replaced() -> None:
         status = await stage.status()
         assert status["phase"] == "Pending"
         waiting = status["containerStatuses"][0]["state"]["waiting"]
-        assert waiting == {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "web:404"'}
+        assert waiting["reason"] == "ImagePullBackOff"
+        name = "docker.io/library/web:404"
+        assert waiting["message"] == (
+            'Back-off pulling image "web:404": ErrImagePull: rpc error: code = NotFound desc = failed to pull and'
+            f' unpack image "{name}": failed to resolve reference "{name}": {name}: not found'
+        )
         await stage.advance(600)
         assert {"Pulling", "Failed", "BackOff"} <= set(await stage.reasons())
+        patch = {"spec": {"containers": [{"name": "main", "image": "web:1"}]}}
+        await stage.patch("pods", "web", patch)
+        await stage.advance(1)
+        assert await stage.phase() == "Running"
+
+    play(scene)
+
+
+def test_an_image_that_is_never_pulled_until_it_is_replaced() -> None:
+    async def scene(stage: Nodes) -> None:
+        await stage.run_pod(containers=[container(image="web:404", imagePullPolicy="Never")])
+        await stage.advance(20)
+        status = await stage.status()
+        waiting = status["containerStatuses"][0]["state"]["waiting"]
+        assert (status["phase"], waiting["reason"]) == ("Pending", "ErrImageNeverPull")
+        assert {"ErrImageNeverPull", "Failed"} <= set(await stage.reasons())
         patch = {"spec": {"containers": [{"name": "main", "image": "web:1"}]}}
         await stage.patch("pods", "web", patch)
         await stage.advance(1)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mooring.api.meta import ObjectMeta
 from mooring.sandbox.programs.files import Files, Mount, Volume
-from mooring.sandbox.programs.program import Outcome, is_missing, run_program
+from mooring.sandbox.programs.program import Outcome, run_program
 from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import (
     ContainerSpec,
@@ -183,17 +183,6 @@ def test_fields_of_the_pod_are_variables() -> None:
 def test_images_of_servers_run_on(image: str, args: list[str], runs_on: bool) -> None:
     outcome = run_program(ContainerSpec(image=image, args=args), SOURCES, Files())
     assert (outcome is not None and outcome.run_time is None) is runs_on
-
-
-@pytest.mark.parametrize(
-    ("image", "expected"),
-    [
-        ("webserver:404", True), ("invalid.registry.k8s.io/invalid/pause:1", True), ("nginx:1.404", False),
-        ("example.com:404/app", False), ("app:404@sha256:00", True),
-    ],
-)  # fmt: skip
-def test_images_that_cannot_be_pulled(image: str, expected: bool) -> None:
-    assert is_missing(image) is expected
 
 
 @given(st.text(alphabet="abf i=$(){}[];&|<>\"'`\\\n#01x-*!echosliptrudn", max_size=60))
