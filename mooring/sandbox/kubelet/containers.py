@@ -433,8 +433,14 @@ class PodLife:
         one.state, one.reason, one.message, one.due = WAITING, reason, message, due
 
     def _pull_error(self, one: ContainerLife) -> PullError | None:
-        policy = "" if one.spec is None else one.spec.image_pull_policy
-        return find_pull_error(one.image, policy, self._missing_images)
+        """Return why an image is not there: of a volume that a container mounts, or its own."""
+        images = [(one.image, "" if one.spec is None else one.spec.image_pull_policy)]
+        if one.spec is not None and self.run is not None:
+            mounted = {mount.name for mount in one.spec.volume_mounts}
+            volumes = (each.image for each in self.run.spec.volumes if each.name in mounted)
+            images[:0] = [(each.reference, each.pull_policy) for each in volumes if each is not None]
+        errors = (find_pull_error(*image, self._missing_images) for image in images)
+        return next((error for error in errors if error is not None), None)
 
     def _fail_pull(self, one: ContainerLife, error: PullError, now: float) -> None:
         """Fail to provide an image; after a pull there is a wait that doubles from time to time."""
@@ -444,13 +450,13 @@ class PodLife:
             self._wait(one, error.reason, error.message, now + RETRY)
             return
         if one.reason != error.reason:
-            self._note(one, "Normal", "Pulling", f'Pulling image "{one.image}"')
-            self._note(one, "Warning", error.event, f'Failed to pull image "{one.image}": {error.message}')
+            self._note(one, "Normal", "Pulling", f'Pulling image "{error.image}"')
+            self._note(one, "Warning", error.event, f'Failed to pull image "{error.image}": {error.message}')
             self._note(one, "Warning", "Failed", f"Error: {error.reason}")
             self._wait(one, error.reason, error.message, now + PULL_TIME)
             return
         one.backoff = min(one.backoff * 2, LAST_BACKOFF) or FIRST_BACKOFF
-        message = f'Back-off pulling image "{one.image}"'
+        message = f'Back-off pulling image "{error.image}"'
         self._note(one, "Normal", "BackOff", message)
         self._note(one, "Warning", "Failed", "Error: ImagePullBackOff")
         message = f"{message}: {error.reason}: {error.message}"

@@ -24,6 +24,7 @@ class PullError(NamedTuple):
     """Why a container has no image: the reason that it waits for, and the event that says so. Only pulls are
     tried less and less often."""
 
+    image: str
     reason: str
     message: str
     event: str
@@ -36,17 +37,17 @@ def find_pull_error(image: str, policy: str, patterns: Collection[str] = ()) -> 
         message = (
             f'Failed to apply default image tag "{image}": couldn\'t parse image name "{image}": {problem}'
         )
-        return PullError("InvalidImageName", message, "InspectFailed")
+        return PullError(image, "InvalidImageName", message, "InspectFailed")
     if not is_missing(image, patterns):
         return None
     if policy == NEVER:
         message = f'Container image "{image}" is not present with pull policy of Never'
-        return PullError("ErrImageNeverPull", message, "ErrImageNeverPull")
+        return PullError(image, "ErrImageNeverPull", message, "ErrImageNeverPull")
     name = full_name(image)
     why = f"{name}: not found"
     message = f'failed to pull and unpack image "{name}": failed to resolve reference "{name}": {why}'
     message = f"rpc error: code = NotFound desc = {message}"
-    return PullError("ErrImagePull", message, "Failed", is_pull=True)
+    return PullError(image, "ErrImagePull", message, "Failed", is_pull=True)
 
 
 def is_missing(image: str, patterns: Collection[str] = ()) -> bool:
@@ -80,6 +81,8 @@ def _name_problem(image: str) -> str:
     """Return why an image's name is invalid, or ""."""
     if re.fullmatch("[0-9a-f]{64}", image):
         return f"invalid repository name ({image}), cannot specify 64-byte hexadecimal strings"
+    if not image:
+        return ""  # pods that no API server has validated
     registry, path = _split(image)
     repository = path.partition(":")[0]
     if repository.lower() != repository:

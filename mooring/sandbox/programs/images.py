@@ -1,4 +1,4 @@
-"""The users and groups that well-known images have, and what they run by themselves."""
+"""What is known of well-known images: their users, groups and files, and what they run by themselves."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ class Account(NamedTuple):
 
 
 class Image(NamedTuple):
-    """What is known of an image: the user that it runs as, accounts by uid, and names of groups. Accounts
-    below `unknown` that are not listed may exist."""
+    """What is known of an image: the user that it runs as, accounts by uid, names of groups, and files by
+    path. Accounts below `unknown` that are not listed may exist, and so may other files."""
 
     user: int = 0
     accounts: Mapping[int, Account] = {0: Account("root")}
     groups: Mapping[int, str] = {0: "root"}
     unknown: int = 1000
     command: tuple[str, ...] = ()
+    files: Mapping[str, str] = {}
 
     def find_account(self, uid: int) -> Account | None:
         """Return an account; None if there is none. Raises LookupError if that is not known."""
@@ -39,9 +40,24 @@ _ALPINE_ACCOUNTS: Final = {
     0: Account("root", 0, tuple(gid for gid in _ALPINE_GROUPS if 0 < gid < 65534)),
     65534: Account("nobody", 65534),
 }
+UNKNOWN_IMAGE: Final = Image(unknown=2**31)
+_RELEASE: Final = "etc/os-release"
+"""A file that says which distribution an image is made of; here without its version."""
+_ALPINE_FILES: Final = {
+    _RELEASE: 'NAME="Alpine Linux"\nID=alpine\nPRETTY_NAME="Alpine Linux"\nHOME_URL="https://alpinelinux.org/"\n'
+}
 _DEBIAN: Final = Image(
-    accounts={0: Account("root"), 65534: Account("nobody", 65534)}, groups={0: "root", 65534: "nogroup"}
+    accounts={0: Account("root"), 65534: Account("nobody", 65534)},
+    groups={0: "root", 65534: "nogroup"},
+    files={_RELEASE: 'PRETTY_NAME="Debian GNU/Linux"\nNAME="Debian GNU/Linux"\nID=debian\n'},
 )
+
+
+def _update_demo(name: str) -> Image:
+    """Return an image that serves its own files: a picture, and which one it is."""
+    return UNKNOWN_IMAGE._replace(files={**_ALPINE_FILES, "data.json": f'{{\n  "image": "{name}.jpg"\n}}\n'})
+
+
 _IMAGES: Final = {
     "busybox": Image(
         accounts={
@@ -63,19 +79,23 @@ _IMAGES: Final = {
         },
         unknown=0,
     ),
-    "alpine": Image(accounts=_ALPINE_ACCOUNTS, groups=_ALPINE_GROUPS),
+    "alpine": Image(accounts=_ALPINE_ACCOUNTS, groups=_ALPINE_GROUPS, files=_ALPINE_FILES),
     "agnhost": Image(
         accounts={**_ALPINE_ACCOUNTS, 1000: Account("user-defined-in-image", 1000, (50000,))},
         groups={**_ALPINE_GROUPS, 1000: "user-defined-in-image", 50000: "group-defined-in-image"},
         command=("/agnhost", "pause"),
+        files=_ALPINE_FILES,
     ),
     "debian": _DEBIAN,
-    "ubuntu": _DEBIAN._replace(unknown=1001),
+    "ubuntu": _DEBIAN._replace(
+        unknown=1001, files={_RELEASE: 'PRETTY_NAME="Ubuntu"\nNAME="Ubuntu"\nID=ubuntu\nID_LIKE=debian\n'}
+    ),
     "nonroot": Image(user=1234, unknown=0),
     "resource-consumer": Image(command=("/consumer",), unknown=0),
     "nonewprivs": Image(command=("nnp",), unknown=0),
+    "nautilus": _update_demo("nautilus"),
+    "kitten": _update_demo("kitten"),
 }  # fmt: skip
-UNKNOWN_IMAGE: Final = Image(unknown=2**31)
 
 
 def image_name(image: str) -> str:

@@ -309,8 +309,14 @@ class HostPath(Struct):
     path: str = ""
 
 
+class ImageSource(Struct):
+    reference: str = ""
+    pull_policy: str = ""
+
+
 class VolumeSpec(Struct):
     name: str = ""
+    image: ImageSource | None = None
     host_path: HostPath | None = None
     config_map: ConfigMapVolume | None = None
     secret: SecretVolume | None = None

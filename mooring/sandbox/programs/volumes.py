@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import posixpath
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -9,12 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from mooring.sandbox.network.names import DOMAIN, SERVER
 from mooring.sandbox.programs.environment import substitute
 from mooring.sandbox.programs.files import File, Files, Mount, Volume
+from mooring.sandbox.programs.images import find_image
 from mooring.sandbox.programs.kernel import KERNEL_FOLDERS, KernelFiles, Shares, kernel_files
 from mooring.sandbox.programs.rights import find_user
 from mooring.sandbox.programs.sources import Data, Sources
 from mooring.sandbox.programs.specs import (
     ContainerSpec,
     DownwardItem,
+    ImageSource,
     KeyToPath,
     ProjectedSecret,
     Projection,
@@ -65,7 +68,7 @@ class Volumes:
     @property
     def follows_sources(self) -> bool:
         """Whether a volume is filled from ConfigMaps, Secrets or the pod."""
-        return any(one.read_only for one in self._volumes.values())
+        return any(any(project(one)) for one in self._run.volumes)
 
     def written_by(self, files: Files) -> bool:
         """Whether a run of a container has written to a volume."""
@@ -107,6 +110,8 @@ class Volumes:
         if self._hosts:
             files.root.write("etc/hosts", File(self._hosts), now)
         files.root.write("etc/resolv.conf", File(self._resolver), now)
+        for path, text in find_image(spec.image).files.items():
+            files.root.write(path, File(text), now)
         return files
 
     def _make(self, spec: VolumeSpec) -> Volume:
@@ -120,6 +125,8 @@ class Volumes:
             return Volume(folder=folder)
         if spec.host_path is not None:
             return self._host
+        if spec.image is not None:
+            return _image_volume(spec.image)
         if any(project(spec)):
             return Volume(folder=folder, read_only=True, fs_type="tmpfs")
         return Volume(folder=folder, complete=False)
@@ -139,6 +146,15 @@ class Volumes:
                     bits |= 0o440
                 files[path] = File(content, stat.S_IFREG | bits, owner, self._group or 0)
         return files
+
+
+def _image_volume(source: ImageSource) -> Volume:
+    """Return a volume with what is known of an image."""
+    folder = File(mode=stat.S_IFDIR | 0o755)
+    volume = Volume(complete=False, folder=folder, read_only=True)
+    for path, text in find_image(source.reference).files.items():
+        volume.write(path, File(text), -math.inf)
+    return volume
 
 
 _HOSTS = """# Kubernetes-managed hosts file.

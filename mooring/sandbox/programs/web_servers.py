@@ -39,8 +39,6 @@ class FileServer(msgspec.Struct, frozen=True):
 
     folder: str
     page: str = ""
-    content: tuple[tuple[str, str], ...] = ()
-    """What else is in the image, by path."""
     lists: bool = False
     """Whether it lists folders without an index."""
 
@@ -49,8 +47,6 @@ class FileServer(msgspec.Struct, frozen=True):
             return text("405 Method Not Allowed\n", 405)
         path = posixpath.normpath("/" + unquote(query.path, errors="surrogateescape")).lstrip("/")
         content = self._read(path, process)
-        if content is None:
-            content = dict(self.content).get(path)
         if content is None and path in ("", "index.html") and self.page:
             return html(self.page)
         if content is None:
@@ -151,11 +147,6 @@ def _http_echo(words: Sequence[str]) -> tuple[Listener, ...]:
     )
 
 
-def _update_demo(name: str) -> tuple[Listener, ...]:
-    data = f'{{\n  "image": "{name}.jpg"\n}}\n'
-    return (Listener(80, FileServer("/", content=(("data.json", data),), lists=True)),)
-
-
 def _web(port: int, answer: Callable[[Query, Process], Reply]) -> tuple[Listener, ...]:
     return (Listener(port, answer),)
 
@@ -175,8 +166,8 @@ _IMAGES: Final[dict[str, tuple[Listener, ...]]] = {
     "hello-app": _web(8080, _hello),
     "whoami": _web(80, _whoami),
     "hpa-example": _web(80, Fixed("OK!")),
-    "nautilus": _update_demo("nautilus"),
-    "kitten": _update_demo("kitten"),
+    "nautilus": _web(80, FileServer("/", lists=True)),
+    "kitten": _web(80, FileServer("/", lists=True)),
     "redis": _other(6379), "valkey": _other(6379), "memcached": _other(11211), "postgres": _other(5432),
     "mysql": _other(3306), "mariadb": _other(3306), "mongo": _other(27017), "etcd": _other(2379, 2380),
 }  # fmt: skip

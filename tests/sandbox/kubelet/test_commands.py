@@ -163,8 +163,8 @@ def test_an_image_that_cannot_be_pulled_until_it_is_replaced() -> None:
         assert waiting["reason"] == "ImagePullBackOff"
         name = "docker.io/library/web:404"
         assert waiting["message"] == (
-            'Back-off pulling image "web:404": ErrImagePull: rpc error: code = NotFound desc = failed to pull and'
-            f' unpack image "{name}": failed to resolve reference "{name}": {name}: not found'
+            'Back-off pulling image "web:404": ErrImagePull: rpc error: code = NotFound desc = failed to pull'
+            f' and unpack image "{name}": failed to resolve reference "{name}": {name}: not found'
         )
         await stage.advance(600)
         assert {"Pulling", "Failed", "BackOff"} <= set(await stage.reasons())
@@ -188,6 +188,17 @@ def test_an_image_that_is_never_pulled_until_it_is_replaced() -> None:
         await stage.patch("pods", "web", patch)
         await stage.advance(1)
         assert await stage.phase() == "Running"
+
+    play(scene)
+
+
+def test_an_image_volume_that_cannot_be_pulled() -> None:
+    async def scene(stage: Nodes) -> None:
+        volumes = [{"name": name, "image": {"reference": f"{name}:404"}} for name in ("data", "unused")]
+        mounted = container(volumeMounts=[{"name": "data", "mountPath": "/data"}])
+        status = (await stage.run_pod(containers=[mounted], volumes=volumes))["status"]
+        waiting = status["containerStatuses"][0]["state"]["waiting"]
+        assert (waiting["reason"], "library/data:404" in waiting["message"]) == ("ErrImagePull", True)
 
     play(scene)
 

@@ -152,3 +152,19 @@ def test_only_running_containers_execute_commands() -> None:
             pod.execute("true")
 
     play(scene)
+
+
+def test_files_of_images_and_of_image_volumes() -> None:
+    async def scene(stage: Nodes) -> None:
+        volumes = [{"name": "pictures", "image": {"reference": "kitten:1", "pullPolicy": "Always"}}]
+        mount = {"name": "pictures", "mountPath": "/pictures", "readOnly": True}
+        main = {"name": "web", "image": "alpine:3", "command": ["sleep", "600"], "volumeMounts": [mount]}
+        tree = await stage.run_pod(containers=[main], volumes=volumes)
+        pod = Pod(stage, tree["metadata"]["uid"])
+        assert "kitten.jpg" in text(pod.script("cat /pictures/data.json"))
+        for path in ("/etc/os-release", "/pictures/etc/os-release"):
+            assert "ID=alpine\n" in text(pod.script(f"cat {path}"))
+        assert pod.script("echo x > /pictures/data.json").exit_code == 1
+        assert pod.execute("cat", "/pictures/picture") is None
+
+    play(scene)
