@@ -296,6 +296,26 @@ class Files:
         file = current or File("", stat.S_IFREG | mode, self.user.uid, self._group(volume))
         volume.write(inner, file._replace(content=content), at, self)
 
+    def copy(self, source: str, target: str, at: float, *, moves: bool = False) -> None:
+        """Copy or rename a file, also one whose content is not known. Raises FileError, and
+        UnknownProgramError for a folder."""
+        file = self.find(source, at)
+        if file is None:
+            raise FileError(NOT_THERE)
+        if file.is_folder:
+            raise UnknownProgramError(source)
+        if not moves and not self.user.may(file, READ):
+            raise FileError(DENIED)
+        if moves and self._locate(source, at)[2]:
+            raise FileError(READ_ONLY)
+        self.write(target, "", at, file.mode & 0o777)
+        volume, inner, _ = self._locate(target, at)
+        copied = volume.find(inner, at)
+        assert copied is not None
+        volume.write(inner, file if moves else copied._replace(content=file.content), at, self)
+        if moves and (self._locate(source, at)[:2] != (volume, inner)):
+            self.remove(source, at)
+
     def make_folder(self, path: str, at: float, mode: int = 0o755) -> None:
         """Create a folder. Raises FileError and UnknownProgramError."""
         volume, inner, read_only = self._locate(path, at)

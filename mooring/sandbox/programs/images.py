@@ -15,15 +15,16 @@ class Account(NamedTuple):
 
 
 class Image(NamedTuple):
-    """What is known of an image: the user that it runs as, accounts by uid, names of groups, and files by
-    path. Accounts below `unknown` that are not listed may exist, and so may other files."""
+    """What is known of an image: the user that it runs as, accounts by uid, and names of groups. Accounts
+    below `unknown` that are not listed may exist."""
 
     user: int = 0
     accounts: Mapping[int, Account] = {0: Account("root")}
     groups: Mapping[int, str] = {0: "root"}
     unknown: int = 1000
     command: tuple[str, ...] = ()
-    files: Mapping[str, str] = {}
+    files: Mapping[str, str | None] = {}
+    """Some of its files, by path. The content of those with None is not known."""
 
     def find_account(self, uid: int) -> Account | None:
         """Return an account; None if there is none. Raises LookupError if that is not known."""
@@ -84,7 +85,7 @@ _IMAGES: Final = {
         accounts={**_ALPINE_ACCOUNTS, 1000: Account("user-defined-in-image", 1000, (50000,))},
         groups={**_ALPINE_GROUPS, 1000: "user-defined-in-image", 50000: "group-defined-in-image"},
         command=("/agnhost", "pause"),
-        files=_ALPINE_FILES,
+        files={**_ALPINE_FILES, "agnhost": None},
     ),
     "debian": _DEBIAN,
     "ubuntu": _DEBIAN._replace(

@@ -31,6 +31,7 @@ this page is emulated.</p>
 </html>
 """
 _HTTPD: Final = "<html><body><h1>It works!</h1></body></html>\n"
+_PLACEHOLDER: Final = "The content of this file is not known: no container runs in a sandbox cluster.\n"
 _PAGES: Final = frozenset(("GET", "HEAD"))
 
 
@@ -61,9 +62,19 @@ class FileServer(msgspec.Struct, frozen=True):
         for each in (full, posixpath.join(full, "index.html")):
             try:
                 return process.files.read(each, process.now)
-            except (FileError, UnknownProgramError):
+            except FileError:
                 continue
+            except UnknownProgramError:
+                if self._is_there(each, process):
+                    return _PLACEHOLDER
         return None
+
+    def _is_there(self, path: str, process: Process) -> bool:
+        """Whether there is a file whose content is not known."""
+        try:
+            return process.files.find(path, process.now) is not None
+        except UnknownProgramError:
+            return False
 
     def _list(self, path: str, process: Process) -> list[str] | None:
         """Return the names in a folder, of the image's only those that are known; None if there is none."""

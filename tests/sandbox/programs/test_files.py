@@ -108,6 +108,13 @@ def run(*command: str, context: SecurityContext | None = None, **fields: object)
          (1, "gone\nrm: can't remove '/tmp/a': No such file or directory\n")),
         ("mkdir /tmp/d; rm /tmp/d; rm -rf /tmp/d /tmp/none; [ -d /tmp/d ]",
          (1, "rm: '/tmp/d' is a directory\n")),
+        ("echo a >/tmp/a; cp /tmp/a /scratch; mv -v /tmp/a /scratch/b; cat /scratch/a /scratch/b; ls /tmp",
+         (0, "'/tmp/a' -> '/scratch/b'\na\na\n")),
+        ("mv /settings/color /tmp; cp /tmp/none /tmp/a; cp /settings/color /scratch/none/x",
+         (1, "mv: can't rename '/settings/color': Read-only file system\n"
+             "cp: can't copy '/tmp/none': No such file or directory\n"
+             "cp: can't copy '/settings/color': No such file or directory\n")),
+        ("touch /tmp/a /tmp/b; mv /tmp/a /tmp/b /tmp/c", (1, "mv: target '/tmp/c' is not a directory\n")),
         ("env | grep ^DB | sort", (0, "DB_SERVICE_HOST=10.0.0.7\n")),
         ("f=/scratch/n; for i in 1 2; do echo x >>$f; done; echo $(wc -l $f | awk {'print $1'})", (0, "2\n")),
         ("cat /all/color | grep -q red && echo red || echo other", (0, "other\n")),
@@ -120,8 +127,12 @@ def test_commands_read_and_write_files(script: str, expected: tuple[int, str]) -
 
 
 @pytest.mark.parametrize(
-    "script", ["cat /etc/os-release", "ls /", "rm /etc/passwd", "sleep 1 | cat", "ls -l /etc", "env -i true"]
-)
+    "script",
+    [
+        "cat /etc/os-release", "ls /", "rm /etc/passwd", "sleep 1 | cat", "ls -l /etc", "env -i true",
+        "cp /etc/passwd /tmp", "cp /settings/color /usr/share", "cp -r /settings /tmp",
+    ],
+)  # fmt: skip
 def test_files_of_images_are_not_guessed(script: str) -> None:
     assert run("sh", "-c", script) is None
 

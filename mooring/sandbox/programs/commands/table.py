@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from mooring.sandbox.programs import agnhost, archives, consumer
 from mooring.sandbox.programs.commands import (
     control,
+    copies,
     files,
     kernel,
     listing,
@@ -25,6 +26,7 @@ _COMMANDS: Final[dict[str, Command]] = {
     **control.COMMANDS,
     **text.COMMANDS,
     **files.COMMANDS,
+    **copies.COMMANDS,
     **listing.COMMANDS,
     **surroundings.COMMANDS,
     **kernel.COMMANDS,
